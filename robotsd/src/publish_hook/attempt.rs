@@ -20,6 +20,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::destination::{NoDestination, look_up};
+use super::lane::Permits;
 use super::settings::{HookHeader, HookSettings, Notice};
 use crate::date::seconds as seconds_of;
 use crate::files;
@@ -32,34 +33,45 @@ const MOST_SECRET: u64 = 8 * 1024;
 const AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"));
 
 /// Sends the request once, within the time that the hook has, to none of the addresses of this process's `admin` interface.
-pub(super) async fn attempt(hook: &Arc<HookSettings>, notice: &Notice, admin: Vec<SocketAddr>) -> Attempt {
-    match timeout(hook.timeout, send(hook, notice, admin)).await {
+pub(super) async fn attempt(
+    hook: &Arc<HookSettings>,
+    notice: &Notice,
+    admin: Vec<SocketAddr>,
+    permits: &Permits,
+) -> Attempt {
+    match timeout(hook.timeout, send(hook, notice, admin, permits)).await {
         Ok(Ok(status)) => Attempt::of(status),
         Ok(Err(outcome)) => outcome,
-        Err(_) => Attempt::Failed(format!("no answer within {} s", hook.timeout.as_secs_f64())),
+        Err(_) => Attempt::Unanswered(format!("no answer within {} s", hook.timeout.as_secs_f64())),
     }
 }
 
-async fn send(hook: &Arc<HookSettings>, notice: &Notice, admin: Vec<SocketAddr>) -> Result<StatusCode, Attempt> {
-    let request = request(hook, notice).await.map_err(Attempt::Failed)?;
+async fn send(
+    hook: &Arc<HookSettings>,
+    notice: &Notice,
+    admin: Vec<SocketAddr>,
+    permits: &Permits,
+) -> Result<StatusCode, Attempt> {
+    let request = request(hook, notice, permits).await.map_err(Attempt::Failed)?;
     let (host, port) = (hook.target.host(), hook.target.port());
     let of = Arc::clone(hook);
-    let addresses = blocking(move || of.scope.destinations((of.target.host(), of.target.port()), &admin, look_up));
+    let addresses =
+        blocking(permits, move || of.scope.destinations((of.target.host(), of.target.port()), &admin, look_up));
     let addresses = addresses.await.map_err(Attempt::Failed)?.map_err(|why| match why {
         NoDestination::Refused(why) => Attempt::Refused(why),
         NoDestination::Unknown(why) => Attempt::Failed(why),
     })?;
-    let unreached = |error: io::Error| Attempt::Failed(format!("no connection to {host} port {port}: {error}"));
+    let unreached = |error: io::Error| Attempt::Unanswered(format!("no connection to {host} port {port}: {error}"));
     let socket = TcpStream::connect(&*addresses).await.map_err(unreached)?;
     let socket = if hook.target.is_secure() {
         let secured = secured(&hook.trust, host, socket).await;
-        let insecure = |error| Attempt::Failed(format!("no TLS with {host} port {port}: {error}"));
+        let insecure = |error| Attempt::Unanswered(format!("no TLS with {host} port {port}: {error}"));
         Socket::Tls(Box::new(secured.map_err(insecure)?.into()))
     } else {
         Socket::Tcp(socket)
     };
     let failed = |error: hyper::Error| {
-        Attempt::Failed(match std::error::Error::source(&error) {
+        Attempt::Unanswered(match std::error::Error::source(&error) {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
         })
@@ -72,7 +84,7 @@ async fn send(hook: &Arc<HookSettings>, notice: &Notice, admin: Vec<SocketAddr>)
     Ok(answer?.status())
 }
 
-async fn request(hook: &HookSettings, notice: &Notice) -> Result<Request<Full<Bytes>>, String> {
+async fn request(hook: &HookSettings, notice: &Notice, permits: &Permits) -> Result<Request<Full<Bytes>>, String> {
     let mut request = Request::builder().method(hook.method.clone()).uri(hook.target.path());
     let has = |name: &http::HeaderName| hook.headers.iter().any(|(own, _)| own == name);
     request = request.header(HOST, hook.target.authority()).header(USER_AGENT, AGENT);
@@ -83,7 +95,7 @@ async fn request(hook: &HookSettings, notice: &Notice) -> Result<Request<Full<By
         let value = match value {
             HookHeader::Text(value) => value.clone(),
             HookHeader::File(path) => {
-                let value = read(path.clone(), secret).await;
+                let value = read(permits, path.clone(), secret).await;
                 value.map_err(|why| format!("the header {name} cannot be sent: {why}"))?
             }
         };
@@ -93,7 +105,7 @@ async fn request(hook: &HookSettings, notice: &Notice) -> Result<Request<Full<By
     if notice.event.is_some() || hook.secret.is_some() {
         let (id, time) = (notice.id(), seconds_of(SystemTime::now()).to_string());
         if let Some(path) = hook.secret.clone() {
-            let key = read(path, signing_key).await;
+            let key = read(permits, path, signing_key).await;
             let key = key.map_err(|why| format!("the request cannot be signed: {why}"))?;
             request = request.header("webhook-signature", signature(&key, &id, &time, &body));
         }
@@ -103,12 +115,26 @@ async fn request(hook: &HookSettings, notice: &Notice) -> Result<Request<Full<By
 }
 
 /// Reads a file.
-async fn read<T: Send + 'static>(path: PathBuf, read: fn(&Path) -> Result<T, String>) -> Result<T, String> {
-    blocking(move || read(&path)).await?
+async fn read<T: Send + 'static>(
+    permits: &Permits,
+    path: PathBuf,
+    read: fn(&Path) -> Result<T, String>,
+) -> Result<T, String> {
+    blocking(permits, move || read(&path)).await?
 }
 
-/// Does what may hang, as a file system and a name server may: the time of the attempt is bounded all the same.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+/// Does what may hang, as a file system and a name server may: the time of the attempt is bounded all the same, and the thread has the permits
+/// until it ends.
+async fn blocking<T: Send + 'static>(
+    permits: &Permits,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    let held = Arc::clone(permits);
+    let work = move || {
+        let done = work();
+        drop(held);
+        done
+    };
     spawn_blocking(work).await.map_err(|error| error.to_string())
 }
 
@@ -165,6 +191,8 @@ pub(super) enum Attempt {
     Delivered(StatusCode),
     /// It may be answered later.
     Failed(String),
+    /// The same, of a receiver that has not answered.
+    Unanswered(String),
     /// It will be answered so again.
     Refused(String),
 }
@@ -232,6 +260,7 @@ mod tests {
         let kind = |status: u16| match Attempt::of(StatusCode::from_u16(status).expect("a status")) {
             Attempt::Delivered(_) => 'd',
             Attempt::Failed(_) => 'f',
+            Attempt::Unanswered(_) => 'u',
             Attempt::Refused(_) => 'r',
         };
         let kinds: String = [200, 204, 301, 400, 401, 404, 408, 429, 500, 503, 599].map(kind).into_iter().collect();

@@ -1,4 +1,4 @@
-//! Sends the requests of hooks, on a thread of its own, and records which version each announced last.
+//! Sends the requests of hooks, on threads of their own, and records which version each announced last.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -11,21 +11,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tower_robots::live::VersionHash;
 
 use super::attempt::{Attempt, RetryPlan, attempt};
+use super::lane::Lane;
 use super::settings::{HookSettings, Notice};
 use super::turns::{TurnOf, Turns, turn_id};
 use crate::date::rfc3339;
 use crate::files;
 use crate::report::PublishHookReport;
-
-/// Requests at the same time, of all hooks and of those that send to one server.
-const AT_ONCE: usize = 32;
-const AT_ONCE_TO_ONE: usize = 2;
 
 /// After how long a notification that was given up is sent again, while its event lasts.
 const AFTER_FAILING: Duration = Duration::from_secs(3600);
@@ -40,13 +36,11 @@ pub(crate) struct PublishHooks {
     /// By site.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
-    /// The thread's; none until the first request, or where the system gave no thread.
-    runtime: Mutex<Option<Handle>>,
+    lane: Lane,
+    /// That of what is urgent.
+    urgent: Lane,
     /// The addresses at which the admin interface of this process listens: no request goes there.
     admin: Mutex<Vec<SocketAddr>>,
-    permits: Semaphore,
-    /// Of each server that is sent to: one that does not answer holds up none but its own.
-    permits_of_server: Mutex<HashMap<String, Arc<Semaphore>>>,
     record: Option<DeliveryRecord>,
     retry: RetryPlan,
     /// Nothing is tried again from now on.
@@ -133,10 +127,9 @@ impl PublishHooks {
             replica,
             settings: Mutex::default(),
             jobs: Mutex::default(),
-            runtime: Mutex::default(),
+            lane: Lane::of_files(),
+            urgent: Lane::urgent(),
             admin: Mutex::default(),
-            permits: Semaphore::new(AT_ONCE),
-            permits_of_server: Mutex::default(),
             record: folder.map(DeliveryRecord),
             retry,
             is_ending: AtomicBool::new(false),
@@ -150,6 +143,7 @@ impl PublishHooks {
     pub(crate) fn set(&self, settings: impl IntoIterator<Item = (String, SiteHooks)>) {
         *self.settings.lock() = settings.into_iter().filter(|(_, site)| !site.hooks.is_empty()).collect();
         self.jobs.lock().values().for_each(|job| job.woken.notify_one());
+        [&self.lane, &self.urgent].iter().for_each(|lane| lane.tidy());
     }
 
     /// The admin interface of this process listens at these addresses from now on.
@@ -278,7 +272,7 @@ impl PublishHooks {
         if !is_idle {
             return;
         }
-        match self.runtime() {
+        match self.lane(notice).runtime() {
             Ok(runtime) => drop(runtime.spawn(run(Arc::clone(self), key))),
             Err(error) => {
                 let why = format!("the system gives no thread: {error}");
@@ -291,17 +285,8 @@ impl PublishHooks {
         }
     }
 
-    /// The thread starts with the first request, and ends with the process.
-    fn runtime(&self) -> io::Result<Handle> {
-        let mut runtime = self.runtime.lock();
-        if let Some(handle) = &*runtime {
-            return Ok(handle.clone());
-        }
-        let made = Builder::new_current_thread().enable_all().max_blocking_threads(AT_ONCE).build()?;
-        let handle = made.handle().clone();
-        let thread = std::thread::Builder::new().name("publish-hooks".to_owned());
-        thread.spawn(move || made.block_on(std::future::pending::<()>()))?;
-        Ok(runtime.insert(handle).clone())
+    const fn lane(&self, notice: &Notice) -> &Lane {
+        if notice.is_urgent() { &self.urgent } else { &self.lane }
     }
 
     pub(super) fn update(&self, key: &JobKey, change: impl FnOnce(&mut Job)) {
@@ -332,12 +317,6 @@ impl PublishHooks {
         }
         let is_over = |job: &Job| job.waiting.is_some() || job.asked.is_none();
         is_gone || self.jobs.lock().get(key).is_none_or(is_over)
-    }
-
-    fn permits_of(&self, hook: &HookSettings) -> Arc<Semaphore> {
-        let mut permits = self.permits_of_server.lock();
-        let made = || Arc::new(Semaphore::new(AT_ONCE_TO_ONE));
-        Arc::clone(permits.entry(hook.target.to_string()).or_insert_with(made))
     }
 
     fn report(&self, hook: &HookSettings, notice: &Notice, kind: HookEventKind, status: Option<u16>, what: &str) {
@@ -382,17 +361,24 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
     if !shared.has_turn(of).await {
         return;
     }
+    let lane = shared.lane(notice);
     for number in 1.. {
-        let of_server = shared.permits_of(hook);
-        let (Ok(of_server), Ok(permit)) = (of_server.acquire().await, shared.permits.acquire().await) else { return };
+        let Some(permits) = lane.permits(hook).await else { return };
         // Until now another version may have come, or the hook may have gone.
         if shared.is_superseded(of) {
             return;
         }
         shared.update(key, |job| job.status.report.attempts = number);
-        let admin = shared.admin.lock().clone();
-        let outcome = attempt(hook, notice, admin).await;
-        drop((permit, of_server));
+        let outcome = match lane.left_alone(hook) {
+            Some(why) => Attempt::Failed(why),
+            None => {
+                let admin = shared.admin.lock().clone();
+                let outcome = attempt(hook, notice, admin, &permits).await;
+                lane.note(hook, !matches!(outcome, Attempt::Unanswered(_)));
+                outcome
+            }
+        };
+        drop(permits);
         let (why, pause) = match outcome {
             Attempt::Delivered(status) => {
                 let unrecorded = shared.record(of).err().map(|error| error.to_string());
@@ -413,7 +399,7 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
                 shared.report(hook, notice, kind, Some(status.as_u16()), &what);
                 return;
             }
-            Attempt::Failed(why) => {
+            Attempt::Failed(why) | Attempt::Unanswered(why) => {
                 let roll = dice.hash_one((number, SystemTime::now())) as u32;
                 (why, shared.retry.pause(number, roll))
             }

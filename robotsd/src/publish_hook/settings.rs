@@ -202,6 +202,11 @@ impl Notice {
         Some(&*self.name).filter(|name| !name.is_empty() && !is_of_another)
     }
 
+    /// Whether people must know of it whatever else is sent: enforcement is off, or a replica may not hear that it is.
+    pub(super) const fn is_urgent(&self) -> bool {
+        matches!(self.event, Some(NotifyEvent::Enforcement | NotifyEvent::ReplicaMissing))
+    }
+
     /// Equal for notices of which the later takes the place of the earlier.
     pub(super) fn subject(&self) -> String {
         let of = if self.is_of_fleet { "\nfleet" } else { "" };

@@ -409,3 +409,56 @@ fn hooks_of_an_included_file_go_where_the_operator_lists() {
     folder.replace("sites.d/team.toml", team("team", [url(&receiver)]).replace("agent: *", "agent: GPTBot"));
     wait_until("a request", || receiver.requests().len() == 1);
 }
+
+/// Servers that take connections and never answer.
+struct Hanging(Vec<std::net::TcpListener>);
+
+impl Hanging {
+    fn new(count: usize) -> Self {
+        let bind = |_| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.set_nonblocking(true).unwrap();
+            listener
+        };
+        Self((0..count).map(bind).collect())
+    }
+
+    /// A file with a hook for each.
+    fn file(&self, name: &str) -> String {
+        let of_site = |(number, servers): (usize, &[std::net::TcpListener])| {
+            let url = |server: &std::net::TcpListener| format!("http://{}/", server.local_addr().unwrap());
+            team(&format!("{name}{number}"), servers.iter().map(url))
+        };
+        self.0.chunks(16).enumerate().map(of_site).collect()
+    }
+
+    /// Waits for so many connections, which it keeps.
+    fn wait_for(&self, count: usize) -> Vec<std::net::TcpStream> {
+        let taken = std::sync::Mutex::new(Vec::new());
+        wait_until("connections", || {
+            let mut taken = taken.lock().unwrap();
+            taken.extend(self.0.iter().filter_map(|server| Some(server.accept().ok()?.0)));
+            taken.len() >= count
+        });
+        taken.into_inner().unwrap()
+    }
+}
+
+#[test]
+fn hooks_that_hang_hold_up_neither_another_file_nor_notice_of_a_switch() {
+    let (receiver, cache) = (Origin::showing(204, ""), Origin::showing(204, ""));
+    let hanging = Hanging::new(96);
+    let notify = format!("[[notify]]\non = [\"enforcement\"]\nurl = \"http://{receiver}/\"\ntimeout = \"60s\"");
+    let well = team("well", [format!("http://{cache}/")]);
+    let config = including("hook_hosts = [\"127.0.0.1\"]").admin_socket().tables(notify);
+    let (folder, running) = config.file("sites.d/a.toml", hanging.file("a")).file("sites.d/well.toml", &well).start();
+    let held = hanging.wait_for(8);
+    wait_until("the first version", || !cache.requests().is_empty());
+    folder.replace("sites.d/well.toml", well.replace("agent: *", "agent: GPTBot"));
+    wait_until("another file's hook", || cache.requests().len() == 2);
+    folder.with_config(&["enforce", "off"]).succeeded();
+    wait_until("the notice", || receiver.requests().len() == 1);
+    // Those that hang do so still.
+    assert_eq!(running.count("on-publish", |line| message(line).contains("no answer")), 0);
+    assert_eq!(held.len(), 8, "the permits of one file");
+}

@@ -1,0 +1,209 @@
+//! A lane: a thread for requests, how many are sent at once, and receivers that are left alone because they do not answer.
+//!
+//! Permits are shared out, so that what hangs holds up its own alone: those of one file, those to one receiver, and those of one file to
+//! one receiver. A permit is held until the threads that work for its request have ended, also where that was given up.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::settings::HookSettings;
+
+/// Requests at the same time, of a lane, of one file, and to one receiver.
+const AT_ONCE: usize = 64;
+const AT_ONCE_OF_FILE: usize = 8;
+const AT_ONCE_TO_ONE: usize = 2;
+
+/// How many requests in a row a receiver leaves without an answer before it is left alone, for how long at first, and at most: several attempts
+/// of a notice come after that.
+const UNANSWERED: u32 = 3;
+const ALONE: Duration = Duration::from_secs(10);
+const LONGEST_ALONE: Duration = Duration::from_secs(60);
+
+/// A lane, which none of the others holds up.
+pub(super) struct Lane {
+    thread: &'static str,
+    of_file: usize,
+    /// The thread's; none until the first request, or where the system gave no thread.
+    runtime: Mutex<Option<Handle>>,
+    permits: Arc<Semaphore>,
+    shares: Mutex<HashMap<Share, Arc<Semaphore>>>,
+    /// The receivers that leave requests of a file without an answer.
+    breakers: Mutex<HashMap<Share, Breaker>>,
+}
+
+/// The file of a hook, its receiver, or both.
+type Share = (Option<PathBuf>, Option<String>);
+
+pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
+
+struct Breaker {
+    /// Requests without an answer, in a row.
+    unanswered: u32,
+    /// Until then the receiver is left alone.
+    until: Instant,
+}
+
+impl Lane {
+    /// The requests of files.
+    pub(super) fn of_files() -> Self {
+        Self::new("publish-hooks", AT_ONCE_OF_FILE)
+    }
+
+    /// Those that are urgent. They are of the config alone, and its receivers are few.
+    pub(super) fn urgent() -> Self {
+        Self::new("urgent-notices", AT_ONCE)
+    }
+
+    fn new(thread: &'static str, of_file: usize) -> Self {
+        let (shares, breakers, runtime) = Default::default();
+        Self { thread, of_file, runtime, permits: Arc::new(Semaphore::new(AT_ONCE)), shares, breakers }
+    }
+
+    /// The thread starts with the first request, and ends with the process.
+    pub(super) fn runtime(&self) -> io::Result<Handle> {
+        let mut runtime = self.runtime.lock();
+        if let Some(handle) = &*runtime {
+            return Ok(handle.clone());
+        }
+        let made = Builder::new_current_thread().enable_all().max_blocking_threads(AT_ONCE).build()?;
+        let handle = made.handle().clone();
+        let thread = std::thread::Builder::new().name(self.thread.to_owned());
+        thread.spawn(move || made.block_on(std::future::pending::<()>()))?;
+        Ok(runtime.insert(handle).clone())
+    }
+
+    /// Waits for the permits of a request. The scarcest come first: what waits for a receiver holds two permits of its file at most.
+    pub(super) async fn permits(&self, hook: &HookSettings) -> Option<Permits> {
+        let (file, receiver) = share(hook);
+        let shares = [
+            ((file.clone(), receiver.clone()), AT_ONCE_TO_ONE),
+            ((file, None), self.of_file),
+            ((None, receiver), AT_ONCE_TO_ONE),
+        ];
+        let mut permits = Vec::with_capacity(shares.len() + 1);
+        for (share, most) in shares {
+            let semaphore =
+                Arc::clone(self.shares.lock().entry(share).or_insert_with(|| Arc::new(Semaphore::new(most))));
+            permits.push(semaphore.acquire_owned().await.ok()?);
+        }
+        permits.push(Arc::clone(&self.permits).acquire_owned().await.ok()?);
+        Some(permits.into())
+    }
+
+    /// Forgets what no request uses.
+    pub(super) fn tidy(&self) {
+        self.shares.lock().retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+        let now = Instant::now();
+        self.breakers.lock().retain(|_, breaker| breaker.until > now);
+    }
+
+    /// Why the receiver of a hook is left alone now. Once that is over one request tries it, and the others wait for the outcome.
+    pub(super) fn left_alone(&self, hook: &HookSettings) -> Option<String> {
+        let mut breakers = self.breakers.lock();
+        let breaker = breakers.get_mut(&share(hook)).filter(|breaker| breaker.unanswered >= UNANSWERED)?;
+        let now = Instant::now();
+        let left = breaker.until.saturating_duration_since(now);
+        if left.is_zero() {
+            breaker.until = now + hook.timeout;
+            return None;
+        }
+        let times = breaker.unanswered;
+        let seconds = left.as_secs() + 1;
+        Some(format!(
+            "not sent: the last {times} requests had no answer, so the receiver is left alone for {seconds} s more"
+        ))
+    }
+
+    /// Notes whether the receiver of a hook has answered.
+    pub(super) fn note(&self, hook: &HookSettings, has_answered: bool) {
+        let (mut breakers, share) = (self.breakers.lock(), share(hook));
+        if has_answered {
+            breakers.remove(&share);
+            return;
+        }
+        let breaker = breakers.entry(share).or_insert(Breaker { unanswered: 0, until: Instant::now() });
+        breaker.unanswered += 1;
+        let doublings = breaker.unanswered.saturating_sub(UNANSWERED).min(8);
+        breaker.until = Instant::now() + (ALONE * 2_u32.pow(doublings)).min(LONGEST_ALONE);
+    }
+}
+
+/// One file's requests to a receiver: what becomes of them says nothing of another file's, whose URL may be another one there. Notices of
+/// events are as those of a file of their own.
+fn share(hook: &HookSettings) -> Share {
+    let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
+    (Some(file), Some(hook.target.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::publish_hook::destination::HookScope;
+    use crate::publish_hook::tests::test_hook;
+
+    fn hook(file: &str, receiver: &str) -> HookSettings {
+        let scope = HookScope { file: file.into(), ..HookScope::default() };
+        HookSettings { scope: Arc::new(scope), ..test_hook(&format!("https://{receiver}/x")) }
+    }
+
+    fn granted(lane: &Lane, file: &str, receiver: &str) -> Option<Permits> {
+        lane.permits(&hook(file, receiver)).now_or_never().flatten()
+    }
+
+    #[test]
+    fn a_file_and_a_receiver_have_shares_that_others_do_not_use() {
+        let lane = Lane::of_files();
+        let all: Vec<_> = (0..50).filter_map(|number| granted(&lane, "a", &format!("r{number}"))).collect();
+        assert_eq!(all.len(), AT_ONCE_OF_FILE);
+        let other = [granted(&lane, "b", "r0"), granted(&lane, "b", "x"), granted(&lane, "b", "x")];
+        assert!(other.iter().all(Option::is_some));
+        assert!(granted(&lane, "b", "x").is_none() && granted(&lane, "c", "r0").is_none());
+        drop(all);
+        assert!(granted(&lane, "c", "r0").is_some());
+        // What no request uses is forgotten.
+        drop(other);
+        lane.tidy();
+        assert!(lane.shares.lock().is_empty());
+        // Sixteen receivers of the config, two of whose requests hang at each.
+        let urgent = Lane::urgent();
+        let all: Vec<_> = (0..32).filter_map(|number| granted(&urgent, "", &format!("r{}", number % 16))).collect();
+        assert_eq!(all.len(), 32);
+    }
+
+    #[test]
+    fn a_receiver_that_does_not_answer_is_left_alone_and_then_tried_by_one() {
+        let (lane, dead, well) = (Lane::of_files(), hook("a", "dead"), hook("a", "well"));
+        for _ in 0..UNANSWERED {
+            assert_eq!(lane.left_alone(&dead), None);
+            lane.note(&dead, false);
+            lane.note(&well, true);
+        }
+        assert!(lane.left_alone(&dead).is_some_and(|why| why.contains("the last 3 requests had no answer")));
+        // Neither another receiver nor another file's requests to the same.
+        assert_eq!((lane.left_alone(&well), lane.left_alone(&hook("b", "dead"))), (None, None));
+        let is_over = || lane.breakers.lock().values_mut().for_each(|breaker| breaker.until = Instant::now());
+        is_over();
+        assert_eq!(lane.left_alone(&dead), None);
+        assert!(lane.left_alone(&dead).is_some(), "one request tries it");
+        // It has no answer either: for longer, and no longer than a notice is tried.
+        lane.note(&dead, false);
+        for seconds in [20, 40, 60, 60] {
+            let left = lane.breakers.lock()[&share(&dead)].until - Instant::now();
+            assert!(left <= Duration::from_secs(seconds) && left > Duration::from_secs(seconds / 2), "{left:?}");
+            lane.note(&dead, false);
+        }
+        is_over();
+        assert_eq!(lane.left_alone(&dead), None);
+        lane.note(&dead, true);
+        assert_eq!(lane.left_alone(&dead), None);
+    }
+}
