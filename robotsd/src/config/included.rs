@@ -2,13 +2,14 @@
 //!
 //! 1. A file has `[[site]]` only, and the paths in it lead into its own folder, links resolved: the secrets of others are out of reach.
 //! 2. It is taken whole or refused whole. Its last good copy stands for a file that is refused, so that no file hurts another.
-//! 3. A name and a host belong to who had them: to the file whose last good copy has them, else to the config. Where two files claim
-//!    one that no file had, as at a first start, neither is taken.
+//! 3. A name and a host belong to who had them: to the file whose last good copy has them, else to the config. If two files claim
+//!    one that no file had, as at a first start, neither is taken. A host belongs to its file with every port.
 //!
 //! **The texts are joined** behind that of the config, so that every span of the settings is a place of one text, and two configs are
 //! compared with all of their sites.
 
-use std::collections::{BTreeMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, ErrorKind, Write as _};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -18,7 +19,7 @@ use std::{fs, iter, mem};
 use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
-use tower_robots::source::HostMap;
+use tower_robots::source::Origin;
 
 use super::fleet::RawFleet;
 use super::joined_text::Parts;
@@ -401,6 +402,19 @@ struct Claim<'s> {
     part: usize,
 }
 
+impl<'s> Claim<'s> {
+    /// The value that belongs to one file: a name as it is, a host in the form that serving compares, without its port. `None` if it is
+    /// not a host, which is a fault of its file alone.
+    fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
+        if self.kind == "name" || self.text == "*" {
+            return Some((self.kind, self.text.into()));
+        }
+        let (wildcard, host) = self.text.strip_prefix("*.").map_or(("", self.text), |below| ("*.", below));
+        let origin = Origin::of(&format!("http://{host}/"))?;
+        Some((self.kind, format!("{wildcard}{}", origin.host).into()))
+    }
+}
+
 /// Names and hosts that two files claim.
 #[derive(Default)]
 pub(super) struct Disputes {
@@ -416,21 +430,13 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
     if files.is_empty() {
         return disputes;
     }
-    let (mut names, mut hosts, mut claimed, mut pairs) = (HashSet::new(), HostMap::new(), Vec::new(), BTreeMap::new());
+    let (mut owners, mut pairs) = (HashMap::new(), BTreeMap::new());
     for site in sites {
         let part = parts.of(site.span().start);
         for claim in claims(site.get_ref(), part) {
-            let is_new =
-                if claim.kind == "name" { names.insert(claim.text) } else { hosts.insert(claim.text, ()).is_ok() };
-            let first = match pairs.get(&part) {
-                _ if is_new => {
-                    claimed.push(claim);
-                    None
-                }
-                Some((first, _)) => Some(*first),
-                None => claimed.iter().find(|other| is_same(**other, claim)).copied(),
-            };
-            if let Some(first) = first.filter(|first: &Claim<'_>| first.part != part) {
+            let Some(owned) = claim.owned() else { continue };
+            let first: Claim<'_> = *owners.entry(owned).or_insert(claim);
+            if first.part != part {
                 disputes.places.insert(claim.at.span());
                 pairs.entry(part).or_insert((first, claim));
             }
@@ -439,13 +445,19 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
     let had = |claim: Claim<'_>| {
         let kept = claim.part.checked_sub(1).and_then(|file| files[file].kept.as_deref());
         let kept = kept.and_then(|kept| reader::read::<SitesFile>(kept).ok());
+        let owned = claim.owned();
         kept.is_some_and(|kept| {
-            kept.site.iter().flat_map(|site| claims(site.get_ref(), 0)).any(|own| is_same(own, claim))
+            kept.site.iter().flat_map(|site| claims(site.get_ref(), 0)).any(|own| own.owned() == owned)
         })
     };
     let fault = |claim: Claim<'_>, is: &str, other: Claim<'_>, why: &str| {
         let path = parts.path(other.part).display();
-        claim.at.fault(format!("the {} {:?} {is} {path}{why}", claim.kind, claim.text))
+        let (spelling, help) = if claim.text == other.text {
+            (String::new(), None)
+        } else {
+            (format!(" as {:?}", other.text), Some("a host belongs to one file, with every port".to_owned()))
+        };
+        claim.at.fault(format!("the {} {:?} {is} {path}{spelling}{why}", claim.kind, claim.text)).help(help)
     };
     let lost = |claim: Claim<'_>, to: Claim<'_>| fault(claim, "belongs to", to, ", which had it first");
     let shared = |claim: Claim<'_>, with: Claim<'_>| {
@@ -472,14 +484,4 @@ fn claims(site: &RawSite, part: usize) -> impl Iterator<Item = Claim<'_>> {
     let hosts = site.hosts.iter().map(move |at| Claim { kind: "host", text: at.get_ref(), at, part });
     let every = site.hosts.is_empty().then_some(Claim { kind: "host", text: "*", ..name });
     iter::once(name).chain(hosts).chain(every)
-}
-
-/// Whether two claims are of one name, or of one host.
-fn is_same(one: Claim<'_>, other: Claim<'_>) -> bool {
-    let is_same_host = || {
-        let mut hosts = HostMap::new();
-        one.text.eq_ignore_ascii_case(other.text)
-            || hosts.insert(one.text, ()).is_ok() && hosts.insert(other.text, ()).is_err()
-    };
-    one.kind == other.kind && if one.kind == "name" { one.text == other.text } else { is_same_host() }
 }

@@ -189,6 +189,56 @@ fn a_name_and_a_host_belong_to_who_had_them() {
 }
 
 #[test]
+fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
+    let own = format!("{HEAD}{}{}", site("main", "main.example"), site("address", "127.0.0.1"));
+    let hosts =
+        ["b.example", "m\u{fc}nchen.example", "[2001:db8::1]", "*.w.example", "p.example:8080", "p.example:8081"];
+    let team: String = hosts.iter().zip('a'..).map(|(host, name)| site(&format!("m{name}"), host)).collect();
+    let (folder, running) = serving(&[("robotsd.toml", &own), ("sites.d/m.toml", &team)]);
+    wait_until("the copies", || folder.at("state/include.json").is_file());
+    for (claimed, owner, owned) in [
+        ("main.example:22240", "robotsd.toml", "main.example"),
+        ("MAIN.Example.:0080", "robotsd.toml", "main.example"),
+        ("127.0.0.1:0022540", "robotsd.toml", "127.0.0.1"),
+        ("b.example:80", "m.toml", "b.example"),
+        ("xn--mnchen-3ya.example:443", "m.toml", "m\u{fc}nchen.example"),
+        ("M\u{fc}nchen\u{3002}example:1", "m.toml", "m\u{fc}nchen.example"),
+        ("[2001:DB8:0::0001]:8443", "m.toml", "[2001:db8::1]"),
+        ("*.W.EXAMPLE.", "m.toml", "*.w.example"),
+        ("p.example", "m.toml", "p.example:8080"),
+        ("p.example:9090", "m.toml", "p.example:8080"),
+    ] {
+        // The order of the names of the files does not matter.
+        for newcomer in ["sites.d/a.toml", "sites.d/z.toml"] {
+            folder.write(newcomer, site("thief", claimed));
+            let checked = folder.configured(["config", "check"]).ends_with(2);
+            let owner = format!("/{owner} as {owned:?}, which had it first");
+            let claim = format!("the host {claimed:?} belongs to ");
+            let place = format!("{newcomer}:3:10");
+            assert_has(unfolded(&checked.error), &[&place, &claim, &owner]);
+            assert_has(reload(&running, 1), &[&place, &claim, &owner]);
+            folder.remove(newcomer);
+        }
+    }
+    for host in ["main.example:22240", "127.0.0.1:22540", "b.example:80", "p.example:8080"] {
+        let robots = served(&running, host).unwrap_or_default();
+        assert!(robots.contains("/private/m") || robots.contains("/private/address"), "{host}: {robots}");
+    }
+    // Neither is another host, or a host that nobody owns.
+    folder.write("sites.d/z.toml", [site("z1", "a.w.example:8080"), site("z2", "p.p.example")].concat());
+    reload(&running, 0);
+    assert!(is_of(&running, "a.w.example:8080", "z1") && is_of(&running, "p.p.example", "z2"));
+    // Two newcomers with one host are refused, whatever ports they name.
+    folder.write("sites.d/x.toml", site("x", "new.example:8080"));
+    folder.write("sites.d/y.toml", site("y", "new.example:9090"));
+    assert_has(
+        reload(&running, 1),
+        &["x.toml:3:10", "y.toml as \"new.example:9090\" too", "y.toml:3:10", "neither is taken"],
+    );
+    assert_eq!(served(&running, "new.example:8080"), None);
+}
+
+#[test]
 fn paths_stay_in_the_folder_of_their_file_links_resolved() {
     use std::os::unix::fs::symlink;
 
