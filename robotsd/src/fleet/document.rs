@@ -6,11 +6,12 @@
 //! rev          counts writes, and is raised by each
 //! tag          random with each write, so that a store that used a rev twice is noticed
 //! off:SCOPE:ID {"rev":41,"by":"alice","at":1795867200,"why":"…"}    a mark: nothing is enforced for SCOPE, "*" or a site
-//! lifted:ID    {"rev":43,"by":"bob",…}                              a tombstone: that mark no longer counts
+//! lifted:SCOPE:ID {"rev":43,"by":"bob",…}                           a tombstone: that mark no longer counts
 //! accept:SITE  {"rev":42,"id":"…","hash":"…","by":…,"at":…}         permission for a version, by its hash
 //! ```
 //!
-//! A mark and a tombstone count by their names alone, so that no damage to a value turns anything on.
+//! A mark and a tombstone count by their names alone, so that no damage to a value turns anything on. The scope is a part of the name:
+//! who may switch one site can reuse the id of another mark, and changes and lifts nothing but marks of that site.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +31,9 @@ pub(crate) struct Document {
     pub(crate) epoch: String,
     pub(crate) rev: u64,
     pub(crate) tag: String,
-    /// By their ids.
+    /// By their names, `SCOPE:ID`.
     pub(crate) marks: BTreeMap<String, Mark>,
+    /// By the names of the marks.
     pub(crate) lifted: BTreeMap<String, Stamp>,
     /// By their sites.
     pub(crate) accepts: BTreeMap<String, Accept>,
@@ -94,12 +96,12 @@ impl Document {
                     return Err(format!("the document has format {value}, and this robotsd reads {FORMAT}: update it"));
                 }
                 Some(("off", of)) => {
-                    let Some((scope, id)) = of.rsplit_once(':') else { continue };
+                    let Some((scope, _)) = of.rsplit_once(':') else { continue };
                     let stamp = serde_json::from_str(&value).unwrap_or_default();
-                    document.marks.insert(id.to_owned(), Mark { scope: scope.to_owned(), stamp });
+                    document.marks.insert(of.to_owned(), Mark { scope: scope.to_owned(), stamp });
                 }
-                Some(("lifted", id)) => {
-                    document.lifted.insert(id.to_owned(), serde_json::from_str(&value).unwrap_or_default());
+                Some(("lifted", of)) => {
+                    document.lifted.insert(of.to_owned(), serde_json::from_str(&value).unwrap_or_default());
                 }
                 Some(("accept", site)) => {
                     let accept = serde_json::from_str(&value);
@@ -111,7 +113,7 @@ impl Document {
             }
         }
         let lifted = &document.lifted;
-        document.marks.retain(|id, _| !lifted.contains_key(id));
+        document.marks.retain(|name, _| !lifted.contains_key(name));
         Ok(Some(document).filter(|document| !document.epoch.is_empty()))
     }
 
@@ -121,10 +123,20 @@ impl Document {
     }
 }
 
+/// The name of a mark, which no mark of another scope has.
+pub(super) fn mark_name(scope: &str, id: &str) -> String {
+    format!("{scope}:{id}")
+}
+
+/// The id in the name of a mark.
+pub(super) fn id_of(name: &str) -> &str {
+    name.rsplit_once(':').map_or(name, |(_, id)| id)
+}
+
 pub(super) fn digest(marks: &BTreeMap<String, Mark>, accepts: &BTreeMap<String, Accept>) -> String {
     let mut hash = hmac_sha256::Hash::new();
     let mut add = |words: [&str; 3]| words.iter().for_each(|word| hash.update([word.as_bytes(), b"\n"].concat()));
-    marks.iter().for_each(|(id, mark)| add(["off", &mark.scope, id]));
+    marks.keys().for_each(|name| add(["off", name, ""]));
     accepts.iter().for_each(|(site, accept)| add([site, &accept.id, &accept.stamp.rev.to_string()]));
     HEXLOWER.encode(&hash.finalize()[..8])
 }
@@ -134,10 +146,10 @@ pub(super) fn digest(marks: &BTreeMap<String, Mark>, accepts: &BTreeMap<String, 
 pub(crate) enum Write {
     /// The document itself, if there is none.
     Begin,
-    /// A mark of this id.
+    /// A mark of this name.
     Mark(String, Mark),
-    /// The mark of this id is lifted; its scope, and the stamp of that.
-    Lift(String, Mark),
+    /// The mark of this name is lifted.
+    Lift(String, Stamp),
     /// For a site. The last is the rev of the entry that it takes the place of, 0 where there is none.
     Accept(String, Accept, u64),
 }
@@ -173,12 +185,10 @@ impl WriteCall {
         let none = String::new;
         let [field, value, unless, removed, expected] = match write {
             Write::Begin => [(); 5].map(|()| none()),
-            Write::Mark(id, Mark { scope, stamp }) => {
-                [format!("off:{scope}:{id}"), json(stamp), format!("lifted:{id}"), none(), none()]
+            Write::Mark(name, Mark { stamp, .. }) => {
+                [format!("off:{name}"), json(stamp), format!("lifted:{name}"), none(), none()]
             }
-            Write::Lift(id, Mark { scope, stamp }) => {
-                [format!("lifted:{id}"), json(stamp), none(), format!("off:{scope}:{id}"), none()]
-            }
+            Write::Lift(name, stamp) => [format!("lifted:{name}"), json(stamp), none(), format!("off:{name}"), none()],
             Write::Accept(site, accept, expected) => {
                 [format!("accept:{site}"), json(accept), none(), none(), expected.to_string()]
             }

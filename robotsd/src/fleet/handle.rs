@@ -17,7 +17,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tower_robots::live::{Attribution, Enforcement, KillSwitch};
 use tower_robots::source::LiveBuilder;
 
-use super::document::{Document, Stamp, Write, WriteAnswer, WriteCall};
+use super::document::{Document, Stamp, Write, WriteAnswer, WriteCall, id_of};
 use super::member::{Member, Seen, Standing};
 use super::standing::{Heartbeat, SILENT, StateAndReason};
 use crate::config::FleetSettings;
@@ -278,9 +278,9 @@ impl Fleet {
     pub(crate) fn lift(&self, scope: &str, by: &Attribution) -> Vec<WriteCall> {
         let stamp = stamp(by);
         let lifts = self.change(|member| {
-            let marks = member.marks().iter().filter(|(_, mark)| mark.scope == scope).map(|(id, _)| id.clone());
+            let marks = member.marks().iter().filter(|(_, mark)| mark.scope == scope).map(|(name, _)| name.clone());
             let marks: Vec<_> = marks.collect();
-            marks.iter().map(|id| member.lift(id, scope, stamp.clone())).collect()
+            marks.iter().map(|name| member.lift(name, stamp.clone())).collect()
         });
         self.calls(lifts)
     }
@@ -447,7 +447,7 @@ impl Fleet {
             rev: store.document.as_ref().map(|document| document.rev),
             read: store.read.map(rfc3339),
             troubles: store.trouble.iter().chain(&store.file_trouble).cloned().collect(),
-            marks: member.marks().iter().map(|(id, mark)| entry(&mark.scope, id, &mark.stamp)).collect(),
+            marks: member.marks().iter().map(|(name, mark)| entry(&mark.scope, id_of(name), &mark.stamp)).collect(),
             accepts: member.accepts().iter().map(|(site, accept)| entry(site, &accept.hash, &accept.stamp)).collect(),
             replicas: replicas.iter().map(report).collect(),
         }

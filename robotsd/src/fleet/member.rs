@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::document::{Accept, Document, EVERY_SITE, Mark, Stamp, Write, WriteCall, digest};
+use super::document::{Accept, Document, EVERY_SITE, Mark, Stamp, Write, WriteCall, digest, id_of, mark_name};
 use crate::report::is_of;
 
 /// What a replica knows.
@@ -27,7 +27,7 @@ pub(crate) struct Member {
     epoch: Option<String>,
     /// The highest rev that it has seen.
     rev: u64,
-    /// Those that count, its own that are in no store too.
+    /// Those that count, its own that are in no store too; by their names, as those that were lifted.
     marks: BTreeMap<String, Mark>,
     lifted: BTreeMap<String, Stamp>,
     accepts: BTreeMap<String, Accept>,
@@ -80,14 +80,14 @@ impl Member {
         self.marks.values().any(|mark| is_of(&mark.scope, site))
     }
 
-    /// The marks that count, by their ids.
+    /// The marks that count, by their names.
     pub(crate) const fn marks(&self) -> &BTreeMap<String, Mark> {
         &self.marks
     }
 
-    /// The mark that was lifted last.
-    pub(crate) fn lifted_last(&self) -> Option<&String> {
-        self.lifted.iter().max_by_key(|(_, stamp)| stamp.at).map(|(id, _)| id)
+    /// The id of the mark that was lifted last.
+    pub(crate) fn lifted_last(&self) -> Option<&str> {
+        self.lifted.iter().max_by_key(|(_, stamp)| stamp.at).map(|(name, _)| id_of(name))
     }
 
     /// The versions that may go live, by their sites.
@@ -141,14 +141,14 @@ impl Member {
             seen.changes.push(format!("the document of the fleet is known: epoch {}", document.epoch));
         }
         self.rev = self.rev.max(read.rev);
-        for (id, stamp) in &read.lifted {
-            let lifted = self.marks.remove(id);
-            self.lifted.entry(id.clone()).or_insert_with(|| stamp.clone());
-            seen.changes.extend(lifted.map(|mark| changed("on", &mark.scope, id, stamp)));
+        for (name, stamp) in &read.lifted {
+            let lifted = self.marks.remove(name);
+            self.lifted.entry(name.clone()).or_insert_with(|| stamp.clone());
+            seen.changes.extend(lifted.map(|mark| changed("on", &mark.scope, name, stamp)));
         }
-        for (id, mark) in read.marks.iter().filter(|(id, _)| !self.lifted.contains_key(*id)) {
-            if self.marks.insert(id.clone(), mark.clone()).is_none() {
-                seen.changes.push(changed("off", &mark.scope, id, &mark.stamp));
+        for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
+            if self.marks.insert(name.clone(), mark.clone()).is_none() {
+                seen.changes.push(changed("off", &mark.scope, name, &mark.stamp));
             }
         }
         let mut gone = Vec::new();
@@ -175,31 +175,30 @@ impl Member {
 
     /// The marks and tombstones that the store does not have.
     fn lost(&self, document: &Document) -> Vec<Write> {
-        let is_lost = |id: &String| !document.marks.contains_key(id) && !document.lifted.contains_key(id);
-        let marks = self.marks.iter().filter(|(id, _)| is_lost(id));
-        let marks = marks.map(|(id, mark)| Write::Mark(id.clone(), mark.clone()));
-        let lifted = self.lifted.iter().filter(|(id, _)| !document.lifted.contains_key(*id)).map(|(id, stamp)| {
-            let scope = document.marks.get(id).map_or(EVERY_SITE, |mark| &mark.scope);
-            Write::Lift(id.clone(), Mark { scope: scope.to_owned(), stamp: stamp.clone() })
-        });
+        let is_lost = |name: &String| !document.marks.contains_key(name) && !document.lifted.contains_key(name);
+        let marks = self.marks.iter().filter(|(name, _)| is_lost(name));
+        let marks = marks.map(|(name, mark)| Write::Mark(name.clone(), mark.clone()));
+        let lifted = self.lifted.iter().filter(|(name, _)| !document.lifted.contains_key(*name));
+        let lifted = lifted.map(|(name, stamp)| Write::Lift(name.clone(), stamp.clone()));
         marks.chain(lifted).collect()
     }
 
     /// Turns a scope off, here and now. Nothing if the mark is lifted already: a call that comes late.
     pub(crate) fn turn_off(&mut self, id: &str, scope: &str, stamp: Stamp) -> Option<Write> {
-        if self.lifted.contains_key(id) {
+        let name = mark_name(scope, id);
+        if self.lifted.contains_key(&name) {
             return None;
         }
         let mark = Mark { scope: scope.to_owned(), stamp };
-        self.marks.entry(id.to_owned()).or_insert_with(|| mark.clone());
-        Some(Write::Mark(id.to_owned(), mark))
+        self.marks.entry(name.clone()).or_insert_with(|| mark.clone());
+        Some(Write::Mark(name, mark))
     }
 
-    /// Lifts a mark, whether it is known here or not.
-    pub(crate) fn lift(&mut self, id: &str, scope: &str, stamp: Stamp) -> Write {
-        self.marks.remove(id);
-        self.lifted.entry(id.to_owned()).or_insert_with(|| stamp.clone());
-        Write::Lift(id.to_owned(), Mark { scope: scope.to_owned(), stamp })
+    /// Lifts the mark of a name, whether it is known here or not.
+    pub(crate) fn lift(&mut self, name: &str, stamp: Stamp) -> Write {
+        self.marks.remove(name);
+        self.lifted.entry(name.to_owned()).or_insert_with(|| stamp.clone());
+        Write::Lift(name.to_owned(), stamp)
     }
 
     /// Accepts a version in place of the one that is accepted here; the store refuses it if it has another by now.
@@ -226,8 +225,8 @@ fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
     accepts.get(site).map_or(0, |accept| accept.stamp.rev)
 }
 
-fn changed(to: &str, scope: &str, id: &str, Stamp { by, why, .. }: &Stamp) -> String {
+fn changed(to: &str, scope: &str, name: &str, Stamp { by, why, .. }: &Stamp) -> String {
     let of = if scope == EVERY_SITE { "every site".to_owned() } else { format!("site {scope:?}") };
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    format!("the fleet turned enforcement of {of} {to} (mark {id}, by {by}){why}")
+    format!("the fleet turned enforcement of {of} {to} (mark {}, by {by}){why}", id_of(name))
 }

@@ -20,18 +20,18 @@ impl PlayedStore {
         match write {
             Write::Begin if self.0.is_some() => return WriteAnswer::Kept,
             Write::Begin => {}
-            Write::Mark(id, _) if document.marks.contains_key(id) || document.lifted.contains_key(id) => {
+            Write::Mark(name, _) if document.marks.contains_key(name) || document.lifted.contains_key(name) => {
                 return WriteAnswer::Kept;
             }
-            Write::Mark(id, Mark { scope, stamp }) => {
+            Write::Mark(name, Mark { scope, stamp }) => {
                 let stamp = at(stamp);
-                document.marks.insert(id.clone(), Mark { scope: scope.clone(), stamp });
+                document.marks.insert(name.clone(), Mark { scope: scope.clone(), stamp });
             }
-            Write::Lift(id, _) if document.lifted.contains_key(id) => return WriteAnswer::Kept,
-            Write::Lift(id, Mark { stamp, .. }) => {
+            Write::Lift(name, _) if document.lifted.contains_key(name) => return WriteAnswer::Kept,
+            Write::Lift(name, stamp) => {
                 let stamp = at(stamp);
-                document.marks.remove(id);
-                document.lifted.insert(id.clone(), stamp);
+                document.marks.remove(name);
+                document.lifted.insert(name.clone(), stamp);
             }
             Write::Accept(site, accept, expected) => {
                 let rev = document.accepts.get(site).map_or(0, |accept| accept.stamp.rev);

@@ -79,10 +79,10 @@ fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_bac
     for lost in [backup, PlayedStore::default()] {
         store = lost;
         read(&mut b, &mut store);
-        assert!(b.is_off("shop") && store.0.as_ref().unwrap().marks.contains_key("m"));
+        assert!(b.is_off("shop") && store.0.as_ref().unwrap().marks.contains_key("shop:m"));
         assert_eq!(read(&mut b, &mut store).standing, Standing::Current);
     }
-    let lift = b.lift("m", "shop", by("bob"));
+    let lift = b.lift("shop:m", by("bob"));
     send(&b, &mut store, lift);
     read(&mut a, &mut store);
     assert!(!a.is_off("shop") && a.digest() == b.digest() && a.digest() == store.0.as_ref().unwrap().digest());
@@ -91,6 +91,27 @@ fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_bac
     read(&mut a, &mut store);
     assert_eq!(a.turn_off("m", "shop", by("alice")), None);
     assert!(!a.is_off("shop") && store.0.as_ref().unwrap().marks.is_empty());
+}
+
+/// Whoever may switch one site only may know the id of any mark, and ask a replica that has not read that mark.
+#[test]
+fn the_id_of_a_mark_changes_and_lifts_no_mark_of_another_scope() {
+    for other in ["*", "news"] {
+        let (mut store, mut a, mut b) = (store(), Member::default(), Member::default());
+        read(&mut a, &mut store);
+        read(&mut b, &mut store);
+        let mark = a.turn_off("m", other, by("alice")).unwrap();
+        send(&a, &mut store, mark);
+        let own = b.turn_off("m", "shop", by("mallory")).unwrap();
+        send(&b, &mut store, own);
+        let lift = b.lift("shop:m", by("mallory"));
+        send(&b, &mut store, lift);
+        for member in [&mut a, &mut b] {
+            assert_eq!(read(member, &mut store).standing, Standing::Current);
+            assert!(member.is_off("news"), "{other}");
+            assert_eq!(member.is_off("shop"), other == "*");
+        }
+    }
 }
 
 #[test]
@@ -136,7 +157,7 @@ fn nothing_is_taken_from_another_epoch() {
     let mut other = store();
     let document = other.0.as_mut().unwrap();
     document.epoch = "f".to_owned();
-    document.marks.insert("m".to_owned(), Mark { scope: "*".to_owned(), stamp: by("eve") });
+    document.marks.insert("*:m".to_owned(), Mark { scope: "*".to_owned(), stamp: by("eve") });
     assert_eq!(read(&mut member, &mut other).standing, Standing::Foreign("f".to_owned()));
     assert!(!member.is_off("shop"));
     let mark = member.turn_off("n", "*", by("alice")).unwrap();
@@ -162,7 +183,7 @@ fn a_document_is_read_field_by_field() {
     let known = [("epoch", "e"), ("rev", "7"), ("tag", "t"), ("format", "1")];
     let of_later = [("shape", "x"), ("off:*:m", "{damaged"), ("off:a:b:n", r#"{"rev":2,"by":"a","new":1}"#)];
     let document = Document::read(fields(&[&known[..], &of_later].concat())).unwrap().unwrap();
-    assert_eq!((document.rev, &*document.marks["m"].scope, &*document.marks["n"].scope), (7, "*", "a:b"));
+    assert_eq!((document.rev, &*document.marks["*:m"].scope, &*document.marks["a:b:n"].scope), (7, "*", "a:b"));
     for (wrong, why) in
         [(("format", "2"), "update it"), (("rev", "x"), "no number"), (("accept:shop", "{}"), "no accept")]
     {

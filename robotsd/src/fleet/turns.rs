@@ -30,9 +30,9 @@ impl Fleet {
         self.store.lock().missing.iter().map(|(name, at)| (name.clone(), *at)).collect()
     }
 
-    /// The mark that was lifted last.
+    /// The id of the mark that was lifted last.
     pub(crate) fn lifted_last(&self) -> String {
-        self.member.lock().lifted_last().cloned().unwrap_or_default()
+        self.member.lock().lifted_last().unwrap_or_default().to_owned()
     }
 
     fn is_alive(&self, replica: &str) -> bool {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use redis::{Client, Connection, Script, cmd};
 use tempfile::TempDir;
 
-use super::super::document::{Accept, Document, Mark, Stamp, Write, WriteAnswer, WriteCall};
+use super::super::document::{Accept, Document, Mark, Stamp, Write, WriteAnswer, WriteCall, mark_name};
 use super::super::test_store::PlayedStore;
 
 const SEQUENCES: u64 = 60;
@@ -84,14 +84,13 @@ impl Dice {
             at: self.roll(2_000_000_000),
             why: ["", "an outage\n{", "é"].get(self.roll(4) as usize).map(|&why| why.to_owned()),
         };
-        // A mark is of one scope; who lifts it may not know which.
-        let number = self.roll(6);
-        let (id, scopes) = (format!("{number:x}"), ["*", "shop", "a:b"]);
+        let (id, scope) = (format!("{:x}", self.roll(3)), ["*", "shop", "a:b"][self.roll(3) as usize]);
+        let name = mark_name(scope, &id);
         let site = ["shop", "news"][self.roll(2) as usize].to_owned();
         let write = match self.roll(10) {
             0 => Write::Begin,
-            1..4 => Write::Mark(id, Mark { scope: scopes[number as usize % 3].to_owned(), stamp }),
-            4..6 => Write::Lift(id, Mark { scope: scopes[self.roll(3) as usize].to_owned(), stamp }),
+            1..4 => Write::Mark(name, Mark { scope: scope.to_owned(), stamp }),
+            4..6 => Write::Lift(name, stamp),
             _ => {
                 let held = document.and_then(|document| document.accepts.get(&site)).map_or(0, |held| held.stamp.rev);
                 let expected = [held, held, held, 0, rev][self.roll(5) as usize];

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use super::super::document::{Accept, Document, EVERY_SITE, Stamp, Write, WriteCall};
+use super::super::document::{Accept, Document, EVERY_SITE, Stamp, Write, WriteCall, id_of, mark_name};
 use super::super::member::{Member, Standing};
 use super::super::test_store::PlayedStore;
 use super::harness::{Random, World, first_failure, simulate, steps};
@@ -144,17 +144,22 @@ struct Fleet<const PLANT: usize> {
     accepted: BTreeMap<String, (String, String)>,
 }
 
-fn name(mark: u8) -> String {
+/// The id of a mark.
+fn id(mark: u8) -> String {
     format!("m{mark}")
+}
+
+fn name(mark: u8) -> String {
+    mark_name(scope(mark), &id(mark))
 }
 
 fn scope(mark: u8) -> &'static str {
     SCOPES[usize::from(mark) % SCOPES.len()]
 }
 
-/// The marks with these ids, as bits.
+/// The marks with these names, as bits.
 fn bits<'n>(names: impl Iterator<Item = &'n String>) -> u16 {
-    names.fold(0, |bits, name| bits | 1 << name[1..].parse::<u16>().unwrap())
+    names.fold(0, |bits, name| bits | 1 << id_of(name)[1..].parse::<u16>().unwrap())
 }
 
 fn marks(bits: u16) -> impl Iterator<Item = u8> {
@@ -305,7 +310,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
     fn turn_off(&mut self, at: usize, mark: u8) {
         let replica = &mut self.replicas[at];
         replica.shown.off(mark);
-        let write = replica.member.turn_off(&name(mark), scope(mark), by());
+        let write = replica.member.turn_off(&id(mark), scope(mark), by());
         self.save(at);
         self.send(at, write);
     }
@@ -313,7 +318,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
     fn lift(&mut self, at: usize, mark: u8) {
         let replica = &mut self.replicas[at];
         replica.shown.lift(mark);
-        let write = replica.member.lift(&name(mark), scope(mark), by());
+        let write = replica.member.lift(&name(mark), by());
         self.save(at);
         self.send(at, [write]);
     }

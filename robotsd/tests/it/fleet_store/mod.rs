@@ -309,6 +309,41 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
     });
 }
 
+/// It knows the id of that mark, and asks a replica that cannot have read it.
+#[test]
+fn an_operator_of_one_site_neither_lifts_nor_replaces_a_mark_of_every_site() {
+    a_store(async |_, store| {
+        let made = run(robotsd().args(["token", "new", "team"])).succeeded();
+        let (token, hash) = (made.lines().next().unwrap(), made.lines().find(|line| line.starts_with("hash")).unwrap());
+        let team = format!("[[admin.token]]\nname = \"team\"\n{hash}\nrole = \"operate\"\nsites = [\"shop\"]\n");
+        let replica = |name| Replica::start_with(name, &store, "", ROBOTS, &team);
+        let fleet = Fleet::of(["web-1", "web-2", "web-3"].map(replica).into());
+        let ask = |at: usize, query: &str, fields: &str| {
+            let address = fleet.replicas[at].running.admin();
+            let head =
+                format!("POST /enforce?{query} HTTP/1.1\r\nHost: {address}\r\nRobotsd-Admin: 1\r\nConnection: close");
+            exchange(address, format!("{head}\r\n{fields}\r\n")).status
+        };
+        let as_team = |at: usize, query: &str| ask(at, query, &format!("Authorization: Bearer {token}\r\n"));
+        fleet.replicas[1].store.cut();
+        assert_eq!(ask(0, "to=off&mark=m1", ""), 200);
+        assert!(!fleet.replicas[1].is_off());
+        for query in ["to=off&site=shop&mark=m1", "to=on&site=shop&mark=m2"] {
+            assert_eq!(as_team(1, query), 200, "{query}");
+        }
+        for query in ["to=on&mark=m1", "to=on&site=%2A&mark=m1", "to=on&site=all&mark=m1", "to=on&site=&mark=m1"] {
+            assert_eq!(as_team(0, query), 403, "{query}");
+        }
+        fleet.replicas[1].store.lead_to(store.address());
+        fleet.reach(&[0, 1, 2]);
+        fleet.synced();
+        fleet.all(true);
+        fleet.stay_off();
+        assert_has(fleet.enforce("on").out, &["marks that were lifted: 1"]);
+        fleet.all(false);
+    });
+}
+
 #[test]
 fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a_document() {
     a_store(async |_, mut store| {
