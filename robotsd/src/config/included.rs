@@ -24,6 +24,7 @@ use tower_robots::source::Origin;
 use super::fleet::RawFleet;
 use super::joined_text::Parts;
 use super::reader::ReadText;
+use super::site::misleading;
 use super::{
     ConfigError, Document, Fault, Faults, Kind, Place, Placed, RawAdmin, RawSite, Reader, RobotsSource, SiteConfig,
     Value, fits, reader, salvage, tables,
@@ -226,7 +227,8 @@ impl StatePlace {
         // Of those that cannot be used, as far as they can be read, and their copies.
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
         let included = texts.filter_map(|text| salvage::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
-        Ok(Self { folder, audit, replica, sites: site.into_iter().chain(included).map(|site| site.0).collect() })
+        let names = site.into_iter().chain(included).map(|site| site.0);
+        Ok(Self { folder, audit, replica, sites: names.filter(|name| misleading(name).is_none()).collect() })
     }
 }
 

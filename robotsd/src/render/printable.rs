@@ -56,6 +56,12 @@ pub(super) fn is_shown(char: char) -> bool {
     matches!(char, '"' | '\'' | '\\') || (char.escape_debug().len() == 1 && !looks_blank(char))
 }
 
+/// Whether a text shows as it is: every character prints, and none is invisible or joins what is before the text.
+pub(crate) fn is_shown_whole(text: &str) -> bool {
+    let unquoted = text.replace(['"', '\'', '\\'], "_");
+    unquoted.escape_debug().eq(unquoted.chars()) && !text.contains(looks_blank)
+}
+
 /// Whether Unicode says that a character prints, and nothing is seen of it: fillers of Hangul, and the blank of Braille.
 const fn looks_blank(char: char) -> bool {
     matches!(char, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')

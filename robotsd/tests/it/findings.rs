@@ -10,7 +10,7 @@ use crate::harness::*;
 use crate::shared::cases;
 
 const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[gate]\nenabled = false\n\
-                      [[site]]\nname = \"all\"\nroot = \".\"\n[site.robots]\nsource = \"directory\"\npath = \"sites\"\n";
+                      [[site]]\nname = \"hosts\"\nroot = \".\"\n[site.robots]\nsource = \"directory\"\npath = \"sites\"\n";
 
 #[test]
 fn every_file_with_an_error_is_reported_alike_by_log_status_and_reload() {
@@ -24,7 +24,7 @@ fn every_file_with_an_error_is_reported_alike_by_log_status_and_reload() {
         let Some(summary) = live.status().report.as_deref().unwrap().summary() else { continue };
         if summary.contains(" error") {
             fs::write(folder.at(format!("sites/f{number}.example.txt")), body).unwrap();
-            summaries.insert(format!("all/f{number}.example"), summary);
+            summaries.insert(format!("hosts/f{number}.example"), summary);
         }
     }
     assert!(summaries.len() >= 100 / step, "{}", summaries.len());
@@ -48,7 +48,7 @@ fn every_file_with_an_error_is_reported_alike_by_log_status_and_reload() {
         assert_eq!((&line["level"], &line["reason"]), (&"warn".into(), &"start".into()), "{line}");
         assert!(message(&line).ends_with(&format!("; {summary}")), "{line}");
     }
-    assert_eq!(of_status["all/none.example"], "");
-    let line = published("all/none.example");
+    assert_eq!(of_status["hosts/none.example"], "");
+    let line = published("hosts/none.example");
     assert_eq!(line["level"], "info", "{line}");
 }

@@ -239,6 +239,63 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
 }
 
 #[test]
+fn a_name_that_stands_for_other_sites_or_looks_like_another_is_refused_in_every_file() {
+    let (folder, running) = serving(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a"))]);
+    for (name, why) in [
+        ("*", "stand for every site"),
+        ("all", "stand for every site"),
+        ("ALL", "stand for every site"),
+        ("shop-*", "stand for every site"),
+        ("shop/www.example", "separates a site from one of its hosts"),
+        ("/", "separates a site from one of its hosts"),
+        ("a,b", "separates the names in a list"),
+        ("--admin=elsewhere.example", "is an option"),
+        ("shop ", "a space at the end"),
+        (" shop", "a space at the end"),
+        ("sh\u{0}op", "does not show"),
+        ("sh\u{7f}op", "does not show"),
+        ("sh\u{9b}op", "does not show"),
+        ("sh\nop", "does not show"),
+        ("sh\u{200b}op", "does not show"),
+        ("\u{202e}pohs", "does not show"),
+        ("sh\u{a0}op", "does not show"),
+        ("sh\u{3164}op", "does not show"),
+    ] {
+        // JSON writes a text as TOML reads it.
+        let named = site("x", "x.example").replacen("\"x\"", &json!(name).to_string(), 1).replace("\u{7f}", "\\u007f");
+        folder.write("sites.d/x.toml", &named);
+        let (place, refused) = ("sites.d/x.toml:2:8", "a site cannot be called");
+        assert_has(unfolded(&folder.configured(["config", "check"]).ends_with(2).error), &[place, refused, why]);
+        assert_has(reload(&running, 1), &[place, refused, why]);
+        assert_eq!(served(&running, "x.example"), None, "{name:?}");
+        folder.remove("sites.d/x.toml");
+        folder.write("own.toml", [HEAD, &named].concat());
+        let said = unfolded(&folder.run(["config", "check", "own.toml"]).ends_with(2).error);
+        assert_has(said, &["own.toml:10:8", refused, why]);
+    }
+    for (number, name) in [
+        "\u{43c}\u{430}\u{433}\u{430}\u{437}\u{438}\u{43d}",
+        "\u{936}\u{949}\u{92a}\u{94d}\u{938}",
+        "\u{e23}\u{e49}\u{e32}\u{e19}",
+        "\u{645}\u{62a}\u{62c}\u{631}",
+        "\u{5546}\u{5e97}",
+        "b\u{fc}cher & b\u{e9}b\u{e9}",
+        "Shop 1 (new)",
+        "O'Neil's: all",
+        "all-in",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let host = format!("n{number}.example");
+        folder
+            .write(format!("sites.d/n{number}.toml"), site("y", &host).replacen("\"y\"", &json!(name).to_string(), 1));
+        reload(&running, 0);
+        assert!(is_of(&running, &host, "y"), "{name}");
+    }
+}
+
+#[test]
 fn paths_stay_in_the_folder_of_their_file_links_resolved() {
     use std::os::unix::fs::symlink;
 

@@ -576,13 +576,13 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
 #[test]
 fn a_file_of_a_folder_has_the_requests_for_its_host() {
     let mut config = Config::new().listener("kind = \"decision\"").file("log", lines_for("vhost"));
-    config = config.site("all", "robots = { source = \"directory\", path = \"sites\" }");
+    config = config.site("hosts", "robots = { source = \"directory\", path = \"sites\" }");
     for name in ["shop.test", "_wildcard.shop.test", "default"] {
         config = config.file(&format!("sites/{name}.txt"), "User-agent: *\nDisallow: /p\n");
     }
     let folder = config.folder();
     for (site, by_hand) in
-        [("all/shop.test", 0b1100_1111), ("all/x.shop.test", 0b11_0000), ("any.test", 0b111_0000_0000)]
+        [("hosts/shop.test", 0b1100_1111), ("hosts/x.shop.test", 0b11_0000), ("any.test", 0b111_0000_0000)]
     {
         let report = folder.with_config(&["replay", "log", "--format", "json", "--site", site]).json();
         assert_eq!(report["requests"], by_hand, "{site}");

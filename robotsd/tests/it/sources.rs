@@ -17,7 +17,7 @@ fn refuses(running: &Running, host: &str) -> Option<()> {
 
 #[test]
 fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
-    let mut config = Config::refusing().admin_socket().files_of("all");
+    let mut config = Config::refusing().admin_socket().files_of("hosts");
     config = config.tables("robots = { source = \"directory\", path = \"sites\" }");
     for (name, text) in [
         ("a.test", &*format!("# a\n{REFUSES}")),
@@ -29,7 +29,7 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
         config = config.file(&format!("sites/{name}.txt"), text);
     }
     let (folder, running) = config.start();
-    running.wait_for_event("rejected", |line| line["site"] == "all/bad.test");
+    running.wait_for_event("rejected", |line| line["site"] == "hosts/bad.test");
     running.wait_for_message("directory", "no host.txt");
     assert_eq!(asked(&running, "a.test", "/robots.txt", FIREFOX).body, format!("# a\n{REFUSES}"));
     assert!(asked(&running, "b.test", "/robots.txt", FIREFOX).body.starts_with("# b\n"));
@@ -53,10 +53,10 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     assert_eq!(asked(&running, "b.test", "/private/x", GPTBOT).status, 404);
 
     // Each host has a line of the status, and can be reloaded by its name.
-    let names = ["all/a.test", "all/b.test", "all/bad.test", "all/new.test", "all/*", "all/*.wild.test"];
+    let names = ["hosts/a.test", "hosts/b.test", "hosts/bad.test", "hosts/new.test", "hosts/*", "hosts/*.wild.test"];
     assert_has(folder.with_config(&["status"]).out, &names);
-    let reload = folder.with_config(&["reload", "--site", "all/a.test"]).out;
-    assert!(reload.starts_with("all/a.test: unchanged") && reload.lines().count() == 1, "{reload}");
+    let reload = folder.with_config(&["reload", "--site", "hosts/a.test"]).out;
+    assert!(reload.starts_with("hosts/a.test: unchanged") && reload.lines().count() == 1, "{reload}");
 }
 
 fn upstream_config(upstream: SocketAddr) -> Config {

@@ -30,6 +30,7 @@ use self::source::{OnMissing, SourceKind};
 use super::{Faults, Placed, tables};
 use crate::publish_hook::{HookScope, HookSettings};
 use crate::refusal::RefusalPage;
+use crate::render::is_shown_whole;
 
 pub(crate) use self::append::{AppendSettings, AppendSource};
 pub(crate) use self::backend::{Backend, Dotfiles, StaticFiles};
@@ -115,16 +116,40 @@ pub(crate) fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> Hos
     map
 }
 
-/// Every site has a name of its own.
+/// Every site has a name of its own, which cannot be read as anything else.
 pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     let mut names = HashSet::new();
     for site in sites.iter().map(Spanned::get_ref) {
-        if site.name.get_ref().is_empty() {
-            faults.push(site.name.fault("the name is empty: the log names sites by it"));
-        } else if !names.insert(site.name.get_ref()) {
-            faults.push(site.name.fault(format!("the name {:?} is taken by another site", site.name.get_ref())));
+        let name = site.name.get_ref();
+        if let Some(why) = misleading(name) {
+            faults.push(site.name.fault(why));
+        } else if !names.insert(name) {
+            faults.push(site.name.fault(format!("the name {name:?} is taken by another site")));
         }
     }
+}
+
+/// Why a text cannot be the name of a site: commands, scopes of tokens and marks of a fleet would take it for something else, or a person
+/// would. Letters of every script are fine.
+pub(in crate::config) fn misleading(name: &str) -> Option<String> {
+    let why = if name.is_empty() {
+        return Some("the name is empty: the log names sites by it".to_owned());
+    } else if name.contains('*') || name.eq_ignore_ascii_case("all") {
+        "\"*\" and \"all\" stand for every site, and \"*\" in a name for any characters"
+    } else if name.contains('/') {
+        "\"/\" separates a site from one of its hosts, as in \"shop/www.example\""
+    } else if name.contains(',') {
+        "\",\" separates the names in a list"
+    } else if name.starts_with('-') {
+        "what begins with \"-\" is an option in a command"
+    } else if name.split(' ').any(str::is_empty) {
+        "a space at the end of a name, or next to another one, is not seen"
+    } else if !is_shown_whole(name) {
+        "it has a character that does not show, so it looks like another name"
+    } else {
+        return None;
+    };
+    Some(format!("a site cannot be called {name:?}: {why}"))
 }
 
 /// Every host is one site's.
