@@ -118,6 +118,8 @@ keyword_enum! {
         Unsigned = "unsigned",
         /// The request is signed and has no `Signature-Agent`, so its keys cannot be found.
         AgentAbsent = "agent-absent",
+        /// The signature does not cover a component that the configuration requires.
+        ComponentNotCovered = "component-not-covered",
         /// Neither the registry nor the configuration names the key directory.
         DirectoryNotConfigured = "directory-not-configured",
         /// The key directory could not be fetched.

@@ -132,13 +132,16 @@ impl Examination {
 /// Whether the sender of a request can bring this doubt about, by its request or by the reverse zone of its address.
 const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
     use UndecidedReason::{
-        AgentAbsent, Busy, DirectoryNotConfigured, KeyUnknownThere, ResolverFailure, TestKey, Timeout, Truncated,
-        UnprovenResolver,
+        AgentAbsent, Busy, ComponentNotCovered, DirectoryNotConfigured, KeyUnknownThere, ResolverFailure, TestKey,
+        Timeout, Truncated, UnprovenResolver,
     };
     match method {
         // Checks are bounded by the address that fails many.
         IdentityMethod::Signature => {
-            matches!(reason, AgentAbsent | DirectoryNotConfigured | KeyUnknownThere | TestKey | Busy)
+            matches!(
+                reason,
+                AgentAbsent | ComponentNotCovered | DirectoryNotConfigured | KeyUnknownThere | TestKey | Busy
+            )
         }
         // `Busy` and `Pending` are ours: the look-up is still to come.
         IdentityMethod::Rdns => matches!(reason, Timeout | ResolverFailure | Truncated | UnprovenResolver),
@@ -338,6 +341,7 @@ mod tests {
         let undecided = MethodOutcome::Undecided;
         for reason in [
             UndecidedReason::AgentAbsent,
+            UndecidedReason::ComponentNotCovered,
             UndecidedReason::DirectoryNotConfigured,
             UndecidedReason::KeyUnknownThere,
             UndecidedReason::TestKey,

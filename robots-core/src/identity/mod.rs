@@ -51,7 +51,8 @@ pub use self::range_set::RangeSet;
 pub use self::rdns::{DnsAnswer, RdnsCheck, RdnsQuestion};
 #[cfg(feature = "signatures")]
 pub use self::signature::{
-    DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, MessageHead, SignatureCandidate, SignatureCheck,
+    DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, MessageHead, RequiredComponent, SignatureCandidate,
+    SignatureCheck,
 };
 #[cfg(feature = "signatures")]
 pub use self::signers::Signers;

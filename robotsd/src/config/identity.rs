@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toml::Spanned;
-use tower_robots::identity::{DirectoryUrl, RangeList};
+use tower_robots::identity::{DirectoryUrl, RangeList, RequiredComponent};
 use tower_robots::layer::VerifyLayer;
 use tower_robots::policy::{IdentityNeeded, Impostors, Network};
+use tower_robots::rules::ValueError;
 
 use super::{Fault, Faults, Placed, Span, bound, tables, unplaced};
 use crate::files;
@@ -23,6 +24,7 @@ tables! {
         rdns: bool = true,
         resolvers: Vec<Spanned<String>>,
         directories: Vec<Spanned<String>>,
+        require_components: Vec<Spanned<String>>,
         list: Vec<RawListCopy>,
     }
 
@@ -46,6 +48,8 @@ pub(crate) struct IdentityConfig {
     pub(crate) resolvers: Vec<SocketAddr>,
     /// Key directories besides those that the registry names.
     pub(crate) directories: Vec<String>,
+    /// The components that signatures have to cover.
+    pub(crate) require_components: Vec<RequiredComponent>,
     /// Copies of published lists, by URL.
     pub(crate) lists: Vec<(String, PathBuf)>,
     /// The proxies in front of all listeners: their own addresses say nothing about a client.
@@ -62,6 +66,10 @@ pub(super) fn resolve(
 ) -> Option<IdentityConfig> {
     let resolvers = faults.keep_all(file.resolvers.iter().map(resolver));
     let directories = faults.keep_all(file.directories.iter().map(directory));
+    let components = file.require_components.iter();
+    let components =
+        components.map(|text| text.get_ref().parse().map_err(|error: ValueError| text.fault(error.to_string())));
+    let require_components = faults.keep_all(components);
     let lists = faults.keep_all(file.list.iter().map(|list| list_copy(list, folder)));
     Some(IdentityConfig {
         impostors: *file.impostors.get_ref(),
@@ -69,6 +77,7 @@ pub(super) fn resolve(
         rdns: file.rdns,
         resolvers: resolvers?,
         directories: directories?,
+        require_components: require_components?,
         lists: lists?,
         trusted_proxies,
     })

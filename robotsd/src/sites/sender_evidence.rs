@@ -34,6 +34,7 @@ impl SenderEvidence {
         let mut builder = Verifier::builder(registry)
             .resolvers(settings.resolvers.iter().copied())
             .trusted_proxies(settings.trusted_proxies.iter().copied())
+            .require_components(settings.require_components.iter().cloned())
             .on_event(log_events::trouble(log.clone(), LogEvent::Identity));
         if !settings.rdns {
             builder = builder.without_names();

@@ -2,8 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::time::SystemTime;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use data_encoding::HEXLOWER;
+use tokio_rustls::rustls::SignatureScheme;
+use tokio_rustls::rustls::crypto::ring::sign::any_eddsa_type;
+use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 use tower_robots::agent::{Crawler, Registry};
+use tower_robots::identity::{DirectoryUrl, MessageHead, SignatureCandidate};
 
 use crate::harness::*;
 use crate::played_dns::{PlayedDns, ptr};
@@ -104,6 +112,76 @@ pub(super) fn events_of_an_impostor() -> BTreeSet<String> {
         running.has_event("impostor", |line| line["decision"] == "allow")
     });
     running.event_names()
+}
+
+const SIGNER: &str = "https://signer.example";
+
+/// Saves the key of RFC 8037 in a state directory, as an earlier process had it from its directory.
+fn save_key(folder: &Folder) {
+    let url = DirectoryUrl::parse(SIGNER).unwrap();
+    let name = HEXLOWER.encode(&hmac_sha256::Hash::hash(url.as_str().as_bytes()));
+    let key = json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
+    let saved = json!({"url": url.as_str(), "confirmed": seconds(), "body": json!({"keys": [key]}).to_string()});
+    folder.write(format!("state/evidence/{}.json", &name[..32]), saved.to_string());
+}
+
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// The fields of a request for a path of `shop.example` that is signed with that key over these components.
+fn signature(path: &str, covered: &str) -> String {
+    let created = seconds();
+    let input = format!(
+        "a=({covered} \"signature-agent\");created={created};expires={};\
+         keyid=\"kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k\";tag=\"web-bot-auth\"",
+        created + 3600
+    );
+    let mut fields = [
+        ("signature-agent", format!("\"{SIGNER}\"")),
+        ("signature-input", input),
+        ("signature", "a=:AAAA:".to_owned()),
+    ];
+    let base = {
+        let fields = fields.as_slice();
+        let message = MessageHead::new("GET", "http", Some("shop.example"), path, &fields);
+        SignatureCandidate::all(&message, SystemTime::now()).remove(0).unwrap().base
+    };
+    let mut key = HEXLOWER.decode(b"302e020100300506032b657004220420").unwrap();
+    key.extend(URL_SAFE_NO_PAD.decode("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A").unwrap());
+    let key = any_eddsa_type(&PrivatePkcs8KeyDer::from(key)).unwrap();
+    let signed = key.choose_scheme(&[SignatureScheme::ED25519]).unwrap().sign(base.as_bytes()).unwrap();
+    fields[2].1 = format!("a=:{}:", STANDARD.encode(signed));
+    fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect()
+}
+
+#[test]
+fn a_signature_over_the_authority_alone_verifies_for_any_path_unless_components_are_required() {
+    let names = PlayedDns::start();
+    let crawlers = crawlers().replace("rdns = [\".bot.example\"]", &format!("signature = \"{SIGNER}\""));
+    for (require, alone) in [
+        ("", ("verified", Value::Null)),
+        ("require_components = [\"@path\"]", ("undecided", json!("component-not-covered"))),
+    ] {
+        let folder = site(&names, require, "");
+        folder.write("crawlers.toml", &crawlers);
+        save_key(&folder);
+        let running = folder.start();
+        let ask = |path: &str, signature: &str| {
+            let head =
+                format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: {BOT}\r\nConnection: close\r\n");
+            running.send(format!("{head}{signature}\r\n").as_bytes());
+            let line = running.wait_for_event("request", |line| line["path"] == path);
+            (line["identity"].as_str().unwrap().to_owned(), line["identity_reason"].clone())
+        };
+        let alone = (alone.0.to_owned(), alone.1);
+        let of_authority = signature("/a", "\"@authority\"");
+        assert_eq!(ask("/a", &of_authority), alone, "{require}");
+        assert_eq!(ask("/replayed", &of_authority), alone, "{require}");
+        let of_path = signature("/b", "\"@authority\" \"@path\"");
+        assert_eq!(ask("/b", &of_path), ("verified".to_owned(), Value::Null), "{require}");
+        assert_eq!(ask("/b-replayed", &of_path), ("refuted".to_owned(), json!("bad-signature")), "{require}");
+    }
 }
 
 #[test]

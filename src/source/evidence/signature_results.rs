@@ -12,7 +12,9 @@ use robots_core::internals::KeptChecks;
 use super::claimants::Generations;
 use super::verified_claims::second;
 use crate::agent::{Network, Refutation, UndecidedReason};
-use crate::identity::{DirectoryUrl, KeySet, MessageHead, MethodOutcome, PublicAddress, SignatureCheck};
+use crate::identity::{
+    DirectoryUrl, KeySet, MessageHead, MethodOutcome, PublicAddress, RequiredComponent, SignatureCheck,
+};
 
 /// Requests whose valid signatures are kept, by their signature fields. One takes a kilobyte, and at most some ten.
 const MOST_VALID: usize = 4_096;
@@ -33,6 +35,8 @@ const MOST_ADDRESSES: usize = 16_384;
 /// other keys. A signature that is replayed for another site or path is another request.
 #[derive(Debug)]
 pub(super) struct SignatureResults {
+    /// A signature that does not cover them verifies nothing.
+    required: Vec<RequiredComponent>,
     valid: Generations<u64, Arc<KeptChecks>>,
     failed: Generations<u64, Arc<KeptChecks>>,
     /// Checks that failed in a second, for each IPv4 address and each /64 of IPv6. Requests whose address says nothing about the
@@ -41,18 +45,18 @@ pub(super) struct SignatureResults {
     hasher: RandomState,
 }
 
-impl Default for SignatureResults {
-    fn default() -> Self {
+impl SignatureResults {
+    /// No results yet, of signatures that have to cover these components.
+    pub(super) fn requiring(required: Vec<RequiredComponent>) -> Self {
         Self {
+            required,
             valid: Generations::new(MOST_VALID),
             failed: Generations::new(MOST_FAILED),
             failing: Generations::new(MOST_ADDRESSES),
             hasher: RandomState::default(),
         }
     }
-}
 
-impl SignatureResults {
     /// The signatures of a request from this address, checked now or before.
     pub(super) fn check(
         &self,
@@ -77,7 +81,7 @@ impl SignatureResults {
         let client =
             address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), 32, 64).first());
         let is_busy = || self.failed(client, now) >= MOST_A_SECOND;
-        let (checks, kept) = KeptChecks::check(lines, message, now, &keys, is_busy);
+        let (checks, kept) = KeptChecks::check(lines, message, now, &self.required, &keys, is_busy);
         let failed = MethodOutcome::Failed(Refutation::BadSignature);
         let failures = checks.iter().flat_map(|checks| &**checks).filter(|check| check.outcome == failed).count();
         if failures > 0 {

@@ -19,7 +19,7 @@ use super::signature_results::SignatureResults;
 use super::verified_claims::{EvidenceVersion, VerifiedClaims};
 use super::verifier::{Configured, Evidence, Verifier};
 use crate::agent::{Network, Registry};
-use crate::identity::{DirectoryUrl, RangeSet};
+use crate::identity::{DirectoryUrl, RangeSet, RequiredComponent};
 use crate::live::{Clock, Mutex, TroubleEvent, TroubleListener};
 use crate::source::fetch::{FetchUrl, FetcherTask};
 use crate::source::follow::{FollowBuilder, FollowError};
@@ -34,6 +34,7 @@ pub struct VerifierSettings {
     /// The time between two questions about names, and how long to wait for an answer.
     question_times: (Duration, Duration),
     trusted_proxies: RangeSet,
+    required: Vec<RequiredComponent>,
     listeners: Vec<TroubleListener>,
 }
 
@@ -47,6 +48,7 @@ impl Verifier {
             looks_names_up: true,
             question_times: (PACE, TIMEOUT),
             trusted_proxies: RangeSet::default(),
+            required: Vec::new(),
             listeners: Vec::new(),
         };
         FollowBuilder::new(settings, Clock::coarse())
@@ -76,6 +78,13 @@ impl FollowBuilder<VerifierSettings> {
         let directory = directory.map_err(|error| FollowError::new(format!("directory {url:?}: {error}")))?;
         self.followed.configured.directories.push(directory);
         Ok(self)
+    }
+
+    /// The components that a signature has to cover besides its authority; one that lacks any verifies nothing, and refutes nobody.
+    /// Default: none. A signature over `@authority` alone then verifies for every path of the site while it is valid, whoever sends it.
+    pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
+        self.followed.required = components.into_iter().collect();
+        self
     }
 
     /// The resolvers to ask, in place of the system's.
@@ -158,7 +167,7 @@ impl FollowBuilder<VerifierSettings> {
             version,
             verified: VerifiedClaims::default(),
             first_seen: FirstSeen::default(),
-            signatures: SignatureResults::default(),
+            signatures: SignatureResults::requiring(settings.required),
             _tasks: tasks,
             following,
         });

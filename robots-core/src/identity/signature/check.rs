@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use sfv::{Dictionary, InnerList, ListEntry};
 
-use super::components::{Components, CoveredValues};
+use super::components::{Components, CoveredValues, RequiredComponent};
 use super::directory_url::DirectoryUrl;
 use super::key_set::KeySet;
 use super::message_head::{FieldValue, MessageHead};
@@ -128,6 +128,11 @@ impl SignatureCandidate {
             window,
             covered: CoveredValues::of(components.names(), message),
         })
+    }
+
+    /// Reports whether the signature covers a component. One that covers `@authority` alone holds for any method, path and query.
+    pub fn covers(&self, component: &RequiredComponent) -> bool {
+        component.is_covered_by(&self.base)
     }
 
     /// Checks the signature with the keys of its directory, unless the sender keeps the machine busy with such checks.

@@ -1,10 +1,13 @@
 //! The signed data: the components of a request, and the signature base that they make (RFC 9421, section 2).
 
+use std::str::FromStr;
+
 use sfv::{Dictionary, FieldType as _, InnerList, Item, ListSerializer};
 
 use super::message_head::{FieldValue, MessageHead};
 use super::structured_field::{read, text};
 use crate::agent::Refutation;
+use crate::rules::ValueError;
 
 /// More components than any signer names; each costs a pass over the fields.
 const MOST_COMPONENTS: usize = 32;
@@ -61,6 +64,54 @@ impl<'l> Components<'l> {
         base.push_str("\"@signature-params\": ");
         base.push_str(self.raw);
         Ok(base)
+    }
+}
+
+/// A component that signatures have to cover: `@path`, or the name of a field in lower case.
+///
+/// `@target-uri` covers `@scheme`, `@authority`, `@path` and `@query` too, and `@request-target` the last two.
+///
+/// ```
+/// use robots_core::identity::RequiredComponent;
+///
+/// assert!("@path".parse::<RequiredComponent>().is_ok());
+/// assert!("@status".parse::<RequiredComponent>().is_err(), "it is a component of responses");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RequiredComponent(Box<str>);
+
+impl RequiredComponent {
+    /// Whether a signature base has a line for it, or for a component that includes it.
+    pub(super) fn is_covered_by(&self, base: &str) -> bool {
+        let includes = |component: &str| match (component, &*self.0) {
+            ("@target-uri", "@scheme" | "@authority" | "@path" | "@query")
+            | ("@request-target", "@path" | "@query") => true,
+            (component, required) => component == required,
+        };
+        let component = |line| Some(str::split_once(str::strip_prefix(line, '"')?, "\": ")?.0);
+        // Every signature that is checked covers its own member of this field.
+        &*self.0 == "signature-agent" || base.lines().filter_map(component).any(includes)
+    }
+}
+
+impl FromStr for RequiredComponent {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        const DERIVED: [&str; 7] =
+            ["@method", "@scheme", "@authority", "@target-uri", "@request-target", "@path", "@query"];
+        let is_field =
+            !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
+        // A field of this name is not what is meant, and no signature covers one.
+        let lacks_at = DERIVED.iter().any(|component| component[1..] == *text);
+        if is_field && !lacks_at || DERIVED.contains(&text) {
+            return Ok(Self(text.into()));
+        }
+        Err(ValueError::of_any(
+            text,
+            "is not a component that a signature can be required to cover: write \"@method\", \"@scheme\", \"@authority\", \
+             \"@target-uri\", \"@request-target\", \"@path\", \"@query\" or the name of a field in lower case",
+        ))
     }
 }
 

@@ -6,12 +6,12 @@ use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use super::check::{FoundKeys, SignatureCandidate, SignatureCheck};
-use super::components::{CoveredValues, SIGNATURE_FIELDS};
+use super::components::{CoveredValues, RequiredComponent, SIGNATURE_FIELDS};
 use super::directory_url::DirectoryUrl;
 use super::key_set::KeySet;
 use super::message_head::MessageHead;
 use super::parameters::ValidityWindow;
-use crate::agent::Refutation;
+use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
 /// Requests with longer signature fields are checked each time. Signers send some 500 octets.
@@ -66,11 +66,13 @@ impl KeptChecks {
         hasher.hash_one((lines, target))
     }
 
-    /// Checks the signatures of a request. A result that depends only on the request and on loaded keys can be kept.
+    /// Checks the signatures of a request that cover the required components. A result that depends only on the request and on loaded
+    /// keys can be kept.
     pub fn check(
         lines: Vec<u8>,
         message: &MessageHead<'_>,
         now: SystemTime,
+        required: &[RequiredComponent],
         keys: impl Fn(&DirectoryUrl, &str) -> FoundKeys,
         is_busy: impl Fn() -> bool,
     ) -> (Option<Arc<[SignatureCheck]>>, Option<Self>) {
@@ -80,7 +82,11 @@ impl KeptChecks {
             return (None, None);
         }
         let mut check = |candidate: SignatureCandidate| {
-            let keys = keys(&candidate.directory, &candidate.keyid);
+            let keys = if required.iter().all(|component| candidate.covers(component)) {
+                keys(&candidate.directory, &candidate.keyid)
+            } else {
+                Err(UndecidedReason::ComponentNotCovered)
+            };
             let check = candidate.check(&keys, &is_busy);
             let is_final =
                 matches!(check.outcome, MethodOutcome::Verified | MethodOutcome::Failed(Refutation::BadSignature));

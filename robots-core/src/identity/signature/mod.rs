@@ -24,6 +24,7 @@ pub(super) mod test_octets;
 mod tests;
 
 pub use self::check::{SignatureCandidate, SignatureCheck};
+pub use self::components::RequiredComponent;
 pub use self::directory_url::{DirectoryUrl, DirectoryUrlError};
 pub use self::key_set::KeySet;
 pub use self::message_head::{FieldLines, MessageHead};

@@ -11,7 +11,7 @@ use super::super::signature_results::SignatureResults;
 use super::*;
 use crate::agent::Refutation::{BadSignature, CreatedInFuture, Expired};
 use crate::agent::{Refutation, UndecidedReason};
-use crate::identity::{DirectoryUrl, KeySet, MessageHead, SignatureCandidate, SignatureCheck};
+use crate::identity::{DirectoryUrl, KeySet, MessageHead, RequiredComponent, SignatureCandidate, SignatureCheck};
 
 const CREATED: u64 = 1_735_689_600;
 const EXPIRES: u64 = CREATED + 120;
@@ -58,7 +58,7 @@ impl Signer {
         let keys = KeySet::parse(jwk.as_bytes()).expect("a key");
         let keyid = keys.thumbprints().next().expect("a key").to_owned();
         let keys = RefCell::new(Ok(Arc::new(keys)));
-        Self { pair, keyid, keys, results: SignatureResults::default() }
+        Self { pair, keyid, keys, results: SignatureResults::requiring(Vec::new()) }
     }
 
     /// A signed request; `nonce` tells it from others.
@@ -224,6 +224,40 @@ fn a_result_ends_with_the_keys_that_it_is_from() {
 }
 
 #[test]
+fn a_signature_holds_for_what_it_does_not_cover_unless_that_is_required() {
+    const LACKING: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::ComponentNotCovered);
+    let mut signer = Signer::new();
+    let replayed = Request { method: "POST", target: "/private/?y", ..signer.sign(PLAIN, 1) };
+    assert_eq!(signer.check(&replayed, "8.8.8.8", CREATED), VERIFIED);
+    for (required, covered, outcome) in [
+        (&["@path"][..], r#""@authority""#, LACKING),
+        (&["@path"], r#""@authority" "@path""#, VERIFIED),
+        (&["@path"], r#""@target-uri""#, VERIFIED),
+        (&["@path", "@query"], r#""@authority" "@request-target""#, VERIFIED),
+        (&["@path", "@query"], r#""@authority" "@path""#, LACKING),
+        (&["@authority", "@scheme"], r#""@target-uri""#, VERIFIED),
+        (&["@target-uri"], r#""@authority" "@scheme" "@path" "@query""#, LACKING),
+        (&["@request-target"], r#""@target-uri""#, LACKING),
+        (&["@method"], r#""@target-uri" "@request-target""#, LACKING),
+        (&["@method", "x"], r#""@authority" "@method" "x""#, VERIFIED),
+        (&["x"], r#""@authority""#, LACKING),
+        (&["signature-agent"], r#""@authority""#, VERIFIED),
+    ] {
+        let components = required.iter().map(|text| text.parse().expect("a component"));
+        signer.results = SignatureResults::requiring(components.collect());
+        let request = signer.sign(&format!(r#"{covered} "signature-agent";key="sig1""#), 1);
+        for _ in 0..2 {
+            assert_eq!(signer.check(&request, "8.8.8.8", CREATED), outcome, "{required:?} {covered}");
+        }
+        // It takes none of the checks that may fail.
+        assert_eq!(signer.check(&request.altered(), "8.8.8.8", CREATED) == LACKING, outcome == LACKING);
+    }
+    for text in ["", "path", "@status", "@query-param", "@signature-params", "\"@path\"", "X", "@PATH", "a b"] {
+        assert!(text.parse::<RequiredComponent>().is_err(), "{text}");
+    }
+}
+
+#[test]
 fn one_sender_has_ten_failing_checks_a_second() {
     let signer = Signer::new();
     let mut outcomes = Vec::new();
@@ -300,7 +334,7 @@ fn signed_requests_have_the_outcome_of_their_case_from_memory_too() {
         "known, production mode" => only_at("https://signature-agent.test", url, &refused),
         _ => only_at("https://signature-agent.test", url, &key),
     };
-    let results = SignatureResults::default();
+    let results = SignatureResults::requiring(Vec::new());
     let vectors = cases["vectors"].as_array().expect("vectors");
     // Twice in a row, and each after every other.
     let mut seen_verified = 0;
