@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// The folder that a file is in, or is to be in.
@@ -79,6 +79,32 @@ pub(crate) fn replace_by(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -
     written
 }
 
+/// JSON with room behind it: bytes that [`overwrite`] can use on a disk that is full.
+pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
+    let mut octets = json.to_vec();
+    octets.resize(json.len() + room, b' ');
+    octets
+}
+
+/// Overwrites a file with a value of JSON that it has room for, where it is: a disk that is full takes no other. A process that ends
+/// meanwhile leaves what is no JSON. Blocks.
+///
+/// # Errors
+///
+/// Those of the system, and [`StorageFull`](io::ErrorKind::StorageFull) if the file is too short.
+pub(crate) fn overwrite(path: &Path, json: &[u8]) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let metadata = file.metadata()?;
+    let room = usize::try_from(metadata.len()).ok().and_then(|length| length.checked_sub(json.len()));
+    let (Some(room), Some((first, rest)), true) = (room, json.split_first(), metadata.is_file()) else {
+        return Err(io::ErrorKind::StorageFull.into());
+    };
+    file.write_all_at(b"!", 0)?;
+    file.write_all_at(&with_room(rest, room), 1)?;
+    file.write_all_at(&[*first], 0)?;
+    file.sync_data()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +145,20 @@ mod tests {
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
         fs::create_dir(folder.path().join("taken")).unwrap();
         assert!(replace(&folder.path().join("taken"), b"3").is_err());
+    }
+    #[test]
+    fn a_file_is_overwritten_where_it_is_if_it_has_the_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        replace(&path, &with_room(b"[1]", 4)).unwrap();
+        for json in ["[123,4]", "[]", "{}"] {
+            overwrite(&path, json.as_bytes()).unwrap();
+            let octets = fs::read(&path).unwrap();
+            assert_eq!((octets.len(), octets.trim_ascii_end()), (7, json.as_bytes()));
+        }
+        assert_eq!(overwrite(&path, b"[123,45]").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read(&path).unwrap().trim_ascii_end(), b"{}");
+        std::os::unix::fs::symlink(&path, folder.path().join("link")).unwrap();
+        assert!(overwrite(&folder.path().join("link"), b"1").is_err());
     }
 }

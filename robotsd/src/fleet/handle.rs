@@ -30,6 +30,9 @@ use crate::report::{FleetEntry, FleetReport, ReplicaState};
 /// The file of the state directory that has what the replica knows.
 const FILE: &str = "fleet.json";
 
+/// Free bytes at the end of the file: some fifty marks are kept in it on a disk that is full.
+const ROOM: usize = 8 << 10;
+
 /// A process as a member of its fleet.
 #[derive(Debug)]
 pub(crate) struct Fleet {
@@ -177,7 +180,10 @@ impl Fleet {
         let Some(file) = &self.file else { return };
         let _saving = self.saving.lock();
         let text = serde_json::to_vec(&*self.member.lock()).unwrap_or_default();
-        let trouble = files::replace(file, &text).err().map(|error| format!("{}: {error}", file.display()));
+        // A full disk takes no new file: there the one that it has is overwritten.
+        let written = files::replace(file, &files::with_room(&text, ROOM));
+        let written = written.or_else(|error| files::overwrite(file, &text).map_err(|_| error));
+        let trouble = written.err().map(|error| format!("{}: {error}", file.display()));
         let before = std::mem::replace(&mut self.store.lock().file_trouble, trouble.clone());
         if let Some(trouble) = trouble.filter(|trouble| before.as_ref() != Some(trouble)) {
             self.warn(trouble);

@@ -13,6 +13,7 @@ use super::fleet_calls::comes_to;
 use super::shared_rate::nodes::{Cluster, node_of};
 use super::shared_rate::server::{StoreServer, any_store, each_store};
 use crate::harness::*;
+use crate::small_disk::SmallDisk;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
 
@@ -766,5 +767,36 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
         // It comes as soon as its source has what the fleet has accepted.
         old.folder.replace("robots.txt", closed);
         wait_until("the version", || old.running.get("/any", GPTBOT).status == 403);
+    });
+}
+
+/// The store is down and the disk is full: what an operator decides then holds over a kill.
+#[test]
+fn the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill() {
+    let name = "fleet_store::the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill";
+    SmallDisk::with(name, |disk| {
+        a_store(async |_, mut store| {
+            let state = disk.path().join("state");
+            let config = format!(
+                "mode = \"refuse\"\nstate_dir = {state:?}\n[admin]\nsocket = \"admin.sock\"\naudit = \"audit.jsonl\"\n\
+                 [[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"full\"\n[fleet]\nname = \"shop\"\nreplica = \"web-1\"\n\
+                 store = \"{}\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n",
+                store.url()
+            );
+            let (site, running) = serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+            let replica = Replica { folder: site, running, store: Forwarder::start(store.address()) };
+            let mut fleet = Fleet { replicas: vec![replica], operator: folder(&[]) };
+            fleet.reach(&[0]);
+            fleet.init();
+            fleet.all(false);
+            store.kill();
+            disk.fill();
+            for (to, is_off) in [("off", true), ("on", false), ("off", true)] {
+                assert_has(unfolded(&fleet.enforce(to).out), &["the store does not have it yet"]);
+                fleet.replicas[0].restart();
+                fleet.reach(&[0]);
+                assert_eq!(fleet.replicas[0].is_off(), is_off, "{to}");
+            }
+        });
     });
 }
