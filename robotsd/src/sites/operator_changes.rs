@@ -84,6 +84,9 @@ impl Sites {
             (None, Enforcement::Off) => self.were_switched_off(),
         }
         let site = site.as_ref().map(|(_, live)| live);
+        if to == Enforcement::Off {
+            self.confirm_off(|name| site.is_none_or(|site| site.name == name)).map_err(ChangeError::Conflict)?;
+        }
         let of = site.map_or_else(|| "every site".to_owned(), |site| format!("site {:?}", site.name));
         let mut message = if before == to {
             format!("the switch of {of} was {to} already")
@@ -102,6 +105,20 @@ impl Sites {
         };
         self.note(LogEvent::Enforcement, site, &report);
         Ok(self.done(report))
+    }
+
+    /// Reads back that nothing is enforced for these sites, as requests find it.
+    ///
+    /// # Errors
+    ///
+    /// The sites for which something is.
+    pub(crate) fn confirm_off(&self, is_meant: impl Fn(&str) -> bool) -> Result<(), String> {
+        let enforced = self.lives().filter(|live| is_meant(&live.name) && !is_off(live)).map(|live| live.name);
+        let enforced: Vec<_> = enforced.collect();
+        if enforced.is_empty() {
+            return Ok(());
+        }
+        Err(format!("it was switched off, and is NOT off: rules are enforced still for {}", quoted_list(enforced)))
     }
 
     /// Notes for the board that nothing may have been counted for a while.
