@@ -441,8 +441,10 @@ word_enum! {
         WentBack = "went-back",
         /// The document is of another fleet.
         Foreign = "foreign",
-        /// It cannot read the document.
+        /// The document is of a later version.
         Rejected = "rejected",
+        /// It cannot read some fields of the document.
+        Damaged = "damaged",
         /// Another process has its name.
         Doubled = "doubled",
         /// As it says of itself; the document says whether it is synced, behind or lacks a version.
@@ -462,6 +464,7 @@ impl ReplicaState {
             Self::WentBack
                 | Self::Foreign
                 | Self::Rejected
+                | Self::Damaged
                 | Self::Doubled
                 | Self::Stale
                 | Self::Unknown

@@ -1,6 +1,7 @@
 //! What an operator changes for the whole fleet by this replica; and the sites, as the thread of the fleet sees them.
 //!
-//! A mark is in force here before the store is asked; what the store says then is a part of the answer, and no reason to refuse.
+//! A mark is in force here whatever the store says, which is a part of the answer, and no reason to refuse. *Off* is
+//! confirmed by what requests find, never by the request alone.
 
 use std::sync::Arc;
 
@@ -59,21 +60,26 @@ pub(super) async fn enforce(
     }
     if to == Enforcement::On {
         // Those that other replicas have written since.
-        let _ = fleet.ask(Vec::new()).await;
+        fleet.look().await;
     }
     let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());
     let changing = Arc::clone(&fleet);
+    let named = site.clone();
     let made = spawn_blocking(move || {
-        let calls = match to {
-            Enforcement::Off => changing.turn_off(&mark, &scope, &by),
+        let decision = match to {
+            Enforcement::Off => changing.turn_off(&mark, &scope, &by)?,
             Enforcement::On => changing.lift(&scope, &by),
         };
         serving.sites.were_switched_off();
-        (calls, serving.sites.switched_off())
+        if to == Enforcement::Off {
+            serving.sites.confirm_off(|name| named.as_ref().is_none_or(|site| is_of(site, name)))?;
+        }
+        Ok((decision, serving.sites.switched_off()))
     });
-    let (calls, still_off) = made.await.map_err(|error| AdminReply::fault(&error))?;
+    let made = made.await.map_err(|error| AdminReply::fault(&error))?;
+    let (decision, still_off) = made.map_err(|why: String| AdminReply::error(StatusCode::CONFLICT, &why))?;
     let of = site.as_ref().map_or_else(|| "every site".to_owned(), |site| format!("site {site:?}"));
-    let message = match (to, calls.len(), &*still_off) {
+    let message = match (to, decision.writes, &*still_off) {
         (Enforcement::Off, ..) => format!("enforcement of {of} is switched off by the fleet"),
         (Enforcement::On, lifted, []) => format!("the fleet lets {of} be enforced; marks that were lifted: {lifted}"),
         (Enforcement::On, lifted, off) => {
@@ -83,8 +89,8 @@ pub(super) async fn enforce(
             )
         }
     };
-    let is_nothing = to == Enforcement::On && calls.is_empty();
-    let stored = if is_nothing { Ok(()) } else { fleet.write(calls).await };
+    let is_nothing = to == Enforcement::On && decision.writes == 0;
+    let stored = if is_nothing { Ok(()) } else { fleet.stored(decision).await };
     Ok(AdminReply::change(ChangeReport {
         site,
         enforcement: Some(to.as_str().to_owned()),
@@ -106,9 +112,9 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     let none = || conflict(&format!("site {site:?}: there is no version to go back to here"));
     let hash = hash.or(before).ok_or_else(none)?;
     // What is replaced is what the store has now.
-    let _ = fleet.ask(Vec::new()).await;
+    fleet.look().await;
     let calls = fleet.accept(site, &hash, by);
-    let stored = fleet.write(calls).await;
+    let stored = fleet.ask(calls).await;
     stored.map_err(|why| conflict(&format!("site {site:?}: the fleet does not accept {hash}: {why}")))?;
     let message =
         format!("site {site:?}: version {hash} is accepted by the fleet, and live wherever it has come to the source");

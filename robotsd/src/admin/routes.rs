@@ -351,8 +351,7 @@ async fn change(
 async fn fleet(state: Arc<ServerState>) -> Answer {
     let serving = serving(&state)?;
     let fleet = fleet_changes::fleet_of(&serving)?;
-    // A failure is a trouble of the report.
-    let _ = fleet.ask(Vec::new()).await;
+    fleet.look().await;
     Ok(AdminReply::json(&fleet.report()))
 }
 
@@ -362,10 +361,13 @@ async fn begin_fleet(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Ans
     fleet_changes::written(fleet_changes::fleet_of(&*serving(&state)?)?.init().await)
 }
 
-/// Writes back what the store has lost of it.
-async fn restore_fleet(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
-    query.only(&[])?;
-    fleet_changes::written(fleet_changes::fleet_of(&*serving(&state)?)?.restore().await)
+/// Writes back what the store has lost of it; with `?repair=1` what cannot be read is mended as well.
+async fn restore_fleet(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
+    query.only(&["repair"])?;
+    let serving = serving(&state)?;
+    let fleet = fleet_changes::fleet_of(&serving)?;
+    let is_repair = query.value("repair").is_some();
+    fleet_changes::written(if is_repair { fleet.repair(&by).await } else { fleet.restore().await })
 }
 
 fn serving(state: &ServerState) -> Result<Arc<Serving>, AdminReply> {

@@ -109,7 +109,14 @@ pub(crate) enum FleetCommand {
     /// Make the document of a fleet: once, before its replicas enforce
     Init(Running),
     /// Write what a replica knows of the document into a store that has lost it, or has an older one
-    Restore(Running),
+    Restore {
+        #[command(flatten)]
+        running: Running,
+
+        /// Mend fields that cannot be read as well: marks are kept, and what is dropped is named
+        #[arg(long)]
+        repair: bool,
+    },
     /// Show the document, and how each replica stands to it
     Status {
         #[command(flatten)]
@@ -133,7 +140,8 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     let (running, path) = match command {
         FleetCommand::Status { running, wait } => return document(running, *wait, None),
         FleetCommand::Init(running) => (running, "/fleet/init"),
-        FleetCommand::Restore(running) => (running, "/fleet/restore"),
+        FleetCommand::Restore { running, repair: false } => (running, "/fleet/restore"),
+        FleetCommand::Restore { running, repair: true } => (running, "/fleet/restore?repair=1"),
     };
     let change: ChangeReport = ask_any(running, &known_places(running), (&Method::POST, path))?;
     say_report(&change, running.json, |page| page.title(&change.message), ExitCode::SUCCESS)

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use redis::cmd;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 use tower_robots::live::{Gate, VersionHashPrefix};
 
 use super::handle::Fleet;
-use super::keeper::Keeper;
+use super::link::{LinkError, StoreLink};
+use super::reader::DocumentReader;
 use crate::render::short_hash;
 use crate::report::is_of;
 
@@ -28,7 +30,7 @@ impl Fleet {
         let fleet = Arc::clone(self);
         let contact = move || {
             let Ok(runtime) = Builder::new_current_thread().enable_all().build() else { return };
-            let contact = Keeper::new(fleet, None).contact();
+            let contact = contact(fleet);
             // What the store says of it is said once sites are served.
             let _ = runtime.block_on(LocalSet::new().run_until(async { timeout(CONTACT, contact).await }));
             runtime.shutdown_background();
@@ -60,4 +62,15 @@ impl Fleet {
         let served = sites.filter(|(name, hash)| is_of(site, name) && !hash.is_empty()).map(|(_, hash)| hash);
         accepted.chain(served).cloned().collect()
     }
+}
+
+/// Reads the document, and what the replicas last said.
+async fn contact(fleet: Arc<Fleet>) -> Result<(), String> {
+    DocumentReader::new(Arc::clone(&fleet), None).read().await?;
+    let mut link = StoreLink::new(&fleet.settings.store);
+    let key = link.key("replicas");
+    let replicas = link.read(&key, cmd("HGETALL").arg(&key)).await.map_err(LinkError::text)?;
+    let (now, _): (u64, u64) = link.read(&key, &cmd("TIME")).await.map_err(LinkError::text)?;
+    fleet.hear(now, replicas);
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! The fleet as the other rooms have it: the switches that it turns, the changes that an operator makes, and its report.
 //!
-//! **A mark is in force before anything is written**: first the switches, then the state directory, then the store. What the store does
-//! not take is kept, and written by the thread that reads it.
+//! **A mark is in force whatever can be written**: the store is asked for it while the switches are turned and the state directory is
+//! written, which may take its time. What the store does not take is kept, and written once the store is read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -12,19 +12,18 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot};
 use tokio_rustls::rustls::crypto::ring;
 use tower_robots::live::{Attribution, Enforcement, KillSwitch};
 use tower_robots::source::LiveBuilder;
 
-use super::document::{Document, Stamp, Write, WriteAnswer, WriteCall, id_of};
+use super::asks::{Asked, Asks, WriteAnswers};
+use super::document::{Document, Field, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
 use super::standing::{Heartbeat, SILENT, StateAndReason};
 use crate::config::FleetSettings;
 use crate::date::rfc3339;
 use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
-use crate::publish_hook::{Turn, TurnOf};
 use crate::report::{FleetEntry, FleetReport, ReplicaState};
 
 /// The file of the state directory that has what the replica knows.
@@ -48,15 +47,24 @@ pub(crate) struct Fleet {
     /// Of every site, and host of one, that was opened.
     sites: Mutex<HashMap<String, KillSwitch>>,
     pub(super) store: Mutex<StoreView>,
-    pub(super) requests: mpsc::UnboundedSender<FleetRequest>,
-    pub(super) received: Mutex<Option<mpsc::UnboundedReceiver<FleetRequest>>>,
+    pub(super) asks: Asks,
+    /// Until the threads take it.
+    pub(super) asked: Mutex<Option<Asked>>,
+}
+
+/// What an operator decided, on its way to the store.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    /// The number of entries that it changes.
+    pub(crate) writes: usize,
+    answer: WriteAnswers,
 }
 
 /// Longer than a process and the one that takes its place both say what the replica has.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
 /// What was seen of the store last.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct StoreView {
     pub(super) standing: Standing,
     pub(super) document: Option<Document>,
@@ -66,10 +74,14 @@ pub(super) struct StoreView {
     is_read: bool,
     /// When a heartbeat of another process was found under its name: first, and last, with no long gap between.
     other: Option<(Instant, Instant)>,
-    /// Why it cannot be read, or written.
-    pub(super) trouble: Option<String>,
+    /// Why it cannot be read.
+    read_trouble: Option<String>,
+    /// Why it cannot be written.
+    write_trouble: Option<String>,
+    /// How many entries are to be written back.
+    lost: usize,
     file_trouble: Option<String>,
-    pub(super) replicas: BTreeMap<String, Heartbeat>,
+    pub(super) replicas: Arc<BTreeMap<String, Heartbeat>>,
     /// The clock of the store at the last heartbeat.
     pub(super) now: u64,
     /// Since when they are heard without a gap: behind one, all seem silent.
@@ -78,18 +90,12 @@ pub(super) struct StoreView {
     pub(super) missing: BTreeMap<String, u64>,
 }
 
-/// What the thread is asked for.
-#[derive(Debug)]
-pub(super) enum FleetRequest {
-    /// To write, and to read then.
-    Write(Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>),
-    /// Whether this replica is to send a notification.
-    Turn(String, TurnOf, oneshot::Sender<Turn>),
-    /// To take this replica from the list.
-    Leave(oneshot::Sender<()>),
-}
-
 impl StoreView {
+    /// Why the store cannot be read, or written.
+    pub(super) fn trouble(&self) -> Option<&String> {
+        self.read_trouble.as_ref().or(self.write_trouble.as_ref())
+    }
+
     /// How the replica stands. Two processes with one name come first: the others take them for one.
     pub(super) fn state(&self) -> StateAndReason {
         // For a moment a process meets the one that takes its place.
@@ -105,7 +111,7 @@ impl StoreView {
 impl Fleet {
     /// What the state directory has of it. Every site that joins is off where that cannot be read, or is not there.
     pub(crate) fn open(settings: &FleetSettings, state_dir: Option<&Path>, log: &Log) -> Arc<Self> {
-        let (requests, received) = mpsc::unbounded_channel();
+        let (asks, asked) = Asks::new();
         let fleet = Self {
             settings: settings.clone(),
             file: state_dir.map(|folder| folder.join(FILE)),
@@ -116,15 +122,15 @@ impl Fleet {
             is_replaced: AtomicBool::new(false),
             sites: Mutex::default(),
             store: Mutex::default(),
-            requests,
-            received: Mutex::new(Some(received)),
+            asks,
+            asked: Mutex::new(Some(asked)),
         };
         fleet.read_file();
         Arc::new(fleet)
     }
 
-    /// Reads what an earlier process has written.
-    fn read_file(&self) {
+    /// Reads what another process has written since, whose place this one takes.
+    pub(crate) fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
             Ok(octets) => serde_json::from_slice(&octets).map_err(|error| error.to_string()),
@@ -153,16 +159,30 @@ impl Fleet {
 
     /// Changes what is known. In force when it returns, and written to the state directory if that takes it. Blocks.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Member) -> R) -> R {
-        let (made, is_changed) = {
-            let mut member = self.member.lock();
-            let before = member.clone();
-            (change(&mut member), before != *member)
-        };
+        let (made, is_changed) = self.change_member(change);
         if is_changed {
             self.follow();
             self.save();
         }
         made
+    }
+
+    /// The same for a decision of an operator. The store is asked at once: the history of many sites, or a disk, may take longer.
+    fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> Decision {
+        let (writes, is_changed) = self.change_member(change);
+        let calls = self.calls(writes);
+        let decision = Decision { writes: calls.len(), answer: self.asks.write(calls) };
+        if is_changed {
+            self.follow();
+            self.save();
+        }
+        decision
+    }
+
+    fn change_member<R>(&self, change: impl FnOnce(&mut Member) -> R) -> (R, bool) {
+        let mut member = self.member.lock();
+        let before = member.clone();
+        (change(&mut member), before != *member)
     }
 
     fn follow(&self) {
@@ -215,27 +235,33 @@ impl Fleet {
             store.standing = seen.standing;
             store.document = read.ok().flatten();
         }
-        if !seen.write_back.is_empty() {
-            self.warn(format!("entries that the store has lost and that are written back: {}", seen.write_back.len()));
+        let lost = seen.write_back.len();
+        let before = std::mem::replace(&mut self.store.lock().lost, lost);
+        if lost != 0 && lost != before {
+            self.warn(format!("entries that the store has lost and that are written back: {lost}"));
         }
         self.calls(seen.write_back)
     }
 
-    /// What the replicas say, by the clock of the store.
-    pub(super) fn hear(&self, now: u64, replicas: Vec<(String, String)>) {
+    /// What the replicas say, by the clock of the store. Blocks: there may be much of it.
+    pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
+        let replicas = replicas.into_iter().map(|(name, beat)| {
+            let beat = serde_json::from_slice(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
+            (String::from_utf8_lossy(&name).into_owned(), beat)
+        });
+        let replicas: Arc<BTreeMap<String, Heartbeat>> = Arc::new(replicas.collect());
         let mut store = self.store.lock();
         store.now = now;
-        let replicas = replicas.into_iter().map(|(name, beat)| {
-            let beat = serde_json::from_str(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
-            (name, beat)
-        });
-        store.replicas = replicas.collect();
         let is_settled = store.hearing.get_or_insert_with(Instant::now).elapsed().as_secs() > SILENT;
-        let silent = store.replicas.iter().filter(|(name, beat)| {
+        let silent = replicas.iter().filter(|(name, beat)| {
             beat.is_missing(now) && **name != self.settings.replica && (is_settled || store.missing.contains_key(*name))
         });
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;
+        // The reader of the document waits for this lock: the others are dropped without it.
+        let before = std::mem::replace(&mut store.replicas, replicas);
+        drop(store);
+        drop(before);
     }
 
     /// A heartbeat of another process was the last under the name of this replica.
@@ -249,100 +275,96 @@ impl Fleet {
         why.into_iter().filter(|_| before != state).for_each(|why| self.warn(why));
     }
 
-    /// The store is read, or not any more; or it cannot be written.
-    pub(super) fn note(&self, trouble: Option<String>, is_read: bool) {
-        let mut store = self.store.lock();
-        store.is_read = is_read;
-        if is_read {
-            store.read = Some(SystemTime::now());
+    /// The document was read, or why not.
+    pub(super) fn was_read(&self, trouble: Option<String>) {
+        let is_back = self.note(|store| {
+            store.is_read = trouble.is_none();
+            if store.is_read {
+                store.read = Some(SystemTime::now());
+            }
+            let before = std::mem::replace(&mut store.read_trouble, trouble);
+            before.is_some() && store.is_read
+        });
+        if is_back {
+            // So can it be written, perhaps.
+            self.asks.ask_beat();
         }
+    }
+
+    /// The store was written, or why not.
+    pub(super) fn was_written(&self, trouble: Option<String>) {
+        self.note(|store| store.write_trouble = trouble);
+    }
+
+    /// Changes what is seen of the store, and logs whether there is trouble if that has changed.
+    fn note<R>(&self, change: impl FnOnce(&mut StoreView) -> R) -> R {
+        let mut store = self.store.lock();
+        let before = store.trouble().cloned();
+        let made = change(&mut store);
+        let trouble = store.trouble().cloned();
         if trouble.is_some() {
             store.hearing = None;
         }
-        if store.trouble != trouble {
+        drop(store);
+        if trouble != before {
             let (level, message) = match &trouble {
                 None => (LogLevel::Info, "the store of the fleet is read and written".to_owned()),
                 Some(why) => (LogLevel::Warn, format!("{why}; the last document stays in force")),
             };
             self.log.say_at(level, LogEvent::Fleet, message);
-            store.trouble = trouble;
         }
+        made
     }
 
-    fn calls(&self, writes: Vec<Write>) -> Vec<WriteCall> {
+    pub(super) fn calls(&self, writes: Vec<Write>) -> Vec<WriteCall> {
         let member = self.member.lock();
         writes.into_iter().filter_map(|write| member.call(write, &random())).collect()
     }
 
-    /// Turns enforcement of a scope off by a mark. It is off when this returns; the writes are for the store. Blocks.
-    pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Vec<WriteCall> {
-        let mark = self.change(|member| member.turn_off(id, scope, stamp(by)));
-        self.calls(mark.into_iter().collect())
+    /// Turns enforcement of a scope off by a mark. It is off when this returns. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The id was used before, so nothing is turned off.
+    pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Result<Decision, String> {
+        let mut refused = None;
+        let decision = self.decide(|member| match member.turn_off(id, scope, stamp(by)) {
+            Ok(write) => vec![write],
+            Err(why) => {
+                refused = Some(why);
+                Vec::new()
+            }
+        });
+        refused.map_or(Ok(decision), Err)
     }
 
     /// Lifts every mark of a scope that is known here. Blocks.
-    pub(crate) fn lift(&self, scope: &str, by: &Attribution) -> Vec<WriteCall> {
+    pub(crate) fn lift(&self, scope: &str, by: &Attribution) -> Decision {
         let stamp = stamp(by);
-        let lifts = self.change(|member| {
+        self.decide(|member| {
             let marks = member.marks().iter().filter(|(_, mark)| mark.scope == scope).map(|(name, _)| name.clone());
             let marks: Vec<_> = marks.collect();
             marks.iter().map(|name| member.lift(name, stamp.clone())).collect()
-        });
-        self.calls(lifts)
+        })
+    }
+
+    /// Waits until the store has a decision, and the document is read then.
+    ///
+    /// # Errors
+    ///
+    /// Why the store does not have it.
+    pub(crate) async fn stored(&self, Decision { writes, answer }: Decision) -> Result<(), String> {
+        if writes == 0 { Err(self.nothing_to_write()) } else { self.written(answer).await.map(drop) }
+    }
+
+    fn nothing_to_write(&self) -> String {
+        format!("no document of fleet {:?} is known here: `robotsd fleet init` makes one", self.settings.name)
     }
 
     /// Accepts a version for the fleet, in place of the one that is accepted as far as is known here.
     pub(crate) fn accept(&self, site: &str, hash: &str, by: &Attribution) -> Vec<WriteCall> {
         let accept = self.member.lock().accept(site, &random(), hash, stamp(by));
         self.calls(vec![accept])
-    }
-
-    /// Makes the document, with an epoch of its own.
-    ///
-    /// # Errors
-    ///
-    /// There is one, or replicas remember one.
-    pub(crate) async fn init(&self) -> Result<String, String> {
-        self.ask(Vec::new()).await?;
-        let name = &self.settings.name;
-        let epoch = format!("{}{}", random(), random());
-        let is_known = self.member.lock().is_known();
-        {
-            let store = self.store.lock();
-            let remembers = |beat: &Heartbeat| beat.epoch.is_some() && !beat.is_missing(store.now);
-            if let Some(document) = &store.document {
-                return Err(format!("fleet {name:?} has a document already, of epoch {}", document.epoch));
-            }
-            if is_known || store.replicas.values().any(remembers) {
-                return Err(format!(
-                    "the store has lost the document of fleet {name:?}, and replicas remember it: `robotsd fleet restore` writes it back"
-                ));
-            }
-        }
-        let call = WriteCall { epoch: epoch.clone(), floor: 0, tag: random(), write: Write::Begin };
-        self.ask(vec![call]).await?;
-        Ok(format!("fleet {name:?} has a document, of epoch {epoch}"))
-    }
-
-    /// Writes the entries of this replica that the store has lost.
-    ///
-    /// # Errors
-    ///
-    /// Why the store does not take them.
-    pub(crate) async fn restore(&self) -> Result<String, String> {
-        self.ask(Vec::new()).await?;
-        let writes = self.member.lock().restore(self.store.lock().document.as_ref());
-        let calls = self.calls(writes);
-        if calls.is_empty() {
-            let name = &self.settings.name;
-            return Err(format!("this replica knows no document of fleet {name:?}: `robotsd fleet init`"));
-        }
-        let answers = self.ask(calls).await?;
-        let written = answers.iter().filter(|answer| matches!(answer, WriteAnswer::Written(_))).count();
-        Ok(match written {
-            0 => "the store has everything that this replica knows".to_owned(),
-            written => format!("entries of this replica in the store again, which every replica takes: {written}"),
-        })
     }
 
     /// Whether every site is off by it, and that is a decision.
@@ -364,28 +386,18 @@ impl Fleet {
         self.file.is_some() && self.store.lock().file_trouble.is_none()
     }
 
-    /// Has changes written to the store.
+    /// Has the store written, and the document read then.
     ///
     /// # Errors
     ///
-    /// Why it does not have them.
-    pub(crate) async fn write(&self, calls: Vec<WriteCall>) -> Result<(), String> {
-        if calls.is_empty() && !self.member.lock().is_known() {
-            let name = &self.settings.name;
-            return Err(format!("no document of fleet {name:?} is known here: `robotsd fleet init` makes one"));
-        }
-        self.ask(calls).await.map(drop)
+    /// Why it was not written.
+    pub(crate) async fn ask(&self, calls: Vec<WriteCall>) -> Result<Vec<WriteAnswer>, String> {
+        if calls.is_empty() { Err(self.nothing_to_write()) } else { self.written(self.asks.write(calls)).await }
     }
 
-    /// Has the store written, and read then.
-    ///
-    /// # Errors
-    ///
-    /// Why it was not.
-    pub(crate) async fn ask(&self, calls: Vec<WriteCall>) -> Result<Vec<WriteAnswer>, String> {
-        let (answer, answered) = oneshot::channel();
-        let _ = self.requests.send(FleetRequest::Write(calls, answer));
-        let answers = answered.await.unwrap_or_else(|_| Err("the thread of the fleet has ended".to_owned()))?;
+    async fn written(&self, answer: WriteAnswers) -> Result<Vec<WriteAnswer>, String> {
+        let answers = answer.await.unwrap_or_else(|_| Err("the thread of the fleet has ended".to_owned()))?;
+        self.asks.read().await;
         let refused = answers.iter().find_map(|answer| match answer {
             WriteAnswer::Conflict(rev) => Some(format!(
                 "the store has another entry than this replica, of rev {rev}: look at `robotsd status --fleet`, and try again"
@@ -396,12 +408,15 @@ impl Fleet {
         refused.map_or(Ok(answers), Err)
     }
 
+    /// Reads the document, and hears the replicas. An error is a trouble of the report.
+    pub(crate) async fn look(&self) {
+        self.asks.read().await;
+        self.asks.beat().await;
+    }
+
     /// Takes this replica from the list: the process ends.
     pub(crate) async fn leave(&self) {
-        let (left, leaving) = oneshot::channel();
-        if self.requests.send(FleetRequest::Leave(left)).is_ok() {
-            let _ = leaving.await;
-        }
+        self.asks.leave().await;
     }
 
     /// When the document was read last.
@@ -414,7 +429,7 @@ impl Fleet {
         let store = self.store.lock();
         let (state, why) = match store.state() {
             (ReplicaState::Current, _) if !store.is_read => {
-                let why = store.trouble.as_ref()?;
+                let why = store.trouble()?;
                 (ReplicaState::Stale, format!("{why}; the last document stays in force"))
             }
             (ReplicaState::Unknown, _) => return None,
@@ -424,18 +439,22 @@ impl Fleet {
     }
 
     pub(crate) fn report(&self) -> FleetReport {
-        let (member, store) = (self.member.lock().clone(), self.store.lock());
-        let mut replicas = store.replicas.clone();
-        let sites = replicas.remove(&self.settings.replica).map(|own| own.sites).unwrap_or_default();
+        let member = self.member.lock().clone();
+        // The reader of the document waits for this lock, and there may be much to report.
+        let store = self.store.lock().clone();
+        let own_name = &self.settings.replica;
+        let sites = store.replicas.get(own_name).map(|own| own.sites.clone()).unwrap_or_default();
         // The others are as they were when it was read last.
         let state = match store.state().0 {
             ReplicaState::Current if !store.is_read => ReplicaState::Stale,
             state => state,
         };
-        let of_own = if store.trouble.is_some() { ReplicaState::Stale } else { state };
+        let of_own = if store.trouble().is_some() { ReplicaState::Stale } else { state };
         let own = Heartbeat { at: store.now, state: of_own, ..Heartbeat::of(&member, store.state(), sites) };
-        replicas.insert(self.settings.replica.clone(), own);
+        let others = store.replicas.iter().filter(|(name, _)| *name != own_name);
         let report = |(name, beat): (&String, &Heartbeat)| beat.report(name, store.now, store.document.as_ref());
+        let mut replicas: Vec<_> = others.chain([(own_name, &own)]).map(report).collect();
+        replicas.sort_by(|one, other| one.replica.cmp(&other.replica));
         let entry = |scope: &str, what: &str, Stamp { rev, by, at, why }: &Stamp| FleetEntry {
             scope: scope.to_owned(),
             what: what.to_owned(),
@@ -452,10 +471,10 @@ impl Fleet {
             epoch: member.epoch().map(str::to_owned),
             rev: store.document.as_ref().map(|document| document.rev),
             read: store.read.map(rfc3339),
-            troubles: store.trouble.iter().chain(&store.file_trouble).cloned().collect(),
-            marks: member.marks().iter().map(|(name, mark)| entry(&mark.scope, id_of(name), &mark.stamp)).collect(),
+            troubles: store.trouble().into_iter().chain(&store.file_trouble).cloned().collect(),
+            marks: member.marks().values().map(|mark| entry(&mark.scope, &mark.id, &mark.stamp)).collect(),
             accepts: member.accepts().iter().map(|(site, accept)| entry(site, &accept.hash, &accept.stamp)).collect(),
-            replicas: replicas.iter().map(report).collect(),
+            replicas,
         }
     }
 }
@@ -471,7 +490,7 @@ fn follow(switch: &KillSwitch, why: impl Fn() -> Option<String>, is_off: impl Fn
     }
 }
 
-fn stamp(by: &Attribution) -> Stamp {
+pub(super) fn stamp(by: &Attribution) -> Stamp {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     Stamp { rev: 0, by: by.who.clone().unwrap_or_default(), at, why: by.reason.clone() }
 }

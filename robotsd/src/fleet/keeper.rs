@@ -1,76 +1,143 @@
-//! The thread that talks to the store of a fleet: reads the document each second, says every five seconds what this replica has, and
-//! writes what it is asked to.
-//!
-//! There is no subscription, so that nothing can be lost: what is polled is epoch and tag, and the document where they have changed.
+//! The threads that talk to the store of a fleet. One reads the document and does nothing else ([`reader`](super::reader)); on the other
+//! are the tasks that write what this replica is asked to, say every five seconds what it has, and ask which replica sends a notice, each by
+//! a connection of its own.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use redis::{FromRedisValue, RedisError, cmd};
+use redis::cmd;
+use tokio::runtime::Builder;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::task::{JoinHandle, LocalSet, spawn_blocking};
-use tokio::time::timeout;
-use tower_robots::live::{Attribution, Pending, Status, VersionHash};
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, LocalSet, spawn_blocking, spawn_local};
+use tower_robots::live::{Attribution, Pending, VersionHash};
 
-use super::document::{Document, WriteAnswer, WriteCall};
-use super::handle::{Fleet, FleetRequest, random};
+use super::asks::{Asked, BeatRequest, FleetSites, WriteRequest};
+use super::document::{Field, WriteAnswer, WriteCall};
+use super::handle::{Fleet, random};
+use super::link::StoreLink;
+use super::reader::DocumentReader;
 use super::standing::Heartbeat;
-use crate::store::{StoreAddresses, StoreConnection, StoreScript, StoreTrouble, of_system};
-
-/// How often the store is read, 20 % more or less, so that replicas do not go in step.
-const POLL: Duration = Duration::from_secs(1);
+use super::turns::choose;
+use crate::store::StoreScript;
 
 /// How often a replica says what it has.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// How long a disk may hold up the reading of the store.
-const DISK: Duration = Duration::from_secs(1);
+/// How often it looks whether a version that is accepted has come to its source.
+const LOOK: Duration = Duration::from_secs(1);
 
 static WRITE: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("write.lua")));
 static HEARTBEAT_SCRIPT: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("heartbeat.lua")));
 
-/// The sites of the process.
-pub(crate) trait FleetSites: Send + Sync {
-    /// Each robots.txt by its name, and how it stands.
-    fn statuses(&self) -> Vec<(String, Status)>;
-
-    /// Brings the version live that waits. Blocks.
-    fn accept(&self, site: &str, hash: &str, by: &Attribution);
-
-    /// Goes back to the version before. Blocks.
-    fn roll_back(&self, site: &str, by: &Attribution);
-
-    /// Enforcement was turned, so what was counted has a gap.
-    fn were_switched_off(&self);
-}
-
 impl Fleet {
-    /// Starts the thread that reads the store, and accepts for these sites what the fleet accepts.
+    /// Starts the threads that talk to the store, and accepts for these sites what the fleet accepts.
     pub(crate) fn start(self: &Arc<Self>, sites: Arc<dyn FleetSites>) -> io::Result<()> {
-        let Some(received) = self.received.lock().take() else { return Ok(()) };
+        let Some(Asked { writes, reads, beats, turns, lost }) = self.asked.lock().take() else { return Ok(()) };
         self.unknown().into_iter().for_each(|why| self.warn(why));
+        let share = random().bytes().map(f64::from).sum::<f64>() % 100.0 / 100.0;
+        let (fleet, of_reader) = (Arc::clone(self), Some(Arc::clone(&sites)));
+        on_thread("fleet-reader", async move || DocumentReader::new(fleet, of_reader).run(share, reads).await)?;
         let fleet = Arc::clone(self);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let thread = move || {
-            let local = LocalSet::new();
-            runtime.block_on(local.run_until(Keeper::new(fleet, Some(sites)).run(received)));
-            runtime.shutdown_background();
-        };
-        thread::Builder::new().name("fleet".to_owned()).spawn(thread).map(drop)
+        on_thread("fleet", async move || {
+            spawn_local(choose(Arc::clone(&fleet), turns));
+            spawn_local(
+                Writer { link: StoreLink::new(&fleet.settings.store), fleet: Arc::clone(&fleet) }.run(writes, lost),
+            );
+            Heart::new(fleet, sites).run(beats).await;
+        })
     }
 }
 
-pub(super) struct Keeper {
-    pub(super) fleet: Arc<Fleet>,
-    /// None before they are open.
-    sites: Option<Arc<dyn FleetSites>>,
-    addresses: StoreAddresses,
-    connection: Option<StoreConnection>,
-    /// Epoch and tag that were read last.
-    seen: Option<(Option<String>, Option<String>)>,
+/// Runs a future on a thread of its own, until it ends.
+fn on_thread<F: AsyncFnOnce() + Send + 'static>(name: &str, run: F) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let thread = move || {
+        runtime.block_on(LocalSet::new().run_until(run()));
+        runtime.shutdown_background();
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(thread).map(drop)
+}
+
+/// Writes what operators decide here, and what the store has lost.
+struct Writer {
+    fleet: Arc<Fleet>,
+    link: StoreLink,
+}
+
+impl Writer {
+    async fn run(mut self, mut requests: UnboundedReceiver<WriteRequest>, mut lost: watch::Receiver<Vec<WriteCall>>) {
+        let mut rest = VecDeque::new();
+        loop {
+            // A decision waits for one entry that is written back, and not for all of them.
+            let request = if rest.is_empty() {
+                tokio::select! {
+                    request = requests.recv() => request,
+                    Ok(()) = lost.changed() => {
+                        rest.extend(lost.borrow_and_update().iter().cloned());
+                        continue;
+                    }
+                }
+            } else {
+                match requests.try_recv() {
+                    Ok(request) => Some(request),
+                    Err(TryRecvError::Disconnected) => None,
+                    Err(TryRecvError::Empty) => {
+                        self.write_back(&mut rest).await;
+                        continue;
+                    }
+                }
+            };
+            let Some((calls, answer)) = request else { return };
+            let mut answers = Vec::new();
+            for call in calls {
+                answers.push(self.write(&call).await);
+                if answers.last().is_some_and(Result::is_err) {
+                    break;
+                }
+            }
+            // Its client may have gone.
+            let _ = answer.send(answers.into_iter().collect());
+        }
+    }
+
+    /// Writes the next entry back. After an error the reader gives all that are lost again.
+    async fn write_back(&mut self, rest: &mut VecDeque<WriteCall>) {
+        let Some(call) = rest.pop_front() else { return };
+        if self.write(&call).await.is_err() {
+            rest.clear();
+        } else if rest.is_empty() {
+            self.fleet.asks.ask_read();
+        }
+    }
+
+    async fn write(&mut self, call: &WriteCall) -> Result<WriteAnswer, String> {
+        let key = self.link.key("doc");
+        let written: Result<(String, String), _> = self.link.run(&WRITE, &key, &call.arguments()).await;
+        self.fleet.was_written(written.as_ref().err().cloned());
+        if written.is_err() {
+            self.fleet.asks.has_failed.store(true, Ordering::Release);
+        }
+        let (word, value) = written?;
+        Ok(match &*word {
+            "written" => WriteAnswer::Written(value.parse().unwrap_or_default()),
+            "conflict" => WriteAnswer::Conflict(value.parse().unwrap_or_default()),
+            "foreign" => WriteAnswer::Foreign(value),
+            _ => WriteAnswer::Kept,
+        })
+    }
+}
+
+/// Says what this replica has, hears what the others have, and brings live what the fleet has accepted.
+struct Heart {
+    fleet: Arc<Fleet>,
+    sites: Arc<dyn FleetSites>,
+    link: StoreLink,
     beaten: Option<Instant>,
     /// What tells its heartbeats from those of another process with the same name.
     process: String,
@@ -78,147 +145,68 @@ pub(super) struct Keeper {
     accepting: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
-    pub(super) fn new(fleet: Arc<Fleet>, sites: Option<Arc<dyn FleetSites>>) -> Self {
-        Self {
-            fleet,
-            sites,
-            addresses: StoreAddresses::new(Arc::new(of_system)),
-            connection: None,
-            seen: None,
-            beaten: None,
-            process: random(),
-            accepting: None,
-        }
+impl Heart {
+    fn new(fleet: Arc<Fleet>, sites: Arc<dyn FleetSites>) -> Self {
+        let link = StoreLink::new(&fleet.settings.store);
+        Self { fleet, sites, link, beaten: None, process: random(), accepting: None }
     }
 
-    async fn run(mut self, mut requests: UnboundedReceiver<FleetRequest>) {
-        self.turn(Vec::new(), false).await.ok();
+    async fn run(mut self, mut requests: UnboundedReceiver<BeatRequest>) {
+        let mut look = tokio::time::interval(LOOK);
         loop {
-            match timeout(pause(), requests.recv()).await {
-                Err(_) => drop(self.turn(Vec::new(), false).await),
-                Ok(Some(FleetRequest::Write(calls, answer))) => {
-                    let answers = self.turn(calls, true).await;
-                    // Its client may have gone.
-                    let _ = answer.send(answers);
-                }
-                Ok(Some(FleetRequest::Turn(id, of, answer))) => self.answer(&id, of, answer).await,
-                Ok(Some(FleetRequest::Leave(left))) => {
-                    let (key, replica) = (self.key("replicas"), self.fleet.settings.replica.clone());
-                    let _ = self.query::<i64>(cmd("HDEL").arg(key).arg(replica)).await;
-                    let _ = left.send(());
-                    return;
-                }
-                Ok(None) => return,
+            let mut asked = Vec::new();
+            tokio::select! {
+                received = requests.recv_many(&mut asked, usize::MAX) => if received == 0 { return },
+                _ = look.tick() => {}
             }
-        }
-    }
-
-    /// Writes, reads, and says what this replica has where that is due.
-    async fn turn(&mut self, calls: Vec<WriteCall>, is_asked: bool) -> Result<Vec<WriteAnswer>, String> {
-        let written = self.write(calls).await;
-        let read = match &written {
-            // Without a connection a second attempt would take as long.
-            Err(_) if self.connection.is_none() => written.clone().map(|_| false),
-            _ => self.read().await,
-        };
-        let mut trouble = written.as_ref().err().or(read.as_ref().err()).cloned();
-        if let Ok(is_changed) = read {
+            if asked.iter().any(|request| matches!(request, BeatRequest::Leave(_))) {
+                let (key, replica) = (self.link.key("replicas"), self.fleet.settings.replica.clone());
+                let _ = self.link.write::<i64>(&key, cmd("HDEL").arg(&key).arg(replica)).await;
+                return;
+            }
             let is_met = self.accept();
             let is_due = self.beaten.is_none_or(|beaten| beaten.elapsed() >= HEARTBEAT);
-            if (is_met || is_asked || is_changed || is_due) && !self.fleet.is_replaced.load(Ordering::Relaxed) {
-                trouble = trouble.or(self.beat().await.err());
-            } else {
-                // What could not be written is tried with the next heartbeat: it is not over yet.
-                trouble = trouble.or_else(|| self.fleet.store.lock().trouble.clone());
+            if (is_met || is_due || !asked.is_empty()) && !self.fleet.is_replaced.load(Ordering::Relaxed) {
+                let beat = self.beat().await;
+                self.fleet.was_written(beat.err());
             }
         }
-        self.fleet.note(trouble, read.is_ok());
-        written
     }
 
-    async fn write(&mut self, calls: Vec<WriteCall>) -> Result<Vec<WriteAnswer>, String> {
-        let (mut answers, key) = (Vec::new(), self.key("doc"));
-        for call in calls {
-            let (word, value): (String, String) = self.call(&WRITE, &key, &call.arguments()).await?;
-            answers.push(match &*word {
-                "written" => WriteAnswer::Written(value.parse().unwrap_or_default()),
-                "conflict" => WriteAnswer::Conflict(value.parse().unwrap_or_default()),
-                "foreign" => WriteAnswer::Foreign(value),
-                _ => WriteAnswer::Kept,
-            });
-        }
-        Ok(answers)
-    }
-
-    /// Reads the document, if it has changed, and writes back what is lost. Whether it had changed.
-    async fn read(&mut self) -> Result<bool, String> {
-        let key = self.key("doc");
-        let mut is_changed = false;
-        // What is written back is read once more.
-        for _ in 0..2 {
-            let now: (Option<String>, Option<String>) =
-                self.query(cmd("HMGET").arg(&key).arg("epoch").arg("tag")).await?;
-            if self.seen.as_ref() == Some(&now) {
-                break;
-            }
-            let fields: Vec<(String, String)> = self.query(cmd("HGETALL").arg(&key)).await?;
-            let fleet = Arc::clone(&self.fleet);
-            // Switches are turned first; a disk that hangs holds up no more than this.
-            let saw = spawn_blocking(move || fleet.saw(Document::read(fields)));
-            let Ok(Ok(lost)) = timeout(DISK, saw).await else { break };
-            is_changed = true;
-            self.sites.iter().for_each(|sites| sites.were_switched_off());
-            let is_whole = lost.is_empty();
-            self.write(lost).await?;
-            self.seen = Some(now);
-            if is_whole {
-                break;
-            }
-        }
-        Ok(is_changed)
-    }
-
-    /// Reads the document, and what the replicas last said.
-    pub(super) async fn contact(mut self) -> Result<(), String> {
-        self.read().await?;
-        let replicas: Vec<(String, String)> = self.query(cmd("HGETALL").arg(self.key("replicas"))).await?;
-        let (now, _): (u64, u64) = self.query(&cmd("TIME")).await?;
-        self.fleet.hear(now, replicas);
-        Ok(())
-    }
-
-    pub(super) async fn beat(&mut self) -> Result<(), String> {
-        let key = self.key("replicas");
-        let statuses = self.sites.iter().flat_map(|sites| sites.statuses());
-        // As short as commands take it: every replica reads those of all, every few seconds.
-        let sites = statuses.map(|(site, of)| (site, of.live.map(|live| live.short()).unwrap_or_default())).collect();
-        let beat = {
-            let (member, store) = (self.fleet.member.lock(), self.fleet.store.lock());
-            Heartbeat { process: self.process.clone(), ..Heartbeat::of(&member, store.state(), sites) }
-        };
-        let own = [self.fleet.settings.replica.clone(), serde_json::to_string(&beat).unwrap_or_default()];
-        let (now, replicas, before): (String, Vec<(String, String)>, Option<String>) =
-            self.call(&HEARTBEAT_SCRIPT, &key, &own).await?;
-        let before: Option<Heartbeat> = before.and_then(|beat| serde_json::from_str(&beat).ok());
+    async fn beat(&mut self) -> Result<(), String> {
+        let (fleet, sites, process) = (Arc::clone(&self.fleet), Arc::clone(&self.sites), self.process.clone());
+        let own = spawn_blocking(move || {
+            // As short as commands take it: every replica reads those of all, every few seconds.
+            let statuses = sites.statuses().into_iter();
+            let sites =
+                statuses.map(|(site, of)| (site, of.live.map(|live| live.short()).unwrap_or_default())).collect();
+            let (member, store) = (fleet.member.lock(), fleet.store.lock());
+            let beat = Heartbeat { process, ..Heartbeat::of(&member, store.state(), sites) };
+            drop((member, store));
+            serde_json::to_vec(&beat).unwrap_or_default()
+        });
+        let own = own.await.map_err(|error| error.to_string())?;
+        let (key, replica) = (self.link.key("replicas"), self.fleet.settings.replica.clone().into_bytes());
+        let (now, replicas, before): (u64, Vec<Field>, Option<Vec<u8>>) =
+            self.link.run(&HEARTBEAT_SCRIPT, &key, &[replica, own]).await?;
+        let before: Option<Heartbeat> = before.and_then(|beat| serde_json::from_slice(&beat).ok());
         // The first finds that of the process whose place this one takes.
         let is_other = |before: &Heartbeat| before.process != self.process;
         if self.beaten.is_some() && before.as_ref().is_some_and(is_other) {
             self.fleet.meets_another();
         }
         self.beaten = Some(Instant::now());
-        self.fleet.hear(now.parse().unwrap_or_default(), replicas);
-        Ok(())
+        let fleet = Arc::clone(&self.fleet);
+        spawn_blocking(move || fleet.hear(now, replicas)).await.map_err(|error| error.to_string())
     }
 
     /// Brings live what the fleet has accepted, where it is here. Whether an attempt has ended.
     fn accept(&mut self) -> bool {
         let is_over = self.accepting.take_if(|accepting| accepting.is_finished()).is_some();
-        let Some(sites) = self.sites.clone().filter(|_| self.accepting.is_none()) else { return is_over };
-        if self.fleet.member.lock().lacking().next().is_none() {
+        if self.accepting.is_some() || self.fleet.member.lock().lacking().next().is_none() {
             return is_over;
         }
-        let fleet = Arc::clone(&self.fleet);
+        let (fleet, sites) = (Arc::clone(&self.fleet), Arc::clone(&self.sites));
         self.accepting = Some(spawn_blocking(move || {
             // What the first round brings live is noted in the second, so that the next heartbeat says it.
             for _ in 0..2 {
@@ -242,82 +230,5 @@ impl Keeper {
             }
         }));
         is_over
-    }
-
-    pub(super) fn key(&self, of: &str) -> String {
-        format!("{}{of}", self.fleet.settings.store.prefix)
-    }
-
-    async fn query<T: FromRedisValue>(&mut self, command: &redis::Cmd) -> Result<T, String> {
-        self.query_of(&self.key("doc"), "read", command).await
-    }
-
-    pub(super) async fn query_of<T: FromRedisValue>(
-        &mut self,
-        key: &str,
-        what: &str,
-        command: &redis::Cmd,
-    ) -> Result<T, String> {
-        let answer = self.connect().await?.query(command).await;
-        answer.map_err(|error| self.failed(&error, what, key))
-    }
-
-    async fn call<T: FromRedisValue>(&mut self, script: &StoreScript, key: &str, own: &[String]) -> Result<T, String> {
-        let answer = self.connect().await?.run(script, key, own).await;
-        answer.map_err(|error| self.failed(&error, "write", key))
-    }
-
-    async fn connect(&mut self) -> Result<&mut StoreConnection, String> {
-        if self.connection.is_none() {
-            let store = &self.fleet.settings.store;
-            let key = self.key("doc");
-            let probe = move |mut connection: StoreConnection| {
-                let mut command = cmd("HMGET");
-                command.arg(&key).arg("epoch").arg("tag");
-                async move {
-                    // What it says is said again by what is asked then; one that hangs is passed over.
-                    match connection.query::<redis::Value>(&command).await {
-                        Err(error) if error.is_timeout() => Err("no answer in time".to_owned()),
-                        _ => Ok(()),
-                    }
-                }
-            };
-            let connection = StoreConnection::connect(store, &mut self.addresses, probe).await;
-            self.connection = Some(connection.map_err(|why| format!("{}: {why}", store.place()))?);
-        }
-        self.connection.as_mut().ok_or_else(|| "no connection".to_owned())
-    }
-
-    /// Why something was not done. It is done again: after a connection is lost, or rights are missing, from the start.
-    fn failed(&mut self, error: &RedisError, what: &str, key: &str) -> String {
-        self.seen = None;
-        let store = &self.fleet.settings.store;
-        let why = StoreTrouble::of(error, store).message(store);
-        let text = error.to_string();
-        if ["NOPERM", "NoPerm", "ACL failure"].iter().any(|mark| text.contains(mark)) {
-            return format!(
-                "{}: its user may not {what} {key}: allow EVAL, EVALSHA, TIME, HGET, HMGET, HGETALL, HEXISTS, HSET, HSETNX, HDEL, SET, GET \
-                 and DEL for keys that begin with {} ({text})",
-                store.place(),
-                store.prefix
-            );
-        }
-        self.connection = None;
-        format!("{}: {why}", store.place())
-    }
-}
-
-fn pause() -> Duration {
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
-    POLL.mul_f64(0.8 + f64::from(nanos % 1_000_000) / 2_500_000.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_document_is_read_more_often_than_every_two_seconds() {
-        assert!((0..100).all(|_| pause() <= Duration::from_millis(1_200)));
     }
 }

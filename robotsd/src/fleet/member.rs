@@ -7,7 +7,8 @@
 //! [`accept`](Member::accept) counts once it is read back. A write that got no answer may be sent again.
 //!
 //! - A mark that it holds keeps it off until it is lifted: here, or by a tombstone that it reads. Marks and tombstones that the store
-//!   has lost are written back.
+//!   has lost are written back. An id that was used before turns nothing off, and that is an error.
+//! - Of a damaged document, marks and tombstones count, and every other field that can be read; what cannot be read keeps its value here.
 //! - An accept is taken only from a higher rev than the one it has. Anything else is not applied, named, and left to a person
 //!   ([`restore`](Member::restore)).
 //! - It takes nothing from a document of another epoch. One that never saw a document enforces nothing.
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::document::{Accept, Document, EVERY_SITE, Mark, Stamp, Write, WriteCall, digest, id_of, mark_name};
+use super::document::{Accept, Document, EVERY_SITE, Mark, Stamp, Write, WriteCall, digest, rev};
 use crate::report::is_of;
 
 /// What a replica knows.
@@ -26,8 +27,9 @@ pub(crate) struct Member {
     /// Of the first document that it saw.
     epoch: Option<String>,
     /// The highest rev that it has seen.
+    #[serde(deserialize_with = "rev")]
     rev: u64,
-    /// Those that count, its own that are in no store too; by their names, as those that were lifted.
+    /// Those that count, its own that are in no store too, by their names.
     marks: BTreeMap<String, Mark>,
     lifted: BTreeMap<String, Stamp>,
     accepts: BTreeMap<String, Accept>,
@@ -46,8 +48,10 @@ pub(crate) enum Standing {
     WentBack(Vec<String>),
     /// It is of another epoch.
     Foreign(String),
-    /// It cannot be understood.
+    /// It is of a later version.
     Rejected(String),
+    /// Fields of it cannot be read; then entries that went back.
+    Damaged(Vec<String>),
 }
 
 /// What comes of a document.
@@ -87,7 +91,8 @@ impl Member {
 
     /// The id of the mark that was lifted last.
     pub(crate) fn lifted_last(&self) -> Option<&str> {
-        self.lifted.iter().max_by_key(|(_, stamp)| stamp.at).map(|(name, _)| id_of(name))
+        let (name, _) = self.lifted.iter().max_by_key(|(_, stamp)| stamp.at)?;
+        name.rsplit(':').next()
     }
 
     /// The versions that may go live, by their sites.
@@ -126,6 +131,12 @@ impl Member {
         let read = match document {
             None if !self.is_known() => return seen,
             None => &none,
+            // Whose document it is cannot be read: what is known of this fleet is safe to compare with, and the rest is not taken.
+            Some(document) if document.epoch.is_empty() && !self.is_known() => {
+                seen.standing = Standing::Damaged(document.damages().collect());
+                return seen;
+            }
+            Some(document) if document.epoch.is_empty() => document,
             Some(document) if self.epoch.as_ref().is_some_and(|epoch| *epoch != document.epoch) => {
                 seen.standing = Standing::Foreign(document.epoch.clone());
                 return seen;
@@ -142,20 +153,44 @@ impl Member {
         }
         self.rev = self.rev.max(read.rev);
         for (name, stamp) in &read.lifted {
-            let lifted = self.marks.remove(name);
             self.lifted.entry(name.clone()).or_insert_with(|| stamp.clone());
-            seen.changes.extend(lifted.map(|mark| changed("on", &mark.scope, name, stamp)));
+            let lifted = self.marks.remove(name);
+            seen.changes.extend(lifted.map(|mark| changed("on", &mark, stamp)));
         }
         for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
-            if self.marks.insert(name.clone(), mark.clone()).is_none() {
-                seen.changes.push(changed("off", &mark.scope, name, &mark.stamp));
+            match self.marks.get_mut(name) {
+                // Who wrote it is known here still.
+                Some(_) if read.damaged.contains_key(format!("off:{name}").as_bytes()) => {}
+                Some(own) => own.clone_from(mark),
+                None => {
+                    self.marks.insert(name.clone(), mark.clone());
+                    seen.changes.push(changed("off", mark, &mark.stamp));
+                }
             }
         }
+        let gone =
+            if read.epoch.is_empty() && document.is_some() { Vec::new() } else { self.take_accepts(read, &mut seen) };
+        let whole = document.is_none().then(|| "the whole document".to_owned());
+        let gone: Vec<_> = whole.into_iter().chain(gone).collect();
+        seen.write_back = self.lost(read);
+        seen.standing = match (read.damaged.is_empty(), gone.is_empty()) {
+            (true, true) => Standing::Current,
+            (true, false) => Standing::WentBack(gone),
+            (false, _) => {
+                let gone = gone.iter().map(|entry| format!("the store has gone back: {entry}"));
+                Standing::Damaged(read.damages().chain(gone).collect())
+            }
+        };
+        seen
+    }
+
+    /// Takes the accepts that are newer than its own. Returns those that are older, or gone; one that cannot be read is neither.
+    fn take_accepts(&mut self, read: &Document, seen: &mut Seen) -> Vec<String> {
         let mut gone = Vec::new();
         for (site, accept) in &read.accepts {
             match self.accepts.get(site) {
                 Some(own) if own.stamp.rev == accept.stamp.rev && own.id == accept.id => {}
-                Some(own) if own.stamp.rev >= accept.stamp.rev => gone.push(format!("accept of site {site:?}")),
+                Some(own) if own.stamp.rev >= accept.stamp.rev => gone.push(site),
                 _ => {
                     let Accept { hash, stamp, .. } = accept;
                     seen.changes.push(format!("version {hash} of site {site:?} is accepted by {}", stamp.by));
@@ -163,35 +198,35 @@ impl Member {
                 }
             }
         }
-        let lacks = |site: &&String| !read.accepts.contains_key(*site);
-        gone.extend(self.accepts.keys().filter(lacks).map(|site| format!("accept of site {site:?}")));
-        if document.is_none() {
-            gone.insert(0, "the whole document".to_owned());
-        }
-        seen.write_back = self.lost(read);
-        seen.standing = if gone.is_empty() { Standing::Current } else { Standing::WentBack(gone) };
-        seen
+        let is_gone = |site: &&String| {
+            !read.accepts.contains_key(*site) && !read.damaged.contains_key(format!("accept:{site}").as_bytes())
+        };
+        gone.extend(self.accepts.keys().filter(is_gone));
+        gone.into_iter().map(|site| format!("accept of site {site:?}")).collect()
     }
 
     /// The marks and tombstones that the store does not have.
     fn lost(&self, document: &Document) -> Vec<Write> {
         let is_lost = |name: &String| !document.marks.contains_key(name) && !document.lifted.contains_key(name);
         let marks = self.marks.iter().filter(|(name, _)| is_lost(name));
-        let marks = marks.map(|(name, mark)| Write::Mark(name.clone(), mark.clone()));
+        let marks = marks.map(|(_, mark)| Write::Mark(mark.clone()));
         let lifted = self.lifted.iter().filter(|(name, _)| !document.lifted.contains_key(*name));
         let lifted = lifted.map(|(name, stamp)| Write::Lift(name.clone(), stamp.clone()));
         marks.chain(lifted).collect()
     }
 
-    /// Turns a scope off, here and now. Nothing if the mark is lifted already: a call that comes late.
-    pub(crate) fn turn_off(&mut self, id: &str, scope: &str, stamp: Stamp) -> Option<Write> {
-        let name = mark_name(scope, id);
-        if self.lifted.contains_key(&name) {
-            return None;
+    /// Turns a scope off, here and now.
+    ///
+    /// # Errors
+    ///
+    /// The mark was lifted before, for example because a call comes late: nothing is turned off.
+    pub(crate) fn turn_off(&mut self, id: &str, scope: &str, stamp: Stamp) -> Result<Write, String> {
+        let mark = Mark { scope: scope.to_owned(), id: id.to_owned(), stamp };
+        if let Some(Stamp { by, .. }) = self.lifted.get(&mark.name()) {
+            return Err(format!("the mark {id} was lifted before, by {by}, so it turns nothing off: choose a new id"));
         }
-        let mark = Mark { scope: scope.to_owned(), stamp };
-        self.marks.entry(name.clone()).or_insert_with(|| mark.clone());
-        Some(Write::Mark(name, mark))
+        self.marks.entry(mark.name()).or_insert_with(|| mark.clone());
+        Ok(Write::Mark(mark))
     }
 
     /// Lifts the mark of a name, whether it is known here or not.
@@ -225,8 +260,12 @@ fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
     accepts.get(site).map_or(0, |accept| accept.stamp.rev)
 }
 
-fn changed(to: &str, scope: &str, name: &str, Stamp { by, why, .. }: &Stamp) -> String {
-    let of = if scope == EVERY_SITE { "every site".to_owned() } else { format!("site {scope:?}") };
+fn changed(to: &str, Mark { scope, id, .. }: &Mark, Stamp { by, why, .. }: &Stamp) -> String {
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    format!("the fleet turned enforcement of {of} {to} (mark {}, by {by}){why}", id_of(name))
+    format!("the fleet turned enforcement of {} {to} (mark {id}, by {by}){why}", of(scope))
+}
+
+/// A scope, for people.
+fn of(scope: &str) -> String {
+    if scope == EVERY_SITE { "every site".to_owned() } else { format!("site {scope:?}") }
 }

@@ -45,6 +45,13 @@ impl Standing {
             }
             Self::Foreign(epoch) => (ReplicaState::Foreign, format!("the document is of another fleet, epoch {epoch}")),
             Self::Rejected(why) => (ReplicaState::Rejected, why.clone()),
+            Self::Damaged(fields) => (
+                ReplicaState::Damaged,
+                format!(
+                    "the document has fields that cannot be read: {}: `robotsd fleet restore --repair` mends them; marks count all the same",
+                    fields.join("; ")
+                ),
+            ),
         };
         (state, Some(why))
     }

@@ -1,6 +1,6 @@
 //! The store, played: it makes of a write what the script makes of it.
 
-use super::document::{Accept, Document, Mark, Stamp, Write, WriteAnswer, WriteCall};
+use super::document::{Accept, Damage, Document, MAX_NUMBER, Mark, Mend, Stamp, Write, WriteAnswer, WriteCall};
 
 /// The document that a store has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -8,34 +8,43 @@ pub(crate) struct PlayedStore(pub(crate) Option<Document>);
 
 impl PlayedStore {
     pub(crate) fn write(&mut self, WriteCall { epoch, floor, tag, write }: &WriteCall) -> WriteAnswer {
-        let before = self.0.clone();
-        let mut document = match before {
-            Some(document) if document.epoch != *epoch => return WriteAnswer::Foreign(document.epoch),
-            Some(document) => document,
-            None => Document { epoch: epoch.clone(), ..Document::default() },
-        };
-        document.rev = document.rev.max(*floor) + 1;
-        document.tag.clone_from(tag);
+        let mut document = self.0.clone().unwrap_or_default();
+        let is_known = !document.epoch.is_empty();
+        if is_known && document.epoch != *epoch {
+            return WriteAnswer::Foreign(document.epoch);
+        }
+        let is_counted = !document.damaged.contains_key(&b"rev"[..]);
+        let is_mended = matches!(write, Write::Mend(mends) if document.mend(mends));
+        if matches!(write, Write::Begin | Write::Mend(_)) && is_known && is_counted && !is_mended {
+            return WriteAnswer::Kept;
+        }
+        let revs = document.accepts.values().map(|accept| accept.stamp.rev);
+        let rev = if is_counted { document.rev } else { revs.max().unwrap_or_default() };
+        document.rev = (rev.max(*floor) + 1).min(MAX_NUMBER);
+        (document.epoch, document.tag) = (epoch.clone(), tag.clone());
+        document.damaged.retain(|field, _| !["epoch", "rev", "tag"].map(str::as_bytes).contains(&&**field));
         let at = |stamp: &Stamp| Stamp { rev: document.rev, ..stamp.clone() };
         match write {
-            Write::Begin if self.0.is_some() => return WriteAnswer::Kept,
-            Write::Begin => {}
-            Write::Mark(name, _) if document.marks.contains_key(name) || document.lifted.contains_key(name) => {
+            Write::Begin | Write::Mend(_) => {}
+            Write::Mark(mark)
+                if document.marks.contains_key(&mark.name()) || document.lifted.contains_key(&mark.name()) =>
+            {
                 return WriteAnswer::Kept;
             }
-            Write::Mark(name, Mark { scope, stamp }) => {
-                let stamp = at(stamp);
-                document.marks.insert(name.clone(), Mark { scope: scope.clone(), stamp });
+            Write::Mark(mark) => {
+                let mark = Mark { stamp: at(&mark.stamp), ..mark.clone() };
+                document.marks.insert(mark.name(), mark);
             }
             Write::Lift(name, _) if document.lifted.contains_key(name) => return WriteAnswer::Kept,
             Write::Lift(name, stamp) => {
                 let stamp = at(stamp);
-                document.marks.remove(name);
                 document.lifted.insert(name.clone(), stamp);
+                document.leave_out_lifted();
             }
             Write::Accept(site, accept, expected) => {
+                let damage = document.damaged.remove(format!("accept:{site}").as_bytes());
                 let rev = document.accepts.get(site).map_or(0, |accept| accept.stamp.rev);
-                if rev != *expected {
+                if rev != *expected && damage.is_none() {
                     return WriteAnswer::Conflict(rev);
                 }
                 let accept = Accept { stamp: at(&accept.stamp), ..accept.clone() };
@@ -45,5 +54,50 @@ impl PlayedStore {
         let rev = document.rev;
         self.0 = Some(document);
         WriteAnswer::Written(rev)
+    }
+
+    /// Damages a field, by its name; a field that is not there is left alone.
+    pub(crate) fn damage(&mut self, field: &str, value: &[u8]) {
+        let Some(document) = &mut self.0 else { return };
+        let is_there = match field.split_once(':') {
+            None if field == "epoch" => {
+                document.epoch.clear();
+                true
+            }
+            None if field == "rev" => {
+                document.rev = 0;
+                true
+            }
+            Some(("off", name)) => document.marks.get_mut(name).map(|mark| mark.stamp = Stamp::default()).is_some(),
+            Some(("lifted", name)) => document.lifted.get_mut(name).map(|stamp| *stamp = Stamp::default()).is_some(),
+            Some(("accept", site)) => document.accepts.remove(site).is_some(),
+            _ => false,
+        };
+        if is_there {
+            let damage = Damage { value: Some(value.to_owned()), why: String::new() };
+            document.damaged.insert(field.as_bytes().to_owned(), damage);
+        }
+    }
+}
+
+impl Document {
+    /// Whether a field was mended.
+    fn mend(&mut self, mends: &[Mend]) -> bool {
+        let mut is_mended = false;
+        for Mend { field, from, to } in mends {
+            if self.damaged.get(field).and_then(|damage| damage.value.as_ref()) != Some(from) {
+                continue;
+            }
+            is_mended = true;
+            self.damaged.remove(field);
+            let Some(to) = to else { continue };
+            let stamp: Stamp = serde_json::from_slice(to).unwrap();
+            match str::from_utf8(field).unwrap().split_once(':') {
+                Some(("off", name)) => self.marks.get_mut(name).unwrap().stamp = stamp,
+                Some(("lifted", name)) => *self.lifted.get_mut(name).unwrap() = stamp,
+                _ => unreachable!("no other field is given a value"),
+            }
+        }
+        is_mended
     }
 }

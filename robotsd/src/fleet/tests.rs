@@ -3,7 +3,7 @@ mod harness;
 mod real_store;
 mod simulation;
 
-use super::document::{Accept, Document, Mark, Stamp, Write, WriteAnswer, WriteCall};
+use super::document::{Accept, Document, EVERY_SITE, Mark, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
 use super::standing::Heartbeat;
 use super::test_store::PlayedStore;
@@ -89,29 +89,9 @@ fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_bac
     // The mark comes with a backup, and with a direct call that is late.
     store = with_mark;
     read(&mut a, &mut store);
-    assert_eq!(a.turn_off("m", "shop", by("alice")), None);
+    let error = a.turn_off("m", "shop", by("alice")).unwrap_err();
+    assert_eq!(error, "the mark m was lifted before, by bob, so it turns nothing off: choose a new id");
     assert!(!a.is_off("shop") && store.0.as_ref().unwrap().marks.is_empty());
-}
-
-/// Whoever may switch one site only may know the id of any mark, and ask a replica that has not read that mark.
-#[test]
-fn the_id_of_a_mark_changes_and_lifts_no_mark_of_another_scope() {
-    for other in ["*", "news"] {
-        let (mut store, mut a, mut b) = (store(), Member::default(), Member::default());
-        read(&mut a, &mut store);
-        read(&mut b, &mut store);
-        let mark = a.turn_off("m", other, by("alice")).unwrap();
-        send(&a, &mut store, mark);
-        let own = b.turn_off("m", "shop", by("mallory")).unwrap();
-        send(&b, &mut store, own);
-        let lift = b.lift("shop:m", by("mallory"));
-        send(&b, &mut store, lift);
-        for member in [&mut a, &mut b] {
-            assert_eq!(read(member, &mut store).standing, Standing::Current);
-            assert!(member.is_off("news"), "{other}");
-            assert_eq!(member.is_off("shop"), other == "*");
-        }
-    }
 }
 
 #[test]
@@ -157,7 +137,8 @@ fn nothing_is_taken_from_another_epoch() {
     let mut other = store();
     let document = other.0.as_mut().unwrap();
     document.epoch = "f".to_owned();
-    document.marks.insert("*:m".to_owned(), Mark { scope: "*".to_owned(), stamp: by("eve") });
+    let mark = Mark { scope: "*".to_owned(), id: "m".to_owned(), stamp: by("eve") };
+    document.marks.insert(mark.name(), mark);
     assert_eq!(read(&mut member, &mut other).standing, Standing::Foreign("f".to_owned()));
     assert!(!member.is_off("shop"));
     let mark = member.turn_off("n", "*", by("alice")).unwrap();
@@ -175,19 +156,74 @@ fn a_state_that_a_later_version_has_is_unknown() {
     }
 }
 
+fn document(fields: &[(&str, &[u8])]) -> Result<Option<Document>, String> {
+    Document::read(fields.iter().map(|(name, value)| (name.as_bytes().to_owned(), value.to_vec())))
+}
+
+const KNOWN: [(&str, &[u8]); 6] = [
+    ("epoch", b"e"),
+    ("rev", b"7"),
+    ("tag", b"t"),
+    ("format", b"1"),
+    ("off:*:m", br#"{"rev":3,"by":"alice"}"#),
+    ("accept:shop", br#"{"rev":4,"id":"1","hash":"one"}"#),
+];
+
 #[test]
 fn a_document_is_read_field_by_field() {
+    assert_eq!(document(&[]), Ok(None));
+    let of_later: [(&str, &[u8]); 2] = [("shape", b"x"), ("off:a:b:n", br#"{"rev":2,"by":"a","new":1}"#)];
+    let whole = document(&[&KNOWN[..], &of_later].concat()).unwrap().unwrap();
+    assert_eq!((whole.rev, &*whole.marks["*:m"].scope, &*whole.marks["a:b:n"].scope), (7, "*", "a:b"));
+    assert!(whole.damaged.is_empty() && document(&[("format", b"2")]).unwrap_err().contains("update it"));
+}
+
+/// Each kind of damage to each field: the mark counts, one problem names the field, and no number goes on.
+#[test]
+fn no_damaged_field_hides_another() {
+    let mut before = Member::default();
+    before.seen(document(&KNOWN).unwrap().as_ref());
+    let far: &[u8] = b"18446744073709551614";
+    let values = [b"\xff", far, b"-1", b"1.5", b"{", b"", br#"{"rev":18446744073709551614,"id":"1","hash":"one"}"#];
     let fields =
-        |of: &[(&str, &str)]| of.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect::<Vec<_>>();
-    assert_eq!(Document::read(fields(&[])), Ok(None));
-    let known = [("epoch", "e"), ("rev", "7"), ("tag", "t"), ("format", "1")];
-    let of_later = [("shape", "x"), ("off:*:m", "{damaged"), ("off:a:b:n", r#"{"rev":2,"by":"a","new":1}"#)];
-    let document = Document::read(fields(&[&known[..], &of_later].concat())).unwrap().unwrap();
-    assert_eq!((document.rev, &*document.marks["*:m"].scope, &*document.marks["a:b:n"].scope), (7, "*", "a:b"));
-    for (wrong, why) in
-        [(("format", "2"), "update it"), (("rev", "x"), "no number"), (("accept:shop", "{}"), "no accept")]
-    {
-        let error = Document::read(fields(&[&known[..], &[wrong]].concat())).unwrap_err();
-        assert!(error.contains(why), "{error}");
+        KNOWN.iter().map(|(field, _)| *field).chain(["lifted:x", "off:shop:n", "off:*", "off::", "accept:news"]);
+    // That would be another fleet's.
+    let is_damage = |case: &(&str, &[u8])| *case != ("epoch", far);
+    for (field, value) in fields.flat_map(|field| values.map(|value| (field, value))).filter(is_damage) {
+        let others = KNOWN.into_iter().filter(|(other, _)| *other != field);
+        let fields: Vec<(&str, &[u8])> = others.chain([("off:blog:late", &b"{}"[..]), (field, value)]).collect();
+        let read = document(&fields).unwrap().unwrap();
+        let mut member = before.clone();
+        let seen = member.seen(Some(&read));
+        assert!(member.is_off("blog") && member.is_off("any"), "{field} {value:?}");
+        assert!(field != "off:shop:n" || member.is_off("shop"), "{field} {value:?}");
+        assert!(member.accepted("shop", "one"), "{field} {value:?}");
+        // Some values are right for some fields.
+        match seen.standing {
+            Standing::Damaged(fields) => assert!(fields.len() == 1 && fields[0].contains(field), "{fields:?}"),
+            standing => assert_eq!((standing, field), (Standing::Current, "tag"), "{value:?}"),
+        }
+        assert!(member.call(Write::Begin, "t").unwrap().floor <= 7, "{field} {value:?}");
+    }
+}
+
+/// Whoever may switch one site only may know the id of any mark, and ask a replica that has not read that mark.
+#[test]
+fn the_id_of_a_mark_changes_and_lifts_no_mark_of_another_scope() {
+    for other in [EVERY_SITE, "news"] {
+        let (mut store, mut a, mut b) = (store(), Member::default(), Member::default());
+        read(&mut a, &mut store);
+        read(&mut b, &mut store);
+        let mark = a.turn_off("m", other, by("alice")).unwrap();
+        send(&a, &mut store, mark);
+        let own = b.turn_off("m", "shop", by("mallory")).unwrap();
+        send(&b, &mut store, own);
+        let lift = b.lift("shop:m", by("mallory"));
+        send(&b, &mut store, lift);
+        for member in [&mut a, &mut b] {
+            assert_eq!(read(member, &mut store).standing, Standing::Current);
+            assert!(member.is_off("news"), "{other}");
+            assert_eq!(member.is_off("shop"), other == EVERY_SITE);
+        }
     }
 }

@@ -6,20 +6,27 @@
 
 use std::sync::Arc;
 
-use redis::cmd;
+use futures_util::future::join_all;
+use redis::{RedisResult, cmd};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use super::handle::{Fleet, FleetRequest};
-use super::keeper::Keeper;
+use super::asks::TurnRequest;
+use super::handle::Fleet;
+use super::link::StoreLink;
 use crate::publish_hook::{Turn, TurnOf, Turns};
+use crate::store::StoreConnection;
 
 /// For how long it is known who sent a notice, in seconds.
 const KEPT: u64 = 86_400;
 
+/// Questions to the store at the same time: as many notices are sent at once.
+const AT_ONCE: usize = 32;
+
 impl Turns for Fleet {
     fn ask(&self, id: String, of: TurnOf) -> oneshot::Receiver<Turn> {
         let (answer, answered) = oneshot::channel();
-        let _ = self.requests.send(FleetRequest::Turn(id, of, answer));
+        let _ = self.asks.turns.send((id, of, answer));
         answered
     }
 }
@@ -41,51 +48,75 @@ impl Fleet {
     }
 }
 
-impl Keeper {
-    /// Answers unless the asker has gone; without an answer it sends.
-    pub(super) async fn answer(&mut self, id: &str, of: TurnOf, answer: oneshot::Sender<Turn>) {
-        if of == TurnOf::Wish && answer.is_closed() {
+/// Answers questions, some at a time. Those whose asker has gone, which has sent by then, are passed over; if the store cannot be asked,
+/// all that were asked at a time are without an answer.
+pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<TurnRequest>) {
+    let mut link = StoreLink::new(&fleet.settings.store);
+    loop {
+        let mut asked = Vec::new();
+        if requests.recv_many(&mut asked, AT_ONCE).await == 0 {
             return;
         }
-        let fleet = Arc::clone(&self.fleet);
-        match self.turn_of(id, of).await {
-            Ok(turn) => drop(answer.send(turn)),
-            Err(_) if fleet.store.lock().trouble.is_some() => {}
-            Err(why) => fleet.warn(format!("{why}; so every replica sends its notices by itself")),
+        asked.retain(|(_, of, answer)| *of != TurnOf::Wish || !answer.is_closed());
+        if asked.is_empty() {
+            continue;
         }
-    }
-
-    async fn turn_of(&mut self, id: &str, of: TurnOf) -> Result<Turn, String> {
-        let key = self.key(&format!("said:{id}"));
-        let say = |word: &str| {
-            let mut command = cmd("SET");
-            command.arg(&key).arg(format!("{word} {}", self.fleet.settings.replica)).arg("EX").arg(KEPT);
-            command
+        let why = match link.connected().await.cloned() {
+            Ok(connection) => {
+                let turns = asked.iter().map(|(id, of, _)| turn_of(&fleet, connection.clone(), id, *of));
+                let turns = join_all(turns).await;
+                let mut why = None;
+                for ((id, _, answer), turn) in asked.into_iter().zip(turns) {
+                    match turn {
+                        Ok(turn) => drop(answer.send(turn)),
+                        Err(error) => why = Some(link.failed(&error, "write", &said(&fleet, &id)).text()),
+                    }
+                }
+                why
+            }
+            Err(why) => Some(why),
         };
-        let (wish, sent) = (say("sends"), say("sent"));
-        match of {
-            TurnOf::Over => return self.query_of::<u64>(&key, "write", cmd("DEL").arg(&key)).await.map(|_| Turn::Own),
-            TurnOf::Sent => return self.query_of::<()>(&key, "write", &sent).await.map(|()| Turn::Sent),
-            TurnOf::Wish => {}
+        if let Some(why) = why.filter(|_| fleet.store.lock().trouble().is_none()) {
+            fleet.warn(format!("{why}; so every replica sends its notices by itself"));
         }
-        if self.query_of::<Option<String>>(&key, "write", wish.clone().arg("NX")).await?.is_some() {
-            return Ok(Turn::Own);
-        }
-        let held: Option<String> = self.query_of(&key, "read", cmd("GET").arg(&key)).await?;
-        let Some((word, holder)) = held.as_ref().and_then(|held| held.split_once(' ')) else { return Ok(Turn::Own) };
-        if *holder == self.fleet.settings.replica {
-            return Ok(Turn::Own);
-        }
-        if word == "sent" {
-            return Ok(Turn::Sent);
-        }
-        if !self.fleet.is_alive(holder) {
-            // One that has just started is known by now.
-            self.beat().await?;
-        }
-        if self.fleet.is_alive(holder) {
-            return Ok(Turn::Other);
-        }
-        self.query_of::<()>(&key, "write", &wish).await.map(|()| Turn::Own)
     }
+}
+
+fn said(fleet: &Fleet, id: &str) -> String {
+    format!("{}said:{id}", fleet.settings.store.prefix)
+}
+
+async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf) -> RedisResult<Turn> {
+    let key = said(fleet, id);
+    let say = |word: &str| {
+        let mut command = cmd("SET");
+        command.arg(&key).arg(format!("{word} {}", fleet.settings.replica)).arg("EX").arg(KEPT);
+        command
+    };
+    let (wish, sent) = (say("sends"), say("sent"));
+    match of {
+        TurnOf::Over => return store.query::<u64>(cmd("DEL").arg(&key)).await.map(|_| Turn::Own),
+        TurnOf::Sent => return store.query::<()>(&sent).await.map(|()| Turn::Sent),
+        TurnOf::Wish => {}
+    }
+    if store.query::<Option<Vec<u8>>>(wish.clone().arg("NX")).await?.is_some() {
+        return Ok(Turn::Own);
+    }
+    let held: Option<Vec<u8>> = store.query(cmd("GET").arg(&key)).await?;
+    let held = String::from_utf8(held.unwrap_or_default()).unwrap_or_default();
+    let Some((word, holder)) = held.split_once(' ') else { return Ok(Turn::Own) };
+    if *holder == fleet.settings.replica {
+        return Ok(Turn::Own);
+    }
+    if word == "sent" {
+        return Ok(Turn::Sent);
+    }
+    if !fleet.is_alive(holder) {
+        // One that has just started is known by now.
+        fleet.asks.beat().await;
+    }
+    if fleet.is_alive(holder) {
+        return Ok(Turn::Other);
+    }
+    store.query::<()>(&wish).await.map(|()| Turn::Own)
 }

@@ -1,30 +1,83 @@
 -- One write to the document of a fleet.
 -- KEYS[1]  the document
 -- ARGV     epoch, floor, tag, format; the field and its value without rev; a field that makes the write superfluous, one that is
---          removed by it, the rev that is expected. An empty field: the document itself.
+--          removed by it, the rev that is expected. An empty field: the document itself. Then, for each field that is mended: its name,
+--          the value that it has, and the new value, which is empty to remove the field.
 local doc = KEYS[1]
-local epoch, floor, tag, format, field, value, unless, removed, expected = unpack(ARGV)
-local known = redis.call('HGET', doc, 'epoch')
+local epoch, floor, tag, format, field, value, unless, removed, expected = unpack(ARGV, 1, 9)
+local is_mending = #ARGV > 9
+-- As in document.rs.
+local max = 2 ^ 48
+
+local function rev_of(accept)
+  local is_json, entry = pcall(cjson.decode, accept)
+  if not is_json or type(entry) ~= 'table' or type(entry.id) ~= 'string' or type(entry.hash) ~= 'string' then
+    return nil
+  end
+  local rev = entry.rev == nil and 0 or entry.rev
+  return type(rev) == 'number' and rev >= 0 and rev <= max and rev % 1 == 0 and rev or nil
+end
+
+local known = redis.pcall('HGET', doc, 'epoch')
+if type(known) == 'table' then
+  if not (is_mending and string.find(known.err, 'WRONGTYPE', 1, true)) then
+    return known
+  end
+  redis.call('DEL', doc)
+  known = false
+end
+if known and (#known > 64 or not string.match(known, '^%w+$')) then
+  -- Whose document it is cannot be read: it is written again.
+  known = false
+end
 if known and known ~= epoch then
   return {'foreign', known}
 end
+local is_mended = false
+for at = 10, #ARGV, 3 do
+  if redis.call('HGET', doc, ARGV[at]) == ARGV[at + 1] then
+    is_mended = true
+    if ARGV[at + 2] == '' then
+      redis.call('HDEL', doc, ARGV[at])
+    else
+      redis.call('HSET', doc, ARGV[at], ARGV[at + 2])
+    end
+  end
+end
+local rev = redis.call('HGET', doc, 'rev')
+rev = rev and #rev <= 15 and string.match(rev, '^%d+$') and tonumber(rev)
+if rev and rev > max then
+  rev = nil
+end
 if field == '' then
-  if known then
+  if known and rev and not is_mended then
     return {'kept', '0'}
   end
 else
   local held = redis.call('HGET', doc, field)
   if expected ~= '' then
-    local rev = held and string.format('%.0f', tonumber(cjson.decode(held).rev) or 0) or '0'
-    if rev ~= expected then
+    -- An accept that cannot be read gives way to any.
+    local rev = held and rev_of(held) or not held and 0
+    rev = rev and string.format('%.0f', rev)
+    if rev and rev ~= expected then
       return {'conflict', rev}
     end
   elseif held or (unless ~= '' and redis.call('HEXISTS', doc, unless) == 1) then
     return {'kept', '0'}
   end
 end
+if not rev then
+  -- Above those of all accepts, which are told apart by it.
+  rev = 0
+  local all = redis.call('HGETALL', doc)
+  for at = 1, #all, 2 do
+    if string.sub(all[at], 1, 7) == 'accept:' then
+      rev = math.max(rev, rev_of(all[at + 1]) or 0)
+    end
+  end
+end
 -- tostring() would round.
-local rev = string.format('%.0f', math.max(tonumber(redis.call('HGET', doc, 'rev') or '0') or 0, tonumber(floor)) + 1)
+rev = string.format('%.0f', math.min(math.max(rev, tonumber(floor)) + 1, max))
 redis.call('HSET', doc, 'epoch', epoch, 'rev', rev, 'tag', tag)
 redis.call('HSETNX', doc, 'format', format)
 if field ~= '' then

@@ -107,8 +107,8 @@ families! {
          earlier denial of the store, or alone, by this process because the store did not answer.";
     FLEET_STATE = StateSet "robotsd_fleet_state",
         "How this process stands to the document of its fleet: current, went-back (entries of the store are older), foreign (of another \
-         fleet), rejected (it cannot be understood), doubled (another process has the name of this replica) or unknown (none was read, so \
-         nothing is enforced).";
+         fleet), rejected (of a later version), damaged (fields cannot be read), doubled (another process has the name of this replica) or \
+         unknown (none was read, so nothing is enforced).";
     FLEET_READ = Gauge "robotsd_fleet_read_timestamp_seconds" ("seconds"),
         "When the document of the fleet was read last, in Unix time.";
     FLEET_WRITABLE = Gauge "robotsd_fleet_store_up", "Whether the store of the fleet can be read and written.";

@@ -19,7 +19,7 @@ use redis::cluster_async::ClusterConnection;
 use redis::io::AsyncDNSResolver;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, FromRedisValue, RedisError,
-    RedisFuture, RedisResult, Script, ServerErrorKind, TlsCertificates, Value, from_redis_value,
+    RedisFuture, RedisResult, Script, ServerErrorKind, TlsCertificates, ToRedisArgs, Value, from_redis_value,
 };
 use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
 use tokio::time::timeout;
@@ -165,7 +165,7 @@ impl StoreConnection {
         &mut self,
         script: &StoreScript,
         key: &str,
-        arguments: &[String],
+        arguments: &[impl ToRedisArgs],
     ) -> RedisResult<T> {
         let command = |command: &str, script: &str| {
             let mut command = redis::cmd(command);

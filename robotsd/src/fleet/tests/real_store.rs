@@ -1,13 +1,14 @@
 //! The store as the simulation plays it, against the script in a real one: the same writes have the same answers, and leave the same
 //! document.
 
+use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use redis::{Client, Connection, Script, cmd};
 use tempfile::TempDir;
 
-use super::super::document::{Accept, Document, Mark, Stamp, Write, WriteAnswer, WriteCall, mark_name};
+use super::super::document::{Accept, Document, Mark, Stamp, Write, WriteAnswer, WriteCall};
 use super::super::test_store::PlayedStore;
 
 const SEQUENCES: u64 = 60;
@@ -53,8 +54,11 @@ impl RealStore {
     }
 
     fn document(&mut self) -> Option<Document> {
-        let fields: Vec<(String, String)> = cmd("HGETALL").arg("doc").query(&mut self.1).unwrap();
-        Document::read(fields).unwrap()
+        let fields: Vec<(Vec<u8>, Vec<u8>)> = cmd("HGETALL").arg("doc").query(&mut self.1).unwrap();
+        let mut document = Document::read(fields).unwrap();
+        // The played store does not say what is wrong.
+        document.iter_mut().flat_map(|document| document.damaged.values_mut()).for_each(|damage| damage.why.clear());
+        document
     }
 }
 
@@ -84,13 +88,13 @@ impl Dice {
             at: self.roll(2_000_000_000),
             why: ["", "an outage\n{", "é"].get(self.roll(4) as usize).map(|&why| why.to_owned()),
         };
-        let (id, scope) = (format!("{:x}", self.roll(3)), ["*", "shop", "a:b"][self.roll(3) as usize]);
-        let name = mark_name(scope, &id);
+        let (id, scope) = (format!("{:x}", self.roll(3)), ["*", "shop", "a:b"][self.roll(3) as usize].to_owned());
         let site = ["shop", "news"][self.roll(2) as usize].to_owned();
-        let write = match self.roll(10) {
+        let write = match self.roll(11) {
             0 => Write::Begin,
-            1..4 => Write::Mark(name, Mark { scope: scope.to_owned(), stamp }),
-            4..6 => Write::Lift(name, stamp),
+            1..4 => Write::Mark(Mark { scope, id, stamp }),
+            4..6 => Write::Lift(Mark { scope, id, stamp: stamp.clone() }.name(), stamp),
+            10 if document.is_some() => Write::Mend(document.unwrap().mends(&BTreeMap::new(), &stamp)),
             _ => {
                 let held = document.and_then(|document| document.accepts.get(&site)).map_or(0, |held| held.stamp.rev);
                 let expected = [held, held, held, 0, rev][self.roll(5) as usize];
@@ -109,6 +113,24 @@ impl Dice {
     }
 }
 
+/// Damages one of the fields of both documents.
+fn damage(dice: &mut Dice, real: &mut RealStore, played: &mut PlayedStore) {
+    let Some(document) = &played.0 else { return };
+    let entries = document.marks.keys().map(|name| format!("off:{name}"));
+    let entries = entries.chain(document.lifted.keys().map(|name| format!("lifted:{name}")));
+    let entries = entries.chain(document.accepts.keys().map(|site| format!("accept:{site}")));
+    let fields: Vec<_> = ["epoch", "rev"].map(str::to_owned).into_iter().chain(entries).collect();
+    let field = &fields[dice.roll(fields.len() as u64) as usize];
+    let far: &[u8] = match field.split(':').next() {
+        Some("rev") => b"18446744073709551614",
+        Some("accept") => b"{\"id\":\"1\",\"hash\":\"h\",\"rev\":18446744073709551614}",
+        _ => b"{",
+    };
+    let value = [far, b"\xff", b""][dice.roll(3) as usize];
+    played.damage(field, value);
+    let _: u8 = cmd("HSET").arg("doc").arg(field).arg(value).query(&mut real.1).unwrap();
+}
+
 #[test]
 fn the_script_makes_of_every_write_what_the_played_store_makes() {
     let Some(mut real) = RealStore::start() else { return };
@@ -117,6 +139,9 @@ fn the_script_makes_of_every_write_what_the_played_store_makes() {
         let _: () = cmd("FLUSHALL").query(&mut real.1).unwrap();
         let (mut played, mut dice) = (PlayedStore::default(), Dice(seed));
         for number in 0..WRITES {
+            if dice.roll(6) == 0 {
+                damage(&mut dice, &mut real, &mut played);
+            }
             let call = dice.call(played.0.as_ref());
             let before = played.0.clone();
             let answer = played.write(&call);

@@ -1,14 +1,17 @@
 //! A simulation of a fleet: replicas, one store, and what is on its way between them. Messages are lost, late and doubled, the store goes
-//! back, replicas restart with their disk, with an older state of it, and without. The members are the real ones, the store is played.
+//! back, replicas restart with their disk, with an older state of it, and without; single fields are damaged, ids are used again, and floods of
+//! notices keep replicas busy. The members and the timers of their readers are the real ones, the store is played.
 //!
 //! Beside each replica stands what a reader of the protocol expects of it, in sets of numbers: the marks that it was shown, those that it was
 //! shown to be lifted, and the accepts that it had. [`Planted`] faults show that the simulation finds what it is for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::time::{Duration, Instant};
 
-use super::super::document::{Accept, Document, EVERY_SITE, Stamp, Write, WriteCall, id_of, mark_name};
-use super::super::member::{Member, Standing};
+use super::super::document::{Accept, Document, EVERY_SITE, Stamp, Write, WriteCall};
+use super::super::member::{Member, Seen, Standing};
+use super::super::reader::ReadTimer;
 use super::super::test_store::PlayedStore;
 use super::harness::{Random, World, first_failure, simulate, steps};
 
@@ -16,9 +19,12 @@ use super::harness::{Random, World, first_failure, simulate, steps};
 const SCHEDULES: u64 = 100_000;
 const LENGTH: usize = 24;
 
-/// Marks, each for the scope of its number.
-const MARKS: u8 = 9;
+/// Marks: five ids, each for three scopes.
+const MARKS: u8 = 15;
 const SCOPES: [&str; 3] = [EVERY_SITE, "a", "b"];
+
+/// How long a mark may be in the store before every replica that reads it is off.
+const EVERYWHERE: Duration = Duration::from_secs(2);
 
 /// The states of the store that it can go back to.
 const REMEMBERED: usize = 12;
@@ -37,15 +43,24 @@ enum Planted {
     AnyAccept,
     /// A replica counts as synced where it had nothing to say against the document.
     SyncedWithoutDigest,
+    /// Questions about notices restart the timer of the reader.
+    NoticesRestartTimer,
+    /// A document with a field that cannot be read is not read at all.
+    DamageHidesDocument,
+    /// Off is confirmed whatever came of it.
+    ConfirmedUnseen,
 }
 
-const PLANTED: [Planted; 6] = [
+const PLANTED: [Planted; 9] = [
     Planted::None,
     Planted::AcceptOverwritesDocument,
     Planted::AcceptEndsMark,
     Planted::TombstonesForgotten,
     Planted::AnyAccept,
     Planted::SyncedWithoutDigest,
+    Planted::NoticesRestartTimer,
+    Planted::DamageHidesDocument,
+    Planted::ConfirmedUnseen,
 ];
 
 #[derive(Clone, Debug)]
@@ -69,6 +84,19 @@ enum Step {
     Restore {
         at: usize,
     },
+    /// A person has the fields mended that cannot be read.
+    Repair {
+        at: usize,
+    },
+    /// A field of the document is damaged.
+    Damage(usize),
+    /// Hooks of a replica ask about notices, without a pause, for some milliseconds.
+    Notices {
+        at: usize,
+        time: u64,
+    },
+    /// Some milliseconds pass: replicas read when it is time.
+    Pass(u64),
     /// A replica reads the store, and writes back what is lost.
     Read {
         at: usize,
@@ -121,8 +149,10 @@ struct Shown {
     accepts: BTreeMap<String, (u64, String)>,
 }
 
-#[derive(Default)]
 struct Replica {
+    timer: ReadTimer,
+    /// The end of its notices.
+    busy: Instant,
     member: Member,
     shown: Shown,
     standing: Standing,
@@ -142,24 +172,42 @@ struct Fleet<const PLANT: usize> {
     number: u64,
     /// What the first accept of each id was for.
     accepted: BTreeMap<String, (String, String)>,
+    now: Instant,
+    /// Since when each mark has been in the store.
+    since: BTreeMap<u8, Instant>,
 }
 
-/// The id of a mark.
+impl Replica {
+    fn new(now: Instant, at: usize) -> Self {
+        Self {
+            timer: ReadTimer::new(now, at as f64 / 4.0),
+            busy: now,
+            member: Member::default(),
+            shown: Shown::default(),
+            standing: Standing::Unknown,
+            is_disk_full: false,
+            disk: None,
+        }
+    }
+}
+
 fn id(mark: u8) -> String {
-    format!("m{mark}")
-}
-
-fn name(mark: u8) -> String {
-    mark_name(scope(mark), &id(mark))
+    format!("m{}", usize::from(mark) / SCOPES.len())
 }
 
 fn scope(mark: u8) -> &'static str {
     SCOPES[usize::from(mark) % SCOPES.len()]
 }
 
-/// The marks with these names, as bits.
-fn bits<'n>(names: impl Iterator<Item = &'n String>) -> u16 {
-    names.fold(0, |bits, name| bits | 1 << id_of(name)[1..].parse::<u16>().unwrap())
+/// The marks of these names, as bits.
+fn bits<V>(names: &BTreeMap<String, V>) -> u16 {
+    let bit = |name: &str| 1 << (0..MARKS).find(|mark| format!("{}:{}", scope(*mark), id(*mark)) == name).unwrap();
+    names.keys().fold(0, |bits, name| bits | bit(name))
+}
+
+/// A site of its scope.
+fn site_of(mark: u8) -> &'static str {
+    if scope(mark) == EVERY_SITE { "any" } else { scope(mark) }
 }
 
 fn marks(bits: u16) -> impl Iterator<Item = u8> {
@@ -192,9 +240,12 @@ impl Shown {
     }
 
     fn document(&mut self, read: &Document) {
-        if *self.epoch.get_or_insert_with(|| read.epoch.clone()) == read.epoch {
-            self.marks |= bits(read.marks.keys());
-            self.lifted |= bits(read.lifted.keys());
+        if !read.epoch.is_empty() {
+            self.epoch.get_or_insert_with(|| read.epoch.clone());
+        }
+        if self.epoch.as_ref().is_some_and(|epoch| read.epoch.is_empty() || *epoch == read.epoch) {
+            self.marks |= bits(&read.marks);
+            self.lifted |= bits(&read.lifted);
         }
     }
 
@@ -252,14 +303,58 @@ impl<const PLANT: usize> Fleet<PLANT> {
         let none = Document::default();
         let [before, now] =
             [self.before.last().and_then(Option::as_ref), self.store.0.as_ref()].map(|of| of.unwrap_or(&none));
-        let kept = bits(now.marks.keys()) | bits(now.lifted.keys());
-        if bits(before.marks.keys()) & !kept != 0 || bits(before.lifted.keys()) & !bits(now.lifted.keys()) != 0 {
+        let kept = bits(&now.marks) | bits(&now.lifted);
+        if bits(&before.marks) & !kept != 0 || bits(&before.lifted) & !bits(&now.lifted) != 0 {
             return Err(format!("the write {call:?} took a mark or a tombstone out of the document"));
         }
         let is_back =
             |(site, own): (&String, &Accept)| now.accepts.get(site).is_none_or(|new| new.stamp.rev < own.stamp.rev);
         if before.accepts.iter().any(is_back) {
             return Err(format!("the write {call:?} took an accept back"));
+        }
+        self.look();
+        Ok(())
+    }
+
+    /// Looks since when each mark has been in the store.
+    fn look(&mut self) {
+        let there = self.store.0.as_ref().map_or(0, |document| bits(&document.marks));
+        self.since.retain(|mark, _| there & 1 << mark != 0);
+        for mark in marks(there) {
+            self.since.entry(mark).or_insert(self.now);
+        }
+    }
+
+    /// Time passes, in which replicas read.
+    fn pass(&mut self, time: Duration) -> Result<(), String> {
+        let until = self.now + time;
+        loop {
+            let due = |replica: &Replica| self.now + replica.timer.wait(self.now);
+            let next = (0..self.replicas.len()).min_by_key(|at| due(&self.replicas[*at]));
+            let (at, due) = next.map(|at| (at, due(&self.replicas[at]))).unwrap();
+            if due > until {
+                break;
+            }
+            self.now = due;
+            let Replica { timer, busy, .. } = &mut self.replicas[at];
+            if Self::FAULT == Planted::NoticesRestartTimer && *busy > due {
+                timer.begins(*busy);
+                continue;
+            }
+            timer.begins(due);
+            self.read(at)?;
+        }
+        self.now = until;
+        let Some(document) = &self.store.0 else { return Ok(()) };
+        for (mark, since) in self.since.iter().filter(|(_, since)| self.now.duration_since(**since) >= EVERYWHERE) {
+            let reads = |epoch: &str| document.epoch.is_empty() || document.epoch == epoch;
+            let late = self.replicas.iter().position(|Replica { member, shown, .. }| {
+                member.epoch().is_some_and(reads) && (bits(member.marks()) | shown.lifted) & 1 << mark == 0
+            });
+            if let Some(at) = late {
+                let time = self.now.duration_since(*since);
+                return Err(format!("the mark {mark} has been in the store for {time:?}, and replica {at} is late"));
+            }
         }
         Ok(())
     }
@@ -268,7 +363,9 @@ impl<const PLANT: usize> Fleet<PLANT> {
     fn see(&mut self, to: usize, read: Option<&Document>) -> Vec<Write> {
         let replica = &mut self.replicas[to];
         let before = (Self::FAULT == Planted::AcceptEndsMark).then(|| replica.member.accepts().clone());
-        let seen = replica.member.seen(read);
+        let is_damaged = read.is_some_and(|read| !read.damaged.is_empty());
+        let is_hidden = Self::FAULT == Planted::DamageHidesDocument && is_damaged && replica.member.is_known();
+        let seen = if is_hidden { Seen::default() } else { replica.member.seen(read) };
         replica.standing = seen.standing;
         if let Some(read) = read {
             replica.shown.document(read);
@@ -307,18 +404,28 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(is_whole)
     }
 
-    fn turn_off(&mut self, at: usize, mark: u8) {
-        let replica = &mut self.replicas[at];
-        replica.shown.off(mark);
-        let write = replica.member.turn_off(&id(mark), scope(mark), by());
-        self.save(at);
-        self.send(at, write);
+    fn turn_off(&mut self, at: usize, mark: u8) -> Result<(), String> {
+        let Replica { member, shown, .. } = &mut self.replicas[at];
+        let written = member.turn_off(&id(mark), scope(mark), by());
+        if written.is_err() != (shown.lifted & 1 << mark != 0) {
+            return Err(format!("replica {at} was shown {shown:?}, and makes {written:?} of the mark {mark}"));
+        }
+        let is_confirmed = written.is_ok() || Self::FAULT == Planted::ConfirmedUnseen;
+        if is_confirmed && !member.is_off(site_of(mark)) {
+            return Err(format!("replica {at} confirms the mark {mark}, and is not off by any"));
+        }
+        if let Ok(write) = written {
+            shown.off(mark);
+            self.save(at);
+            self.send(at, [write]);
+        }
+        Ok(())
     }
 
     fn lift(&mut self, at: usize, mark: u8) {
         let replica = &mut self.replicas[at];
         replica.shown.lift(mark);
-        let write = replica.member.lift(&name(mark), by());
+        let write = replica.member.lift(&format!("{}:{}", scope(mark), id(mark)), by());
         self.save(at);
         self.send(at, [write]);
     }
@@ -330,9 +437,42 @@ impl<const PLANT: usize> Fleet<PLANT> {
                 self.send(to, lost);
             }
             Message::Write(call) => self.write(&call)?,
-            Message::Off { to, mark } => self.turn_off(to, mark),
+            Message::Off { to, mark } => self.turn_off(to, mark)?,
             Message::On { to, mark } => self.lift(to, mark),
         }
+        Ok(())
+    }
+
+    /// Damages one of the fields that the document has.
+    fn damage(&mut self, number: usize) {
+        let Some(document) = &self.store.0 else { return };
+        let entries = document.marks.keys().map(|name| format!("off:{name}"));
+        let entries = entries.chain(document.lifted.keys().map(|name| format!("lifted:{name}")));
+        let entries = entries.chain(document.accepts.keys().map(|site| format!("accept:{site}")));
+        let fields: Vec<_> = ["epoch", "rev"].map(str::to_owned).into_iter().chain(entries).collect();
+        self.remember();
+        self.store.damage(&fields[number % fields.len()], b"\xff");
+    }
+
+    /// Mends the document by a replica that knows whose it is.
+    fn repair(&mut self, at: usize) -> Result<(), String> {
+        let Some(document) = self.store.0.clone().filter(|document| !document.damaged.is_empty()) else {
+            return Ok(());
+        };
+        let member = &self.replicas[at].member;
+        let known = member.epoch().map(str::to_owned);
+        let Some(epoch) = known.or(Some(document.epoch.clone()).filter(|epoch| !epoch.is_empty())) else {
+            return Ok(());
+        };
+        let write = Write::Mend(document.mends(member.marks(), &by()));
+        let is_own = document.epoch.is_empty() || document.epoch == epoch;
+        let writes = member.restore(Some(&document));
+        let tag = self.next().to_string();
+        self.write(&WriteCall { epoch, floor: document.rev, tag, write })?;
+        if is_own && self.store.0.as_ref().is_some_and(|document| !document.damaged.is_empty()) {
+            return Err(format!("it is mended, and damaged still: {:?}", self.store.0));
+        }
+        self.send(at, writes);
         Ok(())
     }
 
@@ -392,14 +532,9 @@ impl<const PLANT: usize> Fleet<PLANT> {
     fn check(&mut self) -> Result<(), String> {
         for at in std::mem::take(&mut self.changed) {
             let Replica { member, shown, .. } = &mut self.replicas[at];
-            let counting = bits(member.marks().keys());
+            let counting = bits(member.marks());
             for mark in marks(shown.held()) {
-                if counting & 1 << mark == 0
-                    || !member.is_off(match scope(mark) {
-                        EVERY_SITE => "any",
-                        site => site,
-                    })
-                {
+                if counting & 1 << mark == 0 || !member.is_off(site_of(mark)) {
                     return Err(format!("replica {at} has the mark {mark}, which nobody lifted, and is not off"));
                 }
             }
@@ -455,6 +590,10 @@ impl<const PLANT: usize> World for Fleet<PLANT> {
                 (7, Step::On { at, direct }),
                 (12, Step::Accept { at, site: number % 2 }),
                 (3, Step::Restore { at }),
+                (3, Step::Repair { at }),
+                (6, Step::Damage(number)),
+                (4, Step::Notices { at, time: 500 + number as u64 * 4 }),
+                (10, Step::Pass(200 + number as u64 * 2)),
                 (24, Step::Read { at }),
                 (8, Step::Ask { at }),
                 (30, Step::Deliver(number)),
@@ -472,16 +611,18 @@ impl<const PLANT: usize> World for Fleet<PLANT> {
     }
 
     fn begin(replicas: &usize) -> Self {
-        let mut store = PlayedStore::default();
+        let (mut store, now) = (PlayedStore::default(), Instant::now());
         store.write(&WriteCall { epoch: "e".to_owned(), floor: 0, tag: "0".to_owned(), write: Write::Begin });
         Self {
             store,
             before: Vec::new(),
-            replicas: (0..*replicas).map(|_| Replica::default()).collect(),
+            replicas: (0..*replicas).map(|at| Replica::new(now, at)).collect(),
             under_way: Vec::new(),
             changed: BTreeSet::new(),
             number: 0,
             accepted: BTreeMap::new(),
+            now,
+            since: BTreeMap::new(),
         }
     }
 
@@ -489,13 +630,13 @@ impl<const PLANT: usize> World for Fleet<PLANT> {
         let under_way = self.under_way.len();
         match *step {
             Step::Off { at, mark, direct } => {
-                self.turn_off(at, mark);
+                self.turn_off(at, mark)?;
                 if direct {
                     self.call_others(at, |to| Message::Off { to, mark });
                 }
             }
             Step::On { at, direct } => {
-                for mark in marks(bits(self.replicas[at].member.marks().keys())) {
+                for mark in marks(bits(self.replicas[at].member.marks())) {
                     self.lift(at, mark);
                     if direct {
                         self.call_others(at, |to| Message::On { to, mark });
@@ -512,6 +653,10 @@ impl<const PLANT: usize> World for Fleet<PLANT> {
                 let writes = self.replicas[at].member.restore(self.store.0.as_ref());
                 self.send(at, writes);
             }
+            Step::Repair { at } => self.repair(at)?,
+            Step::Damage(number) => self.damage(number),
+            Step::Notices { at, time } => self.replicas[at].busy = self.now + Duration::from_millis(time),
+            Step::Pass(time) => self.pass(Duration::from_millis(time))?,
             Step::Read { at } => drop(self.read(at)?),
             Step::Ask { at } => {
                 self.under_way.push(Message::Document { to: at, read: self.store.0.clone() });
@@ -544,8 +689,8 @@ impl<const PLANT: usize> World for Fleet<PLANT> {
                 self.save(at);
             }
             Step::Restart { at, with_disk } => {
-                let Replica { disk, is_disk_full, .. } = std::mem::take(&mut self.replicas[at]);
-                let disk = disk.filter(|_| with_disk);
+                let Replica { disk, is_disk_full, .. } = &mut self.replicas[at];
+                let (disk, is_disk_full) = (disk.take().filter(|_| with_disk), *is_disk_full);
                 let (member, shown) = disk.clone().unwrap_or_default();
                 // As a state directory has it.
                 let member = changed(&member, |member| {
@@ -553,12 +698,13 @@ impl<const PLANT: usize> World for Fleet<PLANT> {
                         member.as_object_mut().unwrap().remove("lifted");
                     }
                 });
-                self.replicas[at] = Replica { member, shown, standing: Standing::Unknown, is_disk_full, disk };
+                self.replicas[at] = Replica { member, shown, is_disk_full, disk, ..Replica::new(self.now, at) };
                 self.changed.insert(at);
             }
             Step::Status => self.compare()?,
             Step::Settle => self.settle()?,
         }
+        self.look();
         self.check()
     }
 }
@@ -585,4 +731,7 @@ fn faults_that_are_planted_are_found() {
     found::<3>("was lifted, and is off by it");
     found::<4>("the accept of");
     found::<5>("both are synced");
+    found::<6>("is late");
+    found::<7>("which nobody lifted, and is not off");
+    found::<8>("confirms the mark");
 }

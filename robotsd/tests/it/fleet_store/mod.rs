@@ -1,6 +1,7 @@
 //! A fleet of three processes with its document in a real store, Valkey and Redis: every failure that the chapter on fleets names. In each,
 //! *off* works, and nothing that was off turns on by itself.
 
+mod damage;
 mod forwarder;
 mod notices;
 
@@ -767,6 +768,29 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
         // It comes as soon as its source has what the fleet has accepted.
         old.folder.replace("robots.txt", closed);
         wait_until("the version", || old.running.get("/any", GPTBOT).status == 403);
+    });
+}
+
+#[test]
+fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
+    a_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        let enforce = |to: &str| fleet.replicas[0].running.ask_admin(&format!("POST /enforce?{to}"));
+        let used = |to: &str, why: &str| {
+            let refused = enforce(to);
+            assert_eq!(refused.status, 409, "{}", refused.body);
+            assert_has(refused.body, &["the mark m1 ", why, "choose a new id"]);
+        };
+        assert_eq!(enforce("to=off&site=shop&mark=m1").status, 200);
+        // Once more the same, as after an answer that was lost.
+        assert_eq!(enforce("to=off&site=shop&mark=m1").status, 200);
+        fleet.all(true);
+        assert_eq!(enforce("to=on&site=shop&mark=m2").status, 200);
+        fleet.all(false);
+        used("to=off&site=shop&mark=m1", "was lifted before");
+        assert!(!fleet.replicas[0].is_off());
+        assert_eq!(enforce("to=off&mark=m2").status, 200);
+        fleet.all(true);
     });
 }
 

@@ -1,0 +1,103 @@
+//! A connection to the store of a fleet, which belongs to one task: what another task waits for does not hold it up.
+
+use std::sync::Arc;
+
+use redis::{FromRedisValue, RedisError, cmd};
+
+use crate::store::{StoreAddresses, StoreConnection, StoreScript, StoreSettings, StoreTrouble, of_system};
+
+pub(super) struct StoreLink {
+    settings: StoreSettings,
+    addresses: StoreAddresses,
+    /// `None` before the first command, and after one that failed.
+    connection: Option<StoreConnection>,
+}
+
+/// Why the store did not do what it was asked.
+pub(super) enum LinkError {
+    /// For the operator.
+    Failed(String),
+    /// The key has a value of another type; the words of the store.
+    WrongType(String),
+}
+
+impl LinkError {
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Failed(why) | Self::WrongType(why) => why,
+        }
+    }
+}
+
+impl StoreLink {
+    pub(super) fn new(settings: &StoreSettings) -> Self {
+        let addresses = StoreAddresses::new(Arc::new(of_system));
+        Self { settings: settings.clone(), addresses, connection: None }
+    }
+
+    /// A key of the fleet.
+    pub(super) fn key(&self, of: &str) -> String {
+        format!("{}{of}", self.settings.prefix)
+    }
+
+    pub(super) async fn read<T: FromRedisValue>(&mut self, key: &str, command: &redis::Cmd) -> Result<T, LinkError> {
+        let answer = self.connected().await.map_err(LinkError::Failed)?.query(command).await;
+        answer.map_err(|error| self.failed(&error, "read", key))
+    }
+
+    pub(super) async fn write<T: FromRedisValue>(&mut self, key: &str, command: &redis::Cmd) -> Result<T, String> {
+        let answer = self.connected().await?.query(command).await;
+        answer.map_err(|error| self.failed(&error, "write", key).text())
+    }
+
+    /// Runs a script for one key.
+    pub(super) async fn run<T: FromRedisValue>(
+        &mut self,
+        script: &StoreScript,
+        key: &str,
+        arguments: &[Vec<u8>],
+    ) -> Result<T, String> {
+        let answer = self.connected().await?.run(script, key, arguments).await;
+        answer.map_err(|error| self.failed(&error, "write", key).text())
+    }
+
+    /// The connection, which several commands may use at the same time.
+    pub(super) async fn connected(&mut self) -> Result<&mut StoreConnection, String> {
+        if self.connection.is_none() {
+            let key = self.key("doc");
+            let probe = move |mut connection: StoreConnection| {
+                let mut command = cmd("HMGET");
+                command.arg(&key).arg("epoch").arg("tag");
+                async move {
+                    // Whatever it answers, it answers again to the command; one that hangs is passed over.
+                    match connection.query::<redis::Value>(&command).await {
+                        Err(error) if error.is_timeout() => Err("no answer in time".to_owned()),
+                        _ => Ok(()),
+                    }
+                }
+            };
+            let connection = StoreConnection::connect(&self.settings, &mut self.addresses, probe).await;
+            self.connection = Some(connection.map_err(|why| format!("{}: {why}", self.settings.place()))?);
+        }
+        self.connection.as_mut().ok_or_else(|| "no connection".to_owned())
+    }
+
+    /// Why a command was not done. The next one connects again, unless the store has answered.
+    pub(super) fn failed(&mut self, error: &RedisError, what: &str, key: &str) -> LinkError {
+        let store = &self.settings;
+        let text = error.to_string();
+        if text.contains("WRONGTYPE") {
+            return LinkError::WrongType(text);
+        }
+        if ["NOPERM", "NoPerm", "ACL failure"].iter().any(|mark| text.contains(mark)) {
+            return LinkError::Failed(format!(
+                "{}: its user may not {what} {key}: allow EVAL, EVALSHA, TIME, HGET, HMGET, HGETALL, HEXISTS, HSET, HSETNX, HDEL, SET, GET \
+                 and DEL for keys that begin with {} ({text})",
+                store.place(),
+                store.prefix
+            ));
+        }
+        self.connection = None;
+        LinkError::Failed(format!("{}: {}", store.place(), StoreTrouble::of(error, store).message(store)))
+    }
+}

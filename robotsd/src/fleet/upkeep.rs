@@ -1,0 +1,125 @@
+//! What an operator does to the document as a whole: it is made, restored and repaired.
+
+use tower_robots::live::Attribution;
+
+use super::document::{Document, Mend, Write, WriteAnswer, WriteCall};
+use super::handle::{Fleet, random, stamp};
+
+impl Fleet {
+    /// Makes the document, with an epoch of its own.
+    ///
+    /// # Errors
+    ///
+    /// There is one, or replicas remember one.
+    pub(crate) async fn init(&self) -> Result<String, String> {
+        self.look().await;
+        let name = &self.settings.name;
+        if let Some(document) = &self.store.lock().document {
+            let damages: Vec<_> = document.damages().collect();
+            return Err(if damages.is_empty() {
+                format!("fleet {name:?} has a document already, of epoch {}", document.epoch)
+            } else {
+                damaged(name, &damages)
+            });
+        }
+        if self.member.lock().is_known() || self.is_remembered() {
+            return Err(format!(
+                "the store has lost the document of fleet {name:?}, and replicas remember it: `robotsd fleet restore` writes it back"
+            ));
+        }
+        let epoch = new_epoch();
+        let call = WriteCall { epoch: epoch.clone(), floor: 0, tag: random(), write: Write::Begin };
+        self.ask(vec![call]).await?;
+        Ok(format!("fleet {name:?} has a document, of epoch {epoch}"))
+    }
+
+    /// Whether another replica that is alive has read a document.
+    fn is_remembered(&self) -> bool {
+        let store = self.store.lock();
+        store.replicas.values().any(|beat| beat.epoch.is_some() && !beat.is_missing(store.now))
+    }
+
+    /// Writes the entries of this replica that the store has lost.
+    ///
+    /// # Errors
+    ///
+    /// Why the store does not take them, or the fields that cannot be read.
+    pub(crate) async fn restore(&self) -> Result<String, String> {
+        self.look().await;
+        let name = &self.settings.name;
+        let document = self.store.lock().document.clone();
+        let damages: Vec<_> = document.iter().flat_map(Document::damages).collect();
+        if !damages.is_empty() {
+            return Err(damaged(name, &damages));
+        }
+        let writes = self.member.lock().restore(document.as_ref());
+        let calls = self.calls(writes);
+        if calls.is_empty() {
+            return Err(format!("this replica knows no document of fleet {name:?}: `robotsd fleet init`"));
+        }
+        let answers = self.ask(calls).await?;
+        let written = answers.iter().filter(|answer| matches!(answer, WriteAnswer::Written(_))).count();
+        Ok(match written {
+            0 => "the store has everything that this replica knows".to_owned(),
+            written => format!("entries of this replica in the store again, which every replica takes: {written}"),
+        })
+    }
+
+    /// Mends the fields of the document that cannot be read, and restores what this replica knows. Marks are kept.
+    ///
+    /// # Errors
+    ///
+    /// Why the store does not take that, or nothing is damaged and nothing is known here.
+    pub(crate) async fn repair(&self, by: &Attribution) -> Result<String, String> {
+        self.look().await;
+        let Some(document) = self.store.lock().document.clone().filter(|document| !document.damaged.is_empty()) else {
+            return self.restore().await;
+        };
+        let name = &self.settings.name;
+        let epoch = self.member.lock().epoch().map(str::to_owned);
+        let epoch = match epoch.or_else(|| Some(document.epoch.clone()).filter(|epoch| !epoch.is_empty())) {
+            Some(epoch) => epoch,
+            // Nobody knows whose document it is, so this is the one of the fleet from now on.
+            None if !self.is_remembered() => new_epoch(),
+            None => {
+                return Err(format!("this replica knows no document of fleet {name:?}: repair it by one that does"));
+            }
+        };
+        let (mends, writes) = {
+            let member = self.member.lock();
+            (document.mends(member.marks(), &stamp(by)), member.restore(Some(&document)))
+        };
+        let call = WriteCall { epoch, floor: document.rev, tag: random(), write: Write::Mend(mends.clone()) };
+        let is_again = |field: &str| {
+            let is_own =
+                |write: &Write| matches!(write, Write::Accept(site, ..) if field.strip_prefix("accept:") == Some(site));
+            ["epoch", "rev", "tag", "format"].contains(&field) || writes.iter().any(is_own)
+        };
+        let done = |mend: &Mend| {
+            let field = String::from_utf8_lossy(&mend.field);
+            let done = match &mend.to {
+                Some(_) => "kept",
+                None if is_again(&field) => "written again",
+                None => "dropped",
+            };
+            format!("{field:?} is {done}")
+        };
+        let done: Vec<_> = mends.iter().map(done).collect();
+        let calls = [call].into_iter().chain(self.calls(writes)).collect();
+        self.ask(calls).await?;
+        Ok(format!("the document of fleet {name:?} can be read again: {}", done.join(", ")))
+    }
+}
+
+/// 128 random bits in hex.
+fn new_epoch() -> String {
+    format!("{}{}", random(), random())
+}
+
+/// The fields that cannot be read, and the command that mends them.
+fn damaged(name: &str, damages: &[String]) -> String {
+    format!(
+        "the document of fleet {name:?} has fields that cannot be read: {}: `robotsd fleet restore --repair` mends them, and keeps every mark",
+        damages.join("; ")
+    )
+}

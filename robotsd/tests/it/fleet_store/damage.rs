@@ -1,0 +1,124 @@
+//! A document of which fields are damaged, by hand or by a store that failed: *off* reaches every replica all the same, each names what it
+//! cannot read, and a command mends it.
+
+use super::{DOCUMENT, Fleet, Replica, a_store};
+use crate::harness::*;
+
+/// A number beyond every bound, to which one can still be added in 64 bits.
+const FAR: &str = "18446744073709551614";
+
+impl Fleet {
+    /// Every replica names the field.
+    fn names(&self, field: &str) {
+        for replica in &self.replicas {
+            replica.becomes("damaged");
+            let said = unfolded(&replica.running.command(&["fleet", "status"]).ends_with(1).out);
+            assert_has(
+                said,
+                &["the document has fields that cannot be read: ", field, "`robotsd fleet restore --repair`"],
+            );
+        }
+    }
+
+    /// Off by the store alone, at the replicas that are not told directly.
+    fn follows_off(&self) {
+        self.reach(&[0]);
+        assert_has(self.enforce("off").out, &["every site is switched off by the fleet"]);
+        self.all(true);
+    }
+
+    fn repaired(&self) -> String {
+        let said = unfolded(&self.says(&["fleet", "restore", "--repair"]).succeeded());
+        self.synced();
+        said
+    }
+}
+
+#[test]
+fn no_damaged_field_keeps_off_from_any_replica_and_a_repair_keeps_every_mark() {
+    a_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        let damaged = [
+            ("accept:shop", "{}", "dropped"),
+            ("accept:shop", "\"\\xff\"", "dropped"),
+            ("rev", FAR, "written again"),
+            ("rev", "\"\\xff\"", "written again"),
+            ("epoch", "\"\\xff\"", "written again"),
+            ("format", "one", "written again"),
+            ("off:*", "{}", "dropped"),
+            ("lifted:0123456789abcdef", "\"\\xff\"", "kept"),
+        ];
+        for (field, value, done) in damaged {
+            store.send(&format!("HSET {DOCUMENT} {field} {value} tag {field}"));
+            fleet.names(&format!("\"{field}\": "));
+            for command in ["init", "restore"] {
+                let refused = unfolded(&fleet.says(&["fleet", command]).failed(2));
+                assert_has(refused, &[&format!("\"{field}\": "), "`robotsd fleet restore --repair`"]);
+            }
+            assert_has(fleet.repaired(), &[&format!("\"{field}\" is {done}")]);
+            fleet.all(false);
+            // Once more, with a mark, which the write of it may have mended.
+            store.send(&format!("HSET {DOCUMENT} {field} {value} tag {field}"));
+            fleet.follows_off();
+            fleet.says(&["fleet", "restore", "--repair"]).succeeded();
+            fleet.synced();
+            assert!(fleet.replicas.iter().all(Replica::is_off), "{field}");
+            assert_has(fleet.switch("on"), &["marks that were lifted: 1"]);
+            fleet.all(false);
+        }
+        let rev: u64 = fleet.says(&["fleet", "status", "--json"]).json()["rev"].as_u64().unwrap();
+        assert!(rev < 1_000, "{rev}");
+    });
+}
+
+#[test]
+fn an_accept_that_is_damaged_comes_back_and_so_does_who_wrote_a_mark() {
+    a_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        let hash = fleet.accept("User-agent: *\nDisallow: /\n");
+        fleet.serves(&hash);
+        store.send(&format!("HSET {DOCUMENT} accept:shop \"\\xff\" tag x"));
+        fleet.names("\"accept:shop\": ");
+        fleet.serves(&hash);
+        assert_has(fleet.repaired(), &["\"accept:shop\" is written again"]);
+        fleet.serves(&hash);
+        fleet.switch("off");
+        let mark = fleet.says(&["fleet", "status", "--json"]).json()["marks"][0]["what"].take();
+        let field = format!("off:*:{}", mark.as_str().unwrap());
+        store.send(&format!("HSET {DOCUMENT} {field} \"\\xff\" tag y"));
+        fleet.names(&format!("\"{field}\": "));
+        fleet.stay_off();
+        assert_has(fleet.repaired(), &[&format!("\"{field}\" is kept")]);
+        assert_has(fleet.says(&["fleet", "status"]).out, &["an outage"]);
+        fleet.stay_off();
+    });
+}
+
+#[test]
+fn a_key_of_another_type_is_no_document_and_is_written_anew() {
+    a_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        fleet.switch("off");
+        store.send(&format!("SET {DOCUMENT} x"));
+        fleet.names("the key has another type than hash");
+        fleet.stay_off();
+        fleet.repaired();
+        fleet.stay_off();
+        fleet.switch("on");
+        fleet.all(false);
+    });
+}
+
+/// A heartbeat is a field too.
+#[test]
+fn a_heartbeat_that_cannot_be_read_hides_no_other_replica() {
+    a_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        fleet.synced_are(3);
+        store.send("HSET robotsd:fleet:{shop}:replicas \"web-\\xff\" \"\\xff\"");
+        // One of which nobody knows when it was heard is forgotten with the next.
+        fleet.switch("off");
+        fleet.synced_are(3);
+        fleet.all(true);
+    });
+}
