@@ -1,16 +1,22 @@
-//! The way to a store, which can be cut, or lead to another store.
+//! The way to a store, which can be cut, lead to another store, or take its time.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+#[derive(Clone)]
 pub(super) struct Forwarder {
     pub(super) address: SocketAddr,
     way: Arc<Mutex<Way>>,
+    /// The milliseconds that an answer takes.
+    answer: Arc<AtomicU64>,
 }
 
 struct Way {
     to: Option<SocketAddr>,
+    answer: Arc<AtomicU64>,
     open: Vec<TcpStream>,
 }
 
@@ -18,12 +24,18 @@ impl Forwarder {
     pub(super) fn start(to: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let way = Arc::new(Mutex::new(Way { to: Some(to), open: Vec::new() }));
+        let answer = Arc::<AtomicU64>::default();
+        let way = Arc::new(Mutex::new(Way { to: Some(to), answer: Arc::clone(&answer), open: Vec::new() }));
         let led = Arc::clone(&way);
         std::thread::spawn(move || {
             listener.incoming().flatten().for_each(|stream| drop(led.lock().unwrap().lead(stream)))
         });
-        Self { address, way }
+        Self { address, way, answer }
+    }
+
+    /// From now on an answer of the store takes so long.
+    pub(super) fn takes(&self, time: Duration) {
+        self.answer.store(time.as_millis().try_into().unwrap(), Ordering::Relaxed);
     }
 
     pub(super) fn cut(&self) {
@@ -45,10 +57,17 @@ impl Way {
     fn lead(&mut self, client: TcpStream) -> io::Result<()> {
         let Some(to) = self.to else { return Ok(()) };
         let server = TcpStream::connect(to)?;
-        for (from, to) in [(&client, &server), (&server, &client)] {
-            let (mut from, mut to) = (from.try_clone()?, to.try_clone()?);
+        for (from, to, time) in [(&client, &server, None), (&server, &client, Some(&self.answer))] {
+            let (mut from, mut to, time) = (from.try_clone()?, to.try_clone()?, time.cloned());
             std::thread::spawn(move || {
-                let _ = io::copy(&mut from, &mut to);
+                let mut octets = [0; 1 << 16];
+                while let Ok(read @ 1..) = from.read(&mut octets) {
+                    let time = time.as_ref().map_or(0, |time| time.load(Ordering::Relaxed));
+                    std::thread::sleep(Duration::from_millis(time));
+                    if to.write_all(&octets[..read]).is_err() {
+                        break;
+                    }
+                }
                 let _ = to.shutdown(Shutdown::Both);
             });
         }

@@ -1,0 +1,75 @@
+//! *Off* while a replica has everything to do that it can have: hooks of every site that hang, notices that are queued, and a store that takes
+//! its time.
+
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+
+use super::super::shared_rate::server::any_store;
+use super::{Fleet, Forwarder, Replica};
+use crate::harness::*;
+
+/// What a store takes for an answer.
+const ANSWER: Duration = Duration::from_millis(200);
+
+/// A busy machine may need more than the two seconds, and a reader that starves needs minutes.
+const GENEROUS: Duration = Duration::from_secs(20);
+
+fn busy(name: &str, store: &Forwarder, [sites, hooks]: [usize; 2], receiver: &Origin) -> Replica {
+    let site = |number: usize| {
+        format!(
+            "[[site]]\nname = \"site-{number}\"\nhosts = [\"h{number}.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\"\n"
+        )
+    };
+    let hook = |number: usize| {
+        format!(
+            "[[notify]]\non = [\"waits\", \"enforcement\"]\nurl = \"http://{}/{number}\"\ntimeout = \"30s\"\n",
+            receiver.address
+        )
+    };
+    let tables: String = (0..sites).map(site).chain((0..hooks).map(hook)).collect();
+    let keys = format!("store = \"redis://{}\"", store.address);
+    Replica::start_at(name, store.clone(), &keys, super::ROBOTS, &tables)
+}
+
+#[test]
+fn off_is_in_force_everywhere_within_two_seconds_whatever_the_hooks_do() {
+    let Some(store) = any_store() else { return };
+    Runtime::new().unwrap().block_on(async {
+        // Each site has a notice by each hook.
+        let (sites, hooks, rounds, bound) =
+            if is_long() { (1_000, 10, 20, Duration::from_secs(2)) } else { (150, 4, 2, GENEROUS) };
+        // It takes connections, and answers none.
+        let receiver = Origin::answering(|_| Reply::Octets(Vec::new()));
+        let start = |name| busy(name, &Forwarder::start(store.address()), [sites, hooks], &receiver);
+        let fleet = Fleet::of(["web-1", "web-2", "web-3"].map(start).into());
+        for replica in &fleet.replicas {
+            replica.folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
+        }
+        let waits = |replica: &Replica| {
+            let status = replica.status();
+            status["sites"].as_array().unwrap().iter().filter(|site| site["pending"].is_object()).count()
+        };
+        wait_until("versions that wait", || fleet.replicas.iter().all(|replica| waits(replica) > sites));
+        wait_until("requests that hang", || receiver.requests().len() >= hooks);
+        fleet.replicas.iter().for_each(|replica| replica.store.takes(ANSWER));
+        let mut longest = Duration::ZERO;
+        for round in 0..rounds {
+            let told = &fleet.replicas[round % 3].running;
+            let began = Instant::now();
+            let answer = told.ask_admin(&format!("POST /enforce?to=off&mark=round{round}"));
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            while !fleet.replicas.iter().all(Replica::is_off) {
+                assert!(began.elapsed() < bound, "round {round}: not off everywhere after {:?}", began.elapsed());
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            longest = longest.max(began.elapsed());
+            wait_until("that it is lifted", || {
+                told.ask_admin("POST /enforce?to=on&mark=x").status == 200
+                    && !told.get("/private/x", GPTBOT).body.is_empty()
+            });
+            fleet.all(false);
+        }
+        println!("{sites} sites, {hooks} hooks each, {rounds} rounds: off everywhere after {longest:?} at most");
+    });
+}
