@@ -5,149 +5,31 @@
 //! Beside each replica stands what a reader of the protocol expects of it, in sets of numbers: the marks that it was shown, those that it was
 //! shown to be lifted, and the accepts that it had. [`Planted`] faults show that the simulation finds what it is for.
 
+mod planted;
+mod shown;
+mod step;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
+use self::planted::{PLANTED, Planted};
+use self::shown::{MARKS, SCOPES, Shown, bits, id, marks, scope, site_of};
+use self::step::{Message, Step};
 use super::super::document::{Accept, Document, EVERY_SITE, Stamp, Write, WriteCall};
 use super::super::member::{Member, Seen, Standing};
 use super::super::reader::ReadTimer;
 use super::super::test_store::PlayedStore;
-use super::harness::{Random, World, first_failure, simulate, steps};
+use super::harness::{Random, World, simulate, steps};
 
 /// Schedules, a fifth of which are usual for what is right, and the steps of each.
 const SCHEDULES: u64 = 100_000;
 const LENGTH: usize = 24;
-
-/// Marks: five ids, each for three scopes.
-const MARKS: u8 = 15;
-const SCOPES: [&str; 3] = [EVERY_SITE, "a", "b"];
 
 /// How long a mark may be in the store before every replica that reads it is off.
 const EVERYWHERE: Duration = Duration::from_secs(2);
 
 /// The states of the store that it can go back to.
 const REMEMBERED: usize = 12;
-
-/// A fault of the world: the protocol is right, and what is around it is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Planted {
-    None,
-    /// Who accepts writes the whole document, as it was read before.
-    AcceptOverwritesDocument,
-    /// Who takes up an accept forgets that the site is off.
-    AcceptEndsMark,
-    /// Tombstones are not kept on the disk.
-    TombstonesForgotten,
-    /// An accept is taken up whatever its rev.
-    AnyAccept,
-    /// A replica counts as synced where it had nothing to say against the document.
-    SyncedWithoutDigest,
-    /// Questions about notices restart the timer of the reader.
-    NoticesRestartTimer,
-    /// A document with a field that cannot be read is not read at all.
-    DamageHidesDocument,
-    /// Off is confirmed whatever came of it.
-    ConfirmedUnseen,
-}
-
-const PLANTED: [Planted; 9] = [
-    Planted::None,
-    Planted::AcceptOverwritesDocument,
-    Planted::AcceptEndsMark,
-    Planted::TombstonesForgotten,
-    Planted::AnyAccept,
-    Planted::SyncedWithoutDigest,
-    Planted::NoticesRestartTimer,
-    Planted::DamageHidesDocument,
-    Planted::ConfirmedUnseen,
-];
-
-#[derive(Clone, Debug)]
-enum Step {
-    /// An operator turns a scope off at one replica; with `direct` the others are called too.
-    Off {
-        at: usize,
-        mark: u8,
-        direct: bool,
-    },
-    /// An operator lifts each mark that one replica has.
-    On {
-        at: usize,
-        direct: bool,
-    },
-    Accept {
-        at: usize,
-        site: usize,
-    },
-    /// A person has the entries of a replica written into the store.
-    Restore {
-        at: usize,
-    },
-    /// A person has the fields mended that cannot be read.
-    Repair {
-        at: usize,
-    },
-    /// A field of the document is damaged.
-    Damage(usize),
-    /// Hooks of a replica ask about notices, without a pause, for some milliseconds.
-    Notices {
-        at: usize,
-        time: u64,
-    },
-    /// Some milliseconds pass: replicas read when it is time.
-    Pass(u64),
-    /// A replica reads the store, and writes back what is lost.
-    Read {
-        at: usize,
-    },
-    /// The same, and the document is on its way.
-    Ask {
-        at: usize,
-    },
-    /// One that is on its way arrives.
-    Deliver(usize),
-    Lose(usize),
-    Double(usize),
-    /// The store has nothing any more, or an earlier state.
-    Wipe,
-    GoBack(usize),
-    /// Somebody makes another document in its place.
-    Replace,
-    /// The disk of a replica takes no writes, or takes them again.
-    Disk {
-        at: usize,
-        works: bool,
-    },
-    /// A replica ends and begins again.
-    Restart {
-        at: usize,
-        with_disk: bool,
-    },
-    /// Somebody looks which replicas are synced.
-    Status,
-    /// Each replica reads until nothing is left to be written back.
-    Settle,
-}
-
-/// What is on its way.
-#[derive(Clone, Debug)]
-enum Message {
-    Document { to: usize, read: Option<Document> },
-    Write(WriteCall),
-    Off { to: usize, mark: u8 },
-    On { to: usize, mark: u8 },
-}
-
-/// What a replica has been shown, by the numbers of marks as bits.
-#[derive(Clone, Debug, Default)]
-struct Shown {
-    epoch: Option<String>,
-    marks: u16,
-    lifted: u16,
-    /// Rev and id of each site's accept.
-    accepts: BTreeMap<String, (u64, String)>,
-}
 
 struct Replica {
     timer: ReadTimer,
@@ -191,29 +73,6 @@ impl Replica {
     }
 }
 
-fn id(mark: u8) -> String {
-    format!("m{}", usize::from(mark) / SCOPES.len())
-}
-
-fn scope(mark: u8) -> &'static str {
-    SCOPES[usize::from(mark) % SCOPES.len()]
-}
-
-/// The marks of these names, as bits.
-fn bits<V>(names: &BTreeMap<String, V>) -> u16 {
-    let bit = |name: &str| 1 << (0..MARKS).find(|mark| format!("{}:{}", scope(*mark), id(*mark)) == name).unwrap();
-    names.keys().fold(0, |bits, name| bits | bit(name))
-}
-
-/// A site of its scope.
-fn site_of(mark: u8) -> &'static str {
-    if scope(mark) == EVERY_SITE { "any" } else { scope(mark) }
-}
-
-fn marks(bits: u16) -> impl Iterator<Item = u8> {
-    (0..MARKS).filter(move |mark| bits & 1 << mark != 0)
-}
-
 fn by() -> Stamp {
     Stamp { by: "p".to_owned(), ..Stamp::default() }
 }
@@ -228,31 +87,6 @@ fn changed(member: &Member, change: impl FnOnce(&mut serde_json::Value)) -> Memb
     let mut value = serde_json::to_value(member).unwrap();
     change(&mut value);
     serde_json::from_value(value).unwrap()
-}
-
-impl Shown {
-    fn off(&mut self, mark: u8) {
-        self.marks |= 1 << mark;
-    }
-
-    fn lift(&mut self, mark: u8) {
-        self.lifted |= 1 << mark;
-    }
-
-    fn document(&mut self, read: &Document) {
-        if !read.epoch.is_empty() {
-            self.epoch.get_or_insert_with(|| read.epoch.clone());
-        }
-        if self.epoch.as_ref().is_some_and(|epoch| read.epoch.is_empty() || *epoch == read.epoch) {
-            self.marks |= bits(&read.marks);
-            self.lifted |= bits(&read.lifted);
-        }
-    }
-
-    /// The marks that count.
-    const fn held(&self) -> u16 {
-        self.marks & !self.lifted
-    }
 }
 
 impl<const PLANT: usize> Fleet<PLANT> {
@@ -713,25 +547,4 @@ impl<const PLANT: usize> World for Fleet<PLANT> {
 fn a_fleet_keeps_to_its_promises() {
     let schedules = if std::env::var_os("ROBOTSD_LONG").is_some() { SCHEDULES } else { SCHEDULES / 5 };
     simulate::<Fleet<0>>(steps(schedules * LENGTH as u64), LENGTH).expect_none("fleet");
-}
-
-/// The kinds of step that a failure comes down to.
-fn found<const PLANT: usize>(why: &str) {
-    let failure = simulate::<Fleet<PLANT>>(SCHEDULES * LENGTH as u64, LENGTH).failure;
-    let failure = failure.unwrap_or_else(|| panic!("{:?} is not found", PLANTED[PLANT]));
-    assert!(failure.why.contains(why) && failure.steps.len() <= 12, "{failure}");
-    assert!(first_failure::<Fleet<0>>(&failure.settings, &failure.steps).is_none(), "{failure}");
-    println!("{:?}: {failure}", PLANTED[PLANT]);
-}
-
-#[test]
-fn faults_that_are_planted_are_found() {
-    found::<1>("out of the document");
-    found::<2>("which nobody lifted, and is not off");
-    found::<3>("was lifted, and is off by it");
-    found::<4>("the accept of");
-    found::<5>("both are synced");
-    found::<6>("is late");
-    found::<7>("which nobody lifted, and is not off");
-    found::<8>("confirms the mark");
 }

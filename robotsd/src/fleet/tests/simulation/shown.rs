@@ -1,0 +1,67 @@
+//! The marks of a schedule by their numbers, and what a replica was shown of them.
+
+use std::collections::BTreeMap;
+
+use super::super::super::document::{Document, EVERY_SITE};
+
+/// Marks: five ids, each for three scopes.
+pub(super) const MARKS: u8 = 15;
+pub(super) const SCOPES: [&str; 3] = [EVERY_SITE, "a", "b"];
+
+/// What a replica has been shown, by the numbers of marks as bits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {
+    pub(super) epoch: Option<String>,
+    pub(super) marks: u16,
+    pub(super) lifted: u16,
+    /// Rev and id of each site's accept.
+    pub(super) accepts: BTreeMap<String, (u64, String)>,
+}
+
+pub(super) fn id(mark: u8) -> String {
+    format!("m{}", usize::from(mark) / SCOPES.len())
+}
+
+pub(super) fn scope(mark: u8) -> &'static str {
+    SCOPES[usize::from(mark) % SCOPES.len()]
+}
+
+/// The marks of these names, as bits.
+pub(super) fn bits<V>(names: &BTreeMap<String, V>) -> u16 {
+    let bit = |name: &str| 1 << (0..MARKS).find(|mark| format!("{}:{}", scope(*mark), id(*mark)) == name).unwrap();
+    names.keys().fold(0, |bits, name| bits | bit(name))
+}
+
+/// A site of its scope.
+pub(super) fn site_of(mark: u8) -> &'static str {
+    if scope(mark) == EVERY_SITE { "any" } else { scope(mark) }
+}
+
+pub(super) fn marks(bits: u16) -> impl Iterator<Item = u8> {
+    (0..MARKS).filter(move |mark| bits & 1 << mark != 0)
+}
+
+impl Shown {
+    pub(super) fn off(&mut self, mark: u8) {
+        self.marks |= 1 << mark;
+    }
+
+    pub(super) fn lift(&mut self, mark: u8) {
+        self.lifted |= 1 << mark;
+    }
+
+    pub(super) fn document(&mut self, read: &Document) {
+        if !read.epoch.is_empty() {
+            self.epoch.get_or_insert_with(|| read.epoch.clone());
+        }
+        if self.epoch.as_ref().is_some_and(|epoch| read.epoch.is_empty() || *epoch == read.epoch) {
+            self.marks |= bits(&read.marks);
+            self.lifted |= bits(&read.lifted);
+        }
+    }
+
+    /// The marks that count.
+    pub(super) const fn held(&self) -> u16 {
+        self.marks & !self.lifted
+    }
+}
