@@ -313,6 +313,19 @@ fn the_core_does_no_io() {
     }
 }
 
+/// A program that is started obeys files and variables that others may have written, so each place answers for what it starts.
+#[test]
+fn programs_are_started_in_two_places() {
+    let is_product = |file: &PathBuf| !file.components().any(|part| part.as_os_str() == "tests");
+    let starts =
+        |file: &PathBuf| code(file).iter().any(|(_, line)| line.contains("process::") && line.contains("Command"));
+    let mut places: Vec<_> = all_files().into_iter().filter(is_product).filter(starts).collect();
+    places.sort();
+    let known = ["commands/replay/history/git.rs", "serve/upgrade/processes.rs"];
+    assert_eq!(places.len(), known.len(), "{places:?}");
+    assert!(places.iter().zip(known).all(|(place, known)| place.ends_with(known)), "{places:?}");
+}
+
 /// The compiler sees to that, as long as no file of a package is compiled into another.
 #[test]
 fn a_package_uses_what_another_exports() {

@@ -53,6 +53,7 @@ mod findings;
 mod fleet;
 mod fleet_calls;
 mod fleet_store;
+mod foreign_repository;
 mod full_disk;
 mod gate;
 mod gate_pages;

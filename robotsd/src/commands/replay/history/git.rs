@@ -3,6 +3,10 @@
 //! A version is in force from the moment at which its commit was made on the branch that is checked out. Of a merge that is the
 //! merge itself: what stood on another branch before was not live. The order is that of the commits, whatever their dates are: a version
 //! is no newer than those that came of it. The settings of the user do not change the answer.
+//!
+//! **A repository runs no program.** Its own config may be somebody else's, as in a checkout that was sent as an archive, and can name
+//! programs. [`ALWAYS`], [`LOG`] and [`ENVIRONMENT`] keep git from running them. The config of the user and the system stays in force,
+//! because `safe.directory` counts only there.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -14,13 +18,20 @@ use crate::render::{printable, printable_path};
 /// The file of a directory.
 const FILE: &str = "robots.txt";
 
-/// Before every command: neither a pager nor settings of the user, and a name is no pattern.
-const ALWAYS: &str =
-    "--no-pager --literal-pathspecs -c log.showRoot=true -c log.follow=false -c log.diffMerges=separate";
+/// Options of every command. A file name is not a pattern. `-c` overrides settings of the user that change the answer, and settings of the
+/// repository that name programs; an empty value names none.
+const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log.follow=false -c log.diffMerges=separate \
+                      -c log.mailmap=false -c core.pager=cat -c core.hooksPath=/dev/null -c core.fsmonitor= \
+                      -c core.alternateRefsCommand=true -c alias.remote-none=";
 
-/// One line for a commit, and one for what it made of the file.
+/// Variables of every command. Git fetches an object that a partial clone lacks, by programs that the repository names. Git 2.45 and later
+/// obeys `GIT_NO_LAZY_FETCH`. Earlier versions allow only the protocol "none", whose helper is the alias `remote-none`: [`ALWAYS`] empties it.
+const ENVIRONMENT: [(&str, &str); 3] =
+    [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
+
+/// One line for a commit, and one for what it made of the file. `-O` overrides a file that the repository names, which git would read.
 const LOG: &str = "log --first-parent -m --raw --no-abbrev --no-renames --no-color --no-show-signature --no-ext-diff \
-                   --no-textconv --format=%H%x20%ct";
+                   --no-textconv -O/dev/null --format=%H%x20%ct";
 
 /// A commit that changed the file.
 struct Change {
@@ -101,8 +112,9 @@ fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
 
 /// Reads what the commits made of the file, as far as there is room: git says the size of each before its octets.
 fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> io::Result<()> {
-    let mut process =
-        command(folder).args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut git = command(folder);
+    git.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut process = git.spawn()?;
     let names: String =
         changes.iter().filter(|change| !change.is_removal()).map(|change| format!("{}\n", change.blob)).collect();
     // All names fit into a pipe, so writing them waits for nothing.
@@ -112,7 +124,7 @@ fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> 
     let mut answers = BufReader::new(process.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?);
     let mut read = || {
         for change in changes {
-            let size = if change.is_removal() { 0 } else { size_of_next(&mut answers)? };
+            let size = if change.is_removal() { 0 } else { size_of_next(&mut answers, &change.commit)? };
             if !found.has_room_for(size, &change.commit) {
                 break;
             }
@@ -133,18 +145,22 @@ fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> 
     done.map_err(|error: io::Error| io::Error::other(format!("{}: git: {error}", printable_path(folder))))
 }
 
-/// `HASH blob SIZE`, where the repository has it.
-fn size_of_next(answers: &mut impl BufRead) -> io::Result<usize> {
+/// Reads `HASH blob SIZE`. For an object that is not there git writes `HASH missing`, or ends.
+fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
     let mut line = String::new();
     answers.read_line(&mut line)?;
-    let line = line.trim_end();
-    let size = line.rsplit(' ').next().and_then(|size| size.parse().ok());
-    size.ok_or_else(|| io::Error::other(format!("a version cannot be read: {}", printable(line))))
+    let size = line.trim_end().rsplit(' ').next().and_then(|size| size.parse().ok());
+    size.ok_or_else(|| {
+        io::Error::other(format!(
+            "the repository does not have the version of commit {commit}: it is damaged, or a partial clone, for which robotsd fetches \
+             nothing: `git fsck` names damage, and if you trust the repository, `git log --patch -- FILE` fetches the versions"
+        ))
+    })
 }
 
 fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
-    command.arg("-C").arg(folder).args(ALWAYS.split(' ')).env("GIT_OPTIONAL_LOCKS", "0");
+    command.arg("-C").arg(folder).args(ALWAYS.split(' ')).envs(ENVIRONMENT);
     // A hook of git that calls this names its own repository.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"] {
         command.env_remove(name);
