@@ -1,4 +1,4 @@
-//! A file system of 64 KiB, to be filled: mounted directly as root, else in a mount namespace (`unshare -rm`). Both packages'
+//! A file system of 68 KiB, to be filled: mounted directly as root, else in a mount namespace (`unshare -rm`). Both packages'
 //! tests use it.
 
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// Set in a process that has a mount namespace of its own.
 const INSIDE: &str = "SMALL_DISK_INSIDE";
 
-/// A file system of 64 KiB, unmounted when dropped.
+/// A file system of 68 KiB, unmounted when dropped.
 pub(crate) struct SmallDisk {
     folder: TempDir,
 }
@@ -40,7 +40,7 @@ impl SmallDisk {
     fn mount() -> Result<Self, String> {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(folder.path());
+        mount.args(["-t", "tmpfs", "-o", "size=68k", "tmpfs"]).arg(folder.path());
         match mount.output() {
             Ok(output) if output.status.success() => Ok(Self { folder }),
             other => Err(format!("{mount:?}: {other:?}")),

@@ -2,6 +2,9 @@
 //!
 //! A user of the Unix socket is known by the kernel's word, a user of the proxy by the proxy's, any other client by its token. A listener
 //! says what unknown clients may do. A token is taken where none can read it on the way: over TLS, or on the loopback.
+//!
+//! Every program of the machine reaches a loopback address, those of other users and robotsd's own hooks among them. So a change there takes
+//! a token, which robotsd makes itself if the config has none, and which its own user and root can read.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -13,7 +16,7 @@ use http::{HeaderValue, StatusCode};
 use super::access_rule::{AccessRule, AddressTerms, SocketPeer, TcpPeer};
 use super::reply::AdminReply;
 use super::routes::Need;
-use crate::config::{AdminAccess, AdminProxy, AdminRights, AdminRole, AdminUser, Grant};
+use crate::config::{AdminAccess, AdminProxy, AdminRights, AdminRole, AdminUser, Grant, LocalToken};
 
 /// Who sent a request, and what they may do.
 #[derive(Clone, Debug)]
@@ -57,7 +60,32 @@ impl AccessRule {
         }
         Ok(client)
     }
+
+    /// Refuses a change by a client that has not said who it is, if the address takes a token for changes.
+    pub(super) fn admit_author(&self, client: &AdminClient, rights: &AdminRights) -> Result<(), AdminReply> {
+        match self {
+            Self::Address(_, terms)
+                if client.how == "address" && terms.config.access(rights) == AdminAccess::TokenForChanges =>
+            {
+                Err(AdminReply::unauthorized(&match rights.local_token() {
+                    Some(LocalToken { file, token: Ok(_) }) => format!(
+                        "a change over this address takes the token in {}, which commands find by themselves if their user may read \
+                         it: run the command as root or as the user of robotsd, use the socket, or name a copy in ROBOTSD_TOKEN_FILE",
+                        file.display()
+                    ),
+                    Some(LocalToken { token: Err(why), .. }) => {
+                        format!("a change over this address takes a token, and there is none: {why}")
+                    }
+                    None => NEEDS_TOKEN.to_owned(),
+                }))
+            }
+            _ => Ok(()),
+        }
+    }
 }
+
+const NEEDS_TOKEN: &str =
+    "a token is needed: \"Authorization: Bearer rbd_…\"; for commands in ROBOTSD_TOKEN or ROBOTSD_TOKEN_FILE";
 
 impl SocketPeer {
     fn client(self, rights: &AdminRights) -> Identified {
@@ -100,17 +128,22 @@ fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &Admi
 /// The client whose token it is. Without a token it may do what the listener lets anyone do.
 fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRights) -> Identified {
     let access = terms.config.access(rights);
-    // A field of a client that is used to send one counts only where there are tokens.
-    let given = head.headers.get(AUTHORIZATION).filter(|_| access == AdminAccess::Token || !rights.tokens.is_empty());
-    let Some(given) = given else {
+    // A field of a client that is used to send one counts only if tokens do.
+    let counts = match access {
+        AdminAccess::Token => true,
+        AdminAccess::TokenForChanges => !rights.tokens.is_empty() || !head.method.is_safe(),
+        AdminAccess::Full | AdminAccess::Read | AdminAccess::Proxy => !rights.tokens.is_empty(),
+    };
+    let given = head.headers.get(AUTHORIZATION).filter(|_| counts).map(hash_of_bearer);
+    let Some(hash) = given.filter(|hash| !hash.is_some_and(|hash| rights.ignores(&hash))) else {
         let role = match access {
             AdminAccess::Full => AdminRole::Admin,
-            AdminAccess::Read => AdminRole::Read,
-            AdminAccess::Token | AdminAccess::Proxy => {
-                return Err(AdminReply::unauthorized(
-                    "a token is needed: \"Authorization: Bearer rbd_…\"; for commands in ROBOTSD_TOKEN or ROBOTSD_TOKEN_FILE",
-                ));
+            // Its client_ca lets nobody else connect.
+            AdminAccess::TokenForChanges if terms.config.access.is_none() && peer.certificate.is_some() => {
+                AdminRole::Admin
             }
+            AdminAccess::Read | AdminAccess::TokenForChanges => AdminRole::Read,
+            AdminAccess::Token | AdminAccess::Proxy => return Err(AdminReply::unauthorized(NEEDS_TOKEN)),
         };
         let grant = Grant::everywhere(role);
         return Ok(match &peer.certificate {
@@ -123,15 +156,22 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
             "tokens are taken over TLS or on the loopback only: this one came in the clear, so make a new one",
         ));
     }
-    let unknown = || AdminReply::unauthorized("no [[admin.token]] has this token");
-    let token = bearer(given).and_then(|token| rights.token(&hmac_sha256::Hash::hash(token))).ok_or_else(unknown)?;
+    let unknown = || match rights.local_token() {
+        None => AdminReply::unauthorized("no [[admin.token]] has this token"),
+        Some(local) => AdminReply::unauthorized(&format!(
+            "this is not the token in {}; a command sends that of ROBOTSD_TOKEN or ROBOTSD_TOKEN_FILE if one of them is set",
+            local.file.display()
+        )),
+    };
+    let token = hash.and_then(|hash| rights.token(&hash)).ok_or_else(unknown)?;
     let grant = if access == AdminAccess::Read { token.grant.at_most(AdminRole::Read) } else { token.grant.clone() };
     Ok(AdminClient { who: token.name.clone(), how: "token", grant })
 }
 
-fn bearer(field: &HeaderValue) -> Option<&[u8]> {
+/// The hash of a token; `None` if the field has none.
+fn hash_of_bearer(field: &HeaderValue) -> Option<[u8; 32]> {
     let (scheme, token) = field.as_bytes().split_at_checked("Bearer ".len())?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| hmac_sha256::Hash::hash(token.trim_ascii()))
 }
 
 impl AdminClient {

@@ -75,10 +75,12 @@ impl Attempt {
         let query = take(&mut self.query);
         let mut grant = Grant::everywhere(AdminRole::Read);
         if need != Need::Nothing {
-            let client = access.client(&head, &state.rights.load())?;
+            let rights = state.rights.load_full();
+            let client = access.client(&head, &rights)?;
             (self.record.who, self.record.how) = (Some(cut(&client.who)), client.how.to_owned());
             if self.is_change {
                 access.admit_change(&head)?;
+                access.admit_author(&client, &rights)?;
             }
             client.permit(need, query.site())?;
             grant = client.grant;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use tokio::time::timeout;
 use tokio_util::io::{InspectReader, InspectWriter};
 
 use super::access_rule::ADMIN;
+use super::place_file::find_token;
 use super::token::token_of_environment;
 use crate::config::{AdminPlace, is_open};
 use crate::socket::Socket;
@@ -182,14 +184,23 @@ impl Traffic {
 async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<(StatusCode, Bytes), AskError> {
     let mut attempts = 1;
     loop {
-        let Connection { socket, host, takes_token } = connect(place).await?;
+        let Connection { socket, host, takes_token, local } = connect(place).await?;
         let token = takes_token.then(token_of_environment).transpose();
         let token = token.map_err(|why| AskError::Broken(place.clone(), why))?.flatten();
+        let token = token.or_else(|| local_token(place, local.filter(|_| !of.0.is_safe())?));
         let traffic = Arc::new(Traffic::default());
         match send(traffic.of(socket), place, of, (&host, token.as_deref())).await {
             Err(_) if attempts < ATTEMPTS && traffic.may_be_repeated(of) => attempts += 1,
             answer => return answer,
         }
+    }
+}
+
+/// The local token of the process at an address, if this user can read it. Only a change takes it, so a question does not carry it.
+fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
+    match place {
+        AdminPlace::Local(_, file) => file.read(),
+        _ => find_token(address)?.read(),
     }
 }
 
@@ -206,6 +217,8 @@ struct Connection {
     host: String,
     /// Whether a token is sent: no one else can read it on the way, and the user of a socket is known without.
     takes_token: bool,
+    /// The address, if it is on the loopback.
+    local: Option<SocketAddr>,
 }
 
 async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
@@ -222,22 +235,25 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
             AdminPlace::Tls(host, port) => {
                 let name = host.trim_start_matches('[').trim_end_matches(']');
                 let stream = TcpStream::connect((name, *port)).await.map_err(failed)?;
+                let local = stream.peer_addr().ok().filter(|address| !is_open(*address));
                 let trust = trust().map_err(|why| broken(&why))?;
                 let known_by = |error| format!("{error} (ca of a command is the file that {AUTHORITIES} names)");
                 let stream = secured(&trust, name, stream).await.map_err(|error| broken(&known_by(error)))?;
                 let socket = Socket::Tls(Box::new(stream.into()));
-                Ok(Connection { socket, host: format!("{host}:{port}"), takes_token: true })
+                Ok(Connection { socket, host: format!("{host}:{port}"), takes_token: true, local })
             }
-            AdminPlace::Address(_) | AdminPlace::Name(..) => {
+            AdminPlace::Address(_) | AdminPlace::Local(..) | AdminPlace::Name(..) => {
                 let stream = TcpStream::connect(place.to_string()).await.map_err(failed)?;
                 // By its address it answers whatever its name is.
                 let address = stream.peer_addr().map_err(failed)?;
-                let takes_token = !is_open(address);
-                Ok(Connection { socket: Socket::Tcp(stream), host: address.to_string(), takes_token })
+                let local = Some(address).filter(|address| !is_open(*address));
+                let (socket, host) = (Socket::Tcp(stream), address.to_string());
+                Ok(Connection { socket, host, takes_token: local.is_some(), local })
             }
             AdminPlace::Socket(path) => {
                 let stream = tokio::net::UnixStream::connect(path).await.map_err(failed)?;
-                Ok(Connection { socket: Socket::Unix(stream), host: "localhost".to_owned(), takes_token: false })
+                let (socket, host) = (Socket::Unix(stream), "localhost".to_owned());
+                Ok(Connection { socket, host, takes_token: false, local: None })
             }
         }
     };

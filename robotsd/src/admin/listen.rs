@@ -146,11 +146,15 @@ impl AddressSocket {
         socket.set_nonblocking(true).map_err(cannot)?;
         let listener = tokio::net::TcpListener::from_std(socket).map_err(cannot)?;
         let scheme = if config.certificates.is_some() { "https" } else { "http" };
-        let purpose = match config.access(rights) {
-            AdminAccess::Full => "",
-            AdminAccess::Read => " (for reading)",
-            AdminAccess::Token => " (with a token)",
-            AdminAccess::Proxy => " (for a proxy)",
+        let purpose = match (config.access(rights), rights.local_token()) {
+            (AdminAccess::Full, _) => "",
+            (AdminAccess::Read, _) => " (for reading)",
+            (AdminAccess::TokenForChanges, Some(local)) => {
+                &*format!(" (for changes with the token in {})", local.file.display())
+            }
+            (AdminAccess::TokenForChanges, None) => " (for changes with a token)",
+            (AdminAccess::Token, _) => " (with a token)",
+            (AdminAccess::Proxy, _) => " (for a proxy)",
         };
         let terms = AddressTerms { names: names.to_vec(), config: config.clone() };
         Ok(OpenListener {

@@ -1,16 +1,20 @@
 //! The file in which a process leaves the place of its admin interface, so that commands find the process whatever its config says by then.
+//! It also names the file with the local token, and the addresses where that token counts.
 //!
 //! It is in the runtime folder, by a name that the path of the config alone determines, and in the state directory, for commands that have
 //! another runtime folder. The process holds a lock on it until it ends, so commands ignore the file that a killed process has left.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::iter;
+use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::listen::prepare_runtime_folder;
-use crate::config::{AdminPlace, StatePlace, instance_name, runtime_folders};
+use crate::config::{AdminPlace, StatePlace, TokenFile, config_if_any, instance_name, runtime_folders};
 use crate::files;
 
 /// The name of the file in a state directory, which one process has at a time.
@@ -18,6 +22,40 @@ const IN_STATE: &str = "admin.place";
 
 /// Maximum size of such a file, in bytes: a path is shorter.
 const MAX: u64 = 8 * 1024;
+
+/// What a process leaves for commands.
+#[derive(Debug)]
+pub(crate) struct CommandAccess<'a> {
+    pub(crate) place: &'a AdminPlace,
+    /// The files with the local token, by their paths from the root.
+    pub(crate) tokens: &'a [PathBuf],
+    /// Every address of the process, so that a command finds the token by the address that it asks.
+    pub(crate) addresses: Vec<SocketAddr>,
+}
+
+/// The content of a file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Content {
+    /// As `--admin` takes it.
+    place: String,
+    /// The file with the local token: that of the same folder, because another may be what cannot be read.
+    token: Option<String>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl CommandAccess<'_> {
+    /// The content of a file in a folder.
+    fn content(&self, folder: &Path) -> io::Result<Content> {
+        let place = match self.place {
+            AdminPlace::Socket(socket) => format!("unix:{}", std::path::absolute(socket)?.display()),
+            place => place.to_string(),
+        };
+        let folder = std::path::absolute(folder)?;
+        let token = self.tokens.iter().find(|file| file.parent() == Some(&folder)).or(self.tokens.first());
+        let addresses = self.addresses.clone();
+        Ok(Content { place, token: token.map(|file| file.display().to_string()), addresses })
+    }
+}
 
 /// The file, while the process runs. Dropping it removes the file, unless another process has replaced it.
 #[derive(Debug)]
@@ -33,13 +71,13 @@ impl PlaceFile {
     /// # Errors
     ///
     /// If it can be done in neither.
-    pub(crate) fn leave(place: &AdminPlace, config: &Path, state: Option<&Path>) -> Result<Vec<Self>, String> {
+    pub(crate) fn leave(access: &CommandAccess<'_>, config: &Path, state: Option<&Path>) -> Result<Vec<Self>, String> {
         let of_runtime = |folder: PathBuf| (prepare_runtime_folder(&folder), folder.join(in_runtime(config)));
         let of_runtime = runtime_folders().into_iter().next().map(of_runtime);
         let of_state = state.map(|folder| (Ok(()), folder.join(IN_STATE)));
         let (mut left, mut error) = (Vec::new(), String::new());
         for (prepared, path) in of_runtime.into_iter().chain(of_state) {
-            match prepared.and_then(|()| Self::write(path.clone(), place)) {
+            match prepared.and_then(|()| Self::write(path.clone(), access)) {
                 Ok(file) => left.push(file),
                 Err(why) => error = format!("{}: {why}", path.display()),
             }
@@ -48,11 +86,8 @@ impl PlaceFile {
     }
 
     /// Locks the file before it is moved to its path, so that no command finds it unlocked.
-    fn write(path: PathBuf, place: &AdminPlace) -> io::Result<Self> {
-        let text = match place {
-            AdminPlace::Socket(socket) => format!("unix:{}", std::path::absolute(socket)?.display()),
-            place => place.to_string(),
-        };
+    fn write(path: PathBuf, access: &CommandAccess<'_>) -> io::Result<Self> {
+        let text = serde_json::to_vec(&access.content(files::folder_of(&path))?)?;
         let aside = path.with_extension(format!("{}.new", std::process::id()));
         // An earlier process of the same number may have left one behind.
         let _ = fs::remove_file(&aside);
@@ -62,7 +97,7 @@ impl PlaceFile {
             file.set_permissions(fs::Permissions::from_mode(0o644))?;
             // Without locks in a file system, the file counts for as long as it is there.
             let _ = file.try_lock();
-            file.write_all(text.as_bytes())?;
+            file.write_all(&text)?;
             fs::rename(&aside, &path)
         })();
         if written.is_err() {
@@ -96,7 +131,10 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
     let mut notes = String::new();
     for path in of_runtime.chain(of_state) {
         match path.and_then(|path| path.map_or(Ok(None), |path| read(&path))) {
-            Ok(Some(place)) => return Ok(place),
+            Ok(Some(Left { place: AdminPlace::Address(address), token: Some(token), .. })) => {
+                return Ok(AdminPlace::Local(address, token));
+            }
+            Ok(Some(left)) => return Ok(left.place),
             Ok(None) => {}
             Err(why) => notes = format!("{notes}; {why}"),
         }
@@ -108,13 +146,32 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
     ))
 }
 
+/// Finds the file with the local token of the process that listens at an address of this machine, among the processes of the runtime
+/// folders and that of the usual config.
+pub(super) fn find_token(address: SocketAddr) -> Option<TokenFile> {
+    let of_runtime = runtime_folders().into_iter().flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
+    let of_runtime = of_runtime.filter(|path| path.extension() == Some("place".as_ref()));
+    let of_state = iter::once_with(|| StatePlace::load(&config_if_any(None)?).ok()?.folder).flatten();
+    let mut left =
+        of_runtime.chain(of_state.map(|folder| folder.join(IN_STATE))).filter_map(|path| read(&path).ok()?);
+    left.find(|left| left.addresses.contains(&address))?.token
+}
+
+/// What a command reads of it.
+#[derive(Debug)]
+struct Left {
+    place: AdminPlace,
+    token: Option<TokenFile>,
+    addresses: Vec<SocketAddr>,
+}
+
 /// The name of the file in a runtime folder.
 fn in_runtime(config: &Path) -> String {
     format!("{}.place", instance_name(config))
 }
 
-/// Reads the place from a file; `None` if there is no file, or its process has ended.
-fn read(path: &Path) -> Result<Option<AdminPlace>, String> {
+/// Reads a file; `None` if there is no file, or its process has ended.
+fn read(path: &Path) -> Result<Option<Left>, String> {
     let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let (file, found) = match files::open(path) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
@@ -131,33 +188,40 @@ fn read(path: &Path) -> Result<Option<AdminPlace>, String> {
     }
     let mut text = String::new();
     file.take(MAX).read_to_string(&mut text).map_err(|error| failed(&error))?;
-    text.parse().map(Some).map_err(|why: String| failed(&why))
+    let Content { place, token, addresses } = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+    let token = token.map(|path| TokenFile { path: path.into(), owner: found.uid() });
+    Ok(Some(Left { place: place.parse().map_err(|why: String| failed(&why))?, token, addresses }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PLACE: AdminPlace =
-        AdminPlace::Address(std::net::SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 7)));
+    const fn access(place: &AdminPlace) -> CommandAccess<'_> {
+        CommandAccess { place, tokens: &[], addresses: Vec::new() }
+    }
+
+    fn left(path: &Path) -> Result<Option<String>, String> {
+        Ok(read(path)?.map(|left| left.place.to_string()))
+    }
 
     #[test]
     fn the_place_is_known_while_the_process_runs_and_only_of_the_last() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.place");
-        assert_eq!(read(&path), Ok(None));
-        let first = PlaceFile::write(path.clone(), &PLACE).unwrap();
-        assert_eq!(read(&path), Ok(Some(PLACE)));
-        let socket = AdminPlace::Socket("/run/a b.sock".into());
-        let second = PlaceFile::write(path.clone(), &socket).unwrap();
+        assert_eq!(left(&path), Ok(None));
+        let [address, socket] = ["127.0.0.1:7", "unix:/run/a b.sock"].map(|place| place.parse::<AdminPlace>().unwrap());
+        let first = PlaceFile::write(path.clone(), &access(&address)).unwrap();
+        assert_eq!(left(&path), Ok(Some("127.0.0.1:7".to_owned())));
+        let second = PlaceFile::write(path.clone(), &access(&socket)).unwrap();
         drop(first);
-        assert_eq!(read(&path), Ok(Some(socket)));
+        assert_eq!(left(&path), Ok(Some("/run/a b.sock".to_owned())));
         // A process that is killed leaves its file, and no lock.
         fs::hard_link(&path, folder.path().join("left")).unwrap();
         drop(second);
         assert!(!path.exists());
         fs::rename(folder.path().join("left"), &path).unwrap();
-        assert_eq!(read(&path), Ok(None));
+        assert_eq!(left(&path), Ok(None));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -166,14 +230,14 @@ mod tests {
         use std::os::unix::fs::chown;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.place");
-        let _held = PlaceFile::write(path.clone(), &PLACE).unwrap();
+        let _held = PlaceFile::write(path.clone(), &access(&"127.0.0.1:7".parse().unwrap())).unwrap();
         // Root alone can try other users.
         if chown(folder.path(), Some(1), None).is_err() {
             return;
         }
         for (user, is_believed) in [(0, true), (1, true), (2, false)] {
             chown(&path, Some(user), None).unwrap();
-            assert_eq!(read(&path).is_ok_and(|place| place.is_some()), is_believed, "{user}");
+            assert_eq!(left(&path).is_ok_and(|place| place.is_some()), is_believed, "{user}");
         }
     }
 }

@@ -229,7 +229,9 @@ impl ServerState {
         // Listeners may share a file.
         let certificates: BTreeSet<_> =
             dates.filter_map(|(path, dates)| Some(format!("{}: {}", path.display(), dates.warning(now)?))).collect();
-        let of_process = self.watchdog.troubles().chain(questions).chain(certificates);
+        // The token is made once the state directory is open.
+        let token = serving.and_then(|_| self.rights.load().trouble());
+        let of_process = self.watchdog.troubles().chain(questions).chain(certificates).chain(token);
         of_process.chain(state).chain(board).chain(logs).collect()
     }
 

@@ -1,11 +1,18 @@
 //! Tokens of the admin interface: `rbd_`, 256 random bits and a checksum, so that scanners for secrets find one, and a command notices one
 //! that was cut.
+//!
+//! One is robotsd's own: the local token, in a file that only its owner can read. It keeps programs of other users from changing something
+//! over a loopback address.
 
-use std::path::Path;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
 use tokio_rustls::rustls::crypto::ring;
 
+use super::listen::prepare_runtime_folder;
+use crate::config::{TokenFile, runtime_folders};
 use crate::files;
 
 const PREFIX: &str = "rbd_";
@@ -47,6 +54,93 @@ pub(super) fn token_of_environment() -> Result<Option<String>, String> {
         Ok(Some(token))
     } else {
         Err(format!("{at}: this is no token of robotsd, or one that was cut"))
+    }
+}
+
+/// The local token, and the files that have it.
+#[derive(Debug)]
+pub(crate) struct KeptToken {
+    pub(crate) token: String,
+    /// The preferred one first; not empty.
+    pub(crate) files: Vec<PathBuf>,
+    /// Why files that were there have a new token.
+    pub(crate) replaced: Vec<String>,
+    /// Why others do not have it.
+    pub(crate) failures: Vec<String>,
+}
+
+/// Reads the local token from these files, or makes one, and writes it to those that lack it: a command has to find it while the state
+/// directory cannot be read, too. If others may know what is in one of them, all get a new one. Blocks.
+///
+/// # Errors
+///
+/// If no file can have it.
+pub(crate) fn keep_local_token(files: &[PathBuf]) -> Result<KeptToken, String> {
+    let found: Vec<_> = files.iter().map(|path| local_token(path)).collect();
+    let is_secret = found.iter().all(Result::is_ok);
+    let known = found.iter().flatten().flatten().next().filter(|_| is_secret);
+    let token = known.map_or_else(|| new_token().map(|(token, _)| token), |known| Ok(known.clone()))?;
+    let (mut kept, mut replaced, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    for (path, found) in files.iter().zip(found) {
+        let written = match &found {
+            Ok(Some(known)) if *known == token => Ok(()),
+            _ => write_local_token(path, &token),
+        };
+        match (written, found) {
+            (Err(error), _) => failures.push(format!("{}: {error}", path.display())),
+            (Ok(()), found) => {
+                kept.push(path.clone());
+                let new = "so there is a new token in it, and the one before does not count any more";
+                replaced.extend(found.err().map(|why| format!("{}: {why}; {new}", path.display())));
+            }
+        }
+    }
+    if kept.is_empty() { Err(failures.join("; ")) } else { Ok(KeptToken { token, files: kept, replaced, failures }) }
+}
+
+fn write_local_token(path: &Path, token: &str) -> io::Result<()> {
+    let folder = files::folder_of(path);
+    if runtime_folders().iter().any(|runtime| runtime == folder) {
+        prepare_runtime_folder(folder)?;
+    }
+    files::replace(path, format!("{token}\n").as_bytes())
+}
+
+/// Reads the local token of this user; `None` if there is no file. One that others may know is an error.
+fn local_token(path: &Path) -> Result<Option<String>, String> {
+    let (file, found) = match files::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|error| error.to_string())?,
+    };
+    let own = rustix::process::geteuid().as_raw();
+    if found.uid() != own {
+        return Err(format!(
+            "the file belongs to user {}, and has to belong to user {own}, as which robotsd runs",
+            found.uid()
+        ));
+    }
+    let mode = found.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(format!("the mode of the file is {mode:03o}, so others may know the token: it has to be 600"));
+    }
+    let mut text = String::new();
+    file.take(LARGEST).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    let token = text.trim();
+    if is_whole(token) {
+        Ok(Some(token.to_owned()))
+    } else {
+        Err("this is not a token of robotsd, or it was cut".to_owned())
+    }
+}
+
+impl TokenFile {
+    /// Reads the token. `None` if this user cannot, and if the file is not what its process says: the process would be sent a secret of
+    /// somebody else.
+    pub(super) fn read(&self) -> Option<String> {
+        let (file, _) = files::open(&self.path).ok().filter(|(_, found)| found.uid() == self.owner)?;
+        let mut text = String::new();
+        file.take(LARGEST).read_to_string(&mut text).ok()?;
+        Some(text.trim().to_owned()).filter(|token| is_whole(token))
     }
 }
 

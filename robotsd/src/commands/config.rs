@@ -8,7 +8,7 @@ use clap::Subcommand;
 use tower_robots::check::Severity;
 
 use super::output::say;
-use crate::config::{Config, ConfigArgument, ConfigError, schema};
+use crate::config::{Config, ConfigArgument, ConfigError, local_token_files, schema};
 use crate::exit::{FAILED, answer, fail};
 use crate::pages::SitemapSource;
 use crate::render::{FoundProblem, ProblemFormat, plural, stdout, write_problems};
@@ -123,6 +123,12 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     };
     let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
     if format == ProblemFormat::Text {
+        // Without [admin] there is the default socket alone.
+        let admin = config.admin.iter().filter(|admin| !admin.is_usual || !admin.listeners.is_empty());
+        let files = local_token_files(path, config.state_dir.as_deref());
+        for way in admin.flat_map(|admin| admin.ways_to_change(&files)) {
+            say(&format!("changes: {way}\n"));
+        }
         say(&format!("{}: {verdict}; listeners: {listeners}, sites: {sites}{warned}\n", path.display()));
     }
     let is_faulty = cannot_start || refused > 0;

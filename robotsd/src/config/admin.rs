@@ -14,7 +14,7 @@ use http::HeaderName;
 use toml::Spanned;
 use tower_robots::policy::Network;
 
-use super::admin_rights::{self, AdminRights, RawAdminToken, RawAdminUser};
+use super::admin_rights::{self, AdminRights, LocalToken, RawAdminToken, RawAdminUser};
 use super::listener::{RawCertificate, pairs};
 use super::published::trusted;
 use super::{Fault, Placed, USUAL_CONFIG, parsed, tables, words};
@@ -40,7 +40,7 @@ tables! {
     /// A further address of the admin interface.
     RawAdminListener {
         address: Spanned<SocketAddr>,
-        /// Default: `read` where other machines can reach it; else `token` where there are tokens, and `full` where there are none.
+        /// Default: `read` if other machines can reach it; else `token` if there are tokens, and `token-for-changes` if there are none.
         access: Option<Spanned<AdminAccess>>,
         certificate: Vec<RawCertificate>,
         /// The authorities of which each client needs a certificate.
@@ -69,6 +69,8 @@ words! {
         Read = "read",
         /// Anyone may do anything; a token says who it is, and what they may do.
         Full = "full",
+        /// Anyone may look, and a change takes a token.
+        TokenForChanges = "token-for-changes",
         /// Nothing but probes is answered without a token.
         Token = "token",
         /// A proxy says who its users are.
@@ -124,7 +126,34 @@ pub(crate) struct AdminProxy {
 impl AdminListenerConfig {
     /// Access of this listener. If the config does not set it, it depends on whether there are tokens, which may change meanwhile.
     pub(crate) fn access(&self, rights: &AdminRights) -> AdminAccess {
-        self.access.unwrap_or(if rights.asks_for_token { AdminAccess::Token } else { AdminAccess::Full })
+        match self.access {
+            Some(access) => access,
+            None if rights.asks_for_token => AdminAccess::Token,
+            // The config says reach = "network".
+            None if is_open(self.address) => AdminAccess::Full,
+            None => AdminAccess::TokenForChanges,
+        }
+    }
+
+    /// Whether changes over it take the local token if the config has no tokens.
+    fn takes_local_token(&self) -> bool {
+        self.access(&AdminRights::default()) == AdminAccess::TokenForChanges
+    }
+
+    /// How changes are made over it, for people.
+    fn way(&self, rights: &AdminRights) -> String {
+        let address = self.address;
+        match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
+            (AdminAccess::Full, _) => format!("over {address} by anyone who can connect, without a token"),
+            (AdminAccess::Read, _) => format!("none over {address}, which is for reading"),
+            (AdminAccess::Proxy, _) => format!("over {address} by each [[admin.user]] whom the proxy names"),
+            (AdminAccess::TokenForChanges | AdminAccess::Token, Some(file)) => {
+                format!("over {address} with the token in {file}")
+            }
+            (AdminAccess::TokenForChanges | AdminAccess::Token, None) => {
+                format!("over {address} with an [[admin.token]]")
+            }
+        }
     }
 }
 
@@ -160,7 +189,26 @@ impl AdminSettings {
 
     /// Every address.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        self.address.into_iter().chain(self.listeners.iter().map(|listener| listener.address))
+        self.all_listeners().map(|listener| listener.address)
+    }
+
+    /// Every address, as a listener.
+    fn all_listeners(&self) -> impl Iterator<Item = AdminListenerConfig> {
+        self.command_listener().into_iter().chain(self.listeners.iter().cloned())
+    }
+
+    /// The local token if an address takes it, not read yet. Its file is the first of these, if that can have it.
+    pub(crate) fn local_token(&self, files: &[PathBuf]) -> Option<LocalToken> {
+        let is_taken = self.all_listeners().any(|listener| listener.takes_local_token());
+        let file = files.first().filter(|_| is_taken)?;
+        Some(LocalToken::missing(file.clone(), "robotsd is starting"))
+    }
+
+    /// The ways in which changes are made, one line per place.
+    pub(crate) fn ways_to_change(&self, token_files: &[PathBuf]) -> Vec<String> {
+        let rights = self.rights.with_local(self.local_token(token_files));
+        let socket = self.socket.as_ref().map(|socket| format!("over the socket {}", socket.display()));
+        socket.into_iter().chain(self.all_listeners().map(|listener| listener.way(&rights))).collect()
     }
 
     /// The default address.
@@ -229,7 +277,8 @@ fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
     let usual = is_open(address).then_some(AdminAccess::Read);
     let access = listener.access.as_ref().map(|access| *access.get_ref()).or(usual);
     let written = listener.access.as_ref().map_or_else(|| listener.address.span(), Spanned::span);
-    if access == Some(AdminAccess::Token) && is_open(address) && listener.certificate.is_empty() {
+    let takes_token = matches!(access, Some(AdminAccess::Token | AdminAccess::TokenForChanges));
+    if takes_token && is_open(address) && listener.certificate.is_empty() {
         return Err(Fault::new(written, in_the_clear(address)));
     }
     let proxy = match (access, &*listener.from, &listener.user_header) {
@@ -276,6 +325,16 @@ pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSett
 /// The socket that a server with this config opens.
 fn usual_socket(path: &Path) -> Option<PathBuf> {
     runtime_folders().into_iter().next().map(|folder| folder.join(format!("{}.sock", instance_name(path))))
+}
+
+/// The files in which the local token may be, the preferred one first: in the state directory, or in the runtime folder.
+pub(crate) fn local_token_files(path: &Path, state: Option<&Path>) -> Vec<PathBuf> {
+    let of_state = state.map(|folder| folder.join("admin.token"));
+    let of_runtime = runtime_folders().into_iter().next();
+    let of_runtime = of_runtime.map(|folder| folder.join(format!("{}.token", instance_name(path))));
+    // Commands may run in another folder.
+    let from_root = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    of_state.into_iter().chain(of_runtime).map(from_root).collect()
 }
 
 /// The place at which a socket is made before it is moved: in a folder of its own beside it. The folder's name has one length

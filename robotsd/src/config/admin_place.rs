@@ -12,6 +12,9 @@ use super::admin::PORT;
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AdminPlace {
     Address(SocketAddr),
+    /// An address on the loopback, and the file with the token that changes there take.
+    #[display("{_0}")]
+    Local(SocketAddr, TokenFile),
     #[display("{}", _0.display())]
     Socket(PathBuf),
     /// Every address that the name has.
@@ -26,11 +29,19 @@ impl AdminPlace {
     /// Its host, an IPv6 address without brackets, and its port; none of a socket.
     pub(super) fn host_and_port(&self) -> Option<(String, u16)> {
         match self {
-            Self::Address(address) => Some((address.ip().to_string(), address.port())),
+            Self::Address(address) | Self::Local(address, _) => Some((address.ip().to_string(), address.port())),
             Self::Name(host, port) | Self::Tls(host, port) => Some((host.trim_matches(['[', ']']).to_owned(), *port)),
             Self::Socket(_) => None,
         }
     }
+}
+
+/// The file with the local token of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TokenFile {
+    pub(crate) path: PathBuf,
+    /// The user of the process: a file of another user is not the token of the process, whatever the process says.
+    pub(crate) owner: u32,
 }
 
 impl FromStr for AdminPlace {

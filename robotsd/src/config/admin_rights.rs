@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -63,9 +64,20 @@ impl AdminRole {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdminRights {
     pub(crate) tokens: Vec<AdminToken>,
+    /// `None` if no address takes it. See [`local_token`](Self::local_token).
+    pub(crate) local: Option<LocalToken>,
     /// Whether a loopback address requires a token if its `access` is not set.
     pub(crate) asks_for_token: bool,
     users: Vec<(AdminUser, Grant)>,
+}
+
+/// The token that robotsd makes for changes over a loopback address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LocalToken {
+    /// The file with the token, which only its owner can read.
+    pub(crate) file: PathBuf,
+    /// Why there is none, if there is none.
+    pub(crate) token: Result<AdminToken, String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,13 +105,32 @@ pub(crate) struct Grant {
 }
 
 impl AdminRights {
-    /// The token with this hash. A hash is compared whole, so that the time says nothing of it.
+    /// The token with this hash, the local one included.
     pub(crate) fn token(&self, hash: &[u8; 32]) -> Option<&AdminToken> {
-        let is_equal = |token: &&AdminToken| {
-            let differing = token.hash.iter().zip(hash).fold(0, |differing, (one, other)| differing | (one ^ other));
-            std::hint::black_box(differing) == 0
-        };
-        self.tokens.iter().find(is_equal)
+        let local = self.local_token().and_then(|local| local.token.as_ref().ok());
+        self.tokens.iter().chain(local).find(|token| token.has_hash(hash))
+    }
+
+    /// Whether this is the hash of a local token that does not count. Commands cannot know that, and send it.
+    pub(crate) fn ignores(&self, hash: &[u8; 32]) -> bool {
+        let local = self.local.as_ref().filter(|_| !self.tokens.is_empty());
+        local.is_some_and(|local| local.token.as_ref().is_ok_and(|token| token.has_hash(hash)))
+    }
+
+    /// The same rights with this local token.
+    pub(crate) fn with_local(&self, local: Option<LocalToken>) -> Self {
+        Self { local, ..self.clone() }
+    }
+
+    /// The local token. It counts as long as the config has no tokens.
+    pub(crate) fn local_token(&self) -> Option<&LocalToken> {
+        self.local.as_ref().filter(|_| self.tokens.is_empty())
+    }
+
+    /// Why changes over a loopback address are refused, if they are, for people.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let why = self.local_token()?.token.as_ref().err()?;
+        Some(format!("changes over a loopback address of [admin] are refused: there is no token for them: {why}"))
     }
 
     /// What the first of these users that is known may do.
@@ -114,6 +145,27 @@ impl AdminRights {
     /// Whether it is known which users of the Unix socket may do what.
     pub(crate) fn has_local_users(&self) -> bool {
         self.users.iter().any(|(user, _)| !matches!(user, AdminUser::Named(_)))
+    }
+}
+
+impl AdminToken {
+    /// Whether this is the hash of the token. It is compared whole, so that the time says nothing of it.
+    fn has_hash(&self, hash: &[u8; 32]) -> bool {
+        let differing = self.hash.iter().zip(hash).fold(0, |differing, (one, other)| differing | (one ^ other));
+        std::hint::black_box(differing) == 0
+    }
+}
+
+impl LocalToken {
+    /// A token that a file has.
+    pub(crate) fn new(file: PathBuf, token: &str) -> Self {
+        let (name, hash) = ("local".to_owned(), hmac_sha256::Hash::hash(token.as_bytes()));
+        Self { file, token: Ok(AdminToken { name, hash, grant: Grant::everywhere(AdminRole::Admin) }) }
+    }
+
+    /// A token that is not there yet.
+    pub(crate) fn missing(file: PathBuf, why: impl Into<String>) -> Self {
+        Self { file, token: Err(why.into()) }
     }
 }
 

@@ -33,10 +33,10 @@ mod values;
 
 pub(crate) use self::admin::{
     AdminAccess, AdminListenerConfig, AdminProxy, AdminSettings, RawAdmin, connect_now, instance_name, is_open,
-    runtime_folders, staging_socket,
+    local_token_files, runtime_folders, staging_socket,
 };
-pub(crate) use self::admin_place::AdminPlace;
-pub(crate) use self::admin_rights::{AdminRights, AdminRole, AdminUser, Grant};
+pub(crate) use self::admin_place::{AdminPlace, TokenFile};
+pub(crate) use self::admin_rights::{AdminRights, AdminRole, AdminUser, Grant, LocalToken};
 pub(crate) use self::board::BoardConfig;
 pub(crate) use self::error::{
     CONFIG_VARIABLE, ConfigArgument, ConfigError, Fault, Faults, Placed, USUAL_CONFIG, config_if_any,

@@ -139,8 +139,9 @@ fn the_admin_interface_is_usual_off_on_loopback_or_at_a_configured_address() {
 #[test]
 fn what_others_can_reach_is_for_reading_unless_the_config_says_otherwise() {
     for (listener, access) in [
-        ("address = \"127.0.0.1:1\"", AdminAccess::Full),
-        ("address = \"[::1]:1\"", AdminAccess::Full),
+        ("address = \"127.0.0.1:1\"", AdminAccess::TokenForChanges),
+        ("address = \"[::1]:1\"", AdminAccess::TokenForChanges),
+        ("address = \"127.0.0.1:1\"\naccess = \"full\"", AdminAccess::Full),
         ("address = \"127.0.0.1:1\"\naccess = \"read\"", AdminAccess::Read),
         ("address = \"0.0.0.0:1\"", AdminAccess::Read),
         ("address = \"[::]:1\"", AdminAccess::Read),
@@ -149,6 +150,17 @@ fn what_others_can_reach_is_for_reading_unless_the_config_says_otherwise() {
         let text = format!("{LEAST}[admin]\nsocket = \"a.sock\"\n[[admin.listener]]\n{listener}\n");
         let admin = load(&text).admin.unwrap();
         assert_eq!(admin.listeners[0].access(&admin.rights), access, "{listener}");
+    }
+    // One that the config opens to the network with `reach` stays open.
+    let text = format!("{LEAST}[admin]\naddress = \"0.0.0.0:1\"\nreach = \"network\"\n");
+    let admin = load(&text).admin.unwrap();
+    assert_eq!(admin.command_listener().map(|listener| listener.access(&admin.rights)), Some(AdminAccess::Full));
+    // A token is not sent in the clear.
+    for access in ["token", "token-for-changes"] {
+        let text = format!("{LEAST}[[admin.listener]]\naddress = \"0.0.0.0:1\"\naccess = {access:?}\n");
+        let (_folder, path) = file(&text);
+        let error = Config::load(&path).unwrap_err().to_string();
+        assert!(error.contains("a token would be sent in the clear"), "{access}: {error}");
     }
 }
 

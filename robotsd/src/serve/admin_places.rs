@@ -2,7 +2,7 @@
 //! takes its place. Its clients, and what they may do, follow every config.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_util::task::AbortOnDropHandle;
@@ -11,9 +11,10 @@ use tower_robots::live::StateDir;
 use super::socket_activation::InheritedSockets;
 use super::upgrade::{HandedSockets, SocketPlace};
 use crate::admin::{
-    self, AddressSocket, CommandPlace, CommandSocket, ConnectionSlots, OpenListener, PlaceFile, ServerState,
+    self, AddressSocket, CommandAccess, CommandPlace, CommandSocket, ConnectionSlots, KeptToken, OpenListener,
+    PlaceFile, ServerState, keep_local_token,
 };
-use crate::config::{AdminListenerConfig, AdminPlace, AdminSettings, ListenerConfig};
+use crate::config::{AdminListenerConfig, AdminPlace, AdminSettings, ListenerConfig, LocalToken};
 use crate::edge::LiveCertificates;
 use crate::log::{Log, LogEvent, LogLevel};
 
@@ -29,6 +30,8 @@ pub(super) struct AdminPlaces {
     /// The place where commands ask, and the files that name it.
     commands: Option<AdminPlace>,
     files: Vec<PlaceFile>,
+    /// Those with the local token.
+    token_files: Vec<PathBuf>,
     /// Connections that were accepted before nothing was any more.
     left: Vec<Arc<ConnectionSlots>>,
     /// The names by which addresses may be called.
@@ -51,14 +54,29 @@ struct Accepting {
 impl AdminPlaces {
     /// None is open yet.
     pub(super) fn new(state: &Arc<ServerState>, log: &Log) -> Self {
-        let (socket, addresses, accepting, commands, files, left, hosts) = Default::default();
-        Self { state: Arc::clone(state), log: log.clone(), socket, addresses, accepting, commands, files, left, hosts }
+        Self {
+            state: Arc::clone(state),
+            log: log.clone(),
+            socket: None,
+            addresses: Vec::new(),
+            accepting: Vec::new(),
+            commands: None,
+            files: Vec::new(),
+            token_files: Vec::new(),
+            left: Vec::new(),
+            hosts: Vec::new(),
+        }
     }
 
-    /// Opens the places of these settings.
-    pub(super) fn open(&mut self, settings: &AdminSettings, inherited: &mut InheritedSockets) -> Result<(), String> {
+    /// Opens the places of these settings. If one of them takes the local token, it will be in the first of these files that can have it.
+    pub(super) fn open(
+        &mut self,
+        settings: &AdminSettings,
+        token_files: &[PathBuf],
+        inherited: &mut InheritedSockets,
+    ) -> Result<(), String> {
         self.hosts.clone_from(&settings.hosts);
-        self.state.rights.store(Arc::clone(&settings.rights));
+        self.state.rights.store(Arc::new(settings.rights.with_local(settings.local_token(token_files))));
         match CommandPlace::open(settings, inherited.for_admin(settings)) {
             Ok(opened) => {
                 self.commands = opened.place();
@@ -95,6 +113,31 @@ impl AdminPlaces {
         self.addresses.iter().map(of_address).chain(self.socket.iter().map(CommandSocket::listen)).collect()
     }
 
+    /// Reads the local token from these files, or makes one. It blocks, and needs the state directory.
+    pub(super) fn keep_token(&mut self, files: &[PathBuf]) {
+        let rights = self.state.rights.load_full();
+        let (Some(_), Some(preferred)) = (&rights.local, files.first()) else { return };
+        let local = match keep_local_token(files) {
+            Ok(KeptToken { token, files, replaced, failures }) => {
+                let warn = |message: String| self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
+                replaced.into_iter().for_each(warn);
+                let file = files[0].clone();
+                // Without a runtime folder it is found by the state directory.
+                if file != *preferred {
+                    warn(format!("{}; so the token for changes is in {}", failures.join("; "), file.display()));
+                }
+                self.token_files = files;
+                LocalToken::new(file, &token)
+            }
+            Err(why) => LocalToken::missing(preferred.clone(), why),
+        };
+        let rights = rights.with_local(Some(local));
+        if let Some(trouble) = rights.trouble() {
+            self.log.say_at(LogLevel::Error, LogEvent::AdminListening, trouble);
+        }
+        self.state.rights.store(Arc::new(rights));
+    }
+
     /// Leaves files by which commands find the process that runs with the config at this path.
     ///
     /// # Errors
@@ -102,7 +145,8 @@ impl AdminPlaces {
     /// If none can be left.
     pub(super) fn leave_place(&mut self, config: &Path, state: Option<&StateDir>) -> Result<(), String> {
         if let Some(place) = &self.commands {
-            let left = PlaceFile::leave(place, config, state.map(StateDir::path));
+            let access = CommandAccess { place, tokens: &self.token_files, addresses: self.addresses() };
+            let left = PlaceFile::leave(&access, config, state.map(StateDir::path));
             let only =
                 |why| format!("{why}; so commands find this process only with --admin {place}, or ROBOTSD_ADMIN");
             self.files = left.map_err(only)?;
@@ -113,7 +157,7 @@ impl AdminPlaces {
     /// Takes over the tokens and users of another config. A config that turns the interface off changes nothing before the next start.
     pub(super) fn follow(&self, settings: Option<&AdminSettings>) {
         let Some(settings) = settings else { return };
-        let mut rights = (*settings.rights).clone();
+        let mut rights = settings.rights.with_local(self.state.rights.load().local.clone());
         let is_named = |place: &AddressPlace| {
             let is_it = |listener: &AdminListenerConfig| {
                 (listener.address, listener.access) == (place.config.address, place.config.access)

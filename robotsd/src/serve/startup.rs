@@ -22,7 +22,7 @@ use super::upgrade::Predecessor;
 use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
 use crate::admin::ServerState;
-use crate::config::{Config, ConfigArgument, connect_now};
+use crate::config::{Config, ConfigArgument, connect_now, local_token_files};
 use crate::date;
 use crate::edge::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits};
 use crate::exit::{FAILED, fail};
@@ -78,6 +78,7 @@ pub(super) async fn serve(
         }
     }
     let mut admin = AdminPlaces::new(&state, log);
+    let token_files = local_token_files(path, config.state_dir.as_deref());
     if let Some(settings) = &config.admin {
         if let Some(socket) = settings.socket.as_deref().filter(|_| predecessor.is_none() && inherited.is_empty()) {
             let ended = async {
@@ -88,7 +89,7 @@ pub(super) async fn serve(
             // A process that goes on is reported by the attempt to listen there.
             let _ = timeout(PATIENCE, ended).await;
         }
-        admin.open(settings, &mut inherited)?;
+        admin.open(settings, &token_files, &mut inherited)?;
     }
     if predecessor.is_none() {
         // So that `status` shows the start. The state directory may still be another process's.
@@ -112,6 +113,7 @@ pub(super) async fn serve(
             return Ok(());
         }
     };
+    admin.keep_token(&token_files);
     if let Some(engines) = sites.spared_engines() {
         log.say(LogEvent::SearchEngines, engines);
     }

@@ -319,7 +319,12 @@ fn tokens_are_asked_for_as_soon_as_the_config_has_one() {
     let folder = config().folder();
     folder.configure(of(""));
     let running = folder.start();
-    let both = || [running.admin(), further].map(|address| status_of(address, "POST /enforce?to=on"));
+    let local = running.local_token();
+    let with = |fields: &str| {
+        [running.admin(), further].map(|address| admin_answer_with(address, "POST /enforce?to=on", fields).status)
+    };
+    let both = || with(&local);
+    assert_eq!(with(""), [401; 2]);
     assert_eq!(both(), [200; 2]);
     let follow = |text: &str, want: [u16; 2]| {
         folder.configure(text);
@@ -332,7 +337,8 @@ fn tokens_are_asked_for_as_soon_as_the_config_has_one() {
     folder.configure(of("").replace("[admin]\naddress = \"127.0.0.1:0\"", "[admin]\nsocket = \"admin.sock\""));
     running.wait_for_message("config", "admin.token[a]");
     running.wait_for_message("config", "with `robotsd upgrade` or a restart: admin");
-    assert_eq!(both(), [401; 2]);
+    assert_eq!(with(""), [401; 2]);
+    assert_eq!(status_of(further, "GET /status"), 401);
 }
 
 #[test]

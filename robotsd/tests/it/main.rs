@@ -65,6 +65,7 @@ mod included;
 mod kubernetes;
 mod lifecycle;
 mod live;
+mod local_token;
 mod location;
 mod log;
 mod metrics;

@@ -83,7 +83,8 @@ fn type_in(line: &str) -> Ended {
     let program = Path::new(env!("CARGO_BIN_EXE_robotsd")).parent().unwrap();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([program.to_owned()].into_iter().chain(std::env::split_paths(&path))).unwrap();
-    run(Command::new("sh").arg("-c").arg(line).env("PATH", path))
+    let runtime = env!("CARGO_TARGET_TMPDIR");
+    run(Command::new("sh").arg("-c").arg(line).env("PATH", path).env("RUNTIME_DIRECTORY", runtime))
 }
 
 fn suggested(status: &str, command: &str) -> String {
@@ -296,10 +297,10 @@ fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
         assert_has(unfolded(&operated.command(&["status", "--site", "shop"]).out), &[done, &by]);
         assert_has(operated.said(&["history", "shop"]), &[&format!("({cause}{by})")]);
     };
-    decided(&operated, "accept", "anyone", "the \"sale\"\n");
+    decided(&operated, "accept", "local", "the \"sale\"\n");
     operated.end();
     let operated = Operated::start(&folder);
-    decided(&operated, "accept", "anyone", "the \"sale\"\n");
+    decided(&operated, "accept", "local", "the \"sale\"\n");
     // Of the other site nobody has decided anything, nor of what goes live by itself.
     assert!(operated.site(1)["decided"].is_null());
     operated.end();

@@ -116,9 +116,14 @@ pub(crate) fn offer(mut stream: impl Read + Write, request: impl AsRef<[u8]>) ->
     answer.starts_with(b"HTTP/1.").then_some(answer)
 }
 
-/// The answer of an admin interface to a program of the operator's.
+/// The answer of an admin interface to a program of the operator's, without a token.
 pub(crate) fn admin_answer(address: SocketAddr, request: &str) -> Answer {
-    exchange(address, format!("{request} HTTP/1.1\r\nHost: {address}\r\nRobotsd-Admin: 1\r\n\r\n"))
+    admin_answer_with(address, request, "")
+}
+
+/// The same with further fields.
+pub(crate) fn admin_answer_with(address: SocketAddr, request: &str, fields: &str) -> Answer {
+    exchange(address, format!("{request} HTTP/1.1\r\nHost: {address}\r\nRobotsd-Admin: 1\r\n{fields}\r\n"))
 }
 
 /// The octets up to the end of a head; less where the connection ends before.

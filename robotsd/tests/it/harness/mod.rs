@@ -15,7 +15,9 @@ pub(crate) use serde_json::{Value, json};
 
 pub(crate) use self::certificate::{Authority, certificate_for, server_config};
 pub(crate) use self::client::connect_from;
-pub(crate) use self::client::{Answer, Kept, PATIENCE, admin_answer, connect, exchange, head, offer, rest, sent};
+pub(crate) use self::client::{
+    Answer, Kept, PATIENCE, admin_answer, admin_answer_with, connect, exchange, head, offer, rest, sent,
+};
 pub(crate) use self::config::Config;
 pub(crate) use self::expect::{assert_has, assert_lacks, assert_part, row, unfolded};
 pub(crate) use self::folder::{Folder, folder, serving};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::client::{Answer, PATIENCE, admin_answer, exchange};
+use super::client::{Answer, PATIENCE, admin_answer_with, exchange};
 
 pub(crate) const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 pub(crate) const GPTBOT: &str =
@@ -215,7 +215,17 @@ impl Running {
     }
 
     pub(crate) fn ask_admin(&self, request: &str) -> Answer {
-        admin_answer(self.admin(), request)
+        // A question takes no token, also while the state directory cannot be read.
+        let token = if request.starts_with("POST ") { self.local_token() } else { String::new() };
+        admin_answer_with(self.admin(), request, &token)
+    }
+
+    /// The field with the local token; empty if the log names no file with one.
+    pub(crate) fn local_token(&self) -> String {
+        let listening = self.wait_for_message("admin-listening", "http://");
+        let file = message(&listening).split_once(" with the token in ").map(|(_, file)| file.trim_end_matches(')'));
+        let field = |file| format!("Authorization: Bearer {}\r\n", fs::read_to_string(file).unwrap().trim());
+        file.map(field).unwrap_or_default()
     }
 
     /// Runs a command for it.
