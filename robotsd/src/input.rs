@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use tower_robots::live::LiveRobots;
@@ -43,10 +44,33 @@ impl InputSource {
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         match self {
             Self::Stdin => read_bounded(io::stdin().lock(), LiveRobots::MAX_FILE),
-            Self::File(path) => read_bounded(File::open(path)?, LiveRobots::MAX_FILE),
+            Self::File(path) => read_bounded(open(path)?, LiveRobots::MAX_FILE),
             Self::Found(path) => read_bounded(files::open(path)?.0, LiveRobots::MAX_FILE),
         }
     }
+}
+
+/// Opens a file that a command line names, or the pipe that a shell makes for `<(…)`, which has a writer.
+///
+/// # Errors
+///
+/// Those of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) for a FIFO: opening it would wait for a writer, which may never come.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    // The shell's is `/dev/fd/63`. On Linux that leads to `pipe:[4711]`, which is not the path of anything.
+    let has_place = || path.canonicalize().is_ok_and(|place| !place.starts_with("/dev/fd"));
+    if std::fs::metadata(path)?.file_type().is_fifo() && has_place() {
+        let fault =
+            "this is a FIFO, whose writer may never come: name a file, or send the text to standard input with -";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
+    }
+    File::open(path)
+}
+
+/// Reads such a file to its end.
+pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Refuses to read standard input twice: the second reading would find an empty file, which looks like an answer.

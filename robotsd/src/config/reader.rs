@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{ConfigError, Fault, Faults, Key, Keys, Kind};
+use crate::input;
 use crate::names::did_you_mean;
 
 /// Problems of keys and types that are reported: each is looked up in the text, and a file that is something else has one in every line.
@@ -101,7 +102,7 @@ pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
 
 /// The text of a config file.
 pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
-    let octets = std::fs::read(path).map_err(|error| ConfigError::unreadable(path, &error))?;
+    let octets = input::read_whole(path).map_err(|error| ConfigError::unreadable(path, &error))?;
     as_utf8(path, octets)
 }
 

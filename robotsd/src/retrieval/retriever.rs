@@ -15,6 +15,7 @@ use tower_robots::live::LiveRobots;
 use tower_robots::source::fetch::{FetchAnswer, FetchError, FetchErrorKind, FetchRequest, FetchUrl, Fetcher};
 
 use super::coding::ACCEPTED_CODINGS;
+use crate::input;
 
 /// The `User-Agent` of every request; the admin interface of robotsd knows how it begins.
 const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+https://docs.rs/tower-robots)");
@@ -113,7 +114,7 @@ impl Retriever {
             .connect_to(move |host, port| rules.iter().find_map(|rule| rule.place(host, port)));
         if let Some(path) = &settings.cacert {
             let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-            builder = builder.trust(&std::fs::read(path).map_err(named)?).map_err(named)?;
+            builder = builder.trust(&input::read_whole(path).map_err(named)?).map_err(named)?;
         }
         let runtime = Builder::new_current_thread().enable_time().build()?;
         let whole = settings.timeout * WHOLE;

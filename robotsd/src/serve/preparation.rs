@@ -202,6 +202,8 @@ fn wait_until_quiet(path: &Path, before: &Config) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{PipeReader, PipeWriter, Write as _};
+    use std::os::fd::AsRawFd as _;
     use std::sync::mpsc;
 
     use super::*;
@@ -254,24 +256,33 @@ mod tests {
             Self { folder, config, sites, watches }
         }
 
-        fn pipe(&self, name: &str) -> PathBuf {
-            let pipe = self.folder.path().join(name);
-            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-            pipe
-        }
-
         fn preparation(&self, path: &Path) -> Preparation {
             let (before, listeners) = (Arc::clone(&self.config), Arc::default());
             Preparation::begin(path.to_owned(), before, self.sites.clone(), listeners, &self.watches, NonZeroUsize::MIN)
         }
     }
 
+    /// A pipe as a shell makes it for `<(…)`: reading hangs until its writer is dropped.
+    struct Pipe(PipeReader);
+
+    impl Pipe {
+        fn new() -> (Self, PipeWriter) {
+            let (reader, writer) = std::io::pipe().unwrap();
+            (Self(reader), writer)
+        }
+
+        fn path(&self) -> PathBuf {
+            format!("/dev/fd/{}", self.0.as_raw_fd()).into()
+        }
+    }
+
     #[tokio::test]
     async fn an_abandoned_preparation_opens_nothing_once_its_file_can_be_read() {
-        // Reading a pipe hangs until it has a writer.
         let served = Served::start();
-        let mut preparation = served.preparation(&served.pipe("pipe"));
+        let (pipe, writer) = Pipe::new();
+        let mut preparation = served.preparation(&pipe.path());
         preparation.stage.abandon();
+        drop(writer);
         let error = preparation.end_within(None).await.unwrap().unwrap_err();
         assert_eq!(error.why, "another reading has taken its place");
     }
@@ -279,16 +290,17 @@ mod tests {
     #[tokio::test]
     async fn a_config_is_read_once_and_no_file_that_hangs_is_looked_at() {
         let served = Served::start();
-        let pipe = served.pipe("pipe");
-        // It is valid but for an address that cannot be bound; the second reading of a pipe would never end.
-        let mut reading = served.preparation(&pipe);
-        let faulty = format!("mode = \"tag\"\n{}", CONFIG.replace("127.0.0.1:0", "192.0.2.1:1"));
-        std::fs::write(&pipe, &faulty).unwrap();
+        let (pipe, mut writer) = Pipe::new();
+        // It is valid but for an address that cannot be bound; the second reading of a pipe would find nothing.
+        let mut reading = served.preparation(&pipe.path());
+        write!(writer, "mode = \"tag\"\n{}", CONFIG.replace("127.0.0.1:0", "192.0.2.1:1")).unwrap();
+        drop(writer);
         let rejected = reading.end_within(None).await.unwrap().unwrap_err();
         assert!(rejected.why.contains("192.0.2.1:1"), "{}", rejected.why);
         assert!(rejected.changes.unwrap().iter().any(|change| change.setting == "mode"));
-        // A robots.txt that is a pipe, and a name that might stand in it.
-        served.pipe("robots.txt");
+        // A robots.txt that is a FIFO, and a name that might stand in it.
+        let fifo = served.folder.path().join("robots.txt");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let config =
             format!("agents.ignore = [\"ExampleBot\"]\n{}", CONFIG.replace("robots.text = \"User-agent: *\"\n", ""));
         let path = served.folder.path().join("robotsd.toml");

@@ -1,7 +1,6 @@
 //! A dry run: the problems that serving a config would have.
 
 use std::fmt::Display;
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use super::site_pages::NoteAbout;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::{Config, RobotsSource, SiteConfig, load_registry};
+use crate::input;
 use crate::log::Log;
 use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
 use crate::render::{Diagnostic, FoundProblem, shell_word};
@@ -284,7 +284,7 @@ pub(crate) fn open_sitemap(
 ) -> Result<Box<dyn Read>, String> {
     let named = |error: &dyn Display| format!("{source}: {error}");
     match source {
-        SitemapSource::File(path) => Ok(Box::new(File::open(path).map_err(|error| named(&error))?)),
+        SitemapSource::File(path) => Ok(Box::new(input::open(path).map_err(|error| named(&error))?)),
         SitemapSource::Url(url) => {
             let retriever = match retriever {
                 Some(known) => known,

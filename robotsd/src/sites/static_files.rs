@@ -69,6 +69,12 @@ fn hidden<T>() -> io::Result<T> {
     Err(io::ErrorKind::NotFound.into())
 }
 
+/// Turns an error into "not found" if no regular file can be at the path: a client chooses how long a path is.
+fn or_hidden(error: io::Error) -> io::Error {
+    let is_nowhere = matches!(error.raw_os_error(), Some(libc::ENAMETOOLONG | libc::ELOOP));
+    if is_nowhere || error.kind() == io::ErrorKind::InvalidInput { io::ErrorKind::NotFound.into() } else { error }
+}
+
 impl Backend for ServedFolder {
     type File = OpenFile;
     type Metadata = Dated;
@@ -82,8 +88,7 @@ impl Backend for ServedFolder {
         Box::pin(async move {
             match spawn_blocking(move || files::open(&path)).await? {
                 Ok((file, metadata)) => Ok(OpenFile { file: file.into(), metadata }),
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => hidden(),
-                Err(error) => Err(error),
+                Err(error) => Err(or_hidden(error)),
             }
         })
     }
@@ -93,7 +98,7 @@ impl Backend for ServedFolder {
             return Box::pin(ready(hidden()));
         }
         Box::pin(async move {
-            let found = tokio::fs::metadata(path).await?;
+            let found = tokio::fs::metadata(path).await.map_err(or_hidden)?;
             if found.is_file() || found.is_dir() { Ok(Dated(found)) } else { hidden() }
         })
     }

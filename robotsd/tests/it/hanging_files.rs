@@ -129,6 +129,31 @@ fn what_is_no_regular_file_of_a_root_is_not_there() {
     assert_eq!((status("GET", "/page.html"), status("HEAD", "/page.html")), (404, 404));
 }
 
+/// The client chooses how long a path is, and a loop of links is nothing that it could be given.
+#[test]
+fn a_path_at_which_no_file_can_be_is_not_there() {
+    let folder = well().folder();
+    std::os::unix::fs::symlink("loop", folder.at("loop")).unwrap();
+    let running = folder.start();
+    let name = "a".repeat(256);
+    for path in [
+        format!("/{name}"),
+        format!("/{name}/"),
+        format!("/{name}/page.html"),
+        format!("/{}", "%61".repeat(256)),
+        format!("/{}", "\u{e9}".repeat(128).bytes().map(|byte| format!("%{byte:02X}")).collect::<String>()),
+        format!("/{}", "a/".repeat(2_100)),
+        "/loop".to_owned(),
+        "/loop/page.html".to_owned(),
+        "/page.html/a".to_owned(),
+    ] {
+        for method in ["GET", "HEAD"] {
+            assert_eq!(running.request(method, &path, &[("Host", "well.test")]).status, 404, "{method} {path}");
+        }
+    }
+    assert_eq!(running.request("GET", "/page.html", &[("Host", "well.test")]).status, 200);
+}
+
 /// Nothing writes into a FIFO that stands where a config names a file: what would read it says so, and does not wait.
 #[test]
 fn a_fifo_that_a_config_names_is_an_error_and_nothing_waits_for_it() {

@@ -242,7 +242,34 @@ fn settings_and_expectations_have_a_size() {
     }
 }
 
-/// A pipe is waited for where it is named, and not where it stands in a folder or in the place of settings.
+/// Opening a FIFO waits for a writer, which need not come.
+#[test]
+fn a_fifo_that_a_command_names_is_refused_at_once() {
+    let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n"), ("log", "")]);
+    assert!(Command::new("mkfifo").arg(folder.at("fifo")).status().unwrap().success());
+    std::os::unix::fs::symlink("fifo", folder.at("link")).unwrap();
+    for arguments in [
+        &["check", "fifo"][..],
+        &["check", "link"],
+        &["check", "--fix", "fifo"],
+        &["check", "--config", "fifo"],
+        &["check", "--sitemap", "--cacert", "fifo", "https://127.0.0.1:9/"],
+        &["replay", "--robots", "robots.txt", "fifo"],
+        &["replay", "--robots", "robots.txt", "log", "link"],
+        &["replay", "--robots", "fifo", "log"],
+        &["explain", "--robots", "fifo", "--user-agent", "GPTBot", "/"],
+        &["diff", "fifo", "robots.txt"],
+        &["diff", "robots.txt", "fifo"],
+        &["test", "fifo"],
+        &["config", "check", "fifo"],
+    ] {
+        let ended = folder.run(arguments);
+        assert_ne!(ended.code, Some(0), "{arguments:?}");
+        assert_has(ended.said(), &["this is a FIFO, whose writer may never come: name a file"]);
+    }
+}
+
+/// A pipe of the shell is waited for where it is named, and not where it stands in a folder or in the place of settings.
 #[test]
 fn only_regular_files_are_read_that_were_not_named() {
     let folder = folder(&[("site/robots.txt", "User-agent: *\nDisallow: /x\n"), ("other/robots.txt", "")]);

@@ -1,6 +1,5 @@
 //! Logs as streams of octets: files, compressed or not, and standard input; and the progress of reading them.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,6 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use crate::exit::complain;
+use crate::input;
 use crate::render::printable;
 
 const GZIP: &[u8] = &[0x1F, 0x8B];
@@ -56,12 +56,12 @@ fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<Named
 fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> = match path == Path::new("-") {
         true => Box::new(io::stdin()),
-        // A pipe is waited for where it is named. A device goes on for ever, but for the empty one.
+        // A device goes on for ever, but for the empty one.
         false if is_device(path)? => {
             let fault = "this is a device: name a file, a pipe, or - for standard input";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
         }
-        false => Box::new(File::open(path)?),
+        false => Box::new(input::open(path)?),
     };
     let mut input = BufReader::with_capacity(AHEAD, progress.wrap_read(raw));
     let start = input.fill_buf()?;
