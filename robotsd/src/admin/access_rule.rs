@@ -124,7 +124,7 @@ impl AccessRule {
         match self {
             Self::Address(_, terms) if terms.config.access == Some(AdminAccess::Read) => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,
-                "this listener of the admin interface changes nothing: use one with access = \"full\", or the socket, which a command finds by --config FILE",
+                "this listener of the admin interface changes nothing: use the socket or another address of [admin], which a command finds by --config FILE",
             )),
             Self::Address(..) if !said => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,

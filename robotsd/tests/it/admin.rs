@@ -298,7 +298,7 @@ fn a_listener_for_reading_answers_questions_and_changes_nothing() {
     for path in ["/livez", "/readyz", "/status", "/metrics", "/history?site=a%20site"] {
         assert_eq!(status_of(reading, &format!("GET {path}")), 200, "{path}");
     }
-    let message = "this listener of the admin interface changes nothing: use one with access = \"full\", or the socket, \
+    let message = "this listener of the admin interface changes nothing: use the socket or another address of [admin], \
                    which a command finds by --config FILE";
     for path in ["/enforce?to=off", "/reload", "/rollback?site=a%20site", "/accept?site=a%20site&hash=sha256:00000000"]
     {
