@@ -3,12 +3,12 @@
 //! Types only: `sites` and `admin` fill them, and `commands` prints them. Fields are only ever added: a command and the
 //! process it reaches may be of different versions, so readers have a default for fields that are missing.
 
+mod served_versions;
 mod site;
-
-use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::served_versions::ServedVersions;
 pub(crate) use self::site::{
     AppendReport, FetchReport, Findings, KindCount, LastReload, ListenerReport, OverrideReport, PendingReport,
     PublishHookReport, ReloadCount, RequestsReport, SiteReport, SiteTraffic, TrafficReport, UpstreamReport,
@@ -420,7 +420,7 @@ pub(crate) struct FleetReplica {
     pub(crate) silent_seconds: u64,
     /// The version that it serves of each site.
     #[serde(default)]
-    pub(crate) sites: BTreeMap<String, String>,
+    pub(crate) sites: ServedVersions,
 }
 
 word_enum! {

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tower_robots::live::{Attribution, Enforcement, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
@@ -24,7 +24,7 @@ use super::state::{Phase, ServerState, Serving};
 use crate::board::{Board, BoardPage, BoardQuery, BoardReport, BoardSpan, csv, seconds, style};
 use crate::config::AdminRole::{Admin, Operate, Read};
 use crate::config::{AdminRole, Grant};
-use crate::report::{ChangeReport, ReloadReport, StatusReport};
+use crate::report::{ChangeReport, ReloadReport, ReplicaState, StatusReport};
 use crate::sites::{ChangeError, Sites};
 
 /// Every path there is.
@@ -347,12 +347,22 @@ async fn change(
     made.map(AdminReply::change).map_err(refused)
 }
 
-/// The fleet as the store has it now.
+/// How long `/fleet` waits for the store to be read.
+const FRESH: Duration = Duration::from_millis(750);
+
+/// The fleet as the store has it now; if the store does not answer, as it was read last.
 async fn fleet(state: Arc<ServerState>) -> Answer {
     let serving = serving(&state)?;
     let fleet = fleet_changes::fleet_of(&serving)?;
-    fleet.look().await;
-    Ok(AdminReply::json(&fleet.report()))
+    let is_late = timeout(FRESH, fleet.look()).await.is_err();
+    let mut report = fleet.report();
+    // Any other failure is in the report already.
+    if is_late && report.state == ReplicaState::Current {
+        report.state = ReplicaState::Stale;
+        let late = format!("{}: no answer within {} ms: this is what was read before", report.store, FRESH.as_millis());
+        report.troubles.push(late);
+    }
+    Ok(AdminReply::json(&report))
 }
 
 /// Makes the document of the fleet.

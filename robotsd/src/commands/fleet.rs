@@ -27,7 +27,9 @@ use crate::config::{AdminPlace, replicas};
 use crate::exit::{FAILED, answer};
 use crate::fleet::random;
 use crate::render::{plural, shell_line, short_hash};
-use crate::report::{ChangeReport, FleetReplica, FleetReport, NextStep, ReplicaAnswer, ReplicaState, StatusReport};
+use crate::report::{
+    ChangeReport, FleetReplica, FleetReport, NextStep, ReplicaAnswer, ReplicaState, ServedVersions, StatusReport,
+};
 
 /// Whether every replica is meant.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -203,7 +205,7 @@ fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>
 }
 
 /// The version that a replica serves of each site, by its own answer.
-fn versions(status: &StatusReport) -> BTreeMap<String, String> {
+fn versions(status: &StatusReport) -> ServedVersions {
     let sites = status.sites.iter();
     sites.map(|site| (site.name.clone(), site.hash.as_deref().map_or("", short_hash).to_owned())).collect()
 }
@@ -379,10 +381,10 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
         replicas.insert(status.fleet.as_ref().map_or(place, |fleet| &*fleet.replica), versions(status));
     }
     let mut served: BTreeMap<String, BTreeMap<String, Vec<&str>>> = BTreeMap::new();
-    for (replica, sites) in replicas {
-        for (site, hash) in sites {
-            let hash = if hash.is_empty() { "none".to_owned() } else { short_hash(&hash).to_owned() };
-            served.entry(site).or_default().entry(hash).or_default().push(replica);
+    for (replica, sites) in &replicas {
+        for (site, hash) in sites.iter() {
+            let hash = if hash.is_empty() { "none".to_owned() } else { short_hash(hash).to_owned() };
+            served.entry(site.to_owned()).or_default().entry(hash).or_default().push(replica);
         }
     }
     served.retain(|_, of_site| of_site.len() > 1);

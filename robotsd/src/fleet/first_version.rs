@@ -58,9 +58,10 @@ impl Fleet {
         let (member, store) = (self.member.lock(), self.store.lock());
         let accepted = member.accepts().iter().filter(|(name, _)| is_of(site, name)).map(|(_, accept)| &accept.hash);
         let others = store.replicas.iter().filter(|(name, _)| **name != self.settings.replica).map(|(_, beat)| beat);
-        let sites = others.filter(|beat| !beat.is_missing(store.now)).flat_map(|beat| &beat.sites);
-        let served = sites.filter(|(name, hash)| is_of(site, name) && !hash.is_empty()).map(|(_, hash)| hash);
-        accepted.chain(served).cloned().collect()
+        let sites = others.filter(|beat| !beat.is_missing(store.now)).flat_map(|beat| beat.sites.iter());
+        let served =
+            sites.filter(|(name, hash)| is_of(site, name) && !hash.is_empty()).map(|(_, hash)| hash.to_owned());
+        accepted.cloned().chain(served).collect()
     }
 }
 

@@ -24,7 +24,7 @@ use crate::config::FleetSettings;
 use crate::date::rfc3339;
 use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
-use crate::report::{FleetEntry, FleetReport, ReplicaState};
+use crate::report::{FleetEntry, FleetReport, ReplicaState, ServedVersions};
 
 /// The file of the state directory that has what the replica knows.
 const FILE: &str = "fleet.json";
@@ -245,8 +245,14 @@ impl Fleet {
 
     /// What the replicas say, by the clock of the store. Blocks: there may be much of it.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
+        // Nearly all serve the same.
+        let mut versions: Vec<ServedVersions> = Vec::new();
         let replicas = replicas.into_iter().map(|(name, beat)| {
-            let beat = serde_json::from_slice(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
+            let mut beat: Heartbeat = serde_json::from_slice(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
+            match versions.iter().find(|known| **known == beat.sites) {
+                Some(same) => beat.sites = same.clone(),
+                None => versions.push(beat.sites.clone()),
+            }
             (String::from_utf8_lossy(&name).into_owned(), beat)
         });
         let replicas: Arc<BTreeMap<String, Heartbeat>> = Arc::new(replicas.collect());
@@ -408,10 +414,9 @@ impl Fleet {
         refused.map_or(Ok(answers), Err)
     }
 
-    /// Reads the document, and hears the replicas. An error is a trouble of the report.
+    /// Reads the document, and hears the replicas, at the same time. An error is a trouble of the report.
     pub(crate) async fn look(&self) {
-        self.asks.read().await;
-        self.asks.beat().await;
+        tokio::join!(self.asks.read(), self.asks.beat());
     }
 
     /// Takes this replica from the list: the process ends.

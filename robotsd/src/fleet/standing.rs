@@ -1,12 +1,10 @@
 //! What each replica says of itself, and the word for it.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::document::Document;
 use super::member::{Member, Standing};
-use crate::report::{FleetReplica, ReplicaState};
+use crate::report::{FleetReplica, ReplicaState, ServedVersions};
 
 /// Seconds of silence after which a replica is missing.
 pub(super) const SILENT: u64 = 15;
@@ -28,7 +26,7 @@ pub(crate) struct Heartbeat {
     /// The accepts whose versions it never had live.
     pub(super) lacks: Vec<String>,
     /// The version that it serves of each site.
-    pub(super) sites: BTreeMap<String, String>,
+    pub(super) sites: ServedVersions,
 }
 
 /// How a replica stands, and why, if that is not well.
@@ -58,7 +56,7 @@ impl Standing {
 }
 
 impl Heartbeat {
-    pub(super) fn of(member: &Member, (state, why): StateAndReason, sites: BTreeMap<String, String>) -> Self {
+    pub(super) fn of(member: &Member, (state, why): StateAndReason, sites: ServedVersions) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             epoch: member.epoch().map(str::to_owned),

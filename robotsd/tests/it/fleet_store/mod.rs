@@ -1,6 +1,7 @@
 //! A fleet of three processes with its document in a real store, Valkey and Redis: every failure that the chapter on fleets names. In each,
 //! *off* works, and nothing that was off turns on by itself.
 
+mod bounds;
 mod busy;
 mod damage;
 mod forwarder;

@@ -1,0 +1,58 @@
+//! What a store that hangs and the size of a fleet may cost: the time of an answer, and memory.
+
+use super::*;
+
+/// A reader would wait as long as the store takes to fail.
+#[test]
+fn readers_get_what_was_read_last_while_the_store_hangs() {
+    a_store(async |_, store| {
+        let fleet = Fleet::start(&store);
+        fleet.synced();
+        store.signal("STOP");
+        let ask = || {
+            let began = Instant::now();
+            (fleet.replicas[0].running.ask_admin("GET /fleet").json(), began.elapsed())
+        };
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..22).map(|_| scope.spawn(ask)).collect();
+            readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+        });
+        store.signal("CONT");
+        let longest = answers.iter().map(|(_, took)| *took).max().unwrap();
+        println!("{} readers while the store hangs: {longest:?} at most", answers.len());
+        // A busy machine may need more.
+        assert!(longest < Duration::from_secs(if is_long() { 1 } else { 3 }), "{longest:?}");
+        for (report, _) in answers {
+            assert_eq!((report["replicas"].as_array().unwrap().len(), &report["state"]), (3, &"stale".into()));
+            assert_has(report["troubles"].to_string(), &["no answer "]);
+        }
+        fleet.synced();
+    });
+}
+
+/// The bytes for each site of each replica, as the chapter has them.
+const BYTES: u64 = 150;
+
+#[test]
+fn the_versions_of_other_replicas_take_memory_by_their_number() {
+    const REPLICAS: u64 = 40;
+    const SITES: u64 = 5_000;
+    a_store(async |_, store| {
+        let replica = Replica::start("web-1", &store, "");
+        let heard = || replica.running.ask_admin("GET /metrics").body;
+        wait_until("its own heartbeat", || store.send("HLEN robotsd:fleet:{shop}:replicas") == ":1");
+        let before = replica.running.peak_kib();
+        let beat = format!(
+            "local q = string.char(34) for of = 1, {REPLICAS} do local sites = {{}} for site = 1, {SITES} do sites[site] = \
+             string.format('%ssite-%05d.test%s:%s%08x%08x%s', q, site, q, q, of, site, q) end redis.call('HSET', KEYS[1], of, '{{' .. q .. \
+             'at' .. q .. ':' .. redis.call('TIME')[1] .. ',' .. q .. 'sites' .. q .. ':{{' .. table.concat(sites, ',') .. '}}}}') end return 1"
+        );
+        store.send(&format!("EVAL \"{beat}\" 1 robotsd:fleet:{{shop}}:replicas"));
+        wait_until("the others", || {
+            heard().contains(&format!("robotsd_fleet_replicas{{fleet=\"shop\",state=\"unknown\"}} {}", REPLICAS + 1))
+        });
+        let grown = (replica.running.peak_kib() - before) * 1024;
+        println!("{REPLICAS} replicas with {SITES} sites: {} bytes for each", grown / REPLICAS / SITES);
+        assert!(grown <= BYTES * REPLICAS * SITES, "{grown}");
+    });
+}
