@@ -26,8 +26,13 @@ use tokio::time::timeout;
 
 use super::settings::{StoreNodes, StoreSettings};
 
-/// How long connecting may take, TLS and the password included.
+/// How long connecting may take at least, TLS and the password included.
 const CONNECT: Duration = Duration::from_millis(250);
+
+/// How long connecting may take: as long as an answer, where that may take longer.
+fn connect_time(settings: &StoreSettings) -> Duration {
+    CONNECT.max(settings.deadline)
+}
 
 /// A connection; clones share it, and their questions are sent without waiting for earlier answers.
 #[derive(Clone)]
@@ -85,8 +90,9 @@ impl StoreConnection {
         address: SocketAddr,
         hint: &str,
     ) -> Result<Self, String> {
-        let late = |_| Err(format!("no connection within {} ms", 2 * CONNECT.as_millis()));
-        timeout(2 * CONNECT, Self::opening(settings, servers, address, hint)).await.unwrap_or_else(late)
+        let most = 2 * connect_time(settings);
+        let late = |_| Err(format!("no connection within {} ms", most.as_millis()));
+        timeout(most, Self::opening(settings, servers, address, hint)).await.unwrap_or_else(late)
     }
 
     async fn opening(
@@ -113,7 +119,7 @@ impl StoreConnection {
                 };
                 let config = AsyncConnectionConfig::new()
                     .set_dns_resolver(resolver)
-                    .set_connection_timeout(Some(CONNECT))
+                    .set_connection_timeout(Some(connect_time(settings)))
                     .set_response_timeout(Some(settings.deadline));
                 let client = client.map_err(failed)?;
                 let connection = client.get_multiplexed_async_connection_with_config(&config).await;
@@ -122,7 +128,7 @@ impl StoreConnection {
             StoreNodes::Cluster => {
                 let builder = ClusterClient::builder(servers)
                     .async_dns_resolver(resolver)
-                    .connection_timeout(CONNECT)
+                    .connection_timeout(connect_time(settings))
                     .response_timeout(settings.deadline)
                     // A question that waited is answered by the process's own bucket.
                     .retries(1);

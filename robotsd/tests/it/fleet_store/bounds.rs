@@ -30,6 +30,23 @@ fn readers_get_what_was_read_last_while_the_store_hangs() {
     });
 }
 
+/// An answer may take longer than connecting to a store of rates.
+#[test]
+fn a_store_that_takes_a_third_of_a_second_for_each_answer_is_read_and_written() {
+    a_store(async |_, store| {
+        let slow = Forwarder::start(store.address());
+        slow.takes(Duration::from_millis(333));
+        let keys = format!("store = \"redis://{}\"", slow.address);
+        let replicas = vec![Replica::start_at("web-1", slow, &keys, ROBOTS, "")];
+        let fleet = Fleet { replicas, operator: folder(&[]) };
+        fleet.reach(&[0]);
+        fleet.init();
+        fleet.all(false);
+        fleet.switch("off");
+        fleet.all(true);
+    });
+}
+
 /// The bytes for each site of each replica, as the chapter has them.
 const BYTES: u64 = 150;
 
