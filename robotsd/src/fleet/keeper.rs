@@ -72,6 +72,8 @@ struct Writer {
 
 impl Writer {
     async fn run(mut self, mut requests: UnboundedReceiver<WriteRequest>, mut lost: watch::Receiver<Vec<WriteCall>>) {
+        // The first decision does not wait for it.
+        let _ = self.link.connected().await;
         let mut rest = VecDeque::new();
         loop {
             // A decision waits for one entry that is written back, and not for all of them.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redis::{FromRedisValue, RedisError, cmd};
+use redis::{FromRedisValue, RedisError, RedisResult, cmd};
 
 use crate::store::{StoreAddresses, StoreConnection, StoreScript, StoreSettings, StoreTrouble, of_system};
 
@@ -41,12 +41,12 @@ impl StoreLink {
     }
 
     pub(super) async fn read<T: FromRedisValue>(&mut self, key: &str, command: &redis::Cmd) -> Result<T, LinkError> {
-        let answer = self.connected().await.map_err(LinkError::Failed)?.query(command).await;
+        let answer = self.ask(async |connection| connection.query(command).await).await.map_err(LinkError::Failed)?;
         answer.map_err(|error| self.failed(&error, "read", key))
     }
 
     pub(super) async fn write<T: FromRedisValue>(&mut self, key: &str, command: &redis::Cmd) -> Result<T, String> {
-        let answer = self.connected().await?.query(command).await;
+        let answer = self.ask(async |connection| connection.query(command).await).await?;
         answer.map_err(|error| self.failed(&error, "write", key).text())
     }
 
@@ -57,8 +57,23 @@ impl StoreLink {
         key: &str,
         arguments: &[Vec<u8>],
     ) -> Result<T, String> {
-        let answer = self.connected().await?.run(script, key, arguments).await;
+        let answer = self.ask(async |connection| connection.run(script, key, arguments).await).await?;
         answer.map_err(|error| self.failed(&error, "write", key).text())
+    }
+
+    /// Asks the store, and asks again by a new connection if the one that was open is closed: a store closes those that were idle for long.
+    /// A write that was done before the connection was closed changes nothing the second time.
+    async fn ask<T>(
+        &mut self,
+        question: impl AsyncFn(&mut StoreConnection) -> RedisResult<T>,
+    ) -> Result<RedisResult<T>, String> {
+        let was_open = self.connection.is_some();
+        let answer = question(self.connected().await?).await;
+        if !was_open || !answer.as_ref().is_err_and(RedisError::is_connection_dropped) {
+            return Ok(answer);
+        }
+        self.connection = None;
+        Ok(question(self.connected().await?).await)
     }
 
     /// The connection, which several commands may use at the same time.
