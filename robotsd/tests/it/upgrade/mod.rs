@@ -186,9 +186,13 @@ async fn keep_streaming(address: SocketAddr, asked: &AtomicUsize, lasts: &Atomic
     }
 }
 
-/// Reads a large page a little at a time, until it may read the rest.
-fn download_slowly(address: SocketAddr, rest: &AtomicBool) {
-    let mut stream = sent(address, b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+/// Asks for a large page.
+fn asked_for_large(address: SocketAddr) -> TcpStream {
+    sent(address, b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+}
+
+/// Reads the large page a little at a time, until it may read the rest.
+fn download_slowly(mut stream: TcpStream, rest: &AtomicBool) {
     let (mut octets, mut some) = (0, vec![0; 16 * 1024]);
     loop {
         match stream.read(&mut some).expect("not cut off") {
@@ -214,7 +218,7 @@ fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
     let asks = [(); 2].map(|()| keep_asking(address, &asking, &lasts));
     std::thread::scope(|scope| {
         let stops = StopAtEnd(&rest);
-        let downloading = scope.spawn(|| download_slowly(address, &rest));
+        let downloading = scope.spawn(|| download_slowly(asked_for_large(address), &rest));
         while_asking([stream].into_iter().chain(connects).chain(asks), |_| {
             let all = [&connecting, &asking, &streaming];
             let more = || {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::deaths::sent;
-use super::{LONG_DRAIN, Upgraded, download_slowly};
+use super::{LONG_DRAIN, Upgraded, asked_for_large, download_slowly};
 use crate::harness::*;
 
 /// Connections that one process may have.
@@ -42,7 +42,10 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
     std::thread::scope(|scope| {
         let stops = StopAtEnd(rest);
         for _ in 0..SLOTS {
-            scope.spawn(|| download_slowly(address, rest));
+            let stream = asked_for_large(address);
+            // A connection on which no request has come may be closed for another.
+            assert_eq!(stream.peek(&mut [0]).unwrap(), 1, "the answer has begun");
+            scope.spawn(|| download_slowly(stream, rest));
         }
         let open = || upgraded.json(&["status"])["traffic"]["open_connections"].as_u64();
         wait_until("every slot to be taken", || open() == Some(SLOTS as u64));
