@@ -12,9 +12,10 @@ impl Failing {
     /// A fault is a call and what is injected, `openat:error=EIO:when=3`; with paths only calls about them fail.
     pub(crate) fn begin(process: u32, fault: &str, paths: &[PathBuf]) -> Self {
         let (call, _) = fault.split_once(':').unwrap();
-        // Whatever ends it is there before, as calls of new processes fail too.
+        // Whatever ends it is there before, as calls of new processes fail too. A signal that `strace` handles would make it wait for ever for
+        // a process that ends at the same time.
         let script = format!(
-            "strace -f -o /dev/null -p {process} -e trace={call} -e inject={fault} \"$@\" & read end; kill $!; wait"
+            "strace -f -o /dev/null -p {process} -e trace={call} -e inject={fault} \"$@\" & read end; kill -KILL $!; wait"
         );
         let mut shell = Command::new("sh");
         shell.args(["-c", &script, "sh"]).stdin(Stdio::piped()).stderr(Stdio::piped());
