@@ -152,7 +152,7 @@ impl Readers {
 
 #[test]
 fn for_real_files_and_a_real_list_the_rule_holds() {
-    let every = if crate::is_long() { 1 } else { 20 };
+    let every = if crate::is_long() { 1 } else { 60 };
     let files: Vec<_> = cases("robots_files.jsonl.gz").into_iter().step_by(every).collect();
     let body = |case: &serde_json::Value| {
         base64::engine::general_purpose::STANDARD.decode(case["body_base64"].as_str().expect("a body")).expect("base64")

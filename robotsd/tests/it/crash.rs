@@ -25,7 +25,7 @@ use crate::harness::*;
 
 /// A number of states at a point, of every how many points, in the usual run: a start of robotsd takes its time.
 const USUAL: usize = 2;
-const EVERY: usize = 32;
+const EVERY: usize = 64;
 
 /// The texts of the site, by what `source` says.
 fn robots(source: &str) -> String {

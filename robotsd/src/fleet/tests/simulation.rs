@@ -21,7 +21,7 @@ use super::super::reader::ReadTimer;
 use super::super::test_store::PlayedStore;
 use super::harness::{Random, World, simulate, steps};
 
-/// Schedules, a fifth of which are usual for what is right, and the steps of each.
+/// Schedules, a twentieth of which are usual for what is right, and the steps of each.
 const SCHEDULES: u64 = 100_000;
 const LENGTH: usize = 24;
 
@@ -545,6 +545,6 @@ impl<const PLANT: usize> World for Fleet<PLANT> {
 
 #[test]
 fn a_fleet_keeps_to_its_promises() {
-    let schedules = if std::env::var_os("ROBOTSD_LONG").is_some() { SCHEDULES } else { SCHEDULES / 5 };
+    let schedules = if std::env::var_os("ROBOTSD_LONG").is_some() { SCHEDULES } else { SCHEDULES / 20 };
     simulate::<Fleet<0>>(steps(schedules * LENGTH as u64), LENGTH).expect_none("fleet");
 }

@@ -38,7 +38,7 @@ fn off_is_in_force_everywhere_within_two_seconds_whatever_the_hooks_do() {
     Runtime::new().unwrap().block_on(async {
         // Each site has a notice by each hook.
         let (sites, hooks, rounds, bound) =
-            if is_long() { (1_000, 10, 20, Duration::from_secs(2)) } else { (150, 4, 2, GENEROUS) };
+            if is_long() { (1_000, 10, 20, Duration::from_secs(2)) } else { (60, 2, 2, GENEROUS) };
         // It takes connections, and answers none.
         let receiver = Origin::answering(|_| Reply::Octets(Vec::new()));
         let start = |name| busy(name, &Forwarder::start(store.address()), [sites, hooks], &receiver);

@@ -41,7 +41,7 @@ fn by_chance() -> usize {
 /// Each server is sent one in so many of the spellings, and the next server the next ones. With `ROBOTSD_LONG`, or in a longer search, each
 /// server is sent all of them.
 fn share() -> usize {
-    if is_long() || std::env::var_os("SPELLINGS").is_some() { 1 } else { 8 }
+    if is_long() || std::env::var_os("SPELLINGS").is_some() { 1 } else { 24 }
 }
 
 #[test]
