@@ -801,29 +801,29 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
 #[test]
 fn the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill() {
     let name = "fleet_store::the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill";
+    // One store, because there is one disk.
+    let Some(mut store) = any_store() else { return };
     SmallDisk::with(name, |disk| {
-        a_store(async |_, mut store| {
-            let state = disk.path().join("state");
-            let config = format!(
-                "mode = \"refuse\"\nstate_dir = {state:?}\n[admin]\nsocket = \"admin.sock\"\naudit = \"audit.jsonl\"\n\
-                 [[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"full\"\n[fleet]\nname = \"shop\"\nreplica = \"web-1\"\n\
-                 store = \"{}\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n",
-                store.url()
-            );
-            let (site, running) = serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
-            let replica = Replica { folder: site, running, store: Forwarder::start(store.address()) };
-            let mut fleet = Fleet { replicas: vec![replica], operator: folder(&[]) };
+        let state = disk.path().join("state");
+        let config = format!(
+            "mode = \"refuse\"\nstate_dir = {state:?}\n[admin]\nsocket = \"admin.sock\"\naudit = \"audit.jsonl\"\n\
+             [[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"full\"\n[fleet]\nname = \"shop\"\nreplica = \"web-1\"\n\
+             store = \"{}\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n",
+            store.url()
+        );
+        let (site, running) = serving(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+        let replica = Replica { folder: site, running, store: Forwarder::start(store.address()) };
+        let mut fleet = Fleet { replicas: vec![replica], operator: folder(&[]) };
+        fleet.reach(&[0]);
+        fleet.init();
+        fleet.all(false);
+        store.kill();
+        disk.fill();
+        for (to, is_off) in [("off", true), ("on", false), ("off", true)] {
+            assert_has(unfolded(&fleet.enforce(to).out), &["the store does not have it yet"]);
+            fleet.replicas[0].restart();
             fleet.reach(&[0]);
-            fleet.init();
-            fleet.all(false);
-            store.kill();
-            disk.fill();
-            for (to, is_off) in [("off", true), ("on", false), ("off", true)] {
-                assert_has(unfolded(&fleet.enforce(to).out), &["the store does not have it yet"]);
-                fleet.replicas[0].restart();
-                fleet.reach(&[0]);
-                assert_eq!(fleet.replicas[0].is_off(), is_off, "{to}");
-            }
-        });
+            assert_eq!(fleet.replicas[0].is_off(), is_off, "{to}");
+        }
     });
 }
