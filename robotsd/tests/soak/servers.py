@@ -1,6 +1,7 @@
 """The servers of a soak: two robotsd with what they are configured with, the store of rates, and a disk that can be full."""
 
 import collections
+import contextlib
 import json
 import os
 import re
@@ -289,10 +290,14 @@ class Robotsd:
     def listed(self, what):
         """The descriptors or threads by what they are."""
         process = Path(f"/proc/{self.pid}")
-        if what == "descriptors":
-            names = [re.sub(r"\[\d+\]", "", os.readlink(entry)) for entry in (process / "fd").iterdir()]
-        else:
-            names = [(entry / "comm").read_text().strip() for entry in (process / "task").iterdir()]
+        names = []
+        for entry in (process / ("fd" if what == "descriptors" else "task")).iterdir():
+            # It may be gone by now.
+            with contextlib.suppress(FileNotFoundError):
+                if what == "descriptors":
+                    names.append(re.sub(r"\[\d+\]", "", os.readlink(entry)))
+                else:
+                    names.append((entry / "comm").read_text().strip())
         return ", ".join(f"{count} {name}" for name, count in sorted(collections.Counter(names).items()))
 
     def stop(self):
