@@ -279,16 +279,17 @@ class Robotsd:
         return [] if self.pid != before else [f"{self.name}: the same process after an upgrade"]
 
     def size(self):
-        """KiB of resident memory, descriptors, threads."""
+        """KiB of resident memory, descriptors, threads without the workers of reloads: there are four at most, as many as there was work for."""
         status = Path(f"/proc/{self.pid}/status").read_text()
+        threads = self.names("threads")
         return {
             "rss": int(re.search(r"VmRSS:\s+(\d+)", status)[1]),
             "descriptors": len(os.listdir(f"/proc/{self.pid}/fd")),
-            "threads": int(re.search(r"Threads:\s+(\d+)", status)[1]),
+            "threads": len(threads) - min(threads.count("robots-reload"), 4),
         }
 
-    def listed(self, what):
-        """The descriptors or threads by what they are."""
+    def names(self, what):
+        """What each descriptor or thread is."""
         process = Path(f"/proc/{self.pid}")
         names = []
         for entry in (process / ("fd" if what == "descriptors" else "task")).iterdir():
@@ -298,7 +299,11 @@ class Robotsd:
                     names.append(re.sub(r"\[\d+\]", "", os.readlink(entry)))
                 else:
                     names.append((entry / "comm").read_text().strip())
-        return ", ".join(f"{count} {name}" for name, count in sorted(collections.Counter(names).items()))
+        return names
+
+    def listed(self, what):
+        """The descriptors or threads by what they are."""
+        return ", ".join(f"{count} {name}" for name, count in sorted(collections.Counter(self.names(what)).items()))
 
     def stop(self):
         for child in self.children:
