@@ -54,7 +54,7 @@ impl InputSource {
 ///
 /// # Errors
 ///
-/// Those of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) for a FIFO: opening it would wait for a writer, which may never come.
+/// An error of the system, or [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is a FIFO: opening one waits for a writer, which may never come.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     // The shell's is `/dev/fd/63`. On Linux that leads to `pipe:[4711]`, which is not the path of anything.
     let has_place = || path.canonicalize().is_ok_and(|place| !place.starts_with("/dev/fd"));
@@ -66,7 +66,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Reads such a file to its end.
+/// Reads a file that a command line names to its end; it is opened by [`open`].
 pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;

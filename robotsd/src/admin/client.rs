@@ -186,8 +186,11 @@ async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<(StatusCo
     loop {
         let Connection { socket, host, takes_token, local } = connect(place).await?;
         let token = takes_token.then(token_of_environment).transpose();
-        let token = token.map_err(|why| AskError::Broken(place.clone(), why))?.flatten();
-        let token = token.or_else(|| local_token(place, local.filter(|_| !of.0.is_safe())?));
+        let mut token = token.map_err(|why| AskError::Broken(place.clone(), why))?.flatten();
+        // Only a change takes the local token, so a question does not carry it.
+        if token.is_none() && !of.0.is_safe() {
+            token = local.and_then(|address| local_token(place, address));
+        }
         let traffic = Arc::new(Traffic::default());
         match send(traffic.of(socket), place, of, (&host, token.as_deref())).await {
             Err(_) if attempts < ATTEMPTS && traffic.may_be_repeated(of) => attempts += 1,
@@ -196,7 +199,7 @@ async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<(StatusCo
     }
 }
 
-/// The local token of the process at an address, if this user can read it. Only a change takes it, so a question does not carry it.
+/// The local token of the process at an address, if this user can read it.
 fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
     match place {
         AdminPlace::Local(_, file) => file.read(),

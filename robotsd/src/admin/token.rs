@@ -4,7 +4,8 @@
 //! One is robotsd's own: the local token, in a file that only its owner can read. It keeps programs of other users from changing something
 //! over a loopback address.
 
-use std::io::{self, ErrorKind, Read};
+use std::fs::Metadata;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -42,19 +43,20 @@ pub(crate) fn new_token() -> Result<(String, String), String> {
 pub(super) fn token_of_environment() -> Result<Option<String>, String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let (token, at) = match (variable(TOKEN), variable(TOKEN_FILE)) {
-        (Some(token), _) => (token, TOKEN.to_owned()),
+        (Some(token), _) => (whole(&token), TOKEN.to_owned()),
         (None, None) => return Ok(None),
         (None, Some(path)) => {
-            let read = files::read_at_most(Path::new(&path), LARGEST).map_err(|error| format!("{path}: {error}"))?;
-            (String::from_utf8_lossy(&read.0).into_owned(), path)
+            let read = read_token(Path::new(&path)).map_err(|error| format!("{path}: {error}"))?;
+            (read.0, path)
         }
     };
-    let token = token.trim().to_owned();
-    if is_whole(&token) {
-        Ok(Some(token))
-    } else {
-        Err(format!("{at}: this is no token of robotsd, or one that was cut"))
-    }
+    token.map(Some).ok_or_else(|| format!("{at}: this is no token of robotsd, or one that was cut"))
+}
+
+/// Reads the token in a file, and what the file is. The token is `None` if the file has anything else.
+fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
+    let (bytes, found) = files::read_at_most(path, LARGEST)?;
+    Ok((whole(&String::from_utf8_lossy(&bytes)), found))
 }
 
 /// The local token, and the files that have it.
@@ -108,9 +110,9 @@ fn write_local_token(path: &Path, token: &str) -> io::Result<()> {
 
 /// Reads the local token of this user; `None` if there is no file. One that others may know is an error.
 fn local_token(path: &Path) -> Result<Option<String>, String> {
-    let (file, found) = match files::open(path) {
+    let (token, found) = match read_token(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(|error| error.to_string())?,
+        read => read.map_err(|error| error.to_string())?,
     };
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
@@ -123,25 +125,22 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
     if mode & 0o077 != 0 {
         return Err(format!("the mode of the file is {mode:03o}, so others may know the token: it has to be 600"));
     }
-    let mut text = String::new();
-    file.take(LARGEST).read_to_string(&mut text).map_err(|error| error.to_string())?;
-    let token = text.trim();
-    if is_whole(token) {
-        Ok(Some(token.to_owned()))
-    } else {
-        Err("this is not a token of robotsd, or it was cut".to_owned())
-    }
+    token.map(Some).ok_or_else(|| "this is not a token of robotsd, or it was cut".to_owned())
 }
 
 impl TokenFile {
     /// Reads the token. `None` if this user cannot, and if the file is not what its process says: the process would be sent a secret of
     /// somebody else.
     pub(super) fn read(&self) -> Option<String> {
-        let (file, _) = files::open(&self.path).ok().filter(|(_, found)| found.uid() == self.owner)?;
-        let mut text = String::new();
-        file.take(LARGEST).read_to_string(&mut text).ok()?;
-        Some(text.trim().to_owned()).filter(|token| is_whole(token))
+        let (token, found) = read_token(&self.path).ok()?;
+        token.filter(|_| found.uid() == self.owner)
     }
+}
+
+/// The token that a text has, without the space around it; `None` if the text has anything else.
+fn whole(text: &str) -> Option<String> {
+    let token = text.trim();
+    is_whole(token).then(|| token.to_owned())
 }
 
 fn is_whole(token: &str) -> bool {

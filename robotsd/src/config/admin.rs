@@ -193,7 +193,7 @@ impl AdminSettings {
     }
 
     /// Every address, as a listener.
-    fn all_listeners(&self) -> impl Iterator<Item = AdminListenerConfig> {
+    pub(crate) fn all_listeners(&self) -> impl Iterator<Item = AdminListenerConfig> {
         self.command_listener().into_iter().chain(self.listeners.iter().cloned())
     }
 

@@ -19,9 +19,8 @@ impl ServedVersions {
     }
 }
 
-impl FromIterator<(String, String)> for ServedVersions {
-    fn from_iter<I: IntoIterator<Item = (String, String)>>(sites: I) -> Self {
-        let sites: BTreeMap<_, _> = sites.into_iter().collect();
+impl From<BTreeMap<String, String>> for ServedVersions {
+    fn from(sites: BTreeMap<String, String>) -> Self {
         let mut text = String::new();
         for (site, hash) in &sites {
             // No config has such a name, but a heartbeat may.
@@ -33,6 +32,12 @@ impl FromIterator<(String, String)> for ServedVersions {
     }
 }
 
+impl FromIterator<(String, String)> for ServedVersions {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(sites: I) -> Self {
+        sites.into_iter().collect::<BTreeMap<_, _>>().into()
+    }
+}
+
 impl Serialize for ServedVersions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
@@ -41,7 +46,7 @@ impl Serialize for ServedVersions {
 
 impl<'de> Deserialize<'de> for ServedVersions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        BTreeMap::deserialize(deserializer).map(Self::from_iter)
+        BTreeMap::deserialize(deserializer).map(Self::from)
     }
 }
 

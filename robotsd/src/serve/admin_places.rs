@@ -159,10 +159,10 @@ impl AdminPlaces {
         let Some(settings) = settings else { return };
         let mut rights = settings.rights.with_local(self.state.rights.load().local.clone());
         let is_named = |place: &AddressPlace| {
-            let is_it = |listener: &AdminListenerConfig| {
+            let is_it = |listener: AdminListenerConfig| {
                 (listener.address, listener.access) == (place.config.address, place.config.access)
             };
-            settings.command_listener().iter().chain(&settings.listeners).any(is_it)
+            settings.all_listeners().any(is_it)
         };
         // An address that the config does not name any more is not opened to everyone by a config without tokens.
         rights.asks_for_token |= self.state.rights.load().asks_for_token && !self.addresses.iter().all(is_named);
