@@ -1,10 +1,16 @@
 //! A file with its fixes made: as many as do not touch each other at a time, until there are no more.
+//!
+//! What one fix corrects may depend on another: a byte order mark that hides a user-agent line makes rules of two groups into rules
+//! of one, in which they repeat or contradict each other. So a fix that changes the effect is made alone with those of its lint,
+//! in the order of the table of lints, and the next is sought in the resulting file; and a fix is safe only if it changes nothing
+//! in the file that the others lead to either.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidate::Candidate;
 use super::effective_content::{EffectiveContent, NameKeys};
+use crate::check::Lint;
 use crate::check::diff::{DiffOptions, diff};
 use crate::check::finding::Finding;
 use crate::check::fixes::{Edit, Fixes, Safety};
@@ -35,7 +41,7 @@ pub struct FixedFile {
 
 impl FixedFile {
     /// How often a file is looked at again for fixes that the ones before left or made possible.
-    pub const MAX_PASSES: usize = 10;
+    pub const MAX_PASSES: usize = 40;
 
     /// As [`fix`], for files that others wrote: once `goes_on` is false no more is corrected, and the result says so
     /// ([`FixedFile::is_cut`]). It may look at a clock, which this room does not have.
@@ -57,9 +63,15 @@ impl FixedFile {
             let of = |safety: Safety| -> Vec<usize> {
                 (0..candidates.len()).filter(|at| candidates[*at].safety == safety).collect()
             };
-            let mut chosen = prover.apply_together(&candidates, &of(Safety::Safe));
+            let mut chosen = prover.apply_together(&candidates, &of(Safety::Safe), Outcome::SameEffect);
             if chosen.is_empty() && most == Safety::Unsafe {
-                chosen = apart(&candidates, &of(Safety::Unsafe));
+                let others = of(Safety::Unsafe);
+                let of_lint = |lint: &Lint| {
+                    let is_its = |at: &usize| candidates[*at].code == lint.code;
+                    let its: Vec<usize> = others.iter().copied().filter(is_its).collect();
+                    prover.apply_together(&candidates, &its, Outcome::OtherEffect)
+                };
+                chosen = Lint::all().iter().map(of_lint).find(|chosen| !chosen.is_empty()).unwrap_or_default();
             }
             let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
             let after = Edit::apply(file.bytes(), edits);
@@ -112,12 +124,20 @@ const MOST_OF_LINT: usize = 256;
 const MOST_CHANGES: usize = 12;
 const MOST_CHANGES_TOGETHER: usize = 24;
 
+/// How often fixes that touch others are tried with the rest of these; what is left then counts as unsafe too.
+const MOST_ROUNDS: usize = 4;
+
 /// Octets of a file whose effect is compared at all; some crawlers read no further than half of it.
 const MOST_PROVED: usize = 1 << 20;
 
 /// Judges edits of one file.
-pub(super) struct Prover<'a> {
-    before: &'a RobotsTxt,
+pub(super) struct Prover {
+    /// The file, which edits are about.
+    file: RobotsTxt,
+    /// Edits that are made in any case.
+    base: Vec<Edit>,
+    /// The file with these.
+    before: RobotsTxt,
     /// Those of the report, but for findings: they are only counted.
     options: Options,
     found: BTreeMap<&'static str, usize>,
@@ -129,8 +149,8 @@ pub(super) struct Prover<'a> {
     names: RefCell<NameKeys>,
 }
 
-/// The outcome of applying edits to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The outcome of applying edits to a file, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     /// The findings are gone, and no reading can tell the files apart.
     SameContent,
@@ -142,15 +162,21 @@ enum Outcome {
     NotCorrected,
 }
 
-impl<'a> Prover<'a> {
+impl Prover {
     /// For a file with its report, which these options made.
-    pub(super) fn new(before: &'a RobotsTxt, report: &Report, options: &Options) -> Self {
+    pub(super) fn new(file: &RobotsTxt, report: &Report, options: &Options) -> Self {
+        Self::with(file, Vec::new(), file.clone(), report, options)
+    }
+
+    fn with(file: &RobotsTxt, base: Vec<Edit>, before: RobotsTxt, report: &Report, options: &Options) -> Self {
         Self {
+            octets: Cell::new(MOST_OCTETS.max(before.bytes().len() + 1)),
+            file: file.clone(),
+            base,
             before,
             found: counts(report),
             options: options.clone().findings_per_lint(0),
             content: OnceCell::new(),
-            octets: Cell::new(MOST_OCTETS.max(before.bytes().len() + 1)),
             compared: Cell::new(MOST_COMPARED),
             changes: Cell::new(0),
             names: RefCell::default(),
@@ -188,24 +214,50 @@ impl<'a> Prover<'a> {
         }
         let mut corrected = corrected.into_iter();
         candidates.retain(|_| corrected.next().unwrap_or(false));
+        self.confirm(&mut candidates);
         candidates
     }
 
-    /// The file with the edits of as many of these candidates as are safe together, and their places.
-    pub(super) fn apply_together(&self, candidates: &[Candidate], safe: &[usize]) -> Vec<usize> {
+    /// Marks candidates as unsafe that are not safe in the file that the other candidates lead to. A candidate that is a choice does
+    /// not count among the others, because its outcome is not known.
+    fn confirm(&self, candidates: &mut [Candidate]) {
+        let is_safe = |at: &usize| candidates[*at].safety == Safety::Safe;
+        let mut safe: Vec<usize> = (0..candidates.len()).filter(is_safe).collect();
+        let others = (0..candidates.len()).filter(|at| !is_safe(at) && !candidates[*at].is_choice);
+        let all: Vec<usize> = safe.iter().copied().chain(others).collect();
+        let base = apart(candidates, &all).into_iter().filter(|at| !is_safe(at));
+        let base: Vec<Edit> = base.flat_map(|at| candidates[at].edits.iter().cloned()).collect();
+        if safe.is_empty() || base.is_empty() {
+            return;
+        }
+        let before = RobotsTxt::parse(Edit::apply(self.file.bytes(), &base));
+        let report = check(&before, &self.options);
+        let prover = Self::with(&self.file, base, before, &report, &self.options);
+        // Those that touch each other come one after the other.
+        for _ in 0..MOST_ROUNDS {
+            let tried: BTreeSet<usize> = apart(candidates, &safe).into_iter().collect();
+            let confirmed = prover.apply_together(candidates, &safe, Outcome::SameEffect);
+            let confirmed: BTreeSet<usize> = confirmed.into_iter().collect();
+            safe.retain(|at| !tried.contains(at));
+            tried.difference(&confirmed).for_each(|at| candidates[*at].safety = Safety::Unsafe);
+        }
+        safe.iter().for_each(|at| candidates[*at].safety = Safety::Unsafe);
+    }
+
+    /// Returns as many of these candidates, by their places, as together have no worse outcome than `worst`.
+    fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: Outcome) -> Vec<usize> {
         self.octets.set(MOST_OCTETS.max(self.before.bytes().len() + 1));
         self.compared.set(MOST_COMPARED);
         self.changes.set(MOST_CHANGES_TOGETHER);
         let mut accepted = Vec::new();
         // Halves that are still to be tried, the first on top.
-        let mut open = vec![apart(candidates, safe)];
+        let mut open = vec![apart(candidates, of)];
         while let Some(part) = open.pop() {
             if part.is_empty() {
                 continue;
             }
             let all: Vec<usize> = accepted.iter().chain(&part).copied().collect();
-            let outcome = self.outcome(all.iter().map(|at| &candidates[*at]), true);
-            if matches!(outcome, Outcome::SameContent | Outcome::SameEffect) {
+            if self.outcome(all.iter().map(|at| &candidates[*at]), worst < Outcome::OtherEffect) <= worst {
                 accepted = all;
             } else if part.len() > 1 {
                 let (first, second) = part.split_at(part.len() / 2);
@@ -221,7 +273,7 @@ impl<'a> Prover<'a> {
         let Some(left) = self.octets.get().checked_sub(length) else { return Outcome::NotCorrected };
         self.octets.set(left);
         let edits = candidates.iter().flat_map(|candidate| &candidate.edits);
-        let after = RobotsTxt::parse(Edit::apply(self.before.bytes(), edits));
+        let after = RobotsTxt::parse(Edit::apply(self.file.bytes(), self.base.iter().chain(edits)));
         let mut corrected: BTreeMap<&'static str, usize> = BTreeMap::new();
         for candidate in &candidates {
             *corrected.entry(candidate.code).or_default() += candidate.findings.len();
@@ -234,7 +286,7 @@ impl<'a> Prover<'a> {
         }
         let registry = &self.options.site.registry;
         let content = |robots: &RobotsTxt| EffectiveContent::of(robots, registry, &mut self.names.borrow_mut());
-        let (Some(before), Some(content)) = (self.content.get_or_init(|| content(self.before)), &content(&after))
+        let (Some(before), Some(content)) = (self.content.get_or_init(|| content(&self.before)), &content(&after))
         else {
             return Outcome::OtherEffect;
         };
@@ -249,7 +301,7 @@ impl<'a> Prover<'a> {
             let Some(left) = self.compared.get().checked_sub(length) else { return false };
             self.compared.set(left);
             let options = DiffOptions::new().with_registry(registry.clone()).with_reading(*reading);
-            diff(self.before, &after, &options).is_empty()
+            diff(&self.before, &after, &options).is_empty()
         };
         if Reading::ALL.iter().all(is_same) {
             return Outcome::SameEffect;
