@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::rules::{Directive, Field, LineKind, RobotsTxt, starts_with};
+use crate::rules::{Directive, Field, Line, LineKind, RobotsTxt, starts_with};
 
 /// Names longer than this are text, not misspellings.
 const LONGEST_GUESS: usize = 24;
@@ -29,6 +29,66 @@ pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
 /// Whether a field is a rule whose value is the path it shows.
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
+}
+
+/// Returns the lines that hold several directives, each with the place of the second one. Their line ends were lost, whatever was
+/// written instead (blanks, `\n` as two characters, `<br>`, U+2028, nothing). Crawlers read one directive per line, and everything
+/// behind it as its value.
+///
+/// If the file has no rule, comments are searched too: a file that was joined behind a comment is one long comment.
+pub(super) fn joined_lines(robots: &RobotsTxt) -> impl Iterator<Item = (Line<'_>, Range<usize>)> {
+    let has_rules = robots.groups().any(|group| group.rules().len() > 0);
+    robots.lines().filter_map(move |line| {
+        let read = if has_rules { line.content() } else { line.range.clone() };
+        second_directive(&line, read).map(|second| (line, second))
+    })
+}
+
+fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>> {
+    let text = &line.bytes()[read.start - line.range.start..read.end - line.range.start];
+    let name_at = |colon: usize| {
+        let name = name_before(text, colon)?;
+        Some(read.start + name.start..read.start + name.end)
+    };
+    let mut names = memchr::memchr_iter(b':', text).filter_map(name_at);
+    match line.kind() {
+        LineKind::Field(field) if is_known(&field) => names.find(|name| name.start > field.name_range.start),
+        _ => names.nth(1),
+    }
+}
+
+/// Returns the place of a directive's name that ends right before a colon. A name that is also an ordinary word does not count at
+/// the end of a longer word or of a path: `Disallow: /wiki/Host:Setup`.
+fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
+    let head = text[..colon].trim_ascii_end();
+    let is_last = |name: &str| {
+        head.len().checked_sub(name.len()).is_some_and(|start| head[start..].eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let (name, directive) = Directive::names().filter(|(name, _)| is_last(name)).max_by_key(|(name, _)| name.len())?;
+    let before = &head[..head.len() - name.len()];
+    let is_word = matches!(
+        directive,
+        Directive::Allow | Directive::Sitemap | Directive::Host | Directive::Noindex | Directive::License
+    );
+    let is_in_word = matches!(before, [.., octet] if octet.is_ascii_alphanumeric() || b"_-./=&?%".contains(octet))
+        && !matches!(before, [.., b'\\', b'n' | b'r']);
+    (!is_word || !is_in_word).then_some(before.len()..head.len())
+}
+
+/// Returns the directive that a name would be without characters that nobody sees, such as a byte order mark inside a file; `None` if
+/// the name has no such characters.
+pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
+    let text = std::str::from_utf8(name).ok()?;
+    let visible: String = text.chars().filter(|char| !is_invisible(*char)).collect();
+    let directive = Directive::names().find(|(known, _)| visible.trim().eq_ignore_ascii_case(known))?.1;
+    directive.spelling().filter(|_| visible.len() < name.len())
+}
+
+const fn is_invisible(char: char) -> bool {
+    matches!(
+        char,
+        '\u{a0}' | '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
+    )
 }
 
 impl Field<'_> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::rc::Rc;
 
 use super::quote::Quoted;
 use crate::keywords;
@@ -80,6 +81,8 @@ pub(super) struct Sink {
     pub(super) most: usize,
     /// The ranges in which the file itself turns the lint off.
     pub(super) allowed: Vec<Range<usize>>,
+    /// The lines that the lint leaves out.
+    pub(super) left_out: Rc<[Range<usize>]>,
     pub(super) findings: Vec<Finding>,
     pub(super) omitted: [usize; 3],
 }
@@ -126,8 +129,11 @@ impl Sink {
 
     fn is_allowed(&self, at: usize) -> bool {
         // The ranges are in the order of the file and apart from one another.
-        let next = self.allowed.partition_point(|range| range.end < at);
-        self.allowed.get(next).is_some_and(|range| range.start <= at)
+        let is_in = |ranges: &[Range<usize>]| {
+            let next = ranges.partition_point(|range| range.end < at);
+            ranges.get(next).is_some_and(|range| range.start <= at)
+        };
+        is_in(&self.allowed) || is_in(&self.left_out)
     }
 }
 

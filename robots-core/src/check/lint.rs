@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use super::file_kind::FileKind;
 use super::quote::{pieces, write_piece};
@@ -63,6 +64,9 @@ pub(super) enum Pass {
     Group(fn(&CheckedFile<'_>, Group<'_>, &mut Sink)),
     /// At every name of a group.
     Name(fn(&CheckedFile<'_>, Name<'_>, &mut Sink)),
+    /// At every line that holds several directives, with the place of the second one. The other passes leave such a line out: to
+    /// most of them its value is wrong, and they would correct what is not meant.
+    Joined(fn(&Line<'_>, Range<usize>, &mut Sink)),
     /// At every line.
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
     /// At every line that is a field.

@@ -1,13 +1,16 @@
 //! Every finding about a file, in the order of the file.
 
+use std::ops::Range;
+use std::rc::Rc;
+
 use super::checked_file::{Allowed, CheckedFile};
-use super::directives::is_named;
+use super::directives::{is_named, joined_lines};
 use super::file_kind::FileKind;
 use super::finding::{Finding, Severity, Sink};
 use super::fixes::Fixes;
 use super::lint::{Lint, Pass};
 use super::options::{Level, Options};
-use crate::rules::{LineKind, RobotsTxt};
+use crate::rules::{Line, LineKind, RobotsTxt};
 
 /// Findings in [`Report::summary`].
 const SUMMARISED: usize = 3;
@@ -143,6 +146,8 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
     let file = CheckedFile::new(robots, &options.site, &codes);
     let kind = FileKind::of(robots);
     let allowed = Allowed::of(robots);
+    let joined = if kind.is_text() { joined(robots, &allowed, options) } else { Vec::new() };
+    let left_out: Rc<[Range<usize>]> = joined.iter().map(|(line, _)| line.range.clone()).collect();
     let (mut sinks, mut at_lines, mut at_fields) = (Vec::new(), Vec::new(), Vec::new());
     for lint in Lint::all().iter().filter(|lint| is_run(lint.code)) {
         let forced = match options.level(lint) {
@@ -157,6 +162,7 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
             file_length: robots.bytes().len(),
             most: options.most.unwrap_or(Finding::MAX_PER_LINT),
             allowed: allowed.ranges(lint.code),
+            left_out: if matches!(lint.pass, Pass::Joined(_)) { Rc::default() } else { left_out.clone() },
             findings: Vec::new(),
             omitted: [0; 3],
         };
@@ -165,6 +171,9 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
             Pass::OfKind(of, run) if kind == of => run(&file, &mut sink),
             Pass::Group(run) if kind.is_text() => robots.groups().for_each(|group| run(&file, group, &mut sink)),
             Pass::Name(run) if kind.is_text() => file.names().for_each(|name| run(&file, name, &mut sink)),
+            Pass::Joined(run) if kind.is_text() => {
+                joined.iter().for_each(|(line, second)| run(line, second.clone(), &mut sink));
+            }
             Pass::Line(run) if kind.is_text() => at_lines.push((run, sinks.len())),
             Pass::Field(run) if kind.is_text() => at_fields.push((None, run, sinks.len())),
             Pass::Named(name, run) if kind.is_text() => at_fields.push((Some(name), run, sinks.len())),
@@ -186,6 +195,15 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
         }
     }
     Report::new(robots, sinks)
+}
+
+/// The lines that hold several directives, each with the place of the second one, where the lint about them is on.
+fn joined<'r>(robots: &'r RobotsTxt, allowed: &Allowed<'_>, options: &Options) -> Vec<(Line<'r>, Range<usize>)> {
+    let is_of_joined = |lint: &&Lint| matches!(lint.pass, Pass::Joined(_));
+    let is_on = |lint: &&Lint| !matches!(options.level(lint), Some(Level::Off));
+    let Some(lint) = Lint::all().iter().find(is_of_joined).filter(is_on) else { return Vec::new() };
+    let off = allowed.ranges(lint.code);
+    joined_lines(robots).filter(|(line, _)| !off.contains(&line.range)).collect()
 }
 
 #[cfg(test)]

@@ -124,6 +124,11 @@ impl Directive {
         ("License", Self::License),
     ];
 
+    /// Every name that is read as a directive, misspellings included.
+    pub(crate) fn names() -> impl Iterator<Item = (&'static str, Self)> {
+        Self::SPELLINGS.into_iter().chain(NAMES)
+    }
+
     pub(super) fn of(name: &[u8]) -> Self {
         let known =
             NAMES.iter().find(|(known, _)| starts_with(name, known.as_bytes())).map(|(_, directive)| *directive);
@@ -155,6 +160,28 @@ impl<'a> Line<'a> {
         let kept = &kept[..kept.len().min(MAX_LINE)];
         let end = memchr::memchr2(0, b'#', kept).unwrap_or(kept.len());
         trim(self.file, start..start + end)
+    }
+
+    /// Reports whether the file ends with this line, without a line end behind it.
+    pub const fn ends_file(&self) -> bool {
+        self.range.end == self.file.len()
+    }
+
+    /// Returns the part of a field name with which the file ends, or the whole name if its colon is missing: the writer was
+    /// interrupted, or is still writing. `None` if a line end or a comment follows, or if no known field has such a name.
+    ///
+    /// ```
+    /// use robots_core::rules::RobotsTxt;
+    ///
+    /// let cut = |file: &str| RobotsTxt::parse(file).lines().last().is_some_and(|line| line.cut_name().is_some());
+    /// assert!(cut("User-agent: *\nDisal") && cut("User-agent: *\nDisallow"));
+    /// assert!(!cut("User-agent: *\nDisal\n") && !cut("User-agent: *\nDisallow:"));
+    /// ```
+    pub fn cut_name(&self) -> Option<&'a [u8]> {
+        let name = &self.file[self.content()];
+        let is_part = |(known, _): (&str, Directive)| starts_with(known.as_bytes(), name);
+        let is_cut = self.ends_file() && !name.is_empty() && name == &self.file[trim(self.file, self.range.clone())];
+        (is_cut && Directive::names().any(is_part)).then_some(name)
     }
 
     /// The kind of the line.

@@ -339,7 +339,7 @@ fn team(name: &str, urls: impl IntoIterator<Item = String>) -> String {
     let hook = |url: String| format!("[[site.robots.on_publish]]\nurl = {url:?}\ntimeout = \"60s\"\n");
     let hooks: String = urls.into_iter().map(hook).collect();
     format!(
-        "[[site]]\nname = {name:?}\nhosts = [\"{name}.test\"]\nroot = \".\"\nrobots.text = \"User-agent: *\"\n{hooks}"
+        "[[site]]\nname = {name:?}\nhosts = [\"{name}.test\"]\nroot = \".\"\nrobots.text = \"User-agent: *\\nDisallow: /x\"\n{hooks}"
     )
 }
 

@@ -55,7 +55,6 @@ fn the_usual_safety_of_each_lint() {
         "unknown-lint",
         "duplicate-group",
         "blank-line-in-group",
-        "group-without-rules",
         "hash-in-path",
         "redundant-star",
         "unescaped-non-ascii",
@@ -108,7 +107,6 @@ fn files_are_corrected_line_by_line() {
         ),
         ("User-agent: a\nUser-agent: A\nDisallow: /a\n", "User-agent: a\nDisallow: /a\n"),
         ("User-agent: *\nKeep out\nDisallow: /a\n", "User-agent: *\n# Keep out\nDisallow: /a\n"),
-        ("User-agent: *\nDisallow: /a\nUser-agent: b", "User-agent: *\nDisallow: /a\nUser-agent: b\nDisallow:"),
         ("User-agent: *\nDisallow: /a#b\n", "User-agent: *\nDisallow: /a #b\n"),
         ("User-agent: Googlebot/2.1\nDisallow: /a\n", "User-agent: Googlebot\nDisallow: /a\n"),
         ("User-agent: a\nUser-agent:\nDisallow: /a\n", "User-agent: a\nDisallow: /a\n"),
@@ -148,7 +146,6 @@ fn unsafe_fixes_are_made_where_they_are_wanted() {
         ),
         ("User-agent: b\nCrawl-delay: 10 sec\nAllow: /\n", "User-agent: b\nCrawl-delay: 10\nAllow: /\n"),
         ("User-agent: b\nRequest-rate: 2/1m\nAllow: /\n", "User-agent: b\nCrawl-delay: 30\nAllow: /\n"),
-        ("", "User-agent: *\nDisallow:\n"),
     ] {
         assert_eq!(fixed(file, Safety::Unsafe), want, "{file:?}");
     }
@@ -198,5 +195,51 @@ fn a_text_that_is_no_robots_txt_is_left_alone() {
     for file in ["django==4.2\nrequests>=2.31\n# pinned\nflask\n", "name = shop\nurl: x\n", "{\n  \"a\": 1\n}\n"] {
         assert_eq!(fixed(file, Safety::Unsafe), file);
         assert!(safeties(file.as_bytes(), &Options::new()).iter().all(|(_, safety)| safety.is_none()), "{file}");
+    }
+}
+
+#[test]
+fn no_fix_opens_a_site_that_may_have_lost_its_rules() {
+    let joined = "User-agent: *\nDisallow: /x\nDisallow: /y\n\nUser-agent: b\nDisallow: /\n";
+    let mut files: Vec<String> =
+        [" ", "\\n", "<br>", "\u{2028}", "\u{85}", ""].iter().map(|end| joined.replace('\n', end)).collect();
+    files.push("User-agent: *\nDisallow: /x\\nDisallow: /y\n".to_owned());
+    for file in [
+        "",
+        "User-agent: *",
+        "User-agent: *\n",
+        "User-agent: *\nDisallow: /x\nUser-agent: b",
+        "User-agent: *\nDisallow\n",
+    ] {
+        files.push(file.to_owned());
+    }
+    for end in ["Di", "Disallow", "Allow", "User-agent"] {
+        files.push(format!("User-agent: *\nDisallow: /x\n{end}"));
+    }
+    for file in files {
+        assert_eq!(fixed(&file, Safety::Unsafe), file);
+    }
+}
+
+/// A mark in the middle of a file that was put together hides a name, so that the rules behind it are of the group above.
+#[test]
+fn fixes_are_sought_in_the_text_that_the_others_lead_to() {
+    for mark in ["\u{feff}", "\u{feff}\u{feff}", "\u{200b}", "\u{a0}"] {
+        for (shared, own) in [
+            ("User-agent: GPTBot\nDisallow: /\n\n", "User-agent: *\nDisallow: /private/\nAllow: /\n"),
+            ("User-agent: GPTBot\nDisallow: /private/\n\n", "User-agent: *\nDisallow: /private/\nDisallow: /x\n"),
+            ("User-agent: GPTBot\nDisallow: /\n\n", "User-agent: *\nDisallow: /private/\nDisallow: /x\n"),
+        ] {
+            let file = format!("{shared}{mark}{own}");
+            assert_eq!(fixed(&file, Safety::Safe), file);
+            assert_eq!(fixed(&file, Safety::Unsafe), format!("{shared}{own}"));
+        }
+    }
+    // One that hides nothing is only noted, and removed.
+    for own in ["# own\nUser-agent: *\nDisallow: /private/\n", "\nUser-agent: *\nDisallow: /private/\n"] {
+        let shared = "User-agent: GPTBot\nDisallow: /private/\n\n";
+        let file = format!("{shared}\u{feff}{own}");
+        assert_eq!(safeties(file.as_bytes(), &Options::new()), [("byte-order-mark", Some(Safety::Safe))]);
+        assert_eq!(fixed(&file, Safety::Safe), format!("{shared}{own}"));
     }
 }

@@ -30,6 +30,7 @@ mod fields {
     pub(super) mod missing_colon;
     pub(super) mod misspelled_directive;
     pub(super) mod not_a_field;
+    pub(super) mod several_directives;
     pub(super) mod unknown_directive;
     pub(super) mod unknown_lint;
 }
@@ -120,6 +121,7 @@ static LINTS: &[Lint] = &[
     file::long_line::LINT,
     file::nul_octet::LINT,
     file::cr_line_end::LINT,
+    fields::several_directives::LINT,
     fields::not_a_field::LINT,
     fields::missing_colon::LINT,
     fields::unknown_directive::LINT,

@@ -2,6 +2,7 @@
 
 use crate::check::directives::{first_word, nearest};
 use crate::check::lint::*;
+use crate::check::lints::file::byte_order_mark::is_mark;
 use crate::check::quote::unquoted;
 
 pub(crate) const LINT: Lint = Lint {
@@ -30,6 +31,17 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
         return;
     }
     let text = content(line);
+    if is_mark(text) {
+        return;
+    }
+    if line.cut_name().is_some() {
+        sink.report(
+            line.content(),
+            format_args!("the file ends within a field, behind {}: crawlers ignore the line", Quoted(text)),
+        )
+        .help("write the rest of the line, and end the file with a line break");
+        return;
+    }
     if let [b':', value @ ..] = text {
         sink.report(
             line.content(),
@@ -45,6 +57,8 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     let word = first_word(text);
     if let Some(field) = of_columns(text) {
         draft.help(format_args!("write {}", Quoted(&field)));
+    } else if word.len() == text.len() && is_spelled(word) {
+        draft.help(format_args!("write {} and its value", Quoted(&[word, b":"].concat())));
     } else if is_spelled(word) {
         draft.help(format_args!("write {}", Quoted(&[word, b":", &text[word.len()..]].concat())));
     } else {
@@ -56,6 +70,11 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let text = file.text_of(finding);
     let start = finding.span.start;
     let word = first_word(text);
+    let is_cut = || file.lines().get(file.line_of(finding)).is_some_and(|line| line.cut_name().is_some());
+    // A name alone with a colon would be another directive, such as one that opens the site, than the one that was lost.
+    if is_spelled(text) || is_cut() {
+        return None;
+    }
     if of_columns(text).is_some() {
         // A file is exported as a whole: a group whose rules are still in columns would be one without rules.
         if file.lines().len() > MOST_EXPORTED {

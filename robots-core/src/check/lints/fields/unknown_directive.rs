@@ -1,6 +1,6 @@
 //! `unknown-directive`: a field no crawler knows.
 
-use crate::check::directives::nearest;
+use crate::check::directives::{nearest, visible_name};
 use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
@@ -9,7 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a directive that no crawler knows",
     why: "Crawlers ignore a directive they do not know without a word, so a misspelled rule is no rule. The common \
           extensions are known here even where few crawlers read them: Crawl-delay, Clean-param, Request-rate, \
-          Visit-time, Noindex, Host, Content-Usage, Content-Signal, License.",
+          Visit-time, Noindex, Host, Content-Usage, Content-Signal, License. A directive that is right but for a byte order \
+          mark, where files were put together, or another invisible character is an error: nobody sees why it is lost.",
     bad: Example::new(b"User-agent: *\nDisalllow: /private/\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nCrawl-delay: 10\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Field(run),
@@ -21,6 +22,17 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         return;
     }
     let name = field.name;
+    if let Some(visible) = visible_name(name) {
+        let is_marked = memchr::memmem::find(name, "\u{feff}".as_bytes()).is_some();
+        let what = if is_marked { "a byte order mark" } else { "an invisible character" };
+        sink.report_at(
+            Severity::Error,
+            field.name_range.clone(),
+            format_args!("{what} hides the directive in {}: crawlers ignore the line", Quoted(name)),
+        )
+        .help(format_args!("write \"{visible}\" without it"));
+        return;
+    }
     let draft = sink
         .report(field.name_range.clone(), format_args!("unknown directive {}: crawlers ignore the line", Quoted(name)));
     draft.help_with(|| guess(field));

@@ -1,14 +1,16 @@
-//! `byte-order-mark`: invisible octets before the first line.
+//! `byte-order-mark`: invisible bytes before the first line, or on a line of their own.
 
 use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
     code: "byte-order-mark",
     severity: Severity::Note,
-    summary: "a byte order mark at the start of the file",
+    summary: "a byte order mark",
     why: "Crawlers that follow the reference parser skip a UTF-8 byte order mark, so a whole one is only noted; others \
           take it for part of the first word, and then the first line, often the only user-agent line, is lost to them. \
-          A mark cut off in the middle is skipped too, but says that something went wrong with the file.",
+          A mark cut off in the middle is skipped too, but says that something went wrong with the file. A mark inside the \
+          file, where another one was appended, is never skipped: before a directive it is an error (unknown-directive), and \
+          noted here on a blank line or before a comment.",
     bad: Example::new(b"\xEF\xBB\xBFUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -16,6 +18,11 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 const MARK: usize = 3;
+
+/// Whether a text is one mark or several, and nothing else.
+pub(in crate::check::lints) fn is_mark(text: &[u8]) -> bool {
+    !text.is_empty() && text.chunks(MARK).all(|part| part == b"\xEF\xBB\xBF")
+}
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let skipped = file.robots.lines().next().map_or(0, |line| line.range.start);
@@ -31,9 +38,19 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             .report_at(Severity::Warning, 0..part, "the file begins with part of a byte order mark")
             .help(format_args!("remove the first {part} octets of the file")),
     }
+    if memchr::memmem::find(&file.bytes()[skipped..], b"\xEF\xBB\xBF").is_none() {
+        return;
+    }
+    for line in file.robots.lines().map(|line| line.content()).filter(|line| is_mark(&file.bytes()[line.clone()])) {
+        sink.report(line, "a byte order mark stands inside the file: another file with one was appended here")
+            .help("remove it");
+    }
 }
 
-fn fix(file: &CheckedFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    if finding.span.start > 0 {
+        return Some(vec![Edit::remove(finding.span.clone())]);
+    }
     let mut end = file.lines().first().map_or(0, |line| line.range.start);
     // Some editors add another one.
     while file.bytes()[end..].starts_with(b"\xEF\xBB\xBF") {

@@ -12,7 +12,7 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"\n"),
     good: Example::new(b"User-agent: *\nDisallow:\n"),
     pass: Pass::File(run),
-    fix: Some(LintFix::choice(fix)),
+    fix: None,
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -20,9 +20,4 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         sink.report(0..0, "the file is empty: it allows everything, and looks like one that was cut off while written")
             .help(FileKind::NO_RESTRICTIONS);
     }
-}
-
-fn fix(file: &CheckedFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
-    let end = file.line_end();
-    Some(vec![Edit::new(0..file.bytes().len(), [b"User-agent: *", end, b"Disallow:", end].concat())])
 }

@@ -8,11 +8,13 @@ pub(crate) const LINT: Lint = Lint {
     summary: "user-agent lines that nothing follows",
     why: "A group without rules restricts nothing, and a crawler it names no longer obeys the group for \"*\". Only the \
           last group of a file can be so: user-agent lines that other user-agent lines follow share the rules after \
-          them. A group that sets a Crawl-delay or another extension is left alone.",
+          them. A group that sets a Crawl-delay or another extension is left alone. A file that ends there and has no other \
+          rule looks like one that was cut, which is an error. Whether a rule is missing or everything is allowed, the file \
+          does not say, so nothing corrects it.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nDisallow:\n"),
     pass: Pass::File(run),
-    fix: Some(LintFix::new(fix)),
+    fix: None,
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -22,18 +24,22 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let is_extension = |(line, field): (usize, Field<'_>)| {
         line > name.line() && is_known(&field) && !matches!(field.directive, Directive::UserAgent | Directive::Sitemap)
     };
-    if !file.fields().any(is_extension) {
-        let named = Quoted(name.value());
+    if file.fields().any(is_extension) {
+        return;
+    }
+    let named = Quoted(name.value());
+    let is_end = file.fields().last().is_some_and(|(_, field)| field.directive == Directive::UserAgent);
+    let draft = if is_end && file.robots.groups().len() == 1 {
+        sink.report_at(
+            Severity::Error,
+            name.range(),
+            format_args!("the file ends behind the user-agent line of {named}: no rule is in force"),
+        )
+    } else {
         sink.report(
             name.range(),
             format_args!("no rule follows the user-agent line of {named}: everything is allowed to it"),
         )
-        .help("add a rule, or \"Disallow:\" to show that everything is allowed");
-    }
-}
-
-fn fix(file: &CheckedFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
-    let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
-    let last = (0..file.lines().len()).rev().find(is_name)?;
-    Some(vec![file.lines_after(last, [&b"Disallow:"[..]])])
+    };
+    draft.help("add a rule, or \"Disallow:\" to show that everything is allowed");
 }

@@ -37,11 +37,37 @@ fn lints_about_fields() {
     );
     Case("not-a-field", "the help knows what was meant")
         .helps("Disallow /a b", &["write \"Disallow: /a b\""])
-        .helps("Disallow", &["write \"Disallow:\""])
+        .helps("Disallow\n", &["write \"Disallow:\" and its value"])
         .helps("Disallow;/a/", &["write \"Disallow: /a/\""])
         .helps("User-agent , 'GPTBot'", &["write \"User-agent: GPTBot\""])
         .helps("go away", &["begin a comment with \"#\""])
         .helps(": /x", &["name the directive, for example \"Disallow: /x\""]);
+    let end = ["write the rest of the line, and end the file with a line break"];
+    Case("not-a-field", "a file that ends within a field is one that was cut")
+        .helps("User-agent: *\nDisal", &end)
+        .helps("User-agent: *\nDisallow", &end)
+        .says("User-agent: *\nUser-a", &["the file ends within a field, behind \"User-a\": crawlers ignore the line"]);
+    let standard = "User-agent: *\nDisallow: /a\n";
+    Case("several-directives", "whatever stands for a line end")
+        .found(standard.replace('\n', " "), &["1:15"])
+        .found(standard.replace('\n', "\\n"), &["1:16"])
+        .found("User-agent: *\nDisallow: /a\\nAllow: /b\nAllow: /c Allow: /d\n", &["2:15", "3:11"])
+        .found("User-agent: GPTBotDisallow: /aUser-agent: *\n", &["1:19"])
+        .found("# all User-agent: * Disallow: /a\n", &["1:21"])
+        .found("User-agent: * # all Disallow: /a\n", &["1:21"]);
+    let ordinary = [
+        "Disallow: /wiki/Host:Setup",
+        "Disallow: /wiki/Special:Allow",
+        "Sitemap: https://a.test:8080/sitemap:1.xml",
+        "Disallow: /a # Disallow: /b",
+        "# User-agent: * Disallow: /b",
+        "Disallow: /a # robots-check: allow(several-directives)",
+    ];
+    Case("several-directives", "one with a colon in its value is one")
+        .found_each("User-agent: *\nDisallow: /\n{}\n", &ordinary, &[])
+        .found("# User-agent: *\n# Disallow: /\n", &[])
+        .found("User-agent: *\nAllow: /a Allow: /b # robots-check: allow(several-directives)\n", &[]);
+    Case("space-in-path", "no other lint looks at the line").found("User-agent: *\nAllow: /a Allow: /b\n", &[]);
     let of_standard = ["user-agent", "ALLOW", "Disallow", "sitemap"];
     let of_engines = ["host", "Crawl-delay", "clean-param", "request-rate", "visit-time", "noindex"];
     let of_usage = ["content-usage", "content-signal", "license", "acap-crawler"];
@@ -54,6 +80,15 @@ fn lints_about_fields() {
         .helps("alow: /", &["did you mean \"Allow\"?"])
         .helps("crawl_delay: 1", &["did you mean \"Crawl-delay\"?"])
         .helps("Foo: 1", &[])
+        .helps("\u{feff}Disallow: /", &[])
+        .helps("Allow: /\n\u{feff}Disallow: /", &["write \"Disallow\" without it"])
+        .says(
+            "Allow: /\n\u{feff}user-agent: *\n\u{200b}Allow: /",
+            &[
+                "a byte order mark hides the directive in \"\\u{feff}user-agent\": crawlers ignore the line",
+                "an invisible character hides the directive in \"\\u{200b}Allow\": crawlers ignore the line",
+            ],
+        )
         .helps("https://example.com/s.xml", &["for a sitemap write \"Sitemap: https://example.com/s.xml\""]);
     let file = "# robots-check: allow(secret-path, nonsense-of-mine)\nAllow: / # robots-check: allow(secrets-path)\n";
     Case("unknown-lint", "each code is looked up")

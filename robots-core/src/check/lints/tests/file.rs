@@ -12,6 +12,8 @@ fn lints_about_the_file() {
         .found(b"\xEF\xBB# x\n", &["1:1"])
         .found(b"\xEF# x\n", &["1:1"])
         .found(b"# \xEF\xBB\xBF\n", &[]);
+    Case("byte-order-mark", "one inside is found where it hides nothing")
+        .found("# a\n\u{feff}# b\n\u{feff}\u{feff}\nAllow: /\u{feff}\n\u{feff}Allow: /\n", &["2:1", "3:1"]);
     Case("cr-line-end", "the first is found")
         .found("Allow: /\rAllow: /\r", &["1:9"])
         .found("# x\r\nAllow: /\rAllow: /\n", &["2:9"])

@@ -16,6 +16,7 @@ fn lints_about_groups() {
         .says(again, &["\"a\" stands in line 1 of the same group already"]);
     Case("group-without-rules", "only the last group can lack rules")
         .found("User-agent: a\nUser-agent: b\n", &["1:13"])
+        .says("User-agent: a\n", &["the file ends behind the user-agent line of \"a\": no rule is in force"])
         .found("User-agent: a\n\nUser-agent: b\nDisallow:\n", &[])
         .found("User-agent: a\nDisallow:\nUser-agent: b\nSitemap: https://example.com/\n", &["3:13"])
         .found("User-agent: a\nCrawl-delay: 5\n", &[])
