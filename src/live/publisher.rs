@@ -2,7 +2,7 @@
 //!
 //! 1. A candidate that is live already changes nothing; what waited is forgotten.
 //! 2. A version that waits goes on waiting, until the gate is another.
-//! 3. A file that is no robots.txt is rejected, and the last good version stays.
+//! 3. A file that is no robots.txt, or not a whole one, is rejected, and the last good version stays.
 //! 4. A version that the gate objects to waits to be accepted by its hash.
 //! 5. Everything else is published.
 //!
@@ -146,7 +146,7 @@ impl Publisher {
             return ReloadOutcome::Gated { pending: pending.clone(), live };
         }
         let robots = self.document(&version);
-        if let Some(rejection) = Rejection::of(&robots, &version.origin) {
+        if let Some(rejection) = Rejection::of(&robots, self.before(), &version.origin) {
             return ReloadOutcome::Kept { rejection, live };
         }
         let compiled = self.cache.compile(hash, robots, &self.settings);
@@ -216,6 +216,12 @@ impl Publisher {
 
     pub(super) fn live(&self) -> Option<VersionHash> {
         self.content.as_ref().map(|content| content.hash())
+    }
+
+    /// The version that stays if another one is rejected.
+    pub(super) fn before(&self) -> Option<&[u8]> {
+        let live = self.content.as_ref().map(|content| &**content.body());
+        live.or_else(|| self.versions.current().map(|last| &**last.version.bytes()))
     }
 
     pub(super) fn registry(&self) -> &Arc<Registry> {

@@ -11,7 +11,7 @@ use robots_core::keyword_enum;
 
 use super::clock;
 use super::gate::Pending;
-use crate::rules::RobotsTxt;
+use crate::rules::{Directive, LineKind, RobotsTxt};
 
 /// Octets of the largest robots.txt that is read.
 pub(crate) const MAX_FILE: u64 = 8 << 20;
@@ -51,6 +51,8 @@ keyword_enum! {
         Html = "html",
         /// It is some other text: no line of it is a field that crawlers know, and not every line is a comment.
         NoField = "no-field",
+        /// It ends within the name of a field, or after one that names no crawler while an earlier version can stay.
+        Cut = "cut",
         /// It changed while it was being read.
         Unstable = "unstable",
         /// The gate refused it, and it waits to be accepted: at the start, where no version was accepted before, or a text that
@@ -122,16 +124,37 @@ impl Rejection {
         Self { until: Some(until), ..Self::because(RejectionKind::Held, status, origin) }
     }
 
-    /// Examines a document before it is compiled: bytes that are no robots.txt are not published.
-    pub(crate) fn of(robots: &RobotsTxt, origin: &Arc<str>) -> Option<Self> {
+    /// Examines a document before it is compiled: bytes that are not a robots.txt, or not a whole one, are not published. `before` is the
+    /// version that stays in that case.
+    pub(crate) fn of(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
         let kind = match FileKind::of(robots) {
             _ if robots.bytes().trim_ascii().is_empty() => RejectionKind::Empty,
             FileKind::Html => RejectionKind::Html,
             FileKind::Utf16 | FileKind::Binary => RejectionKind::Binary,
             FileKind::OtherText => RejectionKind::NoField,
-            _ => return None,
+            _ => return Self::of_end(robots, before, origin),
         };
         Some(Self::new(kind, origin))
+    }
+
+    /// Examines how a document ends: what a writer leaves that was interrupted, or that has not finished.
+    fn of_end(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
+        let last = robots.lines().last()?;
+        let number = last.number;
+        if let Some(name) = last.cut_name() {
+            let name = String::from_utf8_lossy(name);
+            let why = format!("line {number}, {name:?}, is only part of a field: end the file with a line break");
+            return Some(Self::because(RejectionKind::Cut, why, origin));
+        }
+        let has_other = before.is_some_and(|before| *before != robots.bytes()[..]);
+        let is_bare = match last.kind() {
+            LineKind::Field(field) if field.directive == Directive::UserAgent => {
+                last.bytes()[field.name_range.end - last.range.start..].trim_ascii() == b":"
+            }
+            _ => false,
+        };
+        let why = || format!("line {number} is a user-agent line without a name: end the file with a line break");
+        (has_other && last.ends_file() && is_bare).then(|| Self::because(RejectionKind::Cut, why(), origin))
     }
 }
 
@@ -155,6 +178,9 @@ impl fmt::Display for Rejection {
             RejectionKind::Binary => f.write_str("the file is not text: write it as UTF-8"),
             RejectionKind::Html => f.write_str("the file is an HTML page, not a robots.txt"),
             RejectionKind::NoField => write!(f, "{}; {}", FileKind::NO_ROBOTS_TXT, FileKind::NO_RESTRICTIONS),
+            RejectionKind::Cut => {
+                write!(f, "the file was cut, or is still being written: {}", self.why.as_deref().unwrap_or_default())
+            }
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
             RejectionKind::Gated => match &self.pending {
                 Some(pending) => {
@@ -198,7 +224,7 @@ mod tests {
     use super::*;
 
     fn kind(bytes: &[u8]) -> Option<RejectionKind> {
-        Rejection::of(&RobotsTxt::parse(bytes), &"robots.txt".into()).map(|rejection| rejection.kind)
+        Rejection::of(&RobotsTxt::parse(bytes), None, &"robots.txt".into()).map(|rejection| rejection.kind)
     }
 
     #[test]
@@ -225,6 +251,45 @@ mod tests {
         assert_eq!(kind(b"disallow /x\n"), None);
         assert_eq!(kind(b"# nothing is restricted\n"), None);
     }
+
+    #[test]
+    fn a_file_that_ends_within_a_field_is_not_whole() {
+        let before = b"User-agent: *\nDisallow: /x\n";
+        let rejected = |end: &str, before: Option<&[u8]>| {
+            let robots = RobotsTxt::parse(format!("User-agent: a\r\nDisallow: /x\r\n{end}"));
+            let rejection = Rejection::of(&robots, before, &"robots.txt".into());
+            rejection.is_some_and(|rejection| {
+                assert_eq!(rejection.kind, RejectionKind::Cut);
+                let said = rejection.to_string();
+                assert!(said.contains("line 3") && said.ends_with(": end the file with a line break"), "{said}");
+                true
+            })
+        };
+        for end in ["D", "disal", "Disallow", " Allow ", "User-agent", "user a", "Site", "Crawl-del", "Dissal", "Host"]
+        {
+            assert!(rejected(end, None) && rejected(end, Some(before)), "{end}");
+        }
+        for end in ["User-agent:", "user-agent: ", "Useragent:"] {
+            assert!(rejected(end, Some(before)) && !rejected(end, None), "{end}");
+            let same = format!("User-agent: a\r\nDisallow: /x\r\n{end}");
+            assert!(!rejected(end, Some(same.as_bytes())), "{end}");
+        }
+        for end in [
+            "",
+            "Disal\n",
+            "Disallow:",
+            "Allow: ",
+            "Disal # x",
+            "# Disal",
+            "Sitemaps of mine",
+            "User-agent: a",
+            "User-agent:\n",
+            "x",
+        ] {
+            assert!(!rejected(end, Some(before)), "{end}");
+        }
+    }
+
     /// Of the files of the shared case data that were found on sites, only what is a page, no text or nothing is not taken.
     #[test]
     fn files_of_real_sites_are_taken() {

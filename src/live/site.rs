@@ -260,9 +260,7 @@ impl Site {
     /// With what is appended. Under the publisher's lock, so that a part which is replaced meanwhile is not lost.
     fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
         let Some(appending) = &self.appending else { return candidate };
-        let remembered = || publisher.versions.current().map(|current| &**current.version.bytes());
-        let before = publisher.content.as_ref().map(|content| &**content.body()).or_else(remembered);
-        appending.append(candidate, before)
+        appending.append(candidate, publisher.before())
     }
 
     /// The version that is live.

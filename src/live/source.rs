@@ -116,7 +116,8 @@ impl Appending {
         };
         last.appended = None;
         let robots = RobotsTxt::from(version.bytes().clone());
-        if Rejection::of(&robots, &version.origin).is_some() {
+        let is_same = last.source.as_ref().is_some_and(|source| source.hash() == version.hash());
+        if Rejection::of(&robots, before.filter(|_| !is_same), &version.origin).is_some() {
             return Candidate::Version(version);
         }
         last.source = Some(version.clone());
