@@ -150,7 +150,7 @@ impl Publisher {
             return ReloadOutcome::Kept { rejection, live };
         }
         let compiled = self.cache.compile(hash, robots, &self.settings);
-        let objections = self.objections(hash, &compiled);
+        let objections = self.objections(&version, &compiled);
         if objections.is_empty() {
             if self.versions.supersede() {
                 // Of a version that is known no other change is.
@@ -242,7 +242,8 @@ impl Publisher {
         self.unsaved.take()
     }
 
-    fn objections(&mut self, hash: VersionHash, compiled: &Compiled) -> Vec<Objection> {
+    fn objections(&mut self, version: &Version, compiled: &Compiled) -> Vec<Objection> {
+        let hash = version.hash();
         if self.versions.is_rolled_back(hash) {
             return vec![Objection::rolled_back()];
         }
@@ -251,12 +252,16 @@ impl Publisher {
         if was_live || last.as_ref().is_some_and(|last| last.hash() == hash) {
             return Vec::new();
         }
+        let own = |version: &Version, robots: &RobotsTxt| Some(version.places.as_ref()?.own_part(robots));
         let last = last.filter(|_| self.gate.compares()).map(|last| {
             let robots = self.document(&last.version);
             self.parsed = Some((last.hash(), robots.clone()));
-            robots
+            (own(&last.version, &robots), robots)
         });
-        self.gate.examine_version(hash, &compiled.robots, &compiled.report, last.as_ref(), &self.settings.registry)
+        let (last_own, last) = last.map_or((None, None), |(own, last)| (own, Some(last)));
+        let own = last_own.zip(own(version, &compiled.robots));
+        let (robots, report) = (&compiled.robots, &compiled.report);
+        self.gate.examine_version(hash, robots, report, last.as_ref(), own, &self.settings.registry)
     }
 
     fn publish(&mut self, mut version: Version, compiled: Arc<Compiled>, now: SystemTime) -> ReloadOutcome {

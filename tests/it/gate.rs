@@ -9,10 +9,10 @@ use tempfile::TempDir;
 use tower_robots::agent::Registry;
 use tower_robots::check::{Expectations, Guard, Severity};
 use tower_robots::live::{
-    Cause, Condition, Gate, LiveRobots, NoSuchVersion, ObjectionKind, RejectionKind, ReloadOutcome, ReloadOutcomeKind,
-    StateDir, VersionHash, VersionHashPrefix, WhenMissing,
+    Appendix, Cause, Condition, Gate, LiveRobots, NoSuchVersion, ObjectionKind, RejectionKind, ReloadOutcome,
+    ReloadOutcomeKind, StateDir, VersionHash, VersionHashPrefix, WhenMissing,
 };
-use tower_robots::rules::Access;
+use tower_robots::rules::{Access, Fragment};
 use tower_robots::source::{FileSource, LiveBuilder};
 
 use crate::waiting::{PATIENCE, body, replace_dated, wait_or_explain};
@@ -171,9 +171,27 @@ fn shutting_out_a_search_engine_or_opening_much_is_refused() {
     assert_eq!(replaced(gate(), OPEN, &format!("{OPEN}\nUser-agent: GPTBot\nDisallow: /\n")), []);
     let rules: String = (0..30).map(|number| format!("Disallow: /part{number}/\n")).collect();
     let closed = format!("{OPEN}{rules}");
-    assert_eq!(replaced(gate(), &closed, &closed[..closed.len() / 3]), [ObjectionKind::Opening]);
-    assert_eq!(replaced(gate(), &closed, &closed[..closed.len() - 60]), []);
+    let line_end = |at: usize| closed[..at].rfind('\n').unwrap() + 1;
+    assert_eq!(replaced(gate(), &closed, &closed[..line_end(closed.len() / 3)]), [ObjectionKind::Opening]);
+    assert_eq!(replaced(gate(), &closed, &closed[..line_end(closed.len() - 60)]), []);
     assert_eq!(replaced(gate(), &closed, "# nothing is restricted\n"), [ObjectionKind::Opening; 2]);
+}
+
+#[test]
+fn a_file_that_lost_its_own_rules_waits_whatever_is_appended() {
+    let list = |name: &str| Fragment::parse("ai.txt", format!("User-agent: {name}\nDisallow: /\n")).unwrap();
+    let appendix = Appendix::new(["ai.txt"]);
+    appendix.set(0, list("GPTBot"), None);
+    let live = LiveRobots::inline(OPEN).append(&appendix).gate(Gate::new()).open().unwrap();
+    for lost in ["User-agent: *\n", "# generated\n", "User-agent: * Disallow: /cart\n"] {
+        let rejection = live.publish(lost).unwrap_err();
+        assert_eq!(rejection.kind, RejectionKind::Gated, "{rejection}");
+    }
+    assert_eq!(live.publish(format!("{OPEN}Disal")).unwrap_err().kind, RejectionKind::Cut);
+    assert_eq!(live.publish(format!("{OPEN}User-agent:")).unwrap_err().kind, RejectionKind::Cut);
+    live.publish("User-agent: *\nDisallow:\n").unwrap();
+    appendix.set(0, list("CCBot"), None);
+    assert!(body(&live).is_some_and(|body| body.contains("User-agent: CCBot")), "a list may change alone");
 }
 
 #[test]

@@ -114,6 +114,13 @@ impl LinePlaces {
     pub const fn is_own(&self, line: usize) -> bool {
         line < self.begin
     }
+
+    /// The file itself, without what is appended to it.
+    pub fn own_part(&self, served: &RobotsTxt) -> RobotsTxt {
+        let appended = served.lines().find(|line| !self.is_own(line.number));
+        let end = appended.map_or(served.bytes().len(), |line| line.range.start);
+        RobotsTxt::parse(&served.bytes()[..end])
+    }
 }
 
 /// Writes lines and counts them.

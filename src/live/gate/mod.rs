@@ -2,8 +2,8 @@
 //!
 //! 1. A version passes if the gate accepts its hash, or if it is the version that was accepted last.
 //! 2. It is compared with the version that was accepted last: the gate refuses one that shuts out everyone, crawlers
-//!    without a group of their own or a search engine that was in, that has no group left, or that opens much at once
-//!    (see [`Upheaval`]). Without an accepted version it refuses only a total shut-out.
+//!    without a group of their own or a search engine that was in, that has no group or no rule in force left, that is that version
+//!    cut short, or that opens much at once (see [`Upheaval`]). Without an accepted version it refuses only a total shut-out.
 //! 3. The gate refuses a version that takes too many of the pages that matter from a search engine (`objection`).
 //! 4. The gate refuses a version that disallows a path it must allow, misses an expectation, breaks a guard, or has
 //!    findings of a severity that is set.
@@ -93,16 +93,18 @@ impl Gate {
         accepted: Option<&RobotsTxt>,
         registry: &Arc<Registry>,
     ) -> Vec<Objection> {
-        self.examine_version(VersionHash::of(robots.bytes()), robots, report, accepted, registry)
+        self.examine_version(VersionHash::of(robots.bytes()), robots, report, accepted, None, registry)
     }
 
-    /// [`Gate::examine`] of bytes whose hash is known.
+    /// [`Gate::examine`] of bytes whose hash is known. `own` are the accepted file and this one without what is appended to them: what is
+    /// appended has rules, so the whole does not show that the file has lost its own.
     pub(super) fn examine_version(
         &self,
         hash: VersionHash,
         robots: &RobotsTxt,
         report: &Report,
         accepted: Option<&RobotsTxt>,
+        own: Option<(RobotsTxt, RobotsTxt)>,
         registry: &Arc<Registry>,
     ) -> Vec<Objection> {
         if self.accepted.iter().any(|accepted| accepted.matches(&hash))
@@ -120,6 +122,9 @@ impl Gate {
         }
         if self.compares_effects {
             objections.extend(Upheaval::between(accepted, robots, registry).iter().map(Objection::upheaval));
+            let of_own =
+                own.map_or_else(Vec::new, |(accepted, own)| Upheaval::between(Some(&accepted), &own, registry));
+            objections.extend(of_own.iter().filter(|upheaval| is_loss(upheaval)).map(Objection::upheaval));
         }
         if let Some(accepted) = accepted {
             let lists = self.pages.iter().flat_map(WatchedPages::lists);
@@ -236,4 +241,9 @@ impl Gate {
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }
+}
+
+/// Whether a file has lost its rules, or a part of it.
+const fn is_loss(upheaval: &Upheaval) -> bool {
+    matches!(upheaval, Upheaval::GroupsLost { .. } | Upheaval::NoRuleInForce { .. } | Upheaval::CutShort { .. })
 }

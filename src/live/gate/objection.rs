@@ -36,6 +36,8 @@ keyword_enum! {
         ShutOut = "shut-out",
         /// It opens much of what was closed.
         Opening = "opening",
+        /// It is the beginning of the version before, as a file is that was cut.
+        CutShort = "cut-short",
         /// It disallows pages that matter to search engines.
         Pages = "pages",
         /// It disallows what it must allow.
@@ -66,8 +68,10 @@ impl Objection {
         let kind = match upheaval {
             Upheaval::SiteOpened
             | Upheaval::GroupsLost { .. }
+            | Upheaval::NoRuleInForce { .. }
             | Upheaval::RulesLost { .. }
             | Upheaval::CrawlersLetIn { .. } => ObjectionKind::Opening,
+            Upheaval::CutShort { .. } => ObjectionKind::CutShort,
             _ => ObjectionKind::ShutOut,
         };
         Self::new(kind, upheaval.to_string())

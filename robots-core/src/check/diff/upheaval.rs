@@ -1,16 +1,21 @@
 //! A change that is rarely meant: the whole site closed, or much of what was closed opened.
 //!
-//! A staging file that goes live shuts everyone out; a file that was cut, or the wrong one of two, opens what was closed.
+//! A staging file that goes live shuts everyone out; a file that was cut, that lost its line breaks, or the wrong one of two, opens what
+//! was closed.
 //! Both are legal files, and a diff of paths would show them among hundreds of lines.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use super::compare::Pair;
 use super::subject::{self, Subject, first_crawlers, sorted};
 use super::witness;
 use crate::agent::{Category, Obeys, Registry};
+use crate::check::directives::joined_lines;
 use crate::check::file_kind::FileKind;
-use crate::rules::{Access, Reading, RequestPath, RobotsTxt, Selection};
+use crate::rules::{
+    Access, Directive, Group, LineKind, ProductToken, Reading, RequestPath, RobotsTxt, Rule, Selection,
+};
 
 /// Disallow rules that may be opened at once, whatever their share.
 const FEW_RULES: usize = 10;
@@ -47,6 +52,22 @@ pub enum Upheaval {
     GroupsLost {
         /// How many there were.
         of: usize,
+    },
+    /// Rules disallowed something, and none does any more, although the file does not open the site explicitly: by a `Disallow:`
+    /// without a path, or by an `Allow`.
+    #[non_exhaustive]
+    NoRuleInForce {
+        /// How many rules disallowed something.
+        of: usize,
+        /// The first line that holds several directives, if lines were joined.
+        joined: Option<usize>,
+    },
+    /// The file is the beginning of the one before: it ends within a line, with a rule whose path may be missing, or after a user-agent line
+    /// whose rules are missing. A file without its last rules alone is an edit.
+    #[non_exhaustive]
+    CutShort {
+        /// The line that it ends in.
+        line: usize,
     },
     /// More than half of the rules that disallowed something do so no longer, and at least ten; and the new
     /// disallow rules are not half as many: a site that moves its pages writes its rules anew.
@@ -93,6 +114,44 @@ fn engines(registry: &Registry) -> impl Iterator<Item = Subject> {
     let crawlers = registry.crawlers();
     let engines = crawlers.filter(|crawler| crawler.category == Category::Search && !crawler.is_control);
     engines.filter(|crawler| crawler.obeys_robots != Obeys::No).map(|crawler| Subject::of(crawler, false))
+}
+
+/// Counts the rules that disallow something: those of a group that names a crawler, with a pattern that some path matches, on a
+/// line of their own.
+fn rules_in_force(robots: &RobotsTxt) -> usize {
+    let joined: HashSet<usize> = joined_lines(robots).map(|(line, _)| line.number).collect();
+    let is_named =
+        |group: &Group<'_>| group.names().any(|name| name.is_star() || ProductToken::from_name(name.value()).is_some());
+    let is_in_force =
+        |rule: &Rule<'_>| rule.access() == Access::Disallow && !joined.contains(&rule.line()) && matches_a_path(*rule);
+    robots.groups().filter(is_named).flat_map(Group::rules).filter(is_in_force).count()
+}
+
+fn matches_a_path(rule: Rule<'_>) -> bool {
+    matches!(rule.pattern(), [b'/' | b'*', ..])
+}
+
+fn no_rule_in_force(old: &RobotsTxt, new: &RobotsTxt) -> Option<Upheaval> {
+    let of = rules_in_force(old);
+    if of == 0 || rules_in_force(new) > 0 {
+        return None;
+    }
+    let joined = joined_lines(new).next().map(|(line, _)| line.number);
+    let opens = |rule: Rule<'_>| rule.pattern().is_empty() || rule.access() == Access::Allow && matches_a_path(rule);
+    let is_explicit = joined.is_none() && new.groups().flat_map(Group::rules).any(opens);
+    (!is_explicit).then_some(Upheaval::NoRuleInForce { of, joined })
+}
+
+fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<Upheaval> {
+    let rest = old.bytes().strip_prefix(&new.bytes()[..]).filter(|rest| !rest.trim_ascii().is_empty())?;
+    let last = new.lines().filter(|line| line.kind() != LineKind::Blank).last()?;
+    let is_within_line = last.ends_file() && !matches!(rest, [b'\n' | b'\r', ..]);
+    let misses_rules = new.fields().last().is_some_and(|(line, field, _)| match field.directive {
+        Directive::UserAgent => true,
+        Directive::Allow | Directive::Disallow => line.ends_file() && field.value.is_empty(),
+        _ => false,
+    });
+    (is_within_line || misses_rules).then_some(Upheaval::CutShort { line: last.number })
 }
 
 /// Each rule is judged once for each pair of groups that hold for the same crawlers.
@@ -185,7 +244,10 @@ impl Upheaval {
         let mut found = Vec::new();
         if new.groups().len() == 0 && old.groups().len() > 0 {
             found.push(Upheaval::GroupsLost { of: old.groups().len() });
+        } else {
+            found.extend(no_rule_in_force(old, new));
         }
+        found.extend(cut_short(old, new));
         if is == SiteExtent::Shut
             && is_everyone_shut(&pair, registry)
             && (was > SiteExtent::Shut || !engines.is_empty())
@@ -229,6 +291,18 @@ impl fmt::Display for Upheaval {
             Self::GroupsLost { of } => {
                 write!(f, "no group is left of {of}, so nothing is restricted any more; {}", FileKind::NO_RESTRICTIONS)
             }
+            Self::NoRuleInForce { of, joined } => {
+                write!(f, "no rule is in force any more, of {of}")?;
+                match joined {
+                    Some(line) => write!(f, ": line {line} holds several directives; write each on a line of its own"),
+                    None => write!(f, "; {}", FileKind::NO_RESTRICTIONS),
+                }
+            }
+            Self::CutShort { line } => write!(
+                f,
+                "it is the beginning of the version before and ends in line {line}, as if it was cut; if it is whole, end it \
+                 with a line break"
+            ),
             Self::RulesLost { lost, of } => write!(f, "{lost} of {of} disallow rules no longer disallow anything"),
             Self::CrawlersLetIn { crawlers, of } => {
                 write!(
@@ -306,6 +380,64 @@ mod tests {
     }
 
     #[test]
+    fn a_version_that_lost_its_rules_is_noticed_unless_it_opens_the_site_explicitly() {
+        let old = "User-agent: *\nDisallow: /private/\nAllow: /p/\n\nUser-agent: GPTBot\nDisallow: /\n";
+        let lost = format!("no rule is in force any more, of 2; {}", FileKind::NO_RESTRICTIONS);
+        for new in [
+            "User-agent: *\n# generated\n",
+            "User-agent: *\nUser-agent: GPTBot\n\nSitemap: https://a.test/s.xml\n",
+            "User-agent: *\nDisallow: {{ private }}\nAllow: ${ALLOWED}\n",
+            "User-agent:\nDisallow: /private/\n",
+            "Disallow: /private/\nUser-agent: *\n",
+        ] {
+            assert_eq!(say(old, new), [lost.as_str()], "{new}");
+        }
+        let joined =
+            "no rule is in force any more, of 2: line 1 holds several directives; write each on a line of its own";
+        for end in
+            [" ", "\\n", "\\r\\n", "<br>", "<br/>", "\u{2028}", "\u{85}", "", ";", "&#10;", "\t", "\u{b}", "%0A", "|"]
+        {
+            let new = old.replace('\n', end);
+            assert_eq!(say(old, &new), [joined], "{new}");
+            assert_eq!(say(old, &format!("# a\n{new}\n")), [joined.replace('1', "2")], "{new}");
+        }
+        let half = "User-agent: *\nDisallow: /private/\\nDisallow: /drafts/\n";
+        assert_eq!(say(old, half), [joined.replace('1', "2")]);
+        for new in [
+            "User-agent: *\nDisallow:\n",
+            "User-agent: *\nAllow: /\n",
+            "User-agent: *\nDisallow: /wiki/Host:Setup\n",
+            "User-agent: *\rDisallow: /private/\r",
+        ] {
+            assert_eq!(say(old, new), [""; 0], "{new}");
+            assert_eq!(say("User-agent: *\nDisallow:\n", new), [""; 0], "{new}");
+        }
+        assert_eq!(say("User-agent: *\nAllow: /\n", "User-agent: *\n# none"), [""; 0], "nothing was restricted");
+    }
+
+    #[test]
+    fn the_beginning_of_the_version_before_is_noticed_where_it_was_cut() {
+        let old = "User-agent: *\nDisallow: /private/\nDisallow: /tmp/\n\nUser-agent: GPTBot\nDisallow:\n# end\n";
+        let is_cut = |length: usize| say(old, &old[..length]).iter().any(|said| said.contains("ends in line"));
+        let at = |text: &str| old.find(text).expect("it is there") + text.len();
+        for text in [
+            "Disallow:",
+            "Disallow: /private",
+            "/private/\nDisallow: /t",
+            "User-agent: GPT",
+            "GPTBot",
+            "GPTBot\n",
+            "GPTBot\nDisallow:",
+            "# e",
+        ] {
+            assert!(is_cut(at(text)), "{text}");
+        }
+        for text in ["/private/", "/private/\n", "/tmp/\n\n", "# end", "# end\n"] {
+            assert!(!is_cut(at(text)), "{text}");
+        }
+    }
+
+    #[test]
     fn much_that_opens_at_once_is_noticed() {
         let rules = |from: usize, to: usize| -> String {
             let rules: String = (from..to).map(|number| format!("Disallow: /part{number}/\n")).collect();
@@ -313,7 +445,7 @@ mod tests {
         };
         assert_eq!(say(&rules(0, 19), &rules(9, 19)), [""; 0]);
         assert_eq!(say(&rules(0, 19), &rules(10, 19)), ["10 of 19 disallow rules no longer disallow anything"]);
-        assert_eq!(say(&rules(0, 9), &rules(0, 0)), [""; 0], "few rules");
+        assert_eq!(say(&rules(0, 9), &rules(8, 9)), [""; 0], "few rules");
         assert_eq!(say(&rules(0, 2000), &rules(2000, 4000)), [""; 0], "written anew");
         let want = ["1500 of 2000 disallow rules no longer disallow anything"];
         assert_eq!(say(&rules(0, 2000), &rules(1500, 2200)), want);
