@@ -177,3 +177,37 @@ fn options_that_cannot_hold_together_are_refused_or_hold() {
         assert_lacks(refused.said(), &["hunter2"]);
     }
 }
+
+#[test]
+fn what_may_have_lost_its_rules_is_an_error_that_no_fix_silences() {
+    let good = "User-agent: *\nDisallow: /private/\nAllow: /private/open\n\nUser-agent: GPTBot\nDisallow: /\n";
+    let joined = ["\\n", "\\r\\n", " ", "<br>", "\u{2028}", "\u{85}", "", "&#10;"].map(|end| good.replace('\n', end));
+    let half = "User-agent: *\nDisallow: /one\\nDisallow: /two\n".to_owned();
+    let several = joined.into_iter().chain([half]).map(|file| (file, "one line holds several directives"));
+    let others = [
+        ("User-agent: *\n", "no rule is in force"),
+        ("User-agent: *\nUser-agent: GPTBot", "no rule is in force"),
+        ("User-agent: *\nDisallow: /x\nDisal", "the file ends within a field"),
+        ("User-agent: *\nDisallow: /x\nDisallow", "end the file with a line break"),
+    ];
+    for (file, said) in several.chain(others.map(|(file, said)| (file.to_owned(), said))) {
+        let folder = folder(&[("robots.txt", &file)]);
+        assert_has(run(&folder, &["robots.txt"], "").ends_with(1).out, &[said]);
+        run(&folder, &["--fix", "--unsafe-fixes", "robots.txt"], "").ends_with(1);
+        assert_eq!(folder.read("robots.txt"), file);
+    }
+}
+
+#[test]
+fn a_byte_order_mark_inside_a_file_is_named_and_costs_no_rule() {
+    let shared = "User-agent: GPTBot\nDisallow: /\n\n";
+    let own = "User-agent: *\nDisallow: /private/\nAllow: /\n";
+    let file = format!("{shared}\u{feff}{own}");
+    let folder = folder(&[("robots.txt", &file)]);
+    let checked = run(&folder, &["--format", "concise", "robots.txt"], "").ends_with(1).out;
+    assert_has(checked, &["robots.txt:4:1: error: a byte order mark hides the directive in "]);
+    run(&folder, &["--fix", "robots.txt"], "").ends_with(1);
+    assert_eq!(folder.read("robots.txt"), file, "what the mark makes of the rules is no reason to change them");
+    run(&folder, &["--fix", "--unsafe-fixes", "robots.txt"], "").ends_with(0);
+    assert_eq!(folder.read("robots.txt"), format!("{shared}{own}"));
+}

@@ -1,5 +1,7 @@
 //! A gate before a version goes live, and its memory over restarts.
 
+use tower_robots::live::VersionHash;
+
 use crate::harness::*;
 
 const OPEN: &str = "User-agent: *\nDisallow: /drafts/\n";
@@ -151,6 +153,66 @@ fn a_staging_file_shipped_by_restart_does_not_go_live() {
     folder.configure(config(&format!("[gate]\naccept = [\"{hash}\"]")));
     let running = folder.start();
     assert_eq!(running.get("/robots.txt", FIREFOX).body, SHUT);
+}
+
+/// The rules of before stay in force, whatever has become of the line breaks.
+#[test]
+fn a_version_that_lost_its_rules_waits_unless_it_opens_the_site_explicitly() {
+    let good = "User-agent: *\nDisallow: /private/\nAllow: /private/open\n\nUser-agent: GPTBot\nDisallow: /\n";
+    let (folder, running) = config("").robots(good).start();
+    let joined = ["\\n", "\\r\\n", " ", "<br>", "\u{2028}", "\u{85}", ""].map(|end| good.replace('\n', end));
+    let others = [
+        "User-agent: *\n",
+        "User-agent: *\nUser-agent: GPTBot\n",
+        "User-agent: *\nDisallow: {{ private_path }}\nDisallow: ${DRAFTS}\n",
+        "# generated\n",
+    ];
+    for lost in joined.iter().map(String::as_str).chain(others) {
+        folder.replace("robots.txt", lost);
+        running.wait_for_message("gated", &VersionHash::of(lost.as_bytes()).short());
+        assert_eq!(running.get("/page.html", GPTBOT).status, 403, "{lost}");
+        assert_eq!(running.get("/robots.txt", GPTBOT).body, good);
+    }
+    let said = running.all("gated").iter().map(|line| message(line).to_owned()).collect::<Vec<_>>();
+    assert_has(&said[0], &["no rule is in force any more, of 2: line 1 holds several directives"]);
+    assert_has(
+        &said[joined.len()],
+        &["no rule is in force any more, of 2", "write \"User-agent: *\" with an empty \"Disallow:\""],
+    );
+    let open = "User-agent: *\nDisallow:\n";
+    folder.replace("robots.txt", open);
+    wait_until("the open version", || running.get("/robots.txt", FIREFOX).body == open);
+    assert_eq!(running.get("/page.html", GPTBOT).status, 200);
+}
+
+#[test]
+fn a_file_that_ends_within_a_field_never_goes_live_and_one_that_is_the_live_one_cut_short_waits() {
+    let good = "User-agent: *\nDisallow: /private/\n\nUser-agent: GPTBot\nDisallow: /\n";
+    let head = "User-agent: *\nDisallow: /new/\n";
+    for gate in ["", "[gate]\nenabled = false"] {
+        let (folder, running) = config(gate).robots(good).start();
+        for (number, end) in ["Disal", "Disallow", "User-agent:", "Sitem"].into_iter().enumerate() {
+            folder.replace("robots.txt", format!("{head}{end}"));
+            wait_until(end, || running.events("rejected") > number);
+            let said = message(&running.all("rejected")[number]).to_owned();
+            assert_has(said, &["line 3", "end the file with a line break"]);
+            assert_eq!(running.get("/page.html", GPTBOT).status, 403, "{end}");
+            folder.replace("robots.txt", good);
+            wait_until("the good file", || running.events("unchanged") > number);
+        }
+        // The writer goes on.
+        let whole = format!("{head}User-agent: GPTBot\nDisallow: /");
+        folder.replace("robots.txt", &whole);
+        wait_until("the whole file", || running.get("/robots.txt", FIREFOX).body == whole);
+    }
+    let (folder, running) = config("").robots(good).start();
+    let cut = &good[..good.rfind(" /").unwrap()];
+    folder.replace("robots.txt", cut);
+    assert_has(gated(&running), &["it is the beginning of the version before and ends in line 5"]);
+    assert_eq!(running.get("/page.html", GPTBOT).status, 403);
+    // By itself it is a file that allows GPTBot everything.
+    let (_folder, running) = config("").robots(cut).start();
+    assert_eq!(running.get("/page.html", GPTBOT).status, 200);
 }
 
 #[test]

@@ -70,8 +70,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
         );
         // Truncated, deleted: the last good one stays and the log says why.
         fs::File::create(&path).unwrap();
-        let rejected = running.event("rejected");
-        assert_has(message(&rejected), &["the file is empty"]);
+        running.wait_for_message("rejected", "the file is empty");
         fs::remove_file(&path).unwrap();
         running.wait_for_message("rejected", "there is no such file");
         serves("v3").unwrap();
