@@ -44,6 +44,22 @@ fn the_exit_status_tells_good_from_bad() {
     }
 }
 
+/// The file that Cloudflare writes in front of that of a site.
+#[test]
+fn a_managed_file_with_all_content_signals_passes() {
+    let managed = "User-agent: *\nContent-Signal: search=yes,ai-train=no,use=reference\nAllow: /\n\n\
+                   User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /sandbox/\n";
+    let folder = folder(&[("robots.txt", managed)]);
+    let denied = |file: &str| {
+        folder.replace("robots.txt", file);
+        checked(folder.path(), &["--deny", "warnings", "robots.txt"])
+    };
+    denied(managed).succeeded();
+    denied(&managed.replace("reference", "immediate")).succeeded();
+    denied(&managed.replace("reference", "full")).succeeded();
+    assert_has(denied(&managed.replace("reference", "yes")).ends_with(1).out, &["\"use=yes\" is not a content signal"]);
+}
+
 #[test]
 fn markdown_begins_with_the_verdict() {
     let site = site();

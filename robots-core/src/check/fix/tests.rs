@@ -144,6 +144,14 @@ fn unsafe_fixes_are_made_where_they_are_wanted() {
             "User-agent: *\nContent-Usage: /a/ train-ai: no, search=YES\nContent-Signal: ai-train=n\nDisallow: /p\n",
             "User-agent: *\nContent-Usage: /a/ train-ai=n, search=y\nContent-Signal: ai-train=no\nDisallow: /p\n",
         ),
+        (
+            "User-agent: *\nContent-Signal: search=1, use: Reference\nDisallow: /p\n",
+            "User-agent: *\nContent-Signal: search=yes, use=reference\nDisallow: /p\n",
+        ),
+        (
+            "User-agent: *\nContent-Signal: use=yes\nDisallow: /p\n",
+            "User-agent: *\nContent-Signal: use=yes\nDisallow: /p\n",
+        ),
         ("User-agent: b\nCrawl-delay: 10 sec\nAllow: /\n", "User-agent: b\nCrawl-delay: 10\nAllow: /\n"),
         ("User-agent: b\nRequest-rate: 2/1m\nAllow: /\n", "User-agent: b\nCrawl-delay: 30\nAllow: /\n"),
     ] {

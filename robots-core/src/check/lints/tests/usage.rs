@@ -10,7 +10,12 @@ fn lints_about_usage() {
             &["search=yes", "search=yes, ai-train=no,ai-input=no", "/x/ ai-train=no"],
             &[],
         )
-        .found_each("Content-Signal: {}", &["search", "search=y", "train=no", "search: yes"], &["1:17"]);
+        .found_each("Content-Signal: {}", &["use=immediate", "search=yes,ai-train=no,use=reference", "use=full"], &[])
+        .found_each(
+            "Content-Signal: {}",
+            &["search", "search=y", "train=no", "search: yes", "use=yes", "use", "search=full", "use=Full"],
+            &["1:17"],
+        );
     Case("content-usage-value", "items are keys with y or n")
         .found_each("Content-Usage: {}", &["ai=n", "train-ai=n, search=y", "/x/ ai=n", "bots=y,train-ai=n"], &[])
         .found_each("content-usage: {}", &["ai=no", "ai", "AI=n", "/x/", "ai=n,", "ai = n"], &["1:16"])

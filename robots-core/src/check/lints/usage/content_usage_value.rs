@@ -12,19 +12,26 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nContent-Usage: train-ai: no\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nContent-Usage: /art/ train-ai=n, search=y\nDisallow: /private/\n"),
     pass: Pass::Named("content-usage", run),
-    fix: Some(LintFix::new(|file, finding| file.with_value(finding, |value| corrected(value, ["y", "n"])))),
+    fix: Some(LintFix::new(|file, finding| file.with_value(finding, |value| corrected(value, words)))),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let span = field.value_or_name();
-    if let Some(item) = first_wrong(field.value, &["y", "n"]) {
+    if let Some(item) = first_wrong(field.value, words) {
         sink.report(span, format_args!("{} is not a preference", Quoted(item)))
             .help("write keys with \"y\" or \"n\", such as \"train-ai=n, search=y\"");
     }
 }
 
+const fn words(_: &[u8]) -> &'static [&'static str] {
+    &["y", "n"]
+}
+
+/// The values of a key. Of two, the first says yes and the second no.
+type Words = fn(&[u8]) -> &'static [&'static str];
+
 /// The first item of `[/path] key=value, …` that is no such thing.
-pub(super) fn first_wrong<'v>(value: &'v [u8], words: &[&str]) -> Option<&'v [u8]> {
+pub(super) fn first_wrong(value: &[u8], words: Words) -> Option<&[u8]> {
     let list = match value {
         [b'/', ..] => value[memchr::memchr2(b' ', b'\t', value).unwrap_or(value.len())..].trim_ascii(),
         _ => value,
@@ -35,12 +42,12 @@ pub(super) fn first_wrong<'v>(value: &'v [u8], words: &[&str]) -> Option<&'v [u8
     };
     list.split(|octet| *octet == b',').map(<[u8]>::trim_ascii).find(|item| {
         let Some(at) = memchr::memchr(b'=', item) else { return true };
-        !is_key(&item[..at]) || !words.iter().any(|word| word.as_bytes() == &item[at + 1..])
+        !is_key(&item[..at]) || !words(&item[..at]).iter().any(|word| word.as_bytes() == &item[at + 1..])
     })
 }
 
-/// A list whose items say yes or no in other words, or with a colon: `train-ai: no`.
-pub(super) fn corrected(value: &[u8], [yes, no]: [&str; 2]) -> Option<Vec<u8>> {
+/// A list whose items say yes or no in other words, or have a colon: `train-ai: no`.
+pub(super) fn corrected(value: &[u8], words: Words) -> Option<Vec<u8>> {
     let path = match value {
         [b'/', ..] => &value[..=memchr::memchr2(b' ', b'\t', value)?],
         _ => &value[..0],
@@ -49,10 +56,11 @@ pub(super) fn corrected(value: &[u8], [yes, no]: [&str; 2]) -> Option<Vec<u8>> {
     for (at, item) in value[path.len()..].split(|octet| *octet == b',').enumerate() {
         let part = memchr::memchr2(b'=', b':', item)?;
         let key = item[..part].trim_ascii().to_ascii_lowercase();
-        let word = match item[part + 1..].trim_ascii().to_ascii_lowercase().as_slice() {
-            b"y" | b"yes" | b"true" | b"1" => yes,
-            b"n" | b"no" | b"false" | b"0" => no,
-            _ => return None,
+        let written = item[part + 1..].trim_ascii().to_ascii_lowercase();
+        let word = match (words(&key), written.as_slice()) {
+            ([yes, _], b"y" | b"yes" | b"true" | b"1") => yes,
+            ([_, no], b"n" | b"no" | b"false" | b"0") => no,
+            (words, written) => words.iter().find(|word| word.as_bytes() == written)?,
         };
         text.extend_from_slice(if at == 0 { b"" } else { b", " });
         text.extend_from_slice(&[&key, b"=".as_slice(), word.as_bytes()].concat());
