@@ -206,6 +206,11 @@ impl<'a> CheckedFile<'a> {
         self.own_origin.get_or_init(find).as_deref()
     }
 
+    /// The host of [`CheckedFile::own_origin`], without a port.
+    pub(super) fn own_host(&self) -> Option<&[u8]> {
+        self.own_origin().and_then(Authority::of_url).map(|(_, authority, _)| authority.host)
+    }
+
     pub(super) fn groups(&self) -> &AlikeGroups<'a> {
         self.groups.get_or_init(|| AlikeGroups::of(self.robots))
     }

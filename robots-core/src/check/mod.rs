@@ -40,6 +40,7 @@ mod fixes;
 mod lint;
 mod lints;
 mod options;
+mod path_text;
 mod pattern;
 mod quote;
 mod reach;

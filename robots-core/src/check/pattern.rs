@@ -91,20 +91,45 @@ pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathP
 }
 
 /// Whether a pattern holds what is a sign in regular expressions alone, and not in URLs or patterns: `[0-9]`, `(a|b)`, `\d`, `/.*`.
-/// `/index.*`, `/a+b` and `/filter[price]` may be meant as they stand.
+/// `/index.*`, `/a+b`, `/*?$` and `/filter[price]` may be meant as they stand.
 pub(super) fn is_expression(pattern: &[u8]) -> bool {
-    let is_sign = |at: usize| match &pattern[at..] {
-        [b'[', b'^', ..] | [b'/' | b'(', b'.', b'*' | b'+', ..] | [b'\\', b'.' | b'/' | b'?', ..] => true,
-        [b']', b'{', b'0'..=b'9', ..] | [b']', b'+'] | [b']', b'+', b'/' | b'$', ..] => true,
-        // A range, and behind it the end, more ranges, or a mark: none is in `[e-mail]`.
-        [b'[', from, b'-', to, next, rest @ ..] => {
-            from.is_ascii_alphanumeric() && from < to && (matches!(next, b']' | b'_' | b'.') || rest.starts_with(b"-"))
-        }
-        [b'\\', b'd' | b'w' | b's', rest @ ..] => !rest.first().is_some_and(u8::is_ascii_alphanumeric),
-        _ => false,
-    };
     let has_choice = |rest: &[u8]| rest.iter().take_while(|octet| **octet != b')').any(|octet| *octet == b'|');
-    (0..pattern.len()).any(is_sign) || pattern.split(|octet| *octet == b'(').skip(1).any(has_choice)
+    (0..pattern.len()).any(|at| is_sign(&pattern[..at], &pattern[at..]))
+        || pattern.split(|octet| *octet == b'(').skip(1).any(has_choice)
+}
+
+/// Whether a pattern goes on with such a sign behind its first octets.
+fn is_sign(before: &[u8], rest: &[u8]) -> bool {
+    // What may follow where an expression repeats something.
+    let is_end = |rest: &[u8]| matches!(rest, [] | [b'$' | b'/' | b'(' | b')' | b'\\', ..]);
+    match rest {
+        [b'[', b'^', ..] | [b'(', b'?', ..] | [b'/' | b'(', b'.', b'*' | b'+', ..] => true,
+        [b']' | b')' | b'.', b'{', b'0'..=b'9', ..] => true,
+        [b'.' | b']' | b')', b'+', rest @ ..] | [b')', b'?', rest @ ..] => is_end(rest),
+        [b'.', b'*', b'$'] => before.last().is_some_and(u8::is_ascii_alphanumeric),
+        // A slash that may be left out; `/?$` is the home page with an empty query.
+        [b'/', b'?', b'$'] => before.last().is_some_and(|octet| *octet != b'*'),
+        // A range, and behind it the end, more ranges, or a mark: none is in `[e-mail]`.
+        [b'[', from, b'-', to, next, rest @ ..] if from.is_ascii_alphanumeric() => {
+            from < to && (matches!(next, b']' | b'_' | b'.') || rest.starts_with(b"-"))
+        }
+        [b'[', rest @ ..] => is_class_of_marks(rest),
+        [b'\\', b'd' | b'w' | b's' | b'D' | b'W' | b'S', rest @ ..] => {
+            !rest.first().is_some_and(u8::is_ascii_alphanumeric)
+        }
+        [b'\\', b'$', _, ..] => true,
+        [b'\\', mark, ..] => b"./?+()[]{}|^&=:-".contains(mark),
+        _ => false,
+    }
+}
+
+/// Whether a class goes on so and holds nothing but marks: `[&%]`, and not `[]`, `[*]` or `[price]`.
+fn is_class_of_marks(rest: &[u8]) -> bool {
+    /// Maximum length of a class, in bytes: a bound on the cost of a pattern full of brackets.
+    const MAX_CLASS: usize = 16;
+    let Some(end) = memchr::memchr(b']', &rest[..rest.len().min(MAX_CLASS)]) else { return false };
+    let is_mark = |octet: &u8| octet.is_ascii_punctuation() && !matches!(octet, b'*' | b'$' | b'[');
+    end > 0 && rest[..end].iter().all(is_mark)
 }
 
 #[cfg(test)]

@@ -154,6 +154,12 @@ fn unsafe_fixes_are_made_where_they_are_wanted() {
         ),
         ("User-agent: b\nCrawl-delay: 10 sec\nAllow: /\n", "User-agent: b\nCrawl-delay: 10\nAllow: /\n"),
         ("User-agent: b\nRequest-rate: 2/1m\nAllow: /\n", "User-agent: b\nCrawl-delay: 30\nAllow: /\n"),
+        ("User-agent: *\nDisallow: /cart, /b,/c\n", "User-agent: *\nDisallow: /cart\nDisallow: /b\nDisallow: /c\n"),
+        ("User-agent: *\nDisallow: /p/\u{200b}\u{e9}\n", "User-agent: *\nDisallow: /p/%C3%A9\n"),
+        (
+            "Sitemap: https://shop.example/s.xml\nUser-agent: *\nDisallow: /www.shop.example/cart\n",
+            "Sitemap: https://shop.example/s.xml\nUser-agent: *\nDisallow: /cart\n",
+        ),
     ] {
         assert_eq!(fixed(file, Safety::Unsafe), want, "{file:?}");
     }

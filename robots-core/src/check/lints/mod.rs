@@ -74,10 +74,15 @@ mod names {
 mod paths {
     pub(super) mod dollar_inside;
     pub(super) mod hash_in_path;
+    pub(super) mod host_in_path;
+    pub(super) mod invisible_character;
     pub(super) mod needless_escape;
     pub(super) mod path_without_slash;
+    pub(super) mod query_as_path;
     pub(super) mod redundant_star;
     pub(super) mod regular_expression;
+    pub(super) mod route_parameter;
+    pub(super) mod several_paths;
     pub(super) mod space_in_path;
     pub(super) mod unescaped_non_ascii;
     pub(super) mod url_as_path;
@@ -141,11 +146,16 @@ static LINTS: &[Lint] = &[
     names::ignores_robots::LINT,
     paths::path_without_slash::LINT,
     paths::url_as_path::LINT,
+    paths::host_in_path::LINT,
+    paths::several_paths::LINT,
     paths::space_in_path::LINT,
     paths::hash_in_path::LINT,
     paths::dollar_inside::LINT,
     paths::regular_expression::LINT,
+    paths::route_parameter::LINT,
+    paths::query_as_path::LINT,
     paths::redundant_star::LINT,
+    paths::invisible_character::LINT,
     paths::unescaped_non_ascii::LINT,
     paths::needless_escape::LINT,
     rules::duplicate_rule::LINT,

@@ -1,6 +1,7 @@
 //! `unescaped-non-ascii`: letters outside ASCII as they are.
 
 use crate::check::lint::*;
+use crate::check::path_text::without_invisible;
 use crate::check::pattern::escaped;
 
 pub(crate) const LINT: Lint = Lint {
@@ -13,20 +14,35 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new("User-agent: *\nDisallow: /caf\u{e9}/\n".as_bytes()),
     good: Example::new(b"User-agent: *\nDisallow: /caf%C3%A9/\n"),
     pass: Pass::Field(run),
-    fix: Some(LintFix::new(|file, finding| file.with_value(finding, |value| Some(escaped(value))))),
+    fix: Some(LintFix::new(|file, finding| {
+        let is_blank = String::from_utf8_lossy(file.text_of(finding)).chars().any(is_wide_blank);
+        file.with_value(finding, |value| (!is_blank).then(|| escaped(value)))
+    })),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !is_rule(field) {
+    // Characters that nobody sees are another lint's: they are left out, and not escaped.
+    if !is_rule(field) || without_invisible(field.value).is_some() {
         return;
     }
     // Octets that are not UTF-8 are another lint's.
     let Ok(pattern) = std::str::from_utf8(field.value) else { return };
-    let Some((at, char)) = pattern.char_indices().find(|(_, char)| !char.is_ascii()) else { return };
+    let first = |is_one: fn(char) -> bool| pattern.char_indices().find(|(_, char)| is_one(*char));
+    let Some((at, char)) = first(is_wide_blank).or_else(|| first(|char| !char.is_ascii())) else { return };
     let start = field.value_range.start + at;
     sink.report(
         start..start + char.len_utf8(),
         format_args!("{} is not escaped: not every crawler does that itself", Quoted(char.to_string().as_bytes())),
     )
-    .help_with(|| Some(format!("write {}", Quoted(&escaped(field.value)))));
+    .help_with(|| {
+        let escape = |pattern: &str| escaped(pattern.as_bytes());
+        let help = format!("write {}", Quoted(&escape(pattern)));
+        let usual = escape(&pattern.replace(is_wide_blank, "%20"));
+        Some(if is_wide_blank(char) { format!("{help}, or {} for a usual blank", Quoted(&usual)) } else { help })
+    });
+}
+
+/// Whether this is white space other than ASCII, such as a no-break space, which is often meant as a blank.
+fn is_wide_blank(char: char) -> bool {
+    !char.is_ascii() && char.is_whitespace()
 }

@@ -33,6 +33,23 @@ fn lints_about_the_file() {
         .found("<", &[]);
     Case("invalid-utf-8", "the first place of each line is found")
         .found(b"# caf\xe9 \xe9\nAllow: /caf\xc3\xa9\nAllow: /\xff\xfe\nAllow: /\xc3", &["1:6", "3:9", "4:9"]);
+    Case("invalid-utf-8", "the help guesses the encoding of a path")
+        .helps(
+            b"Allow: /\xea\xe0\xf2\xe0\xeb\xee\xe3/",
+            &["save the file as UTF-8: if it is windows-1251, the path is \"/\u{43a}\u{430}\u{442}\u{430}\u{43b}\u{43e}\u{433}/\", which \
+               requests hold as \"/%D0%BA%D0%B0%D1%82%D0%B0%D0%BB%D0%BE%D0%B3/\""],
+        )
+        .helps(
+            b"Allow: /\xcb\xc1\xd4\xc1\xcc\xcf\xc7/",
+            &["save the file as UTF-8: if it is KOI8-R, the path is \"/\u{43a}\u{430}\u{442}\u{430}\u{43b}\u{43e}\u{433}/\", which requests \
+               hold as \"/%D0%BA%D0%B0%D1%82%D0%B0%D0%BB%D0%BE%D0%B3/\""],
+        )
+        .helps(
+            b"Allow: /caf\xe9/",
+            &["save the file as UTF-8: if it is ISO-8859-1, the path is \"/caf\u{e9}/\", which requests hold as \"/caf%C3%A9/\""],
+        )
+        .says(b"Allow: /\x83\x8d/", &["\"/\\x83\\x8d/\" is not UTF-8: it matches no path, because requests hold paths in UTF-8"])
+        .helps(b"Allow: /\x83\x8d/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"]);
     let other_texts = ["404: Not Found", "{\"error\": \"not found\"}\n", "Not Found\n", "# x\nError: y\n"];
     let others = ["", "# x\n", "Sitemap: https://example.com/s.xml\n", "x: y\nDisalow: /\n", "<html>x"];
     Case("no-known-field", "other texts are found and comments are not")

@@ -45,6 +45,17 @@ fn lints_about_paths() {
         r"/id\w",
         r"/a\.php",
         r"/x\?id=",
+        "/projects*[&%]",
+        "/d.+$",
+        "/e/?$",
+        "/(?i)admin",
+        "/(?:a)",
+        "/(a)?$",
+        "/(a)+",
+        "/a.{2}",
+        "/foo.*$",
+        r"/\S+",
+        r"/a\-b",
         "^/x/.*",
         "([0-9]+)---/ajax",
     ];
@@ -64,6 +75,13 @@ fn lints_about_paths() {
         "/size[t-shirt]",
         "/index.*",
         "/*.*",
+        "/*.*$",
+        "/?$",
+        "/*?$",
+        "/*/?$",
+        "/filter[*]=",
+        "/?q=Mr.+Smith",
+        r"/_vti_bin\_x",
         "/*.php.*",
         r"/private\data",
         "/{id}/",
@@ -89,6 +107,74 @@ fn lints_about_paths() {
         .helps("Allow: HTTPS://example.com/a?b", &["write the path alone: \"/a?b\""])
         .found("Allow: /http://x\nSitemap: https://example.com/\n", &[]);
     Case("path-without-slash", "a URL is another lint's matter").found("Allow: http://example.com/", &[]);
+}
+
+#[test]
+fn lints_about_what_is_no_path() {
+    let site = "Sitemap: https://www.shop.example/s.xml\nAllow: ";
+    let rule = "User-agent: *\nDisallow: {}\n";
+    Case("host-in-path", "hosts in front of paths are found, folders and files are not")
+        .found_each(rule, &["/shop.example/admin/", "//shop.example/old/", "/www.shop.pl/x"], &["2:11"])
+        .found_each(
+            rule,
+            &[
+                "/index.php/x",
+                "/residential.education/x",
+                "/v1.2/x",
+                "/.well-known/x",
+                "/shop.example",
+                "/a/shop.example/x",
+                "/*.example/x",
+            ],
+            &[],
+        )
+        .helps("Allow: /shop.example/a", &["write \"/a\" if \"shop.example\" is the host of this site"])
+        .helps(format!("{site}/shop.example/a"), &["write \"/a\""]);
+    Case("several-paths", "paths that commas join are found, and commas in a path are not")
+        .found_each(rule, &["/a,/b", "/a, /b", "/a;/b", "/a|/b", "\"/a\",\"/b\"", "*.a$,*.b$"], &["2:11"])
+        .found_each(rule, &["/a,b.html", "/a,", "/a /b", "/(a|/b)", "/*,*", "/a"], &[])
+        .says("Allow: /a,/b", &["\"/a,/b\" is one path to crawlers, and matches none of \"/a\", \"/b\""]);
+    Case("route-parameter", "the forms of routers are found")
+        .found_each(
+            rule,
+            &[
+                "/:id",
+                "/[slug]",
+                "/[...slug]",
+                "/[[...slug]]",
+                "/{id}",
+                "/{id:int}",
+                "/{id?}",
+                "/<slug>",
+                "/<int:id>",
+                "/{a}.html",
+            ],
+            &["2:12"],
+        )
+        .found_each(
+            rule,
+            &["/a:b", "/filter[price]", "/?q={search}", "/{{url}}", "/[]", "/a/Special:b", "/[0]", "/:80", "*/{link}"],
+            &[],
+        )
+        .helps("Allow: /a/:b/c", &["write \"*\" for any text, and nothing for it at the end: \"/a/*/c\""])
+        .helps("Allow: /a/{b}/{c}", &["write \"*\" for any text, and nothing for it at the end: \"/a/*/\""])
+        .helps("Allow: /:b", &["write \"*\" for any text: here that is every path of the site"]);
+    Case("query-as-path", "parameters in front are found")
+        .found_each(rule, &["/nocrawl=1", "/?b=9", "/&sort=", "/skip=true"], &["2:11"])
+        .found_each(
+            rule,
+            &["/?s=", "/*?b=9", "/a/b=9", "/b=9/", "/?", "/a?b=9", "/=", "/?b", "/?tab=saved", "/?sp=404", "/list=*"],
+            &[],
+        )
+        .found("Allow: /?b=9\nAllow: /*&b=\n", &[])
+        .helps("Allow: /page=2", &["write \"/*?*page=2\" for the parameter on every page"]);
+    Case("invisible-character", "characters of no width are found")
+        .found_each(rule, &["/a\u{200b}", "/a\u{ad}b", "/a\u{a0}"], &["2:11"])
+        .found_each(rule, &["/a\u{a0}b", "/\u{e9}"], &[])
+        .helps("Allow: /a\u{200b}/\u{e9}", &["write \"/a/\u{e9}\""]);
+    Case("unescaped-non-ascii", "what nobody sees is not escaped")
+        .found("Allow: /a\u{200b}/\u{e9}", &[])
+        .helps("Allow: /a\u{a0}b", &["write \"/a%C2%A0b\", or \"/a%20b\" for a usual blank"]);
 }
 
 /// An expression is read as it stands, and what the message calls a sign is one.

@@ -1,0 +1,42 @@
+//! `host-in-path`: the host of the site in front of a path.
+
+use crate::check::lint::*;
+use crate::check::path_text::{HostEvidence, split_host};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "host-in-path",
+    severity: Severity::Warning,
+    summary: "a host in front of a path",
+    why: "A robots.txt speaks of its own host (RFC 9309, section 2.3), so its rules hold paths alone. \"/example.com/cart/\" is for \
+          a folder of the name \"example.com\", and matches nothing of \"https://example.com/cart/\".",
+    bad: Example::new(b"User-agent: *\nDisallow: /example.com/cart/\nSitemap: https://example.com/sitemap.xml\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /cart/\nSitemap: https://example.com/sitemap.xml\n"),
+    pass: Pass::Field(run),
+    fix: Some(LintFix::new(fix)),
+};
+
+fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if !is_rule(field) {
+        return;
+    }
+    let Some((host, evidence, path)) = host_and_path(file, field.value) else { return };
+    let draft = sink.report(
+        field.value_range.clone(),
+        format_args!("{} is for a folder of the name {}, not for that host", Quoted(field.value), Quoted(host)),
+    );
+    match evidence {
+        HostEvidence::Own => draft.help(format_args!("write {}", Quoted(path))),
+        _ => draft.help(format_args!("write {} if {} is the host of this site", Quoted(path), Quoted(host))),
+    }
+}
+
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let (_, evidence, path) = host_and_path(file, file.text_of(finding))?;
+    (evidence == HostEvidence::Own).then(|| vec![Edit::new(finding.span.clone(), path)])
+}
+
+/// The host that a pattern begins with, and the path behind it.
+fn host_and_path<'p>(file: &CheckedFile<'_>, pattern: &'p [u8]) -> Option<(&'p [u8], HostEvidence, &'p [u8])> {
+    let text = pattern.strip_prefix(b"//").or(pattern.strip_prefix(b"/"))?;
+    split_host(text, file.own_host()).filter(|(_, _, path)| path.len() > 1)
+}

@@ -1,0 +1,61 @@
+//! `query-as-path`: a query parameter that is written as a path.
+
+use std::collections::HashSet;
+
+use crate::check::lint::*;
+use crate::check::path_text::{is_one_of, parameter_name};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "query-as-path",
+    severity: Severity::Warning,
+    summary: "a query parameter that is written as a path",
+    why: "Patterns are compared from the first byte of the path on (RFC 9309, section 2.2.2), and a query is behind it. \"/page=2\" \
+          matches a page of that name, and \"/?sort=\" the home page alone; \"/*?*sort=\" matches every page with that parameter. \
+          Parameters that home pages have (\"/?s=\", \"/?p=\") are left alone, as are names of pages (\"/?tab=saved\") and \
+          parameters that another rule of the file has with a \"*\".",
+    bad: Example::new(b"User-agent: *\nDisallow: /sessionid=\nDisallow: /?sort=\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /*?*sessionid=\nDisallow: /*?*sort=\nDisallow: /?s=\n"),
+    pass: Pass::File(run),
+    fix: None,
+};
+
+/// Parameters that programs for web sites give the home page.
+const OF_HOME_PAGES: &str = "attachment_id author c cat controller feed id m module option p page_id post post_type preview q query \
+                             rest_route route s search task tag view";
+
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let rules = || file.fields().map(|(_, field)| field).filter(is_rule);
+    let mut covered = HashSet::new();
+    for rule in rules().filter(|rule| memchr::memchr(b'*', rule.value).is_some()) {
+        covered.extend(rule.value.split(|octet| matches!(octet, b'*' | b'?' | b'&')).filter_map(parameter_name));
+    }
+    for rule in rules() {
+        let Some((is_home, parameter)) = parameter(rule.value) else { continue };
+        let name = parameter_name(parameter).unwrap_or_default();
+        if covered.contains(name) || is_home && is_one_of(name, OF_HOME_PAGES) {
+            continue;
+        }
+        let place = if is_home { "the home page alone" } else { "paths that begin with it" };
+        sink.report(
+            rule.value_range,
+            format_args!("{} matches {place}, not a parameter of other pages", Quoted(rule.value)),
+        )
+        .help(format_args!(
+            "write {} for the parameter on every page",
+            Quoted(&[b"/*?*".as_slice(), parameter].concat())
+        ));
+    }
+}
+
+/// The parameter that a pattern begins with, and whether it is one of the home page.
+fn parameter(pattern: &[u8]) -> Option<(bool, &[u8])> {
+    let (is_home, text) = match pattern {
+        [b'/', b'?', b'*' | b'&', text @ ..] | [b'/', b'?', text @ ..] => (true, text),
+        [b'/', b'&', text @ ..] | [b'/', text @ ..] => (false, text),
+        _ => return None,
+    };
+    let value = &text[parameter_name(text)?.len() + 1..];
+    // Any other value, and a longer number, is more likely to name a page.
+    let is_number = value.len() <= 2 && value.iter().all(u8::is_ascii_digit);
+    (is_number || is_one_of(value, "false no off on true yes")).then_some((is_home, text))
+}

@@ -1,0 +1,91 @@
+//! `route-parameter`: a name in place of a part of the path, as routers of web frameworks have it.
+
+use std::ops::Range;
+
+use crate::check::lint::*;
+use crate::check::pattern::{is_expression, without_runs};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "route-parameter",
+    severity: Severity::Warning,
+    summary: "a parameter of a route in a path pattern",
+    why: "Routers of web frameworks write \":id\", \"[slug]\", \"{id}\" or \"<name>\" for any text. A path pattern has one sign for \
+          that, \"*\" (RFC 9309, section 2.2.3): \"/users/:id\" is for paths that hold these very characters.",
+    bad: Example::new(b"User-agent: *\nDisallow: /users/:id/edit\nDisallow: /[lang]/cart\n"),
+    good: Example::new(
+        b"User-agent: *\nDisallow: /users/*/edit\nDisallow: /*/cart\nDisallow: /search?filter[price]=\n",
+    ),
+    pass: Pass::Field(run),
+    fix: None,
+};
+
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+    let pattern = field.value;
+    if !is_rule(field) || is_expression(pattern) {
+        return;
+    }
+    let Some(first) = parameters(pattern).next() else { return };
+    let start = field.value_range.start;
+    sink.report(
+        start + first.start..start + first.end,
+        format_args!("{} is read as it stands, not as any text", Quoted(&pattern[first])),
+    )
+    .help_with(|| {
+        let (mut meant, mut end) = (Vec::with_capacity(pattern.len()), 0);
+        for range in parameters(pattern) {
+            meant.extend_from_slice(&pattern[end..range.start]);
+            meant.push(b'*');
+            end = range.end;
+        }
+        meant.extend_from_slice(&pattern[end..]);
+        let meant = without_runs(meant);
+        Some(match meant.as_slice() {
+            b"/" => "write \"*\" for any text: here that is every path of the site".to_owned(),
+            meant => format!("write \"*\" for any text, and nothing for it at the end: {}", Quoted(meant)),
+        })
+    });
+}
+
+/// The places of parameters in the path of a pattern.
+fn parameters(pattern: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    // In a query the text itself may be meant: the markup of a search box has crawlers request `{search_term_string}`.
+    let is_query = |at: &usize| pattern[*at] == b'?' && pattern.get(at + 1) != Some(&b'}');
+    let path = &pattern[..(0..pattern.len()).find(is_query).unwrap_or(pattern.len())];
+    let mut start = 0;
+    path.split(|octet| *octet == b'/').filter_map(move |segment| {
+        let at = start;
+        start += segment.len() + 1;
+        // Behind `*/` the text itself is meant: broken templates leave such links on any page.
+        let parameter = parameter(segment).filter(|_| !path[..at].ends_with(b"*/"))?;
+        Some(at + parameter.start..at + parameter.end)
+    })
+}
+
+/// The parameter in a part of a path: the whole part, or the beginning of it with an ending or a sign behind.
+fn parameter(segment: &[u8]) -> Option<Range<usize>> {
+    let length = |text: &[u8]| text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || **octet == b'_').count();
+    let is_name = |name: &[u8]| {
+        name.first().is_some_and(u8::is_ascii_alphabetic)
+            && name.iter().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-'))
+    };
+    let end = match segment {
+        [b':', rest @ ..] => is_name(&rest[..length(rest)]).then(|| 1 + length(rest)),
+        [open @ (b'[' | b'{' | b'<'), rest @ ..] => {
+            let close = match open {
+                b'[' => b']',
+                b'{' => b'}',
+                _ => b'>',
+            };
+            let inside = &rest[..memchr::memchr(close, rest)?];
+            let optional = inside.strip_prefix(b"[").unwrap_or(inside);
+            let closed = 2 + inside.len() + inside.len() - optional.len();
+            // `[...slug]`, `[[...slug]]`, `{*path}`, `{id:int}`, `{id?}`, `<int:id>`.
+            let name = optional.strip_prefix(b"...").or(optional.strip_prefix(b"*")).unwrap_or(optional);
+            let name = name.strip_suffix(b"?").unwrap_or(name);
+            let mut names = name.split(|octet| *octet == b':');
+            (names.all(is_name) && segment.len() >= closed).then_some(closed)
+        }
+        _ => None,
+    }?;
+    matches!(segment[end..], [] | [b'.' | b'-' | b'*' | b'$' | b'(', ..]).then_some(0..end)
+}
