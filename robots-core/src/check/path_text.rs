@@ -3,8 +3,19 @@
 use super::pattern::is_expression;
 use super::quote::unquoted;
 
+/// Endings of file names that rules are written for.
+const FILE_ENDINGS: &str = "7z action ashx asmx asp aspx avi axd bak bmp bz2 cfm cgi conf css csv dll do doc docx eot epub exe \
+                            flv gif gz htm html ico inc ini jpeg jpg js json jsp jspx log m4v map md mov mp3 mp4 mpeg mpg odt \
+                            ogg old pdf php php3 php4 php5 phtml pl png ppt pptx ps py rar rb rss rtf sh shtml sql svg swf tar \
+                            tgz tif tiff tpl ttf txt wav webm webp wmv woff woff2 wsdl xhtml xls xlsx xml yaml yml zip";
+
 /// Last labels of hosts that names of folders hardly end with, unlike `.api`, `.education` or `.ng`.
 const TOP_LEVELS: &str = "au biz br ch com cz de dk edu es eu example fr gov hu info jp net nl org ru se test uk us";
+
+/// Whether a name is the ending of many file names (`pdf`, `php`).
+pub(super) fn is_file_ending(name: &[u8]) -> bool {
+    is_one_of(name, FILE_ENDINGS)
+}
 
 /// Whether a text is one of these words, in any case.
 pub(super) fn is_one_of(text: &[u8], words: &str) -> bool {
@@ -56,6 +67,16 @@ fn strip_www(host: &[u8]) -> &[u8] {
         [b'w' | b'W', b'w' | b'W', b'w' | b'W', b'.', rest @ ..] => rest,
         _ => host,
     }
+}
+
+/// The paths of a value that holds several: joined by commas, semicolons or bars (`/a,/b`), or by blanks (`/a /b`). `None` if it is
+/// one path, however many commas that has (`/a,b.html`).
+pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
+    joined_paths(value).or_else(|| {
+        let parts: Vec<_> =
+            value.split(|octet| matches!(octet, b' ' | b'\t')).filter(|part| !part.is_empty()).collect();
+        (parts.len() > 1 && parts.iter().all(|part| is_path(part))).then_some(parts)
+    })
 }
 
 /// The paths of a value that are joined by commas, semicolons or bars.
@@ -167,6 +188,7 @@ mod tests {
             ("/a|/b|/c", Some(&["/a", "/b", "/c"])),
             ("\"/a\", \"/b\"", Some(&["/a", "/b"])),
             ("*.pdf$,*.doc$", Some(&["*.pdf$", "*.doc$"])),
+            ("/a /b", Some(&["/a", "/b"])),
             ("private/, admin", Some(&["private/", "admin"])),
             ("a,b.html", None),
             ("/a,b.html", None),
@@ -178,7 +200,7 @@ mod tests {
             ("/a", None),
         ] {
             let want: Option<Vec<&[u8]>> = want.map(|paths| paths.iter().map(|path| path.as_bytes()).collect());
-            assert_eq!(joined_paths(value.as_bytes()), want, "{value}");
+            assert_eq!(several_paths(value.as_bytes()), want, "{value}");
         }
     }
 

@@ -132,6 +132,38 @@ fn is_class_of_marks(rest: &[u8]) -> bool {
     end > 0 && rest[..end].iter().all(is_mark)
 }
 
+/// The pattern that matches what an expression matches, if it says no more than "any text", and perhaps where the path begins and
+/// ends: `/foo` for `^/foo.*$`.
+pub(super) fn of_expression(expression: &[u8]) -> Option<Vec<u8>> {
+    let (mut rest, is_anchored) = expression.strip_prefix(b"^").map_or((expression, false), |rest| (rest, true));
+    let mut pattern = Vec::with_capacity(rest.len() + 2);
+    while let [first, behind @ ..] = rest {
+        rest = match rest {
+            [b'(', b'.', b'*' | b'+', b')', behind @ ..] | [b'.', b'*' | b'+', behind @ ..] => {
+                pattern.push(b'*');
+                behind
+            }
+            [b'\\', mark, behind @ ..] if mark.is_ascii_punctuation() && !matches!(mark, b'*' | b'$' | b'\\') => {
+                pattern.push(*mark);
+                behind
+            }
+            [b'$', _, ..] | [b'[' | b']' | b'(' | b')' | b'{' | b'}' | b'|' | b'^' | b'+' | b'?' | b'\\', ..] => {
+                return None;
+            }
+            _ => {
+                pattern.push(*first);
+                behind
+            }
+        };
+    }
+    let front: &[u8] = match pattern.first() {
+        Some(b'/' | b'*') => b"",
+        _ if is_anchored => b"/",
+        _ => b"/*",
+    };
+    Some(without_runs([front, pattern.as_slice()].concat()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +207,25 @@ mod tests {
             let other_pattern = PathPattern::new(other.as_bytes(), Reading::Standard);
             let one_pattern = Canonical::of(one.as_bytes()).expect("a pattern");
             assert_eq!(one_pattern.is_within(&other_pattern), want, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn a_simple_expression_has_a_pattern() {
+        for (expression, want) in [
+            ("^/foo.*$", Some("/foo")),
+            ("^/foo$", Some("/foo$")),
+            ("^foo/.+/x", Some("/foo/*/x")),
+            (r"^/a\.php$", Some("/a.php$")),
+            (r".*\.pdf$", Some("*.pdf$")),
+            ("/x/(.*)", Some("/x/")),
+            ("foo/.*", Some("/*foo/")),
+            ("^/(a|b)", None),
+            ("^/[0-9]+", None),
+            ("^/e/?$", None),
+            (r"^/\d", None),
+        ] {
+            assert_eq!(of_expression(expression.as_bytes()).as_deref(), want.map(str::as_bytes), "{expression}");
         }
     }
 }

@@ -44,6 +44,35 @@ fn unsafe_fixes_print_their_effect() {
     assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow: /y\n");
 }
 
+/// A pattern of the fixed file is the one that is meant; where the file does not say which, the help has both and no fix is made.
+#[test]
+fn a_fix_writes_the_path_that_is_meant() {
+    let folder = folder(&[("robots.txt", "")]);
+    for (value, want) in [
+        (".pdf$", "/*.pdf$"),
+        ("^/foo.*$", "/foo"),
+        ("\\windows\\", "/windows/"),
+        ("www.shop.example/old/", "/old/"),
+        ("/shop.example/wp-admin/", "/wp-admin/"),
+        ("/cart,/b", "/cart\nDisallow: /b"),
+        ("/*.pdf$ /*.doc$", "/*.pdf$\nDisallow: /*.doc$"),
+        ("/private/\u{200b}", "/private/"),
+        ("?sort=", "?sort="),
+        (".x", ".x"),
+    ] {
+        let file = |value: &str| format!("Sitemap: https://shop.example/s.xml\nUser-agent: *\nDisallow: {value}\n");
+        folder.replace("robots.txt", file(value));
+        run(&folder, &["--fix", "--unsafe-fixes", "robots.txt"], "");
+        assert_eq!(folder.read("robots.txt"), file(want));
+    }
+    let advice =
+        run(&folder, &["-"], "User-agent: *\nDisallow: .x\nDisallow: ?sort=\nDisallow: shop.example/old/\n").out;
+    assert_has(
+        &advice,
+        &["\"/*.x\"", "\"/.x\"", "\"/*?*sort=\"", "\"/?sort=\"", "\"/old/\"", "\"/shop.example/old/\""],
+    );
+}
+
 #[test]
 fn a_difference_changes_nothing_and_ends_with_1() {
     let folder = folder(&[("robots.txt", BAD), ("good.txt", "User-agent: *\nDisallow: /p\n")]);

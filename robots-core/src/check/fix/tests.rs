@@ -154,7 +154,13 @@ fn unsafe_fixes_are_made_where_they_are_wanted() {
         ),
         ("User-agent: b\nCrawl-delay: 10 sec\nAllow: /\n", "User-agent: b\nCrawl-delay: 10\nAllow: /\n"),
         ("User-agent: b\nRequest-rate: 2/1m\nAllow: /\n", "User-agent: b\nCrawl-delay: 30\nAllow: /\n"),
+        ("User-agent: *\nDisallow: .pdf$\n", "User-agent: *\nDisallow: /*.pdf$\n"),
+        ("User-agent: *\nDisallow: ^/foo.*$\n", "User-agent: *\nDisallow: /foo\n"),
+        ("User-agent: *\nDisallow: \\windows\\\n", "User-agent: *\nDisallow: /windows/\n"),
+        ("User-agent: *\nDisallow: www.shop.example/old/\n", "User-agent: *\nDisallow: /old/\n"),
         ("User-agent: *\nDisallow: /cart, /b,/c\n", "User-agent: *\nDisallow: /cart\nDisallow: /b\nDisallow: /c\n"),
+        ("User-agent: *\nDisallow: /*.a$ /*.b$\n", "User-agent: *\nDisallow: /*.a$\nDisallow: /*.b$\n"),
+        ("User-agent: *\nDisallow: c/, b/\n", "User-agent: *\nDisallow: /c/\nDisallow: /b/\n"),
         ("User-agent: *\nDisallow: /p/\u{200b}\u{e9}\n", "User-agent: *\nDisallow: /p/%C3%A9\n"),
         (
             "Sitemap: https://shop.example/s.xml\nUser-agent: *\nDisallow: /www.shop.example/cart\n",
@@ -167,6 +173,35 @@ fn unsafe_fixes_are_made_where_they_are_wanted() {
         "\u{feff}User-agent: *\r\nDisallow: /\u{e9}\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let fixed = fix(&RobotsTxt::parse(wide), &Options::new(), Safety::Unsafe);
     assert_eq!(&**fixed.robots.bytes(), b"User-agent: *\r\nDisallow: /%C3%A9\r\n");
+}
+
+#[test]
+fn what_can_be_meant_in_two_ways_is_left() {
+    let values = [
+        ".x",
+        "?sort=",
+        "&page=",
+        "page=2",
+        "pdf$",
+        "all",
+        "none",
+        "shop.example/old/",
+        "www.shop.example",
+        "^/(a|b)",
+        "C:\\inetpub\\",
+        "/a/ for staff",
+        "/a\u{a0}b",
+        "/shop.example/a",
+        "/a/:id",
+        "/?b=9",
+    ];
+    for value in values {
+        let file = format!("User-agent: *\nDisallow: {value}\n");
+        assert!(!safeties(file.as_bytes(), &Options::new()).is_empty(), "{value}");
+        assert_eq!(fixed(&file, Safety::Unsafe), file);
+    }
+    let file = "Sitemap: https://shop.example/s.xml\nUser-agent: *\nDisallow: https://other.example/a\n";
+    assert_eq!(fixed(file, Safety::Unsafe), file);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `space-in-path`: a blank inside a pattern.
 
 use crate::check::lint::*;
+use crate::check::path_text::joined_paths;
 
 pub(crate) const LINT: Lint = Lint {
     code: "space-in-path",
@@ -18,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value;
-    if !is_rule(field) || !matches!(pattern, [b'/' | b'*', ..]) {
+    if !is_rule(field) || !matches!(pattern, [b'/' | b'*', ..]) || joined_paths(pattern).is_some() {
         return;
     }
     let Some(at) = pattern.iter().position(is_blank) else { return };
@@ -30,28 +31,45 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             Quoted(pattern)
         ),
     );
-    if pattern[at..].trim_ascii_start().starts_with(b"/") {
+    let (path, rest) = (&pattern[..at], pattern[at..].trim_ascii_start());
+    let words: Vec<&[u8]> = pattern.split(is_blank).filter(|word| !word.is_empty()).collect();
+    let joined = words.join(&b"%20"[..]);
+    if begins_path(rest) {
         draft.help("give each path a line of its own");
+    } else if is_whole(path) {
+        draft.help(format_args!("write {}, or \"#\" in front of {} if it is a comment", Quoted(&joined), Quoted(rest)));
     } else {
-        let words: Vec<&[u8]> = pattern.split(is_blank).filter(|word| !word.is_empty()).collect();
-        draft.help(format_args!("write {}", Quoted(&words.join(&b"%20"[..]))));
+        draft.help(format_args!("write {}", Quoted(&joined)));
     }
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let mut text: Vec<u8> = Vec::new();
+    let mut last: &[u8] = b"";
     for word in field.value.split(is_blank).filter(|word| !word.is_empty()) {
-        if word.starts_with(b"/") && !text.is_empty() {
+        if begins_path(word) && !text.is_empty() {
             text.extend_from_slice(file.line_end());
             text.extend_from_slice(field.name);
             text.extend_from_slice(b": ");
+        } else if is_whole(last) {
+            return None;
         } else if !text.is_empty() {
             text.extend_from_slice(b"%20");
         }
         text.extend_from_slice(word);
+        last = word;
     }
     Some(vec![Edit::new(field.value_range, text)])
+}
+
+const fn begins_path(text: &[u8]) -> bool {
+    matches!(text, [b'/', ..] | [b'*', b'/' | b'.', ..])
+}
+
+/// Whether a path is whole, so that words behind it may be a remark (`/private/ for staff`).
+const fn is_whole(path: &[u8]) -> bool {
+    matches!(path, [.., b'/' | b'*' | b'$'])
 }
 
 const fn is_blank(octet: &u8) -> bool {

@@ -1,6 +1,8 @@
 //! `url-as-path`: a whole URL where a path belongs.
 
 use crate::check::lint::*;
+use crate::check::path_text::is_same_host;
+use crate::rules::Authority;
 
 pub(crate) const LINT: Lint = Lint {
     code: "url-as-path",
@@ -11,18 +13,36 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nDisallow: https://example.com/private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
-    fix: Some(LintFix::new(|file, finding| {
-        file.with_value(finding, |url| Some(RequestPath::verbatim(url).as_bytes().to_vec()))
-    })),
+    fix: Some(LintFix::new(fix)),
 };
 
-fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if is_rule(field) && is_url(field.value) {
         let url = field.value;
-        sink.report(
+        let draft = sink.report(
             field.value_range.clone(),
             format_args!("{} is a URL, not a path: it matches nothing", Quoted(url)),
-        )
-        .help(format_args!("write the path alone: {}", Quoted(RequestPath::verbatim(url).as_bytes())));
+        );
+        let path = RequestPath::verbatim(url);
+        let path = Quoted(path.as_bytes());
+        match other_host(file, url) {
+            None => draft.help(format_args!("write the path alone: {path}")),
+            Some(host) => draft.help(format_args!(
+                "write the path alone, {path}, if {} is this site: another host has a robots.txt of its own",
+                Quoted(host)
+            )),
+        }
     }
+}
+
+fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+    let is_own = |url: &&[u8]| other_host(file, url).is_none();
+    file.with_value(finding, |url| Some(url).filter(is_own).map(|url| RequestPath::verbatim(url).as_bytes().to_vec()))
+}
+
+/// The host of a URL, if that of the site is known and another one.
+fn other_host<'u>(file: &CheckedFile<'_>, url: &'u [u8]) -> Option<&'u [u8]> {
+    let own = file.own_host()?;
+    let (_, authority, _) = Authority::of_url(url)?;
+    (!is_same_host(authority.host, own)).then_some(authority.host)
 }

@@ -22,7 +22,7 @@ fn lints_about_paths() {
         .helps("Allow: \"\"", &["write \"/\\\"\\\"\""])
         .helps("Allow: ^/y$", &["write \"/y$\""])
         .helps("Allow: \"^/y\"", &["write \"/y\""])
-        .helps("Allow: ^y", &["write \"/^y\""]);
+        .helps("Allow: ^y", &["write \"/y\""]);
     let file = "Allow: /a*\nAllow: /*\nAllow: *\nAllow: /*.pdf$\nAllow: /a**b\nAllow: /a*$\nAllow: **\nAllow: /a%2A\n";
     Case("redundant-star", "stars at the end and in a row are found")
         .found(file, &["1:10", "5:11", "6:10"])
@@ -107,6 +107,67 @@ fn lints_about_paths() {
         .helps("Allow: HTTPS://example.com/a?b", &["write the path alone: \"/a?b\""])
         .found("Allow: /http://x\nSitemap: https://example.com/\n", &[]);
     Case("path-without-slash", "a URL is another lint's matter").found("Allow: http://example.com/", &[]);
+}
+
+#[test]
+fn the_help_names_the_path_that_is_meant() {
+    let site = "Sitemap: https://www.shop.example/s.xml\nAllow: ";
+    let rule = "User-agent: *\nDisallow: {}\n";
+    Case("path-without-slash", "signs in front and hosts are no part of the path")
+        .helps("Allow: ^/foo.*$", &["write \"/foo\""])
+        .helps("Allow: .*\\.pdf$", &["write \"*.pdf$\""])
+        .helps("Allow: .pdf$", &["write \"/*.pdf$\""])
+        .helps("Allow: .php?", &["write \"/*.php?\""])
+        .helps("Allow: .git/", &["write \"/.git/\""])
+        .helps("Allow: .env", &["write \"/.env\""])
+        .helps("Allow: ./a", &["write \"/a\""])
+        .helps("Allow: ../.a", &["write \"/.a\""])
+        .helps("Allow: \\windows\\", &["write \"/windows/\""])
+        .helps("Allow: a\\b", &["write \"/a/b\""])
+        .helps("Allow: %2Fa", &["write \"/a\""])
+        .helps("Allow:: /a", &["write \"/a\""])
+        .helps("Allow:\u{a0}/a", &["write \"/a\""])
+        .helps(b"Allow:\xa0/a", &["write \"/a\""])
+        .helps("Allow: www.shop.example/old/", &["write \"/old/\""])
+        .helps("Allow: index.html", &["write \"/index.html\""])
+        .helps("Allow: a/, b/", &["give each path a line of its own"]);
+    Case("path-without-slash", "the host of the site is known by its sitemaps")
+        .helps(format!("{site}shop.example/old/"), &["write \"/old/\""])
+        .helps(
+            format!("{site}www.other.example/old/"),
+            &["write \"/old/\" for this path of the site, or \"/www.other.example/old/\" for a folder of this name"],
+        );
+    Case("path-without-slash", "what can be meant in two ways has both in the help")
+        .helps(
+            "Allow: .x",
+            &["write \"/*.x\" for paths that hold it anywhere, or \"/.x\" for those that begin with it"],
+        )
+        .helps("Allow: ?sort=", &["write \"/*?*sort=\" for every page, or \"/?sort=\" for the home page alone"])
+        .helps("Allow: &page=", &["write \"/*?*page=\" for every place, or \"/*&page=\" for every place but the first"])
+        .helps(
+            "Allow: page=2",
+            &["write \"/*?*page=2\" for a query parameter, or \"/page=2\" for paths that begin with it"],
+        )
+        .helps("Allow: pdf$", &["write \"/*.pdf$\" for files of this kind, or \"/pdf$\" for this path alone"])
+        .helps("Allow: all", &["write \"/\" for every path, or \"/all\" for paths that begin with it"])
+        .helps(
+            "Allow: shop.example/old/",
+            &["write \"/old/\" for this path of the site, or \"/shop.example/old/\" for a folder of this name"],
+        )
+        .helps(
+            "Allow: www.shop.example",
+            &["write \"/\" for the whole site, or \"/www.shop.example\" for paths that begin with it"],
+        );
+    Case("dollar-inside", "the end of one of several paths is none inside").found_each(
+        rule,
+        &["/*.a$,/*.b$", "/*.a$ /*.b$"],
+        &[],
+    );
+    Case("url-as-path", "a URL of another site is no path of this one")
+        .helps(format!("{site}https://shop.example/a"), &["write the path alone: \"/a\""])
+        .helps(format!("{site}https://other.example/a"), &["write the path alone, \"/a\", if \"other.example\" is this site: another host has a robots.txt of its own"]);
+    Case("space-in-path", "words behind a whole path may be a remark")
+        .helps("Allow: /a/ b c", &["write \"/a/%20b%20c\", or \"#\" in front of \"b c\" if it is a comment"]);
 }
 
 #[test]
