@@ -7,7 +7,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use super::sitemap_text::{SitemapFault, SitemapText};
+use super::sitemap_text::{LineColumn, SitemapFault, SitemapText};
 
 /// Elements in each other: no sitemap has more than a handful.
 const DEEPEST: usize = 32;
@@ -50,7 +50,10 @@ pub(crate) fn read_sitemap(octets: impl Read, mut list: impl FnMut(Listed, &[u8]
         let url = line.trim_ascii();
         match url {
             b"" => {}
-            _ if is_url(url) && url.len() <= LONGEST => list(Listed::Page, url),
+            _ if is_url(url) && url.len() <= LONGEST => {
+                check_encoding(&String::from_utf8_lossy(url), None, place)?;
+                list(Listed::Page, url);
+            }
             _ => return Err(SitemapFault::at(place, &"neither XML nor a URL: a list has a URL a line")),
         }
     }
@@ -67,6 +70,8 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
     let mut within: Vec<Option<Located>> = Vec::new();
     let mut location: Option<(Listed, Vec<u8>)> = None;
     let mut is_sitemap = false;
+    // Another one than UTF-8, by the declaration.
+    let mut encoding: Option<String> = None;
     loop {
         buffer.clear();
         reader.get_mut().begin_part();
@@ -80,10 +85,20 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
         if let Event::Empty(element) | Event::Start(element) = &event {
             is_sitemap |= within.is_empty() && is_root(element);
             if let Some(link) = link_of_entry(parent, element) {
+                check_encoding(&link, encoding.as_deref(), text.part)?;
                 list(Listed::Page, link.trim_ascii().as_bytes());
             }
         }
         match event {
+            Event::Decl(_) if text.part != (1, 1) => {
+                let message =
+                    "<?xml is not at the very beginning: remove the blank line or other text before it (XML 1.0, 2.8)";
+                return Err(SitemapFault::at(text.part, &message));
+            }
+            Event::Decl(declaration) => {
+                let declared = declaration.encoding().and_then(Result::ok);
+                encoding = declared.filter(|name| !is_utf8(name)).map(Cow::into_owned);
+            }
             Event::Start(element) => {
                 location = match (parent, element.local_name().as_ref()) {
                     (Some(Located::Url), "loc") | (Some(Located::Item), "link") => Some((Listed::Page, Vec::new())),
@@ -107,8 +122,8 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                     list(listed, url.trim_ascii());
                 }
             }
-            Event::Text(part) => extend(&mut location, part.as_bytes()),
-            Event::CData(part) => extend(&mut location, part.as_bytes()),
+            Event::Text(part) => add_text(&mut location, &part, encoding.as_deref(), text.part)?,
+            Event::CData(part) => add_text(&mut location, &part, encoding.as_deref(), text.part)?,
             Event::GeneralRef(reference) => {
                 let char = reference.resolve_char_ref().ok().flatten();
                 let named = resolve_predefined_entity(&reference);
@@ -123,6 +138,27 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
             Event::Eof => return Err(SitemapFault::at(text.place, &"it is cut: elements are not closed")),
             _ => {}
         }
+    }
+}
+
+/// Whether text in the encoding of this name is UTF-8.
+fn is_utf8(name: &str) -> bool {
+    ["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Fails if a part of a location is not UTF-8, because it would be another location: the protocol requires that encoding. Characters
+/// that all encodings have in common are read whatever a document declares.
+fn check_encoding(part: &str, declared: Option<&str>, place: LineColumn) -> Result<(), SitemapFault> {
+    if part.is_ascii() {
+        return Ok(());
+    }
+    let advice = "write the sitemap as UTF-8, which the protocol requires";
+    match declared {
+        Some(name) => Err(SitemapFault::at(place, &format_args!("a location is in the encoding {name:?}: {advice}"))),
+        None if part.contains(char::REPLACEMENT_CHARACTER) => {
+            Err(SitemapFault::at(place, &format_args!("a location is not in UTF-8: {advice}")))
+        }
+        None => Ok(()),
     }
 }
 
@@ -150,6 +186,20 @@ fn link_of_entry<'a>(parent: Option<Located>, element: &'a BytesStart<'_>) -> Op
     let value = |name| element.try_get_attribute(name).ok().flatten()?.normalized_value(XmlVersion::Implicit1_0).ok();
     let is_page = value("rel").is_none_or(|rel| rel == "alternate");
     value("href").filter(|href| is_page && href.len() <= LONGEST)
+}
+
+/// Adds a part of the document's own text to the location that is read, if any.
+fn add_text(
+    location: &mut Option<(Listed, Vec<u8>)>,
+    part: &str,
+    declared: Option<&str>,
+    place: LineColumn,
+) -> Result<(), SitemapFault> {
+    if location.is_some() {
+        check_encoding(part, declared, place)?;
+        extend(location, part.as_bytes());
+    }
+    Ok(())
 }
 
 fn extend(location: &mut Option<(Listed, Vec<u8>)>, octets: &[u8]) {
@@ -234,6 +284,62 @@ mod tests {
         }
         assert_eq!(listed(&b""[..]).1, Ok(()), "an empty list");
         assert_eq!(listed(&b"<urlset xmlns=\"x\"/>"[..]).1, Ok(()), "a site without pages");
+    }
+
+    #[test]
+    fn a_declaration_that_is_not_at_the_beginning_is_named_with_its_place() {
+        let rest = "<?xml version=\"1.0\"?><urlset><url><loc>https://a.example/</loc></url></urlset>";
+        for (before, place) in
+            [("\n", "2:1"), ("\u{feff} \r\n ", "2:2"), ("<!-- made -->", "1:14"), ("<br/>\n", "2:1"), (rest, "1:79")]
+        {
+            let fault = listed(format!("{before}{rest}").as_bytes()).1.expect_err(before);
+            assert!(fault.starts_with(&format!("s.xml:{place}: <?xml is not at the very beginning: ")), "{fault}");
+        }
+        for before in ["", "\u{feff}"] {
+            assert_eq!(listed(format!("{before}{rest}").as_bytes()).1, Ok(()), "{before:?}");
+        }
+    }
+
+    #[test]
+    fn a_location_in_another_encoding_is_refused_and_other_text_is_not() {
+        let document = |declared: &str, before: &[u8], loc: &[u8]| {
+            let declaration = format!("<?xml version=\"1.0\"{declared}?>\n<urlset><url><x>");
+            let parts = [declaration.as_bytes(), before, b"</x><loc>https://a.example/", loc, b"</loc></url></urlset>"];
+            listed(&parts.concat()[..])
+        };
+        let (latin, cyrillic) = (" encoding=\"ISO-8859-1\"", " encoding='windows-1251'");
+        for (declared, loc, want) in [
+            (latin, &b"caf\xE9"[..], "a location is in the encoding \"ISO-8859-1\": write the sitemap as UTF-8"),
+            (cyrillic, b"\xF8", "a location is in the encoding \"windows-1251\": write"),
+            (cyrillic, b"<![CDATA[\xF8]]>", "a location is in the encoding \"windows-1251\": write"),
+            // These bytes are one character of UTF-8, and two of the declared encoding.
+            (latin, b"caf\xC3\xA9", "a location is in the encoding \"ISO-8859-1\": write"),
+            ("", b"caf\xE9", "a location is not in UTF-8: write the sitemap as UTF-8, which the protocol requires"),
+            (" encoding=\"UTF-8\"", b"caf\xE9", "a location is not in UTF-8: write"),
+        ] {
+            let (pages, read) = document(declared, b"", loc);
+            let fault = read.expect_err(declared);
+            assert!(fault.starts_with("s.xml:2:") && fault.contains(want) && pages.is_empty(), "{fault} {pages:?}");
+        }
+        for (declared, loc, want) in [
+            ("", &b"caf\xC3\xA9"[..], "caf\u{e9}"),
+            (" encoding='utf-8'", b"caf\xC3\xA9", "caf\u{e9}"),
+            (latin, b"caf%C3%A9", "caf%C3%A9"),
+            (latin, b"caf&#233;", "caf\u{e9}"),
+            (" encoding=\"UTF-16\"", b"plain", "plain"),
+        ] {
+            let page = (Listed::Page, format!("https://a.example/{want}"));
+            assert_eq!(document(declared, b"caf\xE9", loc), (vec![page], Ok(())), "{declared}");
+        }
+        let list = listed(&b"https://a.example/1\nhttps://a.example/\xE9\n"[..]);
+        assert_eq!(list.0.len(), 1);
+        assert!(list.1.is_err_and(|fault| fault.starts_with("s.xml:2:1: a location is not in UTF-8: ")));
+        let atom = "<?xml version=\"1.0\" encoding=\"koi8-r\"?><feed><entry><link href=\"https://a.example/\u{448}\"/></entry></feed>";
+        assert!(listed(atom.as_bytes()).1.is_err_and(|fault| fault.contains("in the encoding \"koi8-r\"")));
+        // Without its mark.
+        for wide in [&b"<\0?\0x\0"[..], b"\0<\0?\0x", b"h\0t\0"] {
+            assert_eq!(listed(wide).1, Err("s.xml: it is UTF-16: write it as UTF-8".to_owned()));
+        }
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(super) struct SitemapText<'a> {
 }
 
 impl<'a> SitemapText<'a> {
-    /// Unpacks what is packed. Octets of another encoding than UTF-8 stand in titles, not in locations, and are replaced.
+    /// Unpacks what is packed. Octets of another encoding than UTF-8, which titles may have, are replaced.
     pub(super) fn of(octets: impl Read + 'a) -> Result<Self, SitemapFault> {
         let (head, octets) = beginning(AtMost::new(octets, MOST_OCTETS), 2)?;
         let octets: Box<dyn Read + 'a> = match head[..] {
@@ -54,7 +54,8 @@ impl<'a> SitemapText<'a> {
         let (mut raw, octets) = beginning(octets, 3)?;
         match raw[..] {
             [0xEF, 0xBB, 0xBF] => raw.clear(),
-            [0xFE, 0xFF, ..] | [0xFF, 0xFE, ..] => {
+            // With its mark or without it: no text in UTF-8 has a zero.
+            [0xFE, 0xFF, ..] | [0xFF, 0xFE, ..] | [0, ..] | [_, 0, ..] => {
                 return Err(SitemapFault::of_document(&"it is UTF-16: write it as UTF-8"));
             }
             _ => {}

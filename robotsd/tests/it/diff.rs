@@ -286,6 +286,32 @@ fn what_search_engines_lose_is_measured_by_sitemaps_lists_and_logs() {
     assert_has(&same, &["search engines lose none of the 1,000 pages of the sitemaps\n"]);
 }
 
+/// Nothing would be lost of a page that was read as another one.
+#[test]
+fn a_sitemap_that_is_not_well_formed_or_not_in_utf8_is_refused_in_words() {
+    let folder = folder(&[("old.txt", OLD), ("new.txt", "User-agent: *\nDisallow: /caf%C3%A9\nDisallow: /%D1%88\n")]);
+    let document = |declaration: &str, page: &[u8]| {
+        let loc = [b"<urlset><url><loc>https://shop.example/", page, b"</loc></url></urlset>"].concat();
+        [declaration.as_bytes(), &loc[..]].concat()
+    };
+    let utf8 = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+    let (latin1, cp1251) = (utf8.replace("UTF-8", "ISO-8859-1"), utf8.replace("UTF-8", "windows-1251"));
+    let diff = || folder.run(["diff", "old.txt", "new.txt", "--sitemap", "s.xml"]);
+    for (sitemap, why) in [
+        (document(&format!("\n{utf8}"), "caf\u{e9}".as_bytes()), "s.xml:2:1: <?xml is not at the very beginning"),
+        (document(&latin1, b"caf\xE9"), "a location is in the encoding \"ISO-8859-1\": write the sitemap as UTF-8"),
+        (document(&cp1251, b"\xF8"), "a location is in the encoding \"windows-1251\": write the sitemap as UTF-8"),
+        (document(utf8, b"caf\xE9"), "a location is not in UTF-8: write the sitemap as UTF-8"),
+    ] {
+        folder.write("s.xml", sitemap);
+        let output = diff().ends_with(2);
+        assert_eq!(output.out, "");
+        assert_has(output.error, &[why]);
+    }
+    folder.write("s.xml", document(utf8, "caf\u{e9}".as_bytes()));
+    assert_has(diff().succeeded(), &["of the sitemaps (100 %)"]);
+}
+
 #[test]
 fn a_list_that_cannot_be_read_fails_and_is_named() {
     let folder = folder(&[
