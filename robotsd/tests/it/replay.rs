@@ -333,6 +333,19 @@ fn logs_without_a_request_get_the_list_of_formats() {
     }
 }
 
+#[test]
+fn logs_that_are_not_unpacked_are_named() {
+    for (start, why) in [
+        (
+            &b"\xFD7zXZ\0\0\x04\xE6\xD6\xB4\x46"[..],
+            "robotsd: log: the log is packed with xz, which is not read: unpack it with xz -dc, and name - ",
+        ),
+        (b"BZh91AY&SY\0\0", "robotsd: log: the log is packed with bzip2, which is not read: unpack it with bzip2 -dc"),
+    ] {
+        assert_has(Replay::of(start).run("text", &[]).failed(2), &[why]);
+    }
+}
+
 /// A crawler of a family without a group of its own: the config says whether it obeys that of its family.
 #[test]
 fn the_family_of_a_crawler_counts_as_the_config_says() {

@@ -65,12 +65,33 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
     };
     let mut input = BufReader::with_capacity(AHEAD, progress.wrap_read(raw));
     let start = input.fill_buf()?;
+    if let Some((packer, command)) = unread_packing(start) {
+        return Err(io::Error::other(format!(
+            "the log is packed with {packer}, which is not read: unpack it with {command}, and name - for standard input in its place"
+        )));
+    }
     Ok(if start.starts_with(GZIP) {
         (Box::new(MultiGzDecoder::new(input)), true)
     } else if start.starts_with(ZSTD) {
         (Box::new(Zstd::new(input)?), true)
     } else {
         (Box::new(input), false)
+    })
+}
+
+/// What packed a file that is not unpacked here, by the first bytes of the file, and the command that unpacks it to standard output.
+fn unread_packing(start: &[u8]) -> Option<(&'static str, &'static str)> {
+    Some(match start {
+        [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
+        // The digit is the size of blocks; then comes the first block, or the end of an empty file.
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, 0x41 | 0x72, ..] => ("bzip2", "bzip2 -dc"),
+        [0x04, 0x22, 0x4D, 0x18, ..] => ("lz4", "lz4 -dc"),
+        [b'L', b'Z', b'I', b'P', 0 | 1, ..] => ("lzip", "lzip -dc"),
+        [b'P', b'K', 3, 4, ..] => ("zip", "unzip -p"),
+        [b'7', b'z', 0xBC, 0xAF, 0x27, 0x1C, ..] => ("7-Zip", "7z x -so"),
+        [0x1F, 0x9D, ..] => ("compress", "uncompress -c"),
+        [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => ("zstd, with a frame of another kind first", "zstd -dc"),
+        _ => return None,
     })
 }
 
@@ -183,5 +204,29 @@ mod tests {
         let zstd = ruzstd::encoding::compress_to_vec(text.as_slice(), ruzstd::encoding::CompressionLevel::Fastest);
         assert_eq!(read(&[zstd.clone(), zstd].concat()), text.repeat(2));
         assert_eq!(read(b""), b"");
+    }
+
+    #[test]
+    fn logs_that_are_not_unpacked_are_named_by_their_first_octets() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        for (start, packer) in [
+            (&b"\xFD7zXZ\0\0\x04"[..], "xz"),
+            (b"BZh91AY&SY", "bzip2"),
+            (b"BZh9\x17\x72\x45\x38\x50\x90", "bzip2"),
+            (b"\x04\x22\x4D\x18\x64", "lz4"),
+            (b"LZIP\x01\x0C", "lzip"),
+            (b"PK\x03\x04\x14", "zip"),
+            (b"7z\xBC\xAF\x27\x1C\0", "7-Zip"),
+            (b"\x1F\x9D\x90", "compress"),
+            (b"\x50\x2A\x4D\x18\x04\0\0\0", "zstd, with"),
+        ] {
+            std::fs::write(&path, start).expect("a file");
+            let fault = open(&path, &ProgressBar::hidden()).err().expect(packer).to_string();
+            assert!(fault.contains(&format!("log: the log is packed with {packer}")), "{fault}");
+        }
+        for text in [&b"BZh9.example.com - - ["[..], b"PK1.example", b"7z.example", b"LZIP1 - -", b"\xFD7z"] {
+            assert_eq!(read(text), text);
+        }
     }
 }
