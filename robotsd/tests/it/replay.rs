@@ -333,6 +333,114 @@ fn logs_without_a_request_get_the_list_of_formats() {
     }
 }
 
+/// The counts of a report: of requests, of lines that could not be read, and of requests by GPTBot.
+fn counts(report: &Value) -> [Option<u64>; 3] {
+    let gptbot = || report["crawlers"].as_array()?.iter().find(|row| row["name"] == "GPTBot")?["requests"].as_u64();
+    [report["requests"].as_u64(), report["unread_lines"].as_u64(), gptbot()]
+}
+
+/// A log whose lines are in objects of Docker, filebeat and journald, or behind a prefix of syslog, has the requests that it has without.
+#[test]
+fn logs_that_collectors_wrap_are_read() {
+    let lines: Vec<String> = (0..20)
+        .map(|at| {
+            line(&format!("192.0.2.{at}"), 3, &format!("/drafts/{at}"), "-", if at % 2 == 1 { GPTBOT } else { FIREFOX })
+        })
+        .collect();
+    let wrapped =
+        |wrap: &dyn Fn(&str) -> String| lines.iter().map(|line| wrap(line.trim_end()) + "\n").collect::<String>();
+    let docker = |line: &str| {
+        json!({"log": format!("{line}\n"), "stream": "stdout", "time": "2026-11-27T03:12:00.1Z"}).to_string()
+    };
+    let notice = docker("ready for start up") + "\n";
+    for (name, log) in [
+        ("docker", wrapped(&docker)),
+        (
+            "filebeat",
+            wrapped(&|line| {
+                json!({"@timestamp": "2026-11-27T03:12:05.1Z", "message": line, "host": {"name": "web1"}}).to_string()
+            }),
+        ),
+        ("journald", wrapped(&|line| json!({"MESSAGE": line, "_SYSTEMD_UNIT": "web.service"}).to_string())),
+        ("journald in numbers", wrapped(&|line| json!({"MESSAGE": line.as_bytes()}).to_string())),
+        ("syslog", wrapped(&|line| format!("Nov 27 03:12:05 web1 nginx[1302]: {line}"))),
+        ("compose", wrapped(&|line| format!("web-1  | {line}"))),
+        ("kubernetes", wrapped(&|line| format!("2026-11-27T01:25:11.123456789Z stdout F {line}"))),
+    ] {
+        let (said, code) = report(&log, &[]);
+        assert_eq!((counts(&said), code), ([Some(20), Some(0), Some(10)], Some(0)), "{name}: {said}");
+        assert_eq!(said["totals"]["disallowed"], 10, "{name}");
+        let (said, code) = report(log + &notice.repeat(3), &[]);
+        assert_eq!((counts(&said), code), ([Some(20), Some(3), Some(10)], Some(0)), "{name}: {said}");
+    }
+}
+
+/// What was not understood is never counted as a request of somebody.
+#[test]
+fn lines_that_are_not_understood_are_unread_and_the_error_names_the_keys() {
+    let escaped = serde_json::to_string(line("192.0.2.1", 3, "/drafts/", "-", GPTBOT).trim_end()).unwrap();
+    let pretty =
+        format!("{{\n    \"__CURSOR\" : \"s=1\",\n    \"MESSAGE\" : {escaped},\n    \"PRIORITY\" : \"6\"\n}}\n");
+    let others = json!({"verb": "GET", "url": "/drafts/", "ua": GPTBOT}).to_string() + "\n";
+    for (log, unread) in [(pretty, 5), (others.repeat(4), 4)] {
+        let replay = Replay::of(&log);
+        let output = replay.run("json", &[]).ends_with(2);
+        assert_part(&output.json(), &json!({"requests": 0, "unread_lines": unread}));
+        assert_has(&output.error, &["no line of the logs could be read as a request: they are access logs"]);
+        assert_has(
+            &output.error,
+            &["JSON objects are read by these keys, and --json-keys VALUE=KEY names others:\n  ua: "],
+        );
+        assert_has(&output.error, &["http_user_agent, user_agent", "\n  method: ", "\n  path: ", "\n  time: "]);
+    }
+    // The other half of the log is read.
+    let (said, code) = report(log() + &others, &[]);
+    assert_eq!((counts(&said), code), ([Some(6), Some(2), Some(2)], Some(0)));
+}
+
+#[test]
+fn the_keys_of_json_lines_can_be_named() {
+    let log = json!({"at": 1_793_494_800, "req": {"verb": "GET", "url": "/drafts/", "ua": GPTBOT}}).to_string() + "\n";
+    let replay = Replay::of(log.repeat(3));
+    let keys = ["--json-keys", "ua=req.ua,method=req.verb", "--json-keys", "path=req.url,time=at"];
+    let output = replay.run("json", &keys).ends_with(0);
+    assert_eq!((counts(&output.json()), &*output.error), ([Some(3), Some(0), Some(3)], ""));
+    assert_part(&output.json(), &json!({"timeless": 0, "totals": {"disallowed": 3}}));
+    // A key that no line has is named, also where the requests can be read without it.
+    let output = replay.run("json", &[&keys[..], &["--json-keys", "address=req.ip"]].concat()).ends_with(0);
+    assert_eq!(output.error, "robotsd: --json-keys address=req.ip: no line of the logs has this key\n");
+    let output = replay.run("json", &["--json-keys", "ua=ua,method=req.verb,path=req.url"]).ends_with(2);
+    assert_has(output.error, &["--json-keys ua=ua: no line", "no request of the logs names an agent", "\n  ua: ua\n"]);
+    for (arguments, why) in [
+        (["--json-keys", "agent=ua"], "the values are ua, request, method, path, host, address, time, status, referer"),
+        (["--json-keys=ua=ua", "--log-format=combined"], "--json-keys is for JSON lines"),
+    ] {
+        assert_has(replay.run("json", &arguments).failed(2), &[why]);
+    }
+    let diff = |arguments: &[&str]| {
+        let diff = ["diff", "robots.txt", "new.txt", "--format", "json", "--log", "google"];
+        replay.0.run([&diff[..], arguments].concat())
+    };
+    replay.0.write("google", log.replace(GPTBOT, GOOGLEBOT) + "junk\n");
+    let output = diff(&["--json-keys", "ua=req.ua,method=req.verb,path=req.url"]).ends_with(0);
+    assert_eq!(output.json()["pages"]["losses"][0]["requests"], json!({"lost": 1, "all": 1}));
+    assert_eq!(
+        output.error,
+        "robotsd: 1 line of the logs could not be read and does not count: robotsd replay shows it\n"
+    );
+}
+
+#[test]
+fn times_of_other_forms_are_read_in_combined_logs() {
+    let at = |time: &str| line("192.0.2.1", 4, "/drafts/x", "-", GPTBOT).replace("01/Nov/2026:04:00:00 +0000", time);
+    for time in
+        ["2026-11-01T06:00:00+02:00", "2026-11-01 06:00:00.786 +0200", "1793505600.123", "01/Nov/2026:06:00:00.5 +0200"]
+    {
+        let (said, _) = report(at(time), &[]);
+        assert_part(&said, &json!({"requests": 1, "timeless": 0, "first": 1_793_505_600}));
+    }
+}
+
 #[test]
 fn logs_that_are_not_unpacked_are_named() {
     for (start, why) in [

@@ -9,9 +9,10 @@ use serde::Serialize;
 use tower_robots::check::{Page, PageLoss};
 
 use crate::commands::arguments::site::SelectedSite;
-use crate::commands::replay::{LogSelection, ReplayLogFormat, SearchRequests};
+use crate::commands::replay::{JsonKey, JsonKeys, LogSelection, ReplayLogFormat, SearchRequests};
 use crate::evaluator::Evaluator;
 use crate::exit::complain;
+use crate::html::counted;
 use crate::input;
 use crate::pages::{OwnHosts, SitemapSource, SitemapWalk, read_urls};
 use crate::sites::open_sitemap;
@@ -49,6 +50,10 @@ pub(super) struct PageListArgs {
     /// site count
     #[arg(long, value_name = "HOST", requires = "log")]
     host: Option<String>,
+
+    /// The keys of JSON lines in the logs, where they are others than those of common servers, such as ua=userAgent, as for replay
+    #[arg(long, value_name = "VALUE=KEY", value_delimiter = ',', requires = "log")]
+    json_keys: Vec<JsonKey>,
 
     /// Fail if a search engine loses more than this share, such as 1%: of its requests in --log, and of the pages of each other
     /// list
@@ -141,16 +146,26 @@ impl PageListArgs {
             found.add(format!("of {}", path.display()), &pages, old, new);
         }
         if !self.log.is_empty() {
-            let selection = LogSelection::of(site, ReplayLogFormat::Auto, self.host.as_deref())?;
+            let selection =
+                LogSelection::of(site, ReplayLogFormat::Auto, JsonKeys::naming(&self.json_keys), self.host.as_deref())?;
             let (requests, errors) = SearchRequests::read(&self.log, &selection, old);
             if let Some(error) = errors.into_iter().next() {
                 return Err(error);
             }
+            selection.complain_of_missing_keys();
             if requests.requests == 0 {
                 let nothing = || "no line of the logs is a request: robotsd replay says more about them".to_owned();
                 return Err(io::Error::other(selection.says_nothing(requests.hosts).unwrap_or_else(nothing)));
             }
             selection.notes(requests.hosts, requests.requests).iter().for_each(|note| complain(note));
+            if requests.unread > 0 {
+                let (lines, [do_not, them]) = match requests.unread {
+                    1 => ("1 line".to_owned(), ["does not", "it"]),
+                    unread => (counted(unread, "line"), ["do not", "some"]),
+                };
+                let advice = format_args!("robotsd replay shows {them}");
+                complain(&format_args!("{lines} of the logs could not be read and {do_not} count: {advice}"));
+            }
             found.add_requests(&requests, old, new);
         }
         if let Some(most) = self.max_loss {

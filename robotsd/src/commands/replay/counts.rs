@@ -15,7 +15,7 @@ use tower_robots::rules::RequestPath;
 
 use super::chunks;
 use super::crawler_rows::{self, FailedClaims, RowPart, Rows};
-use super::format::{ChunkReader, LogLine, LoggedRequest};
+use super::format::{ChunkReader, LogLine, LoggedRequest, has_object};
 use super::headers::{HeaderCache, LONGEST_HEADER, RequestJudgement};
 use super::history::{BoardNotes, VersionHistory};
 use super::identity::{LogEvidence, NameQuestions, address_as_logged, is_whole};
@@ -69,6 +69,8 @@ pub(super) struct ReplayCounts {
     pub(super) events: u64,
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
+    /// Whether any of these is a JSON object, whose key for the User-Agent may be another one.
+    pub(super) has_nameless_json: bool,
     pub(super) timeless: u64,
     pub(super) period: LogPeriod,
     pub(super) rows: Rows,
@@ -92,7 +94,10 @@ impl ReplayCounts {
         let mut counts = Self::default();
         let mut hosts = RequestedHosts::default();
         read_lines(&plan.selection, &mut hosts, chunk, |line, read| match read {
-            LogLine::Request(entry) => counts.entry(plan, headers, &entry),
+            LogLine::Request(entry) => {
+                counts.has_nameless_json |= entry.agent.is_empty() && has_object(line);
+                counts.entry(plan, headers, &entry);
+            }
             LogLine::Directive => {}
             LogLine::Event => counts.events += 1,
             LogLine::Unread => {
@@ -207,6 +212,7 @@ impl ReplayCounts {
         self.unread += next.unread;
         self.events += next.events;
         self.nameless += next.nameless;
+        self.has_nameless_json |= next.has_nameless_json;
         self.timeless += next.timeless;
         self.samples.extend(next.samples);
         self.samples.truncate(SAMPLES);
@@ -241,7 +247,7 @@ fn read_lines(
     chunk: &[u8],
     mut take: impl FnMut(&[u8], LogLine<'_>),
 ) {
-    let mut reader = ChunkReader::new(selection.format, chunk);
+    let mut reader = ChunkReader::new(selection.format, &selection.json_keys, chunk);
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', chunk).chain(std::iter::once(chunk.len()));
     for end in ends {
@@ -282,6 +288,8 @@ pub(in crate::commands) struct SearchRequests {
     pub(in crate::commands) crawlers: BTreeMap<String, RequestedTargets>,
     /// Lines that are requests for the site, of anyone.
     pub(in crate::commands) requests: u64,
+    /// Lines that could not be read.
+    pub(in crate::commands) unread: u64,
     pub(in crate::commands) hosts: RequestedHosts,
 }
 
@@ -308,6 +316,7 @@ impl SearchRequests {
         let work = |headers: &mut HeaderCache, chunk: &[u8]| {
             let (mut one, mut hosts) = (Self::default(), RequestedHosts::default());
             read_lines(selection, &mut hosts, chunk, |_, line| {
+                one.unread += u64::from(line == LogLine::Unread);
                 let LogLine::Request(request) = line else { return };
                 one.requests += 1;
                 // A longer header is not a search engine's.
@@ -330,6 +339,7 @@ impl SearchRequests {
 
     fn merge(&mut self, other: Self) {
         self.requests += other.requests;
+        self.unread += other.unread;
         self.hosts += other.hosts;
         for (crawler, requested) in other.crawlers {
             let all = self.of(&crawler);

@@ -39,9 +39,10 @@ use tower_robots::rules::Reading;
 
 pub(super) use self::counts::SearchRequests;
 use self::counts::{ReplayCounts, ReplayPlan};
-pub(super) use self::format::ReplayLogFormat;
+use self::format::has_object;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::format::test_octets;
+pub(super) use self::format::{JsonKey, JsonKeys, ReplayLogFormat};
 use self::headers::HeaderCache;
 use self::history::VersionHistory;
 use self::identity::{LogEvidence, NameAnswers, NameQuestions};
@@ -59,8 +60,12 @@ use crate::render::{printable, printable_path, stderr, stdout, write_json};
 
 /// The advice for logs of which no line is a request.
 const NO_LINE: &str = "no line of the logs could be read as a request: they are access logs in the common or combined format, \
-                       JSON lines, W3C (with its line \"#Fields:\") or those of AWS load balancers; name the format with \
-                       --log-format where it is not found";
+                       JSON lines, W3C (with its line \"#Fields:\") or those of AWS load balancers, as their server wrote them or as \
+                       Docker, Kubernetes, filebeat, journald and syslog pass them on; name the format with --log-format where it is \
+                       not found";
+
+/// The advice for logs without any User-Agent.
+const NO_AGENT: &str = "no request of the logs names an agent, so the report says nothing about crawlers";
 
 /// The same of logs whose lines are those of an error log.
 const ERROR_LOG: &str = "the logs are error logs, which hold a few requests and no User-Agent: name the access logs of the server, such \
@@ -109,6 +114,13 @@ pub(crate) struct ReplayArgs {
     /// The format of the logs
     #[arg(long, value_enum, default_value_t = ReplayLogFormat::Auto)]
     log_format: ReplayLogFormat,
+
+    /// The keys of JSON lines, where they are others than those of common servers, such as ua=userAgent,path=http.path
+    ///
+    /// The values are ua (the User-Agent), request (the request line), method, path, host, address, time, status and referer. A point
+    /// in a key leads into an object. Where a key is named for a value, no other is tried.
+    #[arg(long, value_name = "VALUE=KEY", value_delimiter = ',')]
+    json_keys: Vec<JsonKey>,
 
     /// Requests before this day or moment (UTC), such as 2026-11-01 or 2026-11-01T12:00:00Z, are counted apart: the rules did
     /// not hold yet
@@ -208,12 +220,17 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
     }
     // The report holds what could be read.
     errors.iter().for_each(|error| complain(error));
+    plan.selection.complain_of_missing_keys();
     if report.requests == 0 && all.events > 0 && all.hosts == Default::default() {
         return Ok(fail(&EVENT_LOG));
     }
     if report.requests == 0 && report.unread_lines > 0 {
         let is_error_log = all.samples.iter().all(|line| format::is_of_error_log(line));
-        return Ok(fail(if is_error_log { &ERROR_LOG } else { &NO_LINE }));
+        return Ok(match all.samples.iter().any(|line| has_object(line)) {
+            _ if is_error_log => fail(&ERROR_LOG),
+            true => fail(&format_args!("{NO_LINE}; {}", plan.selection.json_keys)),
+            false => fail(&NO_LINE),
+        });
     }
     if !errors.is_empty() {
         return Ok(ExitCode::from(FAILED));
@@ -222,7 +239,10 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
         return Ok(fail(&why));
     }
     if !report.has_others() {
-        return Ok(fail(&"no request of the logs names an agent, so the report says nothing about crawlers"));
+        return Ok(match all.has_nameless_json {
+            true => fail(&format_args!("{NO_AGENT}; {}", plan.selection.json_keys)),
+            false => fail(&NO_AGENT),
+        });
     }
     let met = args.meets_expectations(&site, &plan, &report)?;
     Ok(exit::answer(met && report.search_engines_shut_out.is_empty()))
@@ -248,7 +268,12 @@ impl ReplayArgs {
             robots: robots.name.clone(),
             against: against.as_ref().map(|file| file.name.clone()),
             evaluators: std::iter::once(robots).chain(against).map(evaluator).collect::<io::Result<_>>()?,
-            selection: LogSelection::of(site, self.log_format, self.host.as_deref())?,
+            selection: LogSelection::of(
+                site,
+                self.log_format,
+                JsonKeys::naming(&self.json_keys),
+                self.host.as_deref(),
+            )?,
             effective_from: self.effective_from,
             privacy: ReportPrivacy { keep_queries: self.keep_queries, keep_addresses: self.keep_addresses },
             evidence,

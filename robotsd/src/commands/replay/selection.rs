@@ -4,10 +4,11 @@ use std::io;
 
 use tower_robots::rules::Authority;
 
-use super::format::{LoggedRequest, ReplayLogFormat};
+use super::format::{JsonKeys, LoggedRequest, ReplayLogFormat};
 use crate::ask::{QuestionKind, question_kind};
 use crate::commands::arguments::SiteHosts;
 use crate::commands::arguments::site::SelectedSite;
+use crate::exit::complain;
 use crate::html::counted;
 use crate::target_url::is_http;
 
@@ -15,6 +16,7 @@ use crate::target_url::is_http;
 #[derive(Debug)]
 pub(in crate::commands) struct LogSelection {
     pub(super) format: ReplayLogFormat,
+    pub(super) json_keys: JsonKeys,
     hosts: Option<SiteHosts>,
     is_host_named: bool,
 }
@@ -37,8 +39,14 @@ impl LogSelection {
     pub(in crate::commands) fn of(
         site: &SelectedSite,
         format: ReplayLogFormat,
+        json_keys: JsonKeys,
         host: Option<&str>,
     ) -> io::Result<Self> {
+        if json_keys.are_named() && !matches!(format, ReplayLogFormat::Auto | ReplayLogFormat::Json) {
+            return Err(io::Error::other(
+                "--json-keys is for JSON lines: write --log-format json, or leave --log-format out",
+            ));
+        }
         let hosts = site.own_hosts()?;
         match (&hosts, host) {
             (None, Some(_)) => {
@@ -49,7 +57,10 @@ impl LogSelection {
                 let no_host = format!("--host {host:?} is no host of the site {site:?}, which serves {list}");
                 Err(io::Error::other(format!("{no_host}: no request would count")))
             }
-            _ => Ok(Self { format, hosts: hosts.filter(|hosts| !hosts.are_all()), is_host_named: host.is_some() }),
+            _ => {
+                let hosts = hosts.filter(|hosts| !hosts.are_all());
+                Ok(Self { format, json_keys, hosts, is_host_named: host.is_some() })
+            }
         }
     }
 
@@ -100,6 +111,12 @@ impl LogSelection {
             format!("{lines} count as those of the site {site:?}; if they are, say so with --host HOST")
         });
         questions.chain(left_out).chain(assumed).collect()
+    }
+
+    /// Says which keys of --json-keys no line has, once all are read.
+    pub(in crate::commands) fn complain_of_missing_keys(&self) {
+        let missing = self.json_keys.missing();
+        missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs has this key")));
     }
 
     /// Why no request counts, where all are for other hosts, or questions.

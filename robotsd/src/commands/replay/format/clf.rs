@@ -6,13 +6,6 @@ use std::borrow::Cow;
 
 use tower_robots::rules::Authority;
 
-/// Whether the line begins with the virtual host.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Host {
-    Absent,
-    First,
-}
-
 /// Whether the line ends with referer and agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quotes {
@@ -20,19 +13,13 @@ pub(super) enum Quotes {
     Present,
 }
 
-/// `[host[:port] ]address ident user [time] "request" status size[ "referer" "agent"]…`
-pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<LoggedRequest<'_>> {
-    let bracket = time_bracket(line)?;
-    let (head, rest) = (&line[..bracket], &line[bracket + 1..]);
-    let mut words = head.splitn(3, |octet| *octet == b' ').filter(|word| !word.is_empty());
-    let host = match host {
-        Host::Absent => None,
-        Host::First => Some(value(words.next()?)),
-    };
-    let address = Cow::Borrowed(words.next()?);
-    let end = memchr::memchr(b']', rest)?;
-    let time = clf_time(&rest[..end]);
-    let (request, rest) = quoted(&rest[end + 1..])?;
+/// `[host[:port] ]address ident user [time] "request" status size[ "referer" "agent"]…`, also behind what a collector puts in front of
+/// a line, such as the date, host and program of syslog.
+pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
+    let (before, rest) = line.split_at(first_quote(line)?);
+    let (bracket, time) = time_bracket(before)?;
+    let Client { host, address } = Client::of(&before[..bracket])?;
+    let (request, rest) = quoted(rest)?;
     let (method, target) = request_line(request)?;
     let (method, status) = (Cow::Borrowed(method), status(rest.split(|octet| *octet == b' ').nth(1)));
     let both = || {
@@ -44,7 +31,70 @@ pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<LoggedRequ
         Quotes::Optional => both().unwrap_or_default(),
         Quotes::Present => both()?,
     };
+    let (host, address) = (host.map(value), Cow::Borrowed(address));
     Some(LoggedRequest { host, site, address, time, method, target, status, referer, agent })
+}
+
+/// The sender of a request, as the words before the time have it.
+#[derive(Clone, Copy)]
+struct Client<'a> {
+    host: Option<&'a [u8]>,
+    address: &'a [u8],
+}
+
+impl<'a> Client<'a> {
+    /// Finds the address, and the virtual host before it. A user name may hold anything that a client sent, so the first word that can be
+    /// the address is the address.
+    fn of(head: &'a [u8]) -> Option<Self> {
+        let mut words = head.split(|octet| matches!(octet, b' ' | b'\t')).filter(|word| !word.is_empty());
+        let (first, rest) = (words.next()?, [words.next(), words.next(), words.next()]);
+        // `host - - - [` has a host, and no address.
+        let has_host = rest[1] == Some(b"-") && rest[2].is_some() && !is_address(first);
+        if rest[0] == Some(b"-") && is_client(first) && !has_host {
+            return Some(Self { host: None, address: first });
+        }
+        let words: Vec<&[u8]> =
+            [first].into_iter().chain(rest.into_iter().flatten()).chain(words).map(without_colour).collect();
+        let is_dash = |at: usize| words.get(at).is_some_and(|word| *word == b"-");
+        let is_tag = |word: &&[u8]| word.ends_with(b":") && !is_client(word);
+        if is_address(words[0]) && !words.iter().any(is_tag) {
+            return Some(Self { host: None, address: words[0] });
+        }
+        let is_named = is_host(words[0]) && is_dash(2) && words.len() > 3;
+        let is_second = |word: &&[u8]| is_address(word) || (is_named && is_client(word));
+        if let Some(address) = words.get(1).copied().filter(is_second) {
+            return Some(Self { host: Some(words[0]).filter(|word| is_host(word)), address });
+        }
+        // The prefix of a collector ends before the address.
+        let at = (2..words.len()).find(|at| is_address(words[*at]) && is_dash(at + 1))?;
+        // A word of the prefix may look like the name of a host in a local network.
+        let host = Some(words[at - 1]).filter(|word| is_host(word) && word.contains(&b'.'));
+        Some(Self { host, address: words[at] })
+    }
+}
+
+pub(super) fn is_address(word: &[u8]) -> bool {
+    std::str::from_utf8(word).is_ok_and(|word| word.parse::<std::net::IpAddr>().is_ok())
+}
+
+/// Whether a word can be the address of a client, or the name that a server logs instead; `nginx:` is the tag of a program.
+fn is_client(word: &[u8]) -> bool {
+    let is_name = |word: &[u8]| word.iter().all(|octet| octet.is_ascii_alphanumeric() || b".-_:%[]".contains(octet));
+    is_name(word) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))
+}
+
+/// Whether a word can be a virtual host with its port, or `-` for none; a time is not one.
+fn is_host(word: &[u8]) -> bool {
+    let mut parts = word.split(|octet| *octet == b':');
+    let name = parts.next().unwrap_or_default();
+    let is_name = name.iter().any(u8::is_ascii_alphabetic) || is_address(name) || matches!(name, b"-" | b"_");
+    is_client(word) && (word.starts_with(b"[") || (is_name && parts.count() < 2))
+}
+
+/// A word without the colours that begin it where a terminal was written to.
+fn without_colour(word: &[u8]) -> &[u8] {
+    let Some(escape) = word.strip_prefix(b"\x1b[") else { return word };
+    memchr::memchr(b'm', escape).map_or(word, |end| &escape[end + 1..])
 }
 
 /// robotsd ends a line with the site, the action and the request's id, each in quotes. Others may have three values there too, so
@@ -56,10 +106,26 @@ fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     rest.trim_ascii().is_empty().then(|| value(site)).filter(|site| !site.is_empty())
 }
 
-/// The start of the time; a host in front of all may be an address in brackets.
-pub(super) fn time_bracket(line: &[u8]) -> Option<usize> {
-    let host = line.strip_prefix(b"[").and_then(|_| memchr::memchr(b']', line)).unwrap_or(0);
-    memchr::memchr(b'[', &line[host..]).map(|at| host + at)
+/// Longest time in brackets.
+const LONGEST_TIME: usize = 48;
+
+/// The start of the time among the bytes before the request, and the time if it can be read. Hosts and numbers of processes may be in
+/// brackets too, so the first that holds a time counts.
+fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
+    let time_at = |at: usize| {
+        let rest = &before[at + 1..];
+        let end = memchr::memchr(b']', &rest[..rest.len().min(LONGEST_TIME)])?;
+        // A short number is that of a process.
+        any_time(&rest[..end]).filter(|_| end > 8).map(|time| (at, Some(time)))
+    };
+    let last = || memchr::memrchr(b'[', before).map(|at| (at, None));
+    memchr::memchr_iter(b'[', before).find_map(time_at).or_else(last)
+}
+
+/// The words before the time; the whole line if it has no time.
+pub(super) fn head(line: &[u8]) -> &[u8] {
+    let before = &line[..first_quote(line).unwrap_or(line.len())];
+    &line[..time_bracket(before).map_or(line.len(), |(at, _)| at)]
 }
 
 /// `GET /path HTTP/1.1`; servers log whatever they receive.
@@ -69,6 +135,11 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     let end = memchr::memrchr(b' ', rest).filter(|end| rest[end + 1..].starts_with(b"HTTP/")).unwrap_or(rest.len());
     let is_method = !method.is_empty() && method.iter().all(|octet| octet.is_ascii_alphabetic() || *octet == b'-');
     (is_method && end > 0).then(|| (method, unescaped(&rest[..end])))
+}
+
+/// The quote that begins the request; those in a user name are escaped.
+fn first_quote(line: &[u8]) -> Option<usize> {
+    memchr::memchr_iter(b'"', line).find(|at| !line[..*at].ends_with(b"\\"))
 }
 
 /// The text between the next two quotes, and the rest; escaped quotes do not count.
@@ -194,6 +265,26 @@ pub(crate) struct LoggedRequest<'a> {
     pub(crate) agent: Cow<'a, [u8]>,
 }
 
+impl LoggedRequest<'_> {
+    /// The same request, without the line that it was read from.
+    pub(super) fn into_owned(self) -> LoggedRequest<'static> {
+        fn owned(value: Cow<'_, [u8]>) -> Cow<'static, [u8]> {
+            Cow::Owned(value.into_owned())
+        }
+        LoggedRequest {
+            host: self.host.map(owned),
+            site: self.site.map(owned),
+            address: owned(self.address),
+            time: self.time,
+            method: owned(self.method),
+            target: owned(self.target),
+            status: self.status,
+            referer: owned(self.referer),
+            agent: owned(self.agent),
+        }
+    }
+}
+
 /// `10/Oct/2000:13:55:36 -0700`
 fn clf_time(text: &[u8]) -> Option<i64> {
     const MONTHS: [&[u8]; 12] =
@@ -202,29 +293,42 @@ fn clf_time(text: &[u8]) -> Option<i64> {
     let month = MONTHS.iter().position(|name| text.get(3..6) == Some(*name))?;
     let year = number(text.get(7..11)?)?;
     let clock = clock(text.get(12..20)?)?;
-    let offset = text.get(21..26).and_then(offset).unwrap_or(0);
-    Some(days(year, month as i64 + 1, day) * 86_400 + clock - offset)
+    Some(days(year, month as i64 + 1, day) * 86_400 + clock - zone(&text[20..]))
 }
 
 /// `2000-10-10T13:55:36.123+02:00`, also with a blank for the `T`.
 pub(super) fn rfc3339(text: &[u8]) -> Option<i64> {
     let (year, month, day) = (number(text.get(..4)?)?, number(text.get(5..7)?)?, number(text.get(8..10)?)?);
     let clock = clock(text.get(11..19)?)?;
-    let zone = text[19..].iter().position(|octet| matches!(octet, b'+' | b'-'));
-    let offset = zone.and_then(|at| offset(&text[19 + at..])).unwrap_or(0);
-    (1..=12).contains(&month).then(|| days(year, month, day) * 86_400 + clock - offset)
+    (1..=12).contains(&month).then(|| days(year, month, day) * 86_400 + clock - zone(&text[19..]))
 }
 
-/// Either form, or seconds as a number.
+/// Either form, or a number as a text.
 pub(super) fn any_time(text: &[u8]) -> Option<i64> {
-    let seconds = || std::str::from_utf8(text).ok()?.parse::<f64>().ok().map(|seconds| seconds as i64);
-    rfc3339(text).or_else(|| clf_time(text)).or_else(seconds)
+    let of_number = || {
+        let text =
+            std::str::from_utf8(text).ok().filter(|text| text.starts_with(|first: char| first.is_ascii_digit()))?;
+        numbered_time(text.parse().ok()?)
+    };
+    rfc3339(text).or_else(|| clf_time(text)).or_else(of_number)
+}
+
+/// Seconds since 1970, or milliseconds, microseconds or nanoseconds.
+pub(super) fn numbered_time(number: f64) -> Option<i64> {
+    let units = [1.0, 1e3, 1e6, 1e9];
+    units.iter().map(|unit| number / unit).find(|seconds| *seconds < 1e11).map(|seconds| seconds as i64)
 }
 
 /// `13:55:36`
 fn clock(text: &[u8]) -> Option<i64> {
     let [h1, h2, b':', m1, m2, b':', s1, s2] = text else { return None };
     Some(number(&[*h1, *h2])? * 3600 + number(&[*m1, *m2])? * 60 + number(&[*s1, *s2])?)
+}
+
+/// The zone at the end of a time, in seconds; a fraction of the second may be in front of it.
+fn zone(text: &[u8]) -> i64 {
+    let at = text.iter().position(|octet| matches!(octet, b'+' | b'-'));
+    at.and_then(|at| offset(&text[at..])).unwrap_or(0)
 }
 
 /// `+0200` or `+02:00`, in seconds.

@@ -1,79 +1,39 @@
-//! Logs with a JSON object a line, by the keys that servers use.
-//!
-//! nginx as the examples of its documentation name them, Traefik, Envoy, and Caddy, whose request is an object of its
-//! own. Of several keys for one value, the first of ours counts.
+//! JSON objects as requests, and the lines that collectors put into objects.
 
 use std::borrow::Cow;
 
 use serde_json_borrow::Value;
 
-use super::clf::{self, LoggedRequest, any_time};
+use super::clf::{self, LoggedRequest, any_time, numbered_time};
+use super::json_keys::{JsonField, JsonKeys};
 use crate::log::LogEvent;
 
-const ADDRESS: &[&str] = &["client_ip", "remote_addr", "ClientHost", "remote_ip", "client", "address"];
-const SOCKET: &[&str] = &["downstream_remote_address", "ClientAddr"];
-const TIME: &[&str] =
-    &["time_iso8601", "StartUTC", "start_time", "time", "time_local", "timestamp", "@timestamp", "ts", "msec"];
-const METHOD: &[&str] = &["request_method", "RequestMethod", "method"];
-const TARGET: &[&str] = &["request_uri", "RequestPath", "uri", "path", "target"];
-/// Those with a port before those without.
-const HOST: &[&str] = &["http_host", "RequestAddr", "authority", "host", "RequestHost", "server_name", "vhost"];
-const STATUS: &[&str] = &["status", "DownstreamStatus", "response_code", "status_code"];
-const AGENT: &[&str] = &["http_user_agent", "user_agent", "request_User-Agent", "user-agent", "agent"];
-const REFERER: &[&str] = &["http_referer", "referer", "request_Referer", "http_referrer", "referrer"];
-
-pub(super) fn read(line: &[u8]) -> Option<LoggedRequest<'_>> {
-    let Value::Object(line) = serde_json::from_slice(line).ok()? else { return None };
-    let mut line = line.into_vec();
-    let is_of_robotsd =
-        take(&mut line, "event").and_then(text_of).is_some_and(|event| event == LogEvent::Request.as_str());
-    let site = take(&mut line, "site").and_then(text_of).filter(|_| is_of_robotsd).map(octets);
-    // Caddy: the request is an object; its keys count before those around it.
-    let (mut request, request_line) = match take(&mut line, "request") {
-        Some(Value::Object(request)) => (request.into_vec(), None),
-        other => (Vec::new(), other.and_then(text_of)),
-    };
-    let mut headers = match take(&mut request, "headers") {
-        Some(Value::Object(headers)) => headers.into_vec(),
-        _ => Vec::new(),
-    };
-    let time = TIME.iter().find_map(|key| match take(&mut line, key)? {
-        Value::Str(text) => any_time(text.as_bytes()),
-        // Some write milliseconds.
-        value => value.as_f64().map(|time| (if time > 1e11 { time / 1000.0 } else { time }) as i64),
-    });
-    let status = STATUS.iter().find_map(|key| match take(&mut line, key)? {
-        Value::Str(text) => clf::status(Some(text.as_bytes())),
-        value => value.as_f64().map(|number| number as u16),
-    });
-    let mut text = |keys: &[&str]| {
-        keys.iter()
-            .find_map(|key| text_of(take(&mut request, key)?))
-            .or_else(|| keys.iter().find_map(|key| text_of(take(&mut line, key)?)))
-    };
-    let (method, target) = match request_line {
+pub(super) fn read<'a>(line: &'a [u8], keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
+    let Value::Object(object) = serde_json::from_slice(line).ok()? else { return None };
+    keys.note(&object);
+    let texts = |field| keys.values(&object, field, text_of);
+    let text = |field| texts(field).next();
+    let is_of_robotsd = object.get("event").and_then(Value::as_str) == Some(LogEvent::Request.as_str());
+    let site = object.get("site").filter(|_| is_of_robotsd).and_then(text_of);
+    let (method, target) = match text(JsonField::Request) {
         Some(line) => {
             let (method, target) = clf::request_line(line.as_bytes())?;
-            (Some(Cow::Owned(method.to_vec())), Some(Cow::Owned(target.into_owned())))
+            (Cow::Owned(method.to_vec()), Cow::Owned(target.into_owned()))
         }
-        None => (text(METHOD).map(octets), text(TARGET).map(octets)),
+        None => (text(JsonField::Method).map(octets)?, text(JsonField::Path).map(octets)?),
     };
-    let address = text(ADDRESS).or_else(|| text(SOCKET).map(address_of_socket));
-    let mut hosts = HOST.iter().filter_map(|key| text(&[key])).peekable();
+    let mut hosts = texts(JsonField::Host).peekable();
     let is_logged = hosts.peek().is_some();
-    let host = hosts.find(|host| !matches!(&**host, "" | "-")).map(octets).or(is_logged.then(Cow::default));
-    let agent = take(&mut headers, "User-Agent").and_then(text_of).or_else(|| text(AGENT));
-    let referer = take(&mut headers, "Referer").and_then(text_of).or_else(|| text(REFERER));
     let entry = LoggedRequest {
-        host,
-        site,
-        address: address.map(octets).unwrap_or_default(),
-        time,
-        method: method?,
-        target: target?,
-        status,
-        referer: value(referer),
-        agent: value(agent),
+        host: hosts.find(|host| !matches!(&**host, "" | "-")).map(octets).or(is_logged.then(Cow::default)),
+        site: site.map(octets),
+        address: text(JsonField::Address).map(address_of_socket).map(octets).unwrap_or_default(),
+        time: keys.values(&object, JsonField::Time, time_of).next(),
+        method,
+        target,
+        status: keys.values(&object, JsonField::Status, status_of).next(),
+        referer: value(text(JsonField::Referer)),
+        agent: value(text(JsonField::Agent)),
     };
     (!entry.method.is_empty() && !entry.target.is_empty()).then_some(entry)
 }
@@ -89,19 +49,52 @@ pub(super) fn is_event(line: &[u8]) -> bool {
     line.contains_key("level") && line.get("event").and_then(Value::as_str).is_some_and(is_known)
 }
 
-/// The value of a key; of a list the first item.
-fn take<'a>(map: &mut Vec<(Cow<'a, str>, Value<'a>)>, key: &str) -> Option<Value<'a>> {
-    let at = map.iter().position(|(known, _)| known.eq_ignore_ascii_case(key))?;
-    match map.swap_remove(at).1 {
-        Value::Array(items) => items.into_iter().next(),
-        value => Some(value),
+/// The texts of an object that may be a line of a log, those of objects in it included: collectors such as Docker put each line of a
+/// program into an object.
+pub(super) fn texts(line: &[u8]) -> Vec<Vec<u8>> {
+    let mut texts = Vec::new();
+    if let Ok(object) = serde_json::from_slice(line) {
+        add_texts(&object, &mut texts);
+    }
+    // A line with a request has quotes; of several lines none would be the right one.
+    let is_line = |text: &[u8]| memchr::memchr(b'"', text).is_some() && memchr::memchr(b'\n', text).is_none();
+    texts.retain(|text| is_line(text));
+    texts
+}
+
+fn add_texts(value: &Value<'_>, texts: &mut Vec<Vec<u8>>) {
+    match value {
+        Value::Str(text) => texts.push(text.trim().as_bytes().to_vec()),
+        // The journal writes a text that is not plain as the numbers of its bytes.
+        Value::Array(items) => {
+            let octet = |item: &Value<'_>| u8::try_from(item.as_u64()?).ok();
+            texts.extend(items.iter().map(octet).collect::<Option<Vec<u8>>>());
+        }
+        Value::Object(object) => object.iter().for_each(|(_, value)| add_texts(value, texts)),
+        _ => {}
     }
 }
 
-fn text_of(value: Value<'_>) -> Option<Cow<'_, str>> {
+/// A text; of a list the first.
+fn text_of<'a>(value: &Value<'a>) -> Option<Cow<'a, str>> {
     match value {
-        Value::Str(text) => Some(text),
+        Value::Str(text) => Some(text.clone()),
+        Value::Array(items) => text_of(items.first()?),
         _ => None,
+    }
+}
+
+fn time_of(value: &Value<'_>) -> Option<i64> {
+    match value {
+        Value::Str(text) => any_time(text.as_bytes()),
+        value => numbered_time(value.as_f64()?),
+    }
+}
+
+fn status_of(value: &Value<'_>) -> Option<u16> {
+    match value {
+        Value::Str(text) => clf::status(Some(text.as_bytes())),
+        value => value.as_f64().map(|number| number as u16),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod clf;
 mod json;
+mod json_keys;
 mod w3c;
 
 use clap::ValueEnum;
@@ -9,6 +10,7 @@ use clap::ValueEnum;
 use self::w3c::W3cColumns;
 
 pub(super) use self::clf::LoggedRequest;
+pub(in crate::commands) use self::json_keys::{JsonKey, JsonKeys};
 pub(super) use self::w3c::FIELDS;
 
 /// How lines are written.
@@ -22,7 +24,7 @@ pub(in crate::commands) enum ReplayLogFormat {
     Combined,
     /// Combined with the virtual host in front
     VhostCombined,
-    /// A JSON object a line: nginx, Caddy, Traefik, Envoy
+    /// A JSON object per line: nginx, Caddy, Traefik, Envoy, Cloudflare, Google Cloud, or by --json-keys
     Json,
     /// W3C extended log format, whose columns a line #Fields names: IIS, CloudFront
     #[value(aliases = ["iis", "cloudfront"])]
@@ -31,10 +33,14 @@ pub(in crate::commands) enum ReplayLogFormat {
     Alb,
 }
 
+/// Objects and prefixes of collectors around each other, such as those of a container and of the service that gathers its output.
+const MOST_WRAPPERS: usize = 3;
+
 /// Reads the lines of one chunk of a log.
 #[derive(Debug)]
-pub(super) struct ChunkReader {
+pub(super) struct ChunkReader<'k> {
     format: ReplayLogFormat,
+    json_keys: &'k JsonKeys,
     columns: W3cColumns,
     /// Whether the format was found, not named: then lines in another one are read too.
     is_found: bool,
@@ -51,11 +57,11 @@ pub(super) enum LogLine<'a> {
     Unread,
 }
 
-impl ChunkReader {
+impl<'k> ChunkReader<'k> {
     /// Finds the format of a chunk, where it is not known.
-    pub(super) fn new(format: ReplayLogFormat, chunk: &[u8]) -> Self {
+    pub(super) fn new(format: ReplayLogFormat, json_keys: &'k JsonKeys, chunk: &[u8]) -> Self {
         let is_found = format == ReplayLogFormat::Auto;
-        Self { format: format.detect(chunk), columns: W3cColumns::default(), is_found }
+        Self { format: format.detect(json_keys, chunk), json_keys, columns: W3cColumns::default(), is_found }
     }
 
     pub(super) fn read<'a>(&mut self, line: &'a [u8]) -> LogLine<'a> {
@@ -68,57 +74,85 @@ impl ChunkReader {
             }
             return self.columns.read(line).map_or(LogLine::Unread, LogLine::Request);
         }
+        match self.read_bare(line) {
+            LogLine::Unread => self.read_wrapped(line, MOST_WRAPPERS),
+            read => read,
+        }
+    }
+
+    /// Reads a line as its server wrote it.
+    fn read_bare<'a>(&self, line: &'a [u8]) -> LogLine<'a> {
         if json::is_event(line) {
             return LogLine::Event;
         }
-        let request = self.format.read(line);
-        let request = match &request {
-            Some(read) if !self.is_found || is_address(&read.address) => request,
-            Some(_) => self.format.read_with_address(line).or(request.filter(|read| self.format.is_sure_of(read))),
-            None => self.is_found.then(|| ReplayLogFormat::read_any(line)).flatten(),
+        let request = match self.is_found {
+            true => self.format.read_whole(line, self.json_keys).or_else(|| self.read_any(line)),
+            false => self.format.read(line, self.json_keys),
         };
         request.map_or(LogLine::Unread, LogLine::Request)
+    }
+
+    /// Reads a line of a log whose server was given another format at some time.
+    fn read_any<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
+        let formats = [ReplayLogFormat::of(line), ReplayLogFormat::Common];
+        formats.into_iter().find_map(|format| format.read_whole(line, self.json_keys))
+    }
+
+    /// Reads the line that a collector put into this one, within so many others.
+    fn read_wrapped(&self, line: &[u8], most: usize) -> LogLine<'static> {
+        for inner in wrapped(line) {
+            let read = match self.read_bare(&inner) {
+                LogLine::Request(request) => LogLine::Request(LoggedRequest {
+                    time: request.time.or_else(|| clf::rfc3339(line)),
+                    ..request.into_owned()
+                }),
+                LogLine::Event => LogLine::Event,
+                _ if most > 1 => self.read_wrapped(&inner, most - 1),
+                _ => LogLine::Unread,
+            };
+            if read != LogLine::Unread {
+                return read;
+            }
+        }
+        LogLine::Unread
+    }
+}
+
+/// The lines that may be within a line: the texts of a JSON object, an object behind a prefix, and what is behind a quote that does not
+/// end, which LiteSpeed writes in front of a line.
+fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
+    let line = line.trim_ascii();
+    match memchr::memchr(b'{', line) {
+        Some(0) => json::texts(line),
+        Some(at) if line.ends_with(b"}") => vec![line[at..].to_vec()],
+        _ => line.strip_prefix(b"\"").map(<[u8]>::to_vec).into_iter().collect(),
     }
 }
 
 impl ReplayLogFormat {
     /// Reads a line; `None` where it is no request in this format, or needs the line of columns.
-    pub(super) fn read<'a>(self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
+    pub(super) fn read<'a>(self, line: &'a [u8], json_keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
         match self {
-            Self::Auto => Self::of(line).read(line),
-            Self::Common => clf::read(line, clf::Host::Absent, clf::Quotes::Optional),
-            Self::Combined => clf::read(line, clf::Host::Absent, clf::Quotes::Present),
-            Self::VhostCombined => clf::read(line, clf::Host::First, clf::Quotes::Present),
-            Self::Json => json::read(line),
+            Self::Auto => Self::of(line).read(line, json_keys),
+            Self::Common => clf::read(line, clf::Quotes::Optional),
+            Self::Combined | Self::VhostCombined => clf::read(line, clf::Quotes::Present),
+            Self::Json => json::read(line, json_keys),
             Self::Alb => clf::read_alb(line),
             Self::W3c => None,
         }
     }
 
-    /// Reads a line of a log whose server was given another format at some time. A line of an error log holds a request too, and so
-    /// does one that was cut off: the common format, which lacks most, reads neither.
-    fn read_any(line: &[u8]) -> Option<LoggedRequest<'_>> {
-        let is_whole = |format, request: &LoggedRequest<'_>| {
-            format != Self::Common || (request.time.is_some() && clf::has_all_quotes(line))
-        };
-        let read = |format: Self| format.read(line).filter(|request| is_whole(format, request));
-        [Self::of(line), Self::Common].into_iter().find_map(read)
-    }
-
-    /// Whether a line that has no address is one of this format all the same. A line of an error log holds a request in quotes behind
-    /// something in brackets, which is no time.
-    fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
-        request.time.is_some() || !matches!(self, Self::Common | Self::Combined | Self::VhostCombined)
-    }
-
-    /// Reads a line in another format than this one, if it has the address of a client in that.
-    fn read_with_address(self, line: &[u8]) -> Option<LoggedRequest<'_>> {
-        let other = Some(Self::of(line)).filter(|format| *format != self)?;
-        other.read(line).filter(|request| is_address(&request.address))
+    /// Reads a line, if it surely is one of this format. Lines of error logs hold requests too, and some lines are cut.
+    fn read_whole<'a>(self, line: &'a [u8], json_keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
+        self.read(line, json_keys).filter(|request| match self {
+            Self::Common => request.time.is_some() && clf::has_all_quotes(line),
+            Self::Combined | Self::VhostCombined => request.time.is_some() || clf::is_address(&request.address),
+            _ => true,
+        })
     }
 
     /// The format of a chunk's first lines: the one that most of them are read in.
-    pub(super) fn detect(self, chunk: &[u8]) -> Self {
+    pub(super) fn detect(self, json_keys: &JsonKeys, chunk: &[u8]) -> Self {
         if self != Self::Auto {
             return self;
         }
@@ -129,7 +163,7 @@ impl ReplayLogFormat {
             return Self::W3c;
         }
         let read = |format: &Self| {
-            sample.iter().filter(|line| Self::of(line) == *format && format.read(line).is_some()).count()
+            sample.iter().filter(|line| Self::of(line) == *format && format.read(line, json_keys).is_some()).count()
         };
         let known = [Self::Combined, Self::VhostCombined, Self::Json, Self::Common, Self::Alb];
         known.into_iter().rev().max_by_key(read).unwrap_or(Self::Combined)
@@ -143,17 +177,22 @@ impl ReplayLogFormat {
             return Self::Alb;
         }
         let quotes = memchr::memchr_iter(b'"', line).count();
-        let head = &line[..clf::time_bracket(line).unwrap_or(line.len())];
+        let head = clf::head(line);
         let words = head.split(|octet| *octet == b' ').filter(|word| !word.is_empty()).count();
         match (quotes, words) {
             (0..=3, _) => Self::Common,
             // `host:port address ident user [`
-            (_, 4..) if !is_address(head.split(|octet| *octet == b' ').next().unwrap_or_default()) => {
+            (_, 4..) if !clf::is_address(head.split(|octet| *octet == b' ').next().unwrap_or_default()) => {
                 Self::VhostCombined
             }
             _ => Self::Combined,
         }
     }
+}
+
+/// Whether a line, which may be cut, has a JSON object. Servers escape the quotes that clients send.
+pub(super) fn has_object(line: &[u8]) -> bool {
+    line.trim_ascii_start().starts_with(b"{") || memchr::memmem::find(line, b"{\"").is_some()
 }
 
 /// Whether a line is one of an error log, as nginx and Apache write them.
@@ -171,10 +210,6 @@ pub(super) fn is_of_error_log(line: &[u8]) -> bool {
         Some(words == 5 && rest.starts_with(b"] ["))
     };
     is_nginx || is_apache().unwrap_or(false)
-}
-
-fn is_address(word: &[u8]) -> bool {
-    std::str::from_utf8(word).is_ok_and(|word| word.parse::<std::net::IpAddr>().is_ok())
 }
 
 #[cfg(any(test, fuzzing))]

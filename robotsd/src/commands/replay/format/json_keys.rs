@@ -1,0 +1,266 @@
+//! The keys under which JSON objects hold the values of a request: those that servers and services use, or those that an operator names.
+//!
+//! The known keys are those of nginx as its documentation names them, Caddy, Traefik, Envoy, Cloudflare, Google Cloud and the Elastic
+//! Common Schema.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json_borrow::{ObjectAsVec, Value};
+
+use crate::word_enum::word_enum;
+
+word_enum! {
+    /// A value of a request, which an object has under one of several keys.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum JsonField {
+        Agent = "ua",
+        Request = "request",
+        Method = "method",
+        Path = "path",
+        Host = "host",
+        Address = "address",
+        Time = "time",
+        Status = "status",
+        Referer = "referer",
+    }
+}
+
+impl JsonField {
+    /// The keys that are known; the first that an object has counts. A point leads into an object.
+    const fn known_keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Agent => &[
+                "request.headers.User-Agent",
+                "http_user_agent",
+                "user_agent",
+                "request_User-Agent",
+                "user-agent",
+                "agent",
+                "ClientRequestUserAgent",
+                "httpRequest.userAgent",
+                "user_agent.original",
+            ],
+            Self::Request => &["request"],
+            Self::Method => &[
+                "request.method",
+                "request_method",
+                "RequestMethod",
+                "method",
+                "ClientRequestMethod",
+                "httpRequest.requestMethod",
+                "http.request.method",
+            ],
+            Self::Path => &[
+                "request.uri",
+                "request_uri",
+                "RequestPath",
+                "uri",
+                "path",
+                "target",
+                "ClientRequestURI",
+                "httpRequest.requestUrl",
+                "url.original",
+            ],
+            // Those with a port before those without.
+            Self::Host => &[
+                "request.host",
+                "http_host",
+                "RequestAddr",
+                "authority",
+                "host",
+                "RequestHost",
+                "server_name",
+                "vhost",
+                "ClientRequestHost",
+                "url.domain",
+            ],
+            Self::Address => &[
+                "request.client_ip",
+                "request.remote_ip",
+                "request.remote_addr",
+                "client_ip",
+                "remote_addr",
+                "ClientHost",
+                "remote_ip",
+                "client",
+                "address",
+                "downstream_remote_address",
+                "ClientAddr",
+                "ClientIP",
+                "httpRequest.remoteIp",
+                "client.ip",
+                "source.ip",
+            ],
+            Self::Time => &[
+                "time_iso8601",
+                "StartUTC",
+                "start_time",
+                "time",
+                "time_local",
+                "timestamp",
+                "@timestamp",
+                "ts",
+                "msec",
+                "EdgeStartTimestamp",
+            ],
+            Self::Status => &[
+                "status",
+                "DownstreamStatus",
+                "response_code",
+                "status_code",
+                "EdgeResponseStatus",
+                "httpRequest.status",
+                "http.response.status_code",
+            ],
+            Self::Referer => &[
+                "request.headers.Referer",
+                "http_referer",
+                "referer",
+                "request_Referer",
+                "http_referrer",
+                "referrer",
+                "ClientRequestReferer",
+                "httpRequest.referer",
+                "http.request.referrer",
+            ],
+        }
+    }
+}
+
+/// A key that an operator names, written `ua=userAgent`.
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
+#[display("{}={key}", field.as_str())]
+pub(in crate::commands) struct JsonKey {
+    field: JsonField,
+    key: String,
+}
+
+impl FromStr for JsonKey {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (word, key) = text.split_once('=').unwrap_or((text, ""));
+        let field = JsonField::ALL.into_iter().find(|field| field.as_str() == word);
+        let named = field.filter(|_| !key.is_empty()).map(|field| Self { field, key: key.to_owned() });
+        named.ok_or_else(|| {
+            let words = JsonField::ALL.map(JsonField::as_str).join(", ");
+            format!("write VALUE=KEY, such as ua=userAgent; the values are {words}")
+        })
+    }
+}
+
+/// The keys by which objects are read.
+#[derive(Debug, Default)]
+pub(in crate::commands) struct JsonKeys {
+    /// Those of an operator, each with whether any object has it.
+    named: Vec<(JsonKey, AtomicBool)>,
+}
+
+impl JsonKeys {
+    pub(in crate::commands) fn naming(keys: &[JsonKey]) -> Self {
+        Self { named: keys.iter().map(|key| (key.clone(), AtomicBool::new(false))).collect() }
+    }
+
+    pub(in crate::commands) fn are_named(&self) -> bool {
+        !self.named.is_empty()
+    }
+
+    /// The keys that an operator names and no object has.
+    pub(in crate::commands) fn missing(&self) -> impl Iterator<Item = &JsonKey> {
+        self.named.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed)).map(|(key, _)| key)
+    }
+
+    /// Remembers which of the named keys an object has.
+    pub(super) fn note(&self, object: &ObjectAsVec<'_>) {
+        let missing = self.named.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed));
+        let found = missing.filter(|(key, _)| find(object, &key.key).is_some());
+        found.for_each(|(_, is_found)| is_found.store(true, Ordering::Relaxed));
+    }
+
+    fn is_named(&self, field: JsonField) -> bool {
+        self.named.iter().any(|(key, _)| key.field == field)
+    }
+
+    /// The known keys of a value. Where an operator names a key, no other is tried.
+    fn known(&self, field: JsonField) -> &'static [&'static str] {
+        let is_named = match field {
+            // A named method or path is not that of the request line.
+            JsonField::Request => {
+                [field, JsonField::Method, JsonField::Path].into_iter().any(|field| self.is_named(field))
+            }
+            field => self.is_named(field),
+        };
+        if is_named { &[] } else { field.known_keys() }
+    }
+
+    /// What `read` makes of each value that an object has under the keys of this one.
+    pub(super) fn values<'o, 'a, T>(
+        &'o self,
+        object: &'o ObjectAsVec<'a>,
+        field: JsonField,
+        read: impl Fn(&Value<'a>) -> Option<T> + 'o,
+    ) -> impl Iterator<Item = T> + 'o
+    where
+        'a: 'o,
+        T: 'o,
+    {
+        let named = self.named.iter().filter(move |(key, _)| key.field == field).map(|(key, _)| &*key.key);
+        let keys = named.chain(self.known(field).iter().copied());
+        keys.filter_map(|key| find(object, key)).filter_map(read)
+    }
+}
+
+/// A line for each value of a request.
+impl fmt::Display for JsonKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON objects are read by these keys, and --json-keys VALUE=KEY names others:")?;
+        for field in JsonField::ALL {
+            let named = self.named.iter().filter(|(key, _)| key.field == field).map(|(key, _)| &*key.key);
+            let keys: Vec<_> = named.chain(self.known(field).iter().copied()).collect();
+            write!(f, "\n  {}: {}", field.as_str(), keys.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// The value under a key, whose points may lead into objects; upper and lower case are one.
+fn find<'o, 'a>(object: &'o ObjectAsVec<'a>, key: &str) -> Option<&'o Value<'a>> {
+    let member = |key: &str| object.iter().find(|(known, _)| known.eq_ignore_ascii_case(key)).map(|(_, value)| value);
+    member(key).or_else(|| {
+        let (first, rest) = key.split_once('.')?;
+        match member(first)? {
+            Value::Object(inner) => find(inner, rest),
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each is in the table of the documentation.
+    #[test]
+    fn the_documentation_names_every_known_key() {
+        let chapter = include_str!("../../../docs/operating.md");
+        for field in JsonField::ALL {
+            let word = field.as_str();
+            let keys: Vec<_> = field.known_keys().iter().map(|key| format!("`{key}`")).collect();
+            let (start, end) = (format!("| `{word}` |"), format!("| {} |", keys.join(", ")));
+            let has_row = chapter.lines().any(|line| line.starts_with(&start) && line.ends_with(&end));
+            assert!(has_row, "no row {start} … {end}");
+        }
+    }
+
+    #[test]
+    fn a_key_names_a_value_that_is_known() {
+        let key = |text: &str| text.parse::<JsonKey>().map(|key| key.to_string());
+        assert_eq!(key("ua=a.b=c").as_deref(), Ok("ua=a.b=c"));
+        for text in ["ua", "ua=", "agent=x", "=x", ""] {
+            let fault = key(text).expect_err(text);
+            assert!(fault.contains("such as ua=userAgent; the values are ua, request, method"), "{fault}");
+        }
+    }
+}
