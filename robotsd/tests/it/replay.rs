@@ -442,6 +442,17 @@ fn times_of_other_forms_are_read_in_combined_logs() {
 }
 
 #[test]
+fn a_w3c_log_has_strings_in_quotes_and_no_more_columns_than_it_names() {
+    let head = "#Version: 1.0\n#Fields:  date time cs-method cs-uri-stem c-ip cs(User-Agent) sc-status time-taken\n";
+    let quoted = format!("2026-11-27 12:40:21.190 GET /drafts/x 192.0.2.1 \"{GPTBOT}\" 200 2036\n");
+    let (said, code) = report(head.to_owned() + &quoted.repeat(5), &[]);
+    assert_eq!((counts(&said), code), ([Some(5), Some(0), Some(5)], Some(0)), "{said}");
+    let more = format!("2026-11-27 12:40:21.190 GET /drafts/a b c 192.0.2.1 {} 200 2036\n", GPTBOT.replace(' ', "+"));
+    let (said, _) = report(head.to_owned() + &quoted + &more + &quoted.replace('"', ""), &[]);
+    assert_eq!(counts(&said), [Some(1), Some(2), Some(1)], "{said}");
+}
+
+#[test]
 fn logs_that_are_not_unpacked_are_named() {
     for (start, why) in [
         (

@@ -476,6 +476,47 @@ fn objects_of_services_are_read() {
 }
 
 #[test]
+fn values_in_quotes_are_read_where_a_log_has_columns() {
+    let (requests, directives, unread) = of_chunk(
+        "#Version: 1.0\n#Fields:  date time cs-method cs-uri-stem c-ip cs(User-Agent) sc-status time-taken\n\
+         2024-02-29 22:59:59.190 GET /a 192.0.2.7 \"Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)\" 200 2036\n\
+         2024-02-29 22:59:59 GET /b 192.0.2.7 \"the \"\"new\"\" one\" 200 1\n\
+         2024-02-29 22:59:59 GET /c 192.0.2.7 \"\" 200 1\n\
+         2024-02-29\t22:59:59\tGET\t/d\t192.0.2.7\t\"A B\"\t200\t1\n\
+         2024-02-29 22:59:59 GET /e 192.0.2.7 \"IIS+writes+it 200 1\n\
+         2024-02-29 22:59:59 GET \"/f 192.0.2.7 g\" 200 1\n\
+         2024-02-29 22:59:59 GET /h 192.0.2.7 \"cut of\n\
+         2024-02-29 22:59:59 GET /i 192.0.2.7 \"A B\"C 200 1\n",
+    );
+    let read: Vec<_> = requests.iter().map(|[_, _, _, target, _, agent]| format!("{target} {agent}")).collect();
+    let want = [
+        "/a Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)",
+        "/b the \"new\" one",
+        "/c ",
+        "/d A B",
+        "/e \"IIS writes it",
+        "\"/f g\"",
+    ];
+    assert_eq!(read, want.map(|line| format!("{line} 1709247599")));
+    assert_eq!((directives, unread), (2, 2));
+}
+
+/// A line with more columns than are named would be read shifted.
+#[test]
+fn a_line_with_other_columns_than_the_log_names_is_unread() {
+    let (requests, _, unread) = of_chunk(
+        "#Fields: date time cs-method cs-uri-stem c-ip cs(User-Agent) sc-status\n\
+         2026-11-27 12:40:21 GET /a b c 192.0.2.7 GPTBot/1.2 200\n\
+         2026-11-27 12:40:21 GET /a 192.0.2.7 Mozilla/5.0 (compatible; GPTBot/1.2) 200\n\
+         2026-11-27 12:40:21 GET /a 192.0.2.7\n\
+         2026-11-27 12:40:22 GET /b 192.0.2.7 GPTBot/1.2\n\
+         2026-11-27 12:40:23 GET /c 192.0.2.7 GPTBot/1.2 200 \n",
+    );
+    let targets: Vec<_> = requests.iter().map(|request| request[3].as_str()).collect();
+    assert_eq!((targets, unread), (vec!["/b", "/c"], 3));
+}
+
+#[test]
 fn times_are_read_in_every_form() {
     for (text, want) in [
         ("10/Oct/2000:13:55:36 -0700", Some(971_211_336)),

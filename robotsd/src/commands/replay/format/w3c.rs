@@ -1,4 +1,5 @@
-//! The W3C extended log format: a line `#Fields:` names the columns. IIS parts them with blanks, CloudFront with tabs.
+//! The W3C extended log format: a line `#Fields:` names the columns. IIS separates them by blanks, CloudFront by tabs, and other servers
+//! write values with blanks as strings in quotes.
 
 use std::borrow::Cow;
 
@@ -25,50 +26,136 @@ const READ: [&[&[u8]]; 11] = [
 
 /// The place of each column; a log has those that its server is configured to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct W3cColumns([Option<usize>; READ.len()]);
+pub(crate) struct W3cColumns {
+    places: [Option<usize>; READ.len()],
+    /// How many columns there are, those that are not read included.
+    count: usize,
+}
+
+/// A value of a line.
+#[derive(Clone)]
+enum W3cValue<'a> {
+    /// As the server writes it, which leaves no blank in it.
+    Plain(&'a [u8]),
+    /// A string in quotes, without them.
+    Quoted(Cow<'a, [u8]>),
+}
 
 impl W3cColumns {
     /// Reads the line `#Fields: …`; `None` where it is another one.
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
         let names = line.strip_prefix(FIELDS)?.to_ascii_lowercase();
         let names: Vec<&[u8]> = names.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty()).collect();
-        Some(Self(READ.map(|known| names.iter().rposition(|name| known.contains(name)))))
+        let places = READ.map(|known| names.iter().rposition(|name| known.contains(name)));
+        Some(Self { places, count: names.len() })
     }
 
     /// Reads a line of these columns.
     pub(super) fn read<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
+        let line = line.trim_ascii_end();
         let has_tabs = memchr::memchr(b'\t', line).is_some();
-        let blank = if has_tabs { b'\t' } else { b' ' };
-        let values: Vec<&[u8]> = line.split(|octet| *octet == blank).collect();
-        let value =
-            |column: Option<usize>| column.and_then(|at| values.get(at)).copied().filter(|value| *value != b"-");
-        let [method, path, query, agent, referer, code, address, date, time, host, named_host] = self.0.map(value);
-        let (method, path) = (method?, path?);
+        let values = self.values(line, if has_tabs { b'\t' } else { b' ' })?;
+        let value = |column: Option<usize>| {
+            let value = values.get(column?).cloned();
+            value.filter(|value| !matches!(value, W3cValue::Plain(b"-")))
+        };
+        let [_, _, _, agent_column, .., host_column, named_column] = self.places;
+        // A line that ends before the agent would be counted as a request without one.
+        if agent_column.is_some_and(|column| column >= values.len()) {
+            return None;
+        }
+        let [method, path, query, agent, referer, code, address, date, time, host, named_host] = self.places.map(value);
+        let (method, path) = (method?.octets(), path?.octets());
         if method.is_empty() || path.is_empty() {
             return None;
         }
-        let target = match query.filter(|query| !query.is_empty()) {
-            Some(query) => Cow::Owned([path, b"?", query.strip_prefix(b"?").unwrap_or(query)].concat()),
-            None => Cow::Borrowed(path),
+        let octets = |value: Option<W3cValue<'a>>| value.map(W3cValue::octets).unwrap_or_default();
+        let query = octets(query);
+        let target = match query.strip_prefix(b"?").unwrap_or(&query) {
+            b"" => path,
+            query => Cow::Owned([&*path, b"?", query].concat()),
         };
-        let text = |value: Option<&'a [u8]>| match value {
-            Some(text) if has_tabs => percent_decoded(text),
-            Some(text) => with_blanks(text),
+        let text = |value: Option<W3cValue<'a>>| match value {
+            Some(W3cValue::Plain(text)) if has_tabs => percent_decoded(text),
+            Some(W3cValue::Plain(text)) => with_blanks(text),
+            Some(W3cValue::Quoted(text)) => text,
             None => Cow::default(),
         };
-        let moment = || rfc3339(&[date?, b"T", time?, b"Z"].concat());
-        let [.., host_column, named_column] = self.0;
+        let moment = || rfc3339(&[&*date?.octets(), b"T", &*time?.octets(), b"Z"].concat());
         Some(LoggedRequest {
             site: None,
-            host: named_column.or(host_column).map(|_| named_host.or(host).unwrap_or_default().into()),
-            address: address.map(Cow::Borrowed).unwrap_or_default(),
+            host: named_column.or(host_column).map(|_| octets(named_host.or(host))),
+            address: octets(address),
             time: moment(),
-            method: Cow::Borrowed(method),
+            method,
             target,
-            status: status(code),
+            status: status(code.map(W3cValue::octets).as_deref()),
             referer: text(referer),
             agent: text(agent),
         })
+    }
+
+    /// The values of a line; `None` if they are not those of the columns. IIS writes a quote that a client sent as it is, so a line is
+    /// first read with strings in quotes, and then without.
+    fn values<'a>(&self, line: &'a [u8], blank: u8) -> Option<Vec<W3cValue<'a>>> {
+        let has_quotes = memchr::memchr(b'"', line).is_some();
+        let with_strings = has_quotes.then(|| with_strings(line, blank)).flatten();
+        if let Some(values) = with_strings.filter(|values| values.len() == self.count) {
+            return Some(values);
+        }
+        let values: Vec<_> = line.split(|octet| *octet == blank).map(W3cValue::Plain).collect();
+        // Some servers leave out empty values at the end.
+        (values.len() == self.count || (values.len() < self.count && !has_quotes)).then_some(values)
+    }
+}
+
+impl<'a> W3cValue<'a> {
+    fn octets(self) -> Cow<'a, [u8]> {
+        match self {
+            Self::Plain(octets) => Cow::Borrowed(octets),
+            Self::Quoted(octets) => octets,
+        }
+    }
+}
+
+/// The values of a line, of which those that begin with a quote are strings; `None` if one does not end.
+fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
+    let (mut values, mut rest) = (Vec::new(), line);
+    loop {
+        let (value, behind) = match rest {
+            [b'"', text @ ..] => {
+                let (text, behind) = string(text)?;
+                (W3cValue::Quoted(text), behind)
+            }
+            _ => {
+                let (text, behind) = rest.split_at(memchr::memchr(blank, rest).unwrap_or(rest.len()));
+                (W3cValue::Plain(text), behind)
+            }
+        };
+        values.push(value);
+        rest = match behind {
+            [] => return Some(values),
+            [next, more @ ..] if *next == blank => more,
+            _ => return None,
+        };
+    }
+}
+
+/// The text before the quote that ends a string, in which a quote is doubled, and what is behind it.
+fn string(text: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
+    let end = memchr::memchr(b'"', text)?;
+    if text.get(end + 1) != Some(&b'"') {
+        return Some((Cow::Borrowed(&text[..end]), &text[end + 1..]));
+    }
+    let (mut all, mut rest) = (Vec::new(), text);
+    loop {
+        let end = memchr::memchr(b'"', rest)?;
+        let is_doubled = rest.get(end + 1) == Some(&b'"');
+        all.extend_from_slice(&rest[..end + usize::from(is_doubled)]);
+        rest = &rest[end + 1 + usize::from(is_doubled)..];
+        if !is_doubled {
+            return Some((Cow::Owned(all), rest));
+        }
     }
 }
 
