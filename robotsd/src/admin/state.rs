@@ -225,10 +225,12 @@ impl ServerState {
         let questions =
             serving.iter().flat_map(|serving| &serving.question_errors).flat_map(|errors| errors.troubles());
         let (logs, now) = (self.lost_lines().filter_map(|(_, lost)| lost.trouble()), SystemTime::now());
-        let dates = serving.iter().flat_map(|serving| &serving.certificates).flat_map(LiveCertificates::dates);
+        let pairs = || serving.iter().flat_map(|serving| &serving.certificates);
+        let dates = pairs().flat_map(LiveCertificates::dates);
+        let dates = dates.filter_map(|(path, dates)| Some(format!("{}: {}", path.display(), dates.warning(now)?)));
+        let rejected = pairs().flat_map(LiveCertificates::rejections).filter_map(|(_, why)| why);
         // Listeners may share a file.
-        let certificates: BTreeSet<_> =
-            dates.filter_map(|(path, dates)| Some(format!("{}: {}", path.display(), dates.warning(now)?))).collect();
+        let certificates: BTreeSet<_> = rejected.chain(dates).collect();
         // The token is made once the state directory is open.
         let token = serving.and_then(|_| self.rights.load().trouble());
         let of_process = self.watchdog.troubles().chain(questions).chain(certificates).chain(token);
@@ -279,6 +281,13 @@ impl Serving {
         }
         for (path, end) in ends {
             exposition.moment(&family::CERTIFICATE_EXPIRY, &[("path", &path.to_string_lossy())], end);
+        }
+        let mut rejected = BTreeMap::<PathBuf, bool>::new();
+        for (path, why) in self.certificates.iter().flat_map(LiveCertificates::rejections) {
+            *rejected.entry(path).or_default() |= why.is_some();
+        }
+        for (path, is_rejected) in rejected {
+            exposition.holds(&family::CERTIFICATE_REJECTED, &[("path", &path.to_string_lossy())], is_rejected);
         }
         let sum =
             |count: fn(&AgentLookups) -> u64| self.agent_lookups.iter().map(|lookups| count(lookups)).sum::<u64>();

@@ -93,6 +93,8 @@ families! {
         "Questions of other proxies with a fault, by reason as in the event undecided of the log.";
     CERTIFICATE_EXPIRY = Gauge "robotsd_tls_certificate_expiry_timestamp_seconds" ("seconds"),
         "When the certificate chain in a file ends, in Unix time.";
+    CERTIFICATE_REJECTED = Gauge "robotsd_tls_certificate_rejected",
+        "Whether the files of a certificate cannot be used: 1 while the certificate before stays in force and a restart would fail.";
     LOG_DROPPED = Counter "robotsd_log_lines_dropped", "Lines that a log could not take: its reader or disk is slower.";
     AGENT_CACHE_LOOKUPS = Counter "robotsd_agent_cache_lookups",
         "User-Agent fields looked up among those recognised before: hit, or miss where the field was recognised anew.";

@@ -153,6 +153,8 @@ struct CertificateState {
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
+    /// Why the files of each pair cannot be used now, in the order of `paths`. Apart from `reports`, which are locked while files are read.
+    rejections: ArcSwap<Vec<Option<String>>>,
 }
 
 /// The last report about a pair, which is not repeated.
@@ -205,8 +207,9 @@ impl LiveCertificates {
         let (paths, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let shown = pairs.into_iter().map(|pair| making.shown(pair)).collect::<Result<_, _>>()?;
         let reports = Mutex::new(vec![PairReport::default(); paths.len()]);
+        let rejections = ArcSwap::from_pointee(vec![None; paths.len()]);
         let current = ArcSwap::from_pointee(by_name(shown));
-        Ok(Self(Arc::new(CertificateState { paths, clients, current, making, reports })))
+        Ok(Self(Arc::new(CertificateState { paths, clients, current, making, reports, rejections })))
     }
 
     /// Whether they are the same, not only alike.
@@ -219,6 +222,13 @@ impl LiveCertificates {
         let current = self.current();
         let pairs = self.0.paths.iter().zip(&current.certificates);
         pairs.filter_map(|(paths, shown)| Some((paths.chain.clone(), shown.pair.validity?))).collect()
+    }
+
+    /// Why the files of each pair cannot be used, if so, by the files of their chains: the certificate before stays in force. It waits for
+    /// no file.
+    pub(crate) fn rejections(&self) -> Vec<(PathBuf, Option<String>)> {
+        let chains = self.0.paths.iter().map(|paths| paths.chain.clone());
+        chains.zip(self.0.rejections.load().iter().cloned()).collect()
     }
 
     /// Whether one of them is for a host, or for a host that a pattern such as `*.example.com` fits.
@@ -285,6 +295,7 @@ impl LiveCertificates {
         let mut events = Vec::new();
         let current = self.current();
         let mut next = Vec::with_capacity(self.0.paths.len());
+        let mut rejections = Vec::with_capacity(self.0.paths.len());
         let pairs = self.0.paths.iter().zip(&current.certificates).zip(reports).zip(seen);
         for (((paths, before), report), &seen) in pairs {
             let is_back = seen == Some(before.pair.version);
@@ -300,11 +311,13 @@ impl LiveCertificates {
             }
             let shown = after.unwrap_or_else(|| Arc::clone(before));
             report.report_warning(paths, &shown.pair, now, &mut events);
+            rejections.push(report.rejection.clone());
             next.push(shown);
         }
         if !next.iter().zip(&current.certificates).all(|(next, before)| Arc::ptr_eq(next, before)) {
             self.0.current.store(Arc::new(by_name(next)));
         }
+        self.0.rejections.store(Arc::new(rejections));
         events
     }
 
@@ -326,9 +339,9 @@ impl LiveCertificates {
             },
             Err(unusable) => unusable.to_string(),
         };
+        let rejection = format!("{rejection}; the certificate before stays in force, but a restart would fail");
         if report.rejection.as_ref() != Some(&rejection) {
-            let message = format!("{rejection}; the certificate before stays in force");
-            events.push(CertificateEvent { kind: CertificateEventKind::Rejected, message });
+            events.push(CertificateEvent { kind: CertificateEventKind::Rejected, message: rejection.clone() });
             report.rejection = Some(rejection);
         }
         None

@@ -184,6 +184,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
         assert_eq!(certificates.look(now, SETTLING), [], "{what}");
         // A reload on request reports it again.
         assert_eq!(certificates.reload(now), news);
+        assert_eq!(certificates.rejections(), [(paths.chain.clone(), Some(news[0].message.clone()))]);
         assert_eq!(in_force(), ["a.test"]);
     }
     std::fs::remove_file(&paths.key).unwrap();
@@ -196,6 +197,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     put(&paths.key, &key);
     let news = certificates.look(now, SETTLING);
     assert!(news.len() == 1 && news[0].message.contains("is in force as before"), "{news:?}");
+    assert_eq!(certificates.rejections(), [(paths.chain.clone(), None)]);
     // Another one that fits.
     put(&paths.chain, &other.0);
     put(&paths.key, &other.1);
