@@ -28,6 +28,7 @@ mod salvage;
 mod schema;
 mod setting_changes;
 mod site;
+mod state_dir;
 mod tables;
 mod values;
 

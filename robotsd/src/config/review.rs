@@ -17,8 +17,9 @@ use tower_robots::policy::{Impostors, Mode, Network, RateMode};
 use tower_robots::rules::{ProductToken, RobotsTxt};
 
 use super::file::Reviewable;
-use super::log::{cannot_be_made, is_writable};
+use super::log::cannot_be_made;
 use super::site::{RawHook, end};
+use super::state_dir::unwritable;
 use super::{
     Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig, fits,
     host_patterns, load_registry, uncovered,
@@ -60,7 +61,8 @@ impl Config {
         note(Severity::Warning, &[], without_files(file, self).collect());
         let misplaced = self.misplaced_state().map(|fault| Fault::new(self.state_dir_span.clone(), fault));
         note(Severity::Error, &[], misplaced.into_iter().collect());
-        note(Severity::Warning, &[], state_dir(file, self).into_iter().collect());
+        note(Severity::Warning, &[], unwritable(file, self).into_iter().collect());
+        note(Severity::Note, &["state_dir", "mode", "rate", "site"], without_state(file).into_iter().collect());
         note(Severity::Error, &[], admin_socket(file, self).into_iter().collect());
         note(Severity::Warning, &[], foreign_addresses(file).collect());
         note(Severity::Warning, &[], open_networks(file).collect());
@@ -70,13 +72,6 @@ impl Config {
         note(Severity::Error, &["admin", "fleet", "hook_hosts", "include"], unsent(file, self).collect());
         found.sort_by_key(|(_, fault)| fault.span.start);
         found.iter().map(|(severity, fault)| self.parts.diagnostic(*severity, &self.text, fault)).collect()
-    }
-
-    /// Why there can be no state directory: a file is in its place. A start ends with that. Blocks.
-    pub(crate) fn misplaced_state(&self) -> Option<String> {
-        let is_file = |part: &&Path| part.exists() && !part.is_dir();
-        let file = self.state_dir.as_deref()?.ancestors().find(is_file)?;
-        Some(format!("{} is not a folder: state_dir names one, or one that can be made", file.display()))
     }
 }
 
@@ -275,18 +270,6 @@ fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Faul
     patterns.map(|(written, pattern)| written.fault(format!("there is no file {}", pattern.path().display())))
 }
 
-/// A state directory that this user cannot write.
-fn state_dir(file: &RawConfig, config: &Config) -> Option<Fault> {
-    let (written, path) = (file.state_dir.as_ref()?, config.state_dir.as_ref()?);
-    let done = match path.ancestors().find(|part| part.exists() || part.as_os_str().is_empty()) {
-        Some(there) if !there.is_dir() || is_writable(there) => return None,
-        Some(there) if there == path => "written",
-        _ => "made",
-    };
-    let forgets = "a restart forgets every decision, the kill switch too, and the history";
-    Some(written.fault(format!("{} cannot be {done} by this user: {forgets}", path.display())))
-}
-
 /// A socket of the admin interface that cannot be made where it is to be: a start ends with that, while a process that runs
 /// keeps the one before.
 fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
@@ -394,6 +377,16 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
         );
         site.name.fault(message).help("write grace = \"24h\" at the top of the file".to_owned()).of_site(name)
     })
+}
+
+/// Sites that refuse, where the kill switch ends with the process; at the first of them.
+fn without_state(file: &RawConfig) -> Option<Fault> {
+    let refuses =
+        |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
+    let site = file.site.iter().map(Spanned::get_ref).find(refuses).filter(|_| file.state_dir.is_none())?;
+    let message = "a site refuses, and there is no state_dir: a restart forgets the kill switch, so what `robotsd enforce off` let \
+                   pass is refused again, and which versions were accepted";
+    Some(site.name.fault(message).help("write state_dir = \"/var/lib/robotsd\" at the top of the file".to_owned()))
 }
 
 /// The strictest mode that a site has, whatever the crawler.

@@ -172,6 +172,59 @@ fn a_file_in_place_of_the_state_directory_is_an_error() {
     }
 }
 
+/// For root as well, which no permission keeps from making a folder.
+#[test]
+fn a_state_directory_that_nobody_can_make_is_an_error() {
+    let files = folder(&[("robots.txt", "# open\n")]);
+    std::os::unix::fs::symlink("nowhere", files.at("leads-nowhere")).unwrap();
+    std::os::unix::fs::symlink("circle", files.at("circle")).unwrap();
+    let too_long = "x".repeat(300);
+    let nowhere = files.at("leads-nowhere/state");
+    let circle = files.at("circle");
+    for (state_dir, why) in [
+        ("/proc/nope", "/proc is on a file system of the kernel"),
+        ("/proc/self/a/b", "/proc/self is on a file system of the kernel"),
+        ("/proc/self", "/proc/self is on a file system of the kernel"),
+        ("/sys/kernel/nope", "/sys/kernel is on a file system of the kernel"),
+        (&too_long, "File name too long"),
+        (nowhere.to_str().unwrap(), "leads-nowhere is a symbolic link that leads nowhere"),
+        (circle.to_str().unwrap(), "Too many levels of symbolic links"),
+    ] {
+        files.configure(format!("state_dir = {state_dir:?}\n{CONFIG}"));
+        let checked = files.configured(["config", "check"]).ends_with(2);
+        assert_has(&checked.error, &[" cannot be a state_dir: ", why, "robotsd.toml:1:13\n"]);
+        assert_lacks(&checked.error, &["warning: "]);
+        assert_has(files.configured(["serve", "--config"]).failed(2), &[" cannot be a state_dir: ", why]);
+    }
+    for state_dir in ["state", "a/b/state", "."] {
+        files.configure(format!("state_dir = {state_dir:?}\n{CONFIG}"));
+        assert_lacks(files.configured(["config", "check"]).ends_with(0).error, &["state_dir"]);
+    }
+}
+
+#[test]
+fn a_kill_switch_that_a_restart_forgets_is_a_note_where_a_site_refuses() {
+    let note = "note: a site refuses, and there is no state_dir: a restart forgets the kill switch";
+    let rate = "[site.rate]\nmode = \"refuse\"\n";
+    let exception = "[site.modes]\n\"agent:GPTBot\" = \"refuse\"\n";
+    for (keys, tables, is_noted) in [
+        ("mode = \"refuse\"\n", "", true),
+        ("mode = \"observe\"\n", "", false),
+        ("mode = \"observe\"\n", "enforcement.mode = \"refuse\"\n", true),
+        ("mode = \"refuse\"\n", "enforcement.mode = \"observe\"\n", false),
+        ("mode = \"observe\"\n", exception, true),
+        ("mode = \"refuse\"\nstate_dir = \"state\"\n", rate, false),
+    ] {
+        let (code, out, error) = said("check", &format!("{keys}{CONFIG}{tables}"), "# open\n");
+        assert_eq!((code, error.contains(note)), (Some(0), is_noted), "{keys}{tables}{error}");
+        // Warnings are counted, and logged at each start.
+        assert_lacks(&out, &["warnings"]);
+        if is_noted {
+            assert_has(&error, &["robotsd.toml:", "name = \"a\"", "= help: write state_dir = \"/var/lib/robotsd\""]);
+        }
+    }
+}
+
 #[test]
 fn a_switch_of_a_site_that_the_config_does_not_have_is_a_warning() {
     let config = format!("state_dir = \"state\"\n{CONFIG}");

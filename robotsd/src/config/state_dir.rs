@@ -1,0 +1,80 @@
+//! Whether the state directory can be made and written, before a start needs it.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use rustix::fs::{Access, access, statfs};
+use rustix::io::Errno;
+
+use super::log::is_writable;
+use super::{Config, Fault, Placed as _, RawConfig};
+
+impl Config {
+    /// Why there can be no state directory, whichever user makes it: a file is in its place, or its file system takes no folder. A start
+    /// ends with that. Blocks.
+    pub(crate) fn misplaced_state(&self) -> Option<String> {
+        let path = self.state_dir.as_deref()?;
+        let is_file = |part: &&Path| part.exists() && !part.is_dir();
+        if let Some(file) = path.ancestors().find(is_file) {
+            return Some(format!("{} is not a folder: state_dir names one, or one that can be made", file.display()));
+        }
+        let why = unusable(path)?;
+        Some(format!(
+            "{} cannot be a state_dir: {why}: name a folder on a disk, such as /var/lib/robotsd",
+            path.display()
+        ))
+    }
+}
+
+/// Why no user can make a folder, or write to one that exists; `None` if one can, or if this user cannot tell.
+fn unusable(path: &Path) -> Option<String> {
+    let exists = match fs::metadata(path) {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::NotFound => false,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
+        // A name that is too long, or links in a circle.
+        Err(error) => return Some(error.to_string()),
+    };
+    let there = nearest(path);
+    let shown = there.display();
+    if !there.exists() {
+        return Some(format!("{shown} is a symbolic link that leads nowhere"));
+    }
+    if !exists && access(there, Access::WRITE_OK) == Err(Errno::ROFS) {
+        return Some(format!("{shown} is mounted read-only"));
+    }
+    is_of_kernel(there).then(|| format!("{shown} is on a file system of the kernel, which holds no files of programs"))
+}
+
+/// The path itself if something is there, even a link that leads nowhere; else the first of its folders of which that is true.
+fn nearest(path: &Path) -> &Path {
+    path.ancestors().find(|part| fs::symlink_metadata(part).is_ok()).unwrap_or(Path::new("."))
+}
+
+/// Whether a folder is on one of the file systems in which Linux shows its own state. They refuse a new folder whatever its permissions
+/// say, or make something else of it (proc(5), sysfs(5), cgroups(7)).
+fn is_of_kernel(folder: &Path) -> bool {
+    statfs(folder).is_ok_and(|found| {
+        matches!(
+            found.f_type,
+            0x9fa0 // proc
+            | 0x6265_6572 // sysfs
+            | 0x0027_e0eb | 0x6367_7270 // cgroup, cgroup2
+            | 0x1cd1 // devpts
+            | 0x6462_6720 | 0x7472_6163 | 0x7363_6673 // debugfs, tracefs, securityfs
+        )
+    })
+}
+
+/// A state directory that this user cannot write. The user that serves may.
+pub(super) fn unwritable(file: &RawConfig, config: &Config) -> Option<Fault> {
+    let (written, path) = (file.state_dir.as_ref()?, config.state_dir.as_ref()?);
+    let there = nearest(path);
+    if is_writable(there) || config.misplaced_state().is_some() {
+        return None;
+    }
+    let done = if there == path { "written" } else { "made" };
+    let forgets = "a restart forgets every decision, the kill switch too, and the history";
+    Some(written.fault(format!("{} cannot be {done} by this user: {forgets}", path.display())))
+}
