@@ -250,17 +250,21 @@ impl ListEvidence<'_> {
         missed.unwrap_or(NOT_LOADED)
     }
 
-    fn can_refute(&self, first_seen: Option<SystemTime>, now: SystemTime) -> bool {
-        let Some(confirmed) = self.confirmed else { return false };
+    /// Whether a list that its server confirmed then refutes a claim now, whenever the address was first seen.
+    pub fn is_fresh(confirmed: SystemTime, now: SystemTime) -> bool {
         match now.duration_since(confirmed) {
-            Ok(age) => {
-                age <= FRESH
-                    || first_seen
-                        .and_then(|first_seen| confirmed.duration_since(first_seen).ok())
-                        .is_some_and(|known| known > CLOCK_ERROR)
-            }
+            Ok(age) => age <= FRESH,
             Err(ahead) => ahead.duration() <= CLOCK_STEP,
         }
+    }
+
+    fn can_refute(&self, first_seen: Option<SystemTime>, now: SystemTime) -> bool {
+        let Some(confirmed) = self.confirmed else { return false };
+        let was_known = || {
+            let known = first_seen.and_then(|first_seen| confirmed.duration_since(first_seen).ok());
+            confirmed <= now && known.is_some_and(|known| known > CLOCK_ERROR)
+        };
+        Self::is_fresh(confirmed, now) || was_known()
     }
 }
 

@@ -216,6 +216,27 @@ fn that_nothing_can_refute_a_claim_needs_a_hand_where_impostors_are_refused() {
     assert_eq!(status.matches("nothing can refute").count(), 1, "{status}");
 }
 
+/// It could refute claims, as far as the config says.
+#[test]
+fn a_resolver_that_has_never_answered_is_no_evidence() {
+    let names = PlayedDns::start();
+    let crawlers = crawlers() + "ranges = [\"https://127.0.0.1:1/list.json\"]\n";
+    let config = known_by(&names, TRUSTING, "impostors = \"refuse\"").keys("mode = \"refuse\"");
+    let (_folder, running) = config.file("crawlers.toml", crawlers).robots(ROBOTS).start();
+    let problems = || running.command(&["status", "--problems"]);
+    wait_until("a problem", || problems().code == Some(1));
+    let want = "trouble: nothing can refute a claim: no list was confirmed by its server within a day, and no resolver of names has answered";
+    assert_has(unfolded(&problems().out), &[want]);
+    running.wait_for_message("identity", "no resolver of names has answered within an hour, so impostors pass");
+    running.command(&["status", "--ready"]).succeeded();
+    assert_eq!(running.ask_admin("GET /readyz").status, 200);
+    names.confirmed(REAL, "crawl-1.bot.example");
+    wait_until("the end of the problem", || {
+        from(&running, REAL, "/page.html", BOT);
+        problems().code == Some(0)
+    });
+}
+
 #[test]
 fn the_first_request_waits_for_names_where_that_is_set() {
     let names = PlayedDns::start();

@@ -12,7 +12,7 @@ use super::dns_resolver::DnsResolver;
 use super::lookup_queue::LookupQueue;
 use super::verified_claims::{EvidenceVersion, second};
 use crate::agent::{Network, UndecidedReason};
-use crate::identity::{MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
+use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
 use crate::live::{Clock, Mutex};
 
 /// How long outcomes are kept: what verifies as long as its records hold, within these bounds.
@@ -23,6 +23,9 @@ const UNDECIDED: Duration = Duration::from_secs(60);
 
 /// A look-up that takes longer has been lost.
 const PENDING_MOST: Duration = Duration::from_secs(60);
+
+/// How long an answer shows that there is a resolver.
+const ANSWERS: Duration = Duration::from_secs(60 * 60);
 
 /// A known address is looked up again at most this often to prove the resolver.
 const PROOF_PAUSE: u64 = 60;
@@ -48,6 +51,8 @@ pub(super) struct Lookups {
     pub(super) queue: Arc<LookupQueue<Lookup>>,
     /// Wakes those that wait for a look-up to end, whichever it is.
     pub(super) ended: Notify,
+    /// When the resolver last answered a question, in seconds since the epoch; 0 for never.
+    answered: AtomicU64,
     clock: Clock,
     version: EvidenceVersion,
 }
@@ -97,7 +102,7 @@ impl OperatorNames {
 impl Lookups {
     pub(super) fn new(clock: Clock, version: EvidenceVersion) -> Arc<Self> {
         let (known, queue, ended) = (KnownNames::default(), LookupQueue::new(), Notify::new());
-        Arc::new(Self { known, queue, ended, clock, version })
+        Arc::new(Self { known, queue, ended, answered: AtomicU64::new(0), clock, version })
     }
 
     /// The outcome by the names of an address for a claim of an operator's crawler. An unknown address is looked up, once.
@@ -152,10 +157,24 @@ impl Lookups {
             let (lookups, resolver) = (self.clone(), resolver.clone());
             tokio::spawn(async move {
                 let check = RdnsCheck::new(lookup.address, lookup.names.patterns.clone());
-                let (outcome, holds) = resolver.check(check, |_, _| ()).await;
+                let (outcome, holds) = resolver.check(check, |_, answer| lookups.note(answer)).await;
                 lookups.conclude(&lookup, outcome, holds);
                 drop(in_flight);
             });
+        }
+    }
+
+    fn note(&self, answer: &DnsAnswer) {
+        if !matches!(answer, DnsAnswer::Failure | DnsAnswer::Timeout | DnsAnswer::Truncated) {
+            self.answered.store(second(self.clock.now()), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the resolver has answered a question within [`ANSWERS`].
+    pub(super) fn is_answered(&self, now: SystemTime) -> bool {
+        match self.answered.load(Ordering::Relaxed) {
+            0 => false,
+            answered => second(now).saturating_sub(answered) <= ANSWERS.as_secs(),
         }
     }
 

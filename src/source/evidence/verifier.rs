@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
@@ -37,7 +37,14 @@ pub struct Verifier {
     pub(super) inner: Arc<Evidence>,
 }
 
+/// How long the first fetches may take before what is missing is reported without them.
+pub(super) const FIRST_FETCHES: Duration = Duration::from_secs(60);
+
+/// The cause of the trouble that nothing can refute a claim.
+pub(super) const NOTHING: &str = "nothing";
+
 pub(super) struct Evidence {
+    pub(super) began: Instant,
     pub(super) following: Following,
     pub(super) configured: Configured,
     pub(super) trusted_proxies: ArcSwap<RangeSet>,
@@ -214,22 +221,28 @@ impl Verifier {
     /// The evidence at hand.
     pub fn status(&self) -> VerifierStatus {
         let evidence = &*self.inner;
-        let (lists, unnamed_lists) = {
+        let (lists, unnamed_lists): (Vec<_>, _) = {
             let lists = evidence.lists.lock();
             (lists.values().map(Published::status).collect(), evidence.configured.unnamed(lists.keys()))
         };
+        let lookups = evidence.lookups.as_ref();
+        let now = evidence.following.clock.now();
+        let is_confirmed = |list: &PublishedStatus| list.confirmed.is_some_and(|at| ListEvidence::is_fresh(at, now));
+        let can_refute = lists.iter().any(is_confirmed) || lookups.is_some_and(|lookups| lookups.is_answered(now));
+        let has_tried = !lists.is_empty() && self.has_asked();
+        let is_settled = has_tried || evidence.began.elapsed() > FIRST_FETCHES;
         let directories = evidence.directories.load();
         let mut directories: Vec<_> = directories.values().map(Published::status).collect();
         directories.sort_by(|left, right| left.url.cmp(&right.url));
-        let lookups = evidence.lookups.as_ref();
         VerifierStatus {
             lists,
             directories,
             unnamed_lists,
+            can_refute: (can_refute || is_settled).then_some(can_refute),
             known_names: lookups.map(|lookups| lookups.known.len()),
             waiting_names: lookups.map_or(0, |lookups| lookups.queue.waiting()),
             known_signatures: evidence.signatures.known(),
-            suspects: evidence.paths.suspects(evidence.following.clock.now()),
+            suspects: evidence.paths.suspects(now),
             paths_trouble: evidence.paths.trouble.lock().clone(),
         }
     }
@@ -330,6 +343,9 @@ pub struct VerifierStatus {
     pub directories: Vec<PublishedStatus>,
     /// Copies of lists that no row of the registry names, a line each with the URL that is probably meant: they verify nothing.
     pub unnamed_lists: Vec<String>,
+    /// Whether there is evidence that can refute a claim: a list that its server confirmed within a day, or a resolver that has answered a
+    /// question about a name within an hour. `None` until the lists were requested, for at most a minute.
+    pub can_refute: Option<bool>,
     /// How many outcomes of look-ups of names are kept, at most 65,536; `None` where none are looked up.
     pub known_names: Option<usize>,
     /// How many addresses wait to be looked up: at most 256.
@@ -352,7 +368,7 @@ impl VerifierStatus {
 
     /// The last of these, that nothing can refute a claim at all: impostors pass, whatever the policy does with them.
     pub fn refutes_nothing(&self) -> Option<String> {
-        self.by_cause().remove("nothing")
+        self.by_cause().remove(NOTHING)
     }
 
     /// The same by cause, the text up to its details: one network that is down is one line, not one for each list.
@@ -378,12 +394,13 @@ impl VerifierStatus {
         for url in &self.unnamed_lists {
             causes.insert(url.to_string(), url.to_string());
         }
-        if !causes.is_empty()
-            && self.known_names.is_none()
-            && self.lists.iter().all(|list| list.confirmed.is_none() && list.trouble.is_some())
-        {
-            let text = "nothing can refute a claim: no list was confirmed by its server, and no names are looked up, so impostors pass";
-            causes.insert("nothing".to_owned(), text.to_owned());
+        if self.can_refute == Some(false) {
+            let of_names = match self.known_names {
+                None => "no names are looked up",
+                Some(_) => "no resolver of names has answered within an hour",
+            };
+            let of_lists = "nothing can refute a claim: no list was confirmed by its server within a day";
+            causes.insert(NOTHING.to_owned(), format!("{of_lists}, and {of_names}, so impostors pass"));
         }
         causes
     }

@@ -17,7 +17,7 @@ use super::documents::ListCopy;
 use super::lookups::Lookups;
 use super::signature_results::SignatureResults;
 use super::verified_claims::{EvidenceVersion, VerifiedClaims};
-use super::verifier::{Configured, Evidence, Verifier};
+use super::verifier::{Configured, Evidence, FIRST_FETCHES, NOTHING, Verifier};
 use crate::agent::{Network, Registry};
 use crate::identity::{DirectoryUrl, RangeSet, RequiredComponent};
 use crate::live::{Clock, Mutex, TroubleEvent, TroubleListener};
@@ -155,6 +155,7 @@ impl FollowBuilder<VerifierSettings> {
             None => Default::default(),
         };
         let inner = Arc::new(Evidence {
+            began: Instant::now().into_std(),
             configured: settings.configured,
             trusted_proxies: ArcSwap::from_pointee(settings.trusted_proxies),
             lists: Mutex::default(),
@@ -179,9 +180,6 @@ impl FollowBuilder<VerifierSettings> {
     }
 }
 
-/// How long the first fetches may take before what is missing is said without them.
-const FIRST_FETCHES: Duration = Duration::from_secs(60);
-
 /// Between two looks while the first fetches run, and from then on.
 const SOON: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 500 });
 const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
@@ -199,8 +197,13 @@ async fn report(evidence: Weak<Evidence>, listeners: Vec<TroubleListener>) {
                 for (_, trouble) in found.iter().filter(|(cause, _)| !said.contains_key(*cause)) {
                     notify(&listeners, &TroubleEvent { site: None, text: trouble, is_over: false });
                 }
+                if said.contains_key(NOTHING) && !found.contains_key(NOTHING) && !found.is_empty() {
+                    let text =
+                        "claims can be refuted again: a server has confirmed its list, or a resolver of names answers";
+                    notify(&listeners, &TroubleEvent { site: None, text, is_over: true });
+                }
                 if found.is_empty() && !said.is_empty() {
-                    let text = "every published list and key directory that was missing is there";
+                    let text = "no evidence is missing any more: lists and key directories are there, and claims can be refuted";
                     notify(&listeners, &TroubleEvent { site: None, text, is_over: true });
                 }
                 said = found;

@@ -4,6 +4,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use tokio::sync::Semaphore;
 
 use super::played_dns::{Played, PlayedDns, address_records, ptr, records};
+use super::played_http::{PlayedHttp, answer};
 use super::*;
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::NamePattern;
@@ -105,6 +106,29 @@ fn what_leads_elsewhere_is_refuted() {
         resolved.dns.addresses("evil.example", address_records(&[CLIENT]));
         assert_eq!(resolved.rdns(CLIENT), outcome, "{what}");
     }
+}
+
+/// A resolver that has never answered, or not for an hour, refutes nobody.
+#[test]
+fn a_resolver_counts_as_evidence_while_it_answers() {
+    let (dns, lists, clock) =
+        (PlayedDns::start(), PlayedHttp::start(answer("404 Not Found", "", "")), TestClock::new());
+    let of_names = vec![".googlebot.com".to_owned()];
+    let registry = registry(|row| Crawler { ranges: vec![lists.url.clone()], reverse_dns: of_names, ..row });
+    let builder = Verifier::builder(&registry).clock(clock.read()).resolvers([dns.address]).question_times(PACE, LONG);
+    let resolved = Resolved { dns, clock, verifier: builder.start().expect("a verifier"), registry };
+    let can_refute = || resolved.verifier.status().can_refute;
+    assert!(!until("the first fetch", can_refute));
+    let said = resolved.verifier.status().refutes_nothing().expect("a trouble");
+    assert!(said.contains("and no resolver of names has answered within an hour, so impostors pass"), "{said}");
+    resolved.dns.names(CLIENT, Played::Code(ResponseCode::ServFail));
+    assert_eq!(resolved.rdns(CLIENT), undecided(UndecidedReason::ResolverFailure));
+    assert_eq!(can_refute(), Some(false), "an answer that it has none");
+    resolved.dns.names("9.9.9.10", Played::Code(ResponseCode::NXDomain));
+    assert_eq!(resolved.rdns("9.9.9.10"), undecided(UndecidedReason::UnprovenResolver));
+    assert_eq!((can_refute(), resolved.verifier.status().refutes_nothing()), (Some(true), None));
+    resolved.clock.pass(HOUR + Duration::from_secs(1));
+    assert_eq!(can_refute(), Some(false));
 }
 
 #[test]
