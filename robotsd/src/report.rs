@@ -332,6 +332,9 @@ pub(crate) struct SiteReload {
     pub(crate) name: String,
     /// Until when some of what is disallowed is only observed.
     pub(crate) grace_end: Option<String>,
+    /// Number of rules that only observe until then.
+    #[serde(default)]
+    pub(crate) grace_rules: usize,
     /// `published`, `unchanged`, `kept` (the candidate was rejected) or `gated` (it waits to be accepted).
     pub(crate) outcome: String,
     /// The version that is live now.

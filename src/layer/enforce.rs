@@ -318,7 +318,13 @@ impl Enforcer {
         let policy = &snapshot.policy;
         let weighed = decision.reason.is_reported().then(|| policy.weigh(*decision, &human_evidence(request)));
         let decision = weighed.as_ref().unwrap_or(decision);
-        let record = || Record::new(content, policy, agents, sender.identity, decision);
+        let record = || {
+            let mut record = Record::new(content, policy, agents, sender.identity, decision)?;
+            if decision.reason == Reason::Grace {
+                record.grace_rules = snapshot.first_in_grace();
+            }
+            Some(record)
+        };
         let record = self.is_recorded(agents, decision).then(record).flatten();
         Decided { action: decision.action, reason: decision.reason, record }
     }

@@ -45,6 +45,8 @@ pub struct Record {
     /// Until when, at the latest, the request would only be observed, because the file did not disallow it, or not limit it, before;
     /// `None` where no grace holds, or nothing would be done about the request.
     pub grace_end: Option<SystemTime>,
+    /// Number of rules that only observe until then. The first request that the grace of a version lets pass has it, and `None` all others.
+    pub grace_rules: Option<usize>,
     /// The verdict of the rules; `None` where they were not evaluated: no group applies, or the request is exempt, as one for
     /// `/robots.txt` is.
     pub access: Option<Access>,
@@ -150,6 +152,7 @@ impl Record {
             grace_end: decision
                 .grace_end
                 .filter(|_| decision.action != Action::Refuse && decision.would() > Would::Pass),
+            grace_rules: None,
             access: verdict.map(|verdict| verdict.access()),
             group,
             group_size: rule.map_or(0, |rule| rule.group().names().len()),

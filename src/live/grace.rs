@@ -1,6 +1,7 @@
 //! The grace of a site: paths that a newer version disallows are at first only observed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use robots_core::internals::Grace;
@@ -13,8 +14,24 @@ use crate::rules::RuleSet;
 pub(super) struct GracePeriod {
     pub(super) length: Duration,
     pub(super) running: Option<Arc<Grace>>,
+    /// The rules of the current version that it lets pass.
+    pub(super) young: Arc<YoungRules>,
     /// The compiled rules of the versions that it compares with.
     pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,
+}
+
+/// The rules of a version that only observe when it goes live, because they are too young.
+#[derive(Debug, Default)]
+pub(super) struct YoungRules {
+    pub(super) count: usize,
+    is_reported: AtomicBool,
+}
+
+impl YoungRules {
+    /// Whether this call is the first.
+    pub(super) fn report_once(&self) -> bool {
+        !self.is_reported.swap(true, Ordering::Relaxed)
+    }
 }
 
 impl GracePeriod {
@@ -54,5 +71,11 @@ impl GracePeriod {
             grace.add(*since, rules);
         }
         self.running = Some(grace.into());
+    }
+
+    /// Counts the rules that only observe, of the version that was accepted last.
+    pub(super) fn count(&mut self, rules: &RuleSet, now: SystemTime) {
+        let count = self.running.as_ref().map_or(0, |grace| grace.count_rules(now, rules));
+        self.young = Arc::new(YoungRules { count, ..YoungRules::default() });
     }
 }

@@ -285,6 +285,7 @@ impl LiveRobots {
             enforcement: snapshot.enforcement(),
             switch: snapshot.switches.site,
             grace_end: snapshot.grace_end(),
+            grace_rules: snapshot.grace_rules(),
             faults: count(&counts.faults),
             callback_faults: count(&counts.callback_faults),
             stripped_targets: count(&counts.stripped_targets),
@@ -351,6 +352,8 @@ pub struct Status {
     pub switch: Enforcement,
     /// Until when some of what is disallowed is only observed; `None` where no grace runs.
     pub grace_end: Option<SystemTime>,
+    /// Number of rules that only observed when the version went live ([`Snapshot::grace_rules`]).
+    pub grace_rules: usize,
     /// How many requests passed because judging them ended in a panic of this crate, or of a callback that supplies
     /// the target, the address or the agent.
     pub faults: u64,

@@ -310,6 +310,7 @@ impl Publisher {
         grace.run(&self.versions, now, |version| {
             self.document(version).compile_with(*reading, |name| registry.stands_for(name.value())).into()
         });
+        grace.count(content.rules(), now);
         self.grace = grace;
         self.content = Some(Arc::new(content));
         self.parsed = None;

@@ -91,6 +91,7 @@ impl Site {
             content: None,
             policy: policy.into(),
             grace: None,
+            young: Arc::default(),
             grace_over: Duration::ZERO,
             switches: Switches { site: enforcement, ..Switches::default() },
             clock: clock.clone(),
@@ -380,6 +381,7 @@ impl Site {
             let over = self.clock.elapsed().saturating_add(publisher.grace.rest(self.clock.now()));
             self.change(|next| {
                 (next.content, next.grace) = (publisher.content.clone(), publisher.grace.running.clone());
+                next.young = publisher.grace.young.clone();
                 next.grace_over = over;
                 if next.content.is_none() {
                     // The application behind answers requests for it.

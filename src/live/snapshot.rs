@@ -10,6 +10,7 @@ use robots_core::keywords;
 
 use super::agent_cache::{AgentCache, AgentLookups, Budget, FoundAgents};
 use super::clock::{self, Clock};
+use super::grace::YoungRules;
 use super::switch::{Enforcement, Switches};
 use super::versions::VersionHash;
 use crate::agent::{Agent, Agents, Recognizer, Registry};
@@ -30,6 +31,7 @@ pub struct Snapshot {
     /// The policy.
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
+    pub(super) young: Arc<YoungRules>,
     /// When the grace is over at the latest, on the clock that is not set: one that is set back must not prolong it.
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
@@ -138,6 +140,17 @@ impl Snapshot {
         let (end, now) = (self.running_grace()?.end(), self.clock.now());
         let rest = self.grace_over.saturating_sub(self.clock.elapsed());
         (now < end).then(|| now.checked_add(rest).map_or(end, |latest| end.min(latest)))
+    }
+
+    /// Number of rules that only observed when the version went live, because they were not there before, or did not disallow; 0 where
+    /// no grace runs.
+    pub fn grace_rules(&self) -> usize {
+        self.running_grace().map_or(0, |_| self.young.count)
+    }
+
+    /// That number, for the first request that the grace of the version lets pass; `None` for all others.
+    pub(crate) fn first_in_grace(&self) -> Option<usize> {
+        self.young.report_once().then_some(self.young.count)
     }
 
     fn running_grace(&self) -> Option<&Grace> {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::rules::{Access, MatchBudget, RequestPath, RuleSet, Selection};
+use crate::rules::{
+    Access, Fallback, Group, MatchBudget, Name, PathPattern, ProductToken, RequestPath, Rule, RuleSet, Selection,
+};
 
 /// Earlier versions of the rules, and since when each of them was known.
 ///
@@ -33,6 +35,26 @@ impl Grace {
     /// When the last request leaves it.
     pub fn end(&self) -> SystemTime {
         self.end_after(self.since)
+    }
+
+    /// Number of `Disallow` rules that hold now and are in grace for a crawler of their group at least. Each is tried with one path that its
+    /// pattern matches. No more rules are counted once the work that one request may cost is done.
+    pub fn count_rules(&self, now: SystemTime, rules: &RuleSet) -> usize {
+        let mut work = MatchBudget::new();
+        let disallowing = rules.document().groups().flat_map(Group::rules);
+        let disallowing = disallowing.filter(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty());
+        disallowing.filter(|rule| self.covers_rule(now, rules, *rule, &mut work)).count()
+    }
+
+    fn covers_rule(&self, now: SystemTime, rules: &RuleSet, rule: Rule<'_>, work: &mut MatchBudget) -> bool {
+        let Some(path) = PathPattern::new(rule.pattern(), rules.reading()).with_runs(b'~').next() else { return false };
+        let path = if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() };
+        let path = RequestPath::verbatim(&path);
+        rule.group().names().any(|name| {
+            let verdict = select(rules, name).verdict_within(&path, work);
+            verdict.rule().is_some_and(|deciding| deciding.range() == rule.range())
+                && self.covers(now, &path, |rules| select(rules, name), work)
+        })
     }
 
     /// Whether a request that is disallowed now has not been for long enough. `select` selects what holds for the agent
@@ -73,6 +95,11 @@ impl Grace {
     fn end_after(&self, since: SystemTime) -> SystemTime {
         since.checked_add(self.length).unwrap_or(since + Duration::from_secs(u32::MAX.into()))
     }
+}
+
+/// The groups that a crawler of this name obeys; `*` stands for no token.
+fn select<'r>(rules: &'r RuleSet, name: Name<'_>) -> Selection<'r> {
+    rules.select(ProductToken::from_name(name.value()).as_slice(), Fallback::Star)
 }
 
 crate::debug_as!(|it| Grace { length: it.length, since: it.since, earlier: it.earlier.len() });

@@ -94,6 +94,10 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     for problem in config.iter().flat_map(|config| sites::rehearse(config, run)) {
         let mut others = Vec::new();
         let (count, problem) = match problem {
+            Problem::Note(note) => {
+                found.push(note.into());
+                continue;
+            }
             Problem::At(at) => (&mut errors_of_sites, at.into()),
             Problem::Error(error) => (&mut errors_of_sites, error),
             Problem::Unenforced(at) => (&mut unenforced, at.into()),

@@ -9,7 +9,7 @@ use super::fleet::{self, FleetArg};
 use super::output::{Page, say_report};
 use super::running::{Reason, Running, asked};
 use crate::exit::answer;
-use crate::render::{plural, short_hash};
+use crate::render::{plural, short_hash, young_rules};
 use crate::report::{AppendReport, ReloadOutcome, ReloadReport, SiteReload};
 
 #[derive(Debug, clap::Args)]
@@ -48,13 +48,13 @@ fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
         let ReloadOutcome { outcome, message } = reload.as_ref()?;
         Some((&**outcome, format!("{what}: {outcome}: {message}")))
     });
-    let sites = report.sites.iter().flat_map(|SiteReload { name, outcome, message, grace_end, append, .. }| {
-        let grace = grace_end
-            .as_ref()
-            .map(|end| format!("; newly disallowed requests are only observed, until {end} at the latest"));
-        let site = (&**outcome, format!("{name}: {outcome}: {message}{}", grace.unwrap_or_default()));
-        [site].into_iter().chain(append.iter().map(move |part| (&*part.state, part_line(name, part))))
-    });
+    let sites = report.sites.iter().flat_map(
+        |SiteReload { name, outcome, message, grace_end, grace_rules, append, .. }| {
+            let grace = grace_end.as_ref().map(|end| format!("; {}", young_rules(*grace_rules, end)));
+            let site = (&**outcome, format!("{name}: {outcome}: {message}{}", grace.unwrap_or_default()));
+            [site].into_iter().chain(append.iter().map(move |part| (&*part.state, part_line(name, part))))
+        },
+    );
     others.chain(sites)
 }
 

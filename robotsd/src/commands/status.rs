@@ -17,7 +17,7 @@ use super::output::say_report;
 use super::running::{Running, asked, refusal};
 use crate::config::{host_patterns, owners};
 use crate::exit;
-use crate::render::{plural, shell_line, short_hash};
+use crate::render::{plural, shell_line, short_hash, young_rules};
 use crate::report::{
     NextStep, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport, UpstreamReport, is_of,
 };

@@ -19,7 +19,7 @@ pub(crate) use self::formats::{csv_row, found, markdown_code, markdown_text};
 pub(crate) use self::found_problem::{FoundProblem, ProblemFormat, write_problems};
 pub(crate) use self::printable::{
     Printable, complain, cut, is_shown_whole, json_text, plural, printable, printable_path, shell_line, shell_word,
-    short_hash, stderr, stdout, styled_stdout, write_json, write_pretty_json,
+    short_hash, stderr, stdout, styled_stdout, write_json, write_pretty_json, young_rules,
 };
 pub(crate) use self::sarif::SarifLog;
 pub(crate) use self::text::{Colour, finding_line, write_one as snippet};

@@ -43,6 +43,17 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
+/// `2 rules only observe until 2026-11-30T08:00:00Z at the latest`: of new rules while a grace runs.
+pub(crate) fn young_rules(rules: usize, end: &str) -> String {
+    let what = match rules {
+        // A delay can be new.
+        0 => "what is new only observes".to_owned(),
+        1 => "1 rule only observes".to_owned(),
+        rules => format!("{rules} rules only observe"),
+    };
+    format!("{what} until {end} at the latest")
+}
+
 /// So many characters of a text; that there are more shows.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {

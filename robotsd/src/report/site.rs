@@ -46,6 +46,9 @@ pub(crate) struct SiteReport {
     pub(crate) before: Option<String>,
     /// Until when some of what is disallowed is only observed.
     pub(crate) grace_end: Option<String>,
+    /// Number of rules that only observe until then.
+    #[serde(default)]
+    pub(crate) grace_rules: usize,
     /// Requests that passed because judging them ended in a fault of robotsd's.
     pub(crate) faults: u64,
     /// Times that logging what was decided ended in a fault of robotsd's; the decisions stood.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tower_robots::agent::Registry;
 use tower_robots::check::{Finding, Severity};
 use tower_robots::live::{Enforcement, Gate, RejectionKind, ReloadOutcome, TroubleKind, WhenMissing};
+use tower_robots::policy::Mode;
 
 use super::appended_parts::AppendedParts;
 use super::gate_settings::GateSettings;
@@ -19,10 +20,11 @@ use super::site_pages::NoteAbout;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::{Config, RobotsSource, SiteConfig, load_registry};
+use crate::date::rfc3339;
 use crate::input;
 use crate::log::Log;
 use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
-use crate::render::{Diagnostic, FoundProblem, shell_word};
+use crate::render::{Diagnostic, FoundProblem, shell_word, young_rules};
 use crate::retrieval::{RetrievalSettings, Retriever};
 
 /// A problem that serving a config would have.
@@ -36,6 +38,8 @@ pub(crate) enum Problem {
     Error(FoundProblem),
     /// A warning of the check, which serving logs.
     Warning(FoundProblem),
+    /// Rules of a site only observe at first.
+    Note(Diagnostic),
     /// A version would wait at the gate: the first objection at the line of the config that names the source, and the others.
     Waits(Diagnostic, Vec<String>),
 }
@@ -227,6 +231,15 @@ impl DrySite<'_> {
                 _ => at_place(&status.last_reload),
             }];
         };
+        // At the gate there is no state, and so no earlier version.
+        let is_strict = self.site.policy.mode > Mode::Observe
+            || self.site.policy.overrides.iter().any(|exception| exception.mode > Mode::Observe);
+        let grace = status.grace_end.filter(|_| is_strict && matches!(self.run, DryRun::AsServed));
+        let grace = grace.filter(|_| status.grace_rules > 0).map(|end| {
+            let text = of_site(&live.name, young_rules(status.grace_rules, &rfc3339(end)) + ": they are new here");
+            let note = self.config.diagnostic(Severity::Note, &self.site.robots_span, &text);
+            Problem::Note(note.of_site(Some(live.name.clone())))
+        });
         // The version in the state directory is served in its place.
         let untaken = match &status.last_reload.outcome {
             ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => Some(at_place(&status.last_reload)),
@@ -250,7 +263,7 @@ impl DrySite<'_> {
         let elsewhere = OwnHosts::of(&self.site.hosts).sitemap_elsewhere(content.robots());
         let elsewhere = elsewhere.filter(|_| self.site.gate_basis.sitemaps);
         let texts = snapshot.overrides_without_rule().into_iter().chain(elsewhere);
-        untaken.into_iter().chain(findings).chain(texts.map(|text| self.warning(text))).collect()
+        untaken.into_iter().chain(grace).chain(findings).chain(texts.map(|text| self.warning(text))).collect()
     }
 
     fn warning(&self, problem: impl Display) -> Problem {

@@ -23,7 +23,7 @@ use crate::edge::{X_REQUEST_ID, trace_id};
 use crate::exchange::{AccessFields, ClientRequest};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::publish_hook::{HookEvent, HookEventKind};
-use crate::render::{finding_line, shell_word};
+use crate::render::{finding_line, shell_word, young_rules};
 use crate::report::NextStep;
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 
@@ -57,6 +57,7 @@ pub(super) fn request(
             suspect_human: Some(record.signs.names().collect::<Vec<_>>().join(", ")).filter(|signs| !signs.is_empty()),
             exception: over.map(ToString::to_string),
             would: Some(record.would.as_str()),
+            message: record.grace_rules.zip(record.grace_end).map(|(rules, end)| young_rules(rules, &rfc3339(end))),
             grace_end: record.grace_end.map(rfc3339),
             status: event.status.map(|status| status.as_u16()),
             grpc_status: event.grpc_status,

@@ -210,12 +210,13 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     let reload = timeout(PATIENCE, reading).await;
     let status = live.robots.status();
     let hash = status.live.map(|hash| hash.to_string());
-    let grace_end = status.grace_end.map(rfc3339);
+    let (grace_end, grace_rules) = (status.grace_end.map(rfc3339), status.grace_rules);
     let (outcome, message) = match reload {
         Ok(Ok(reload)) => (reload.outcome.kind().as_str(), reload.to_string()),
         Ok(Err(_)) | Err(_) => ("kept", late() + "; the outcome is logged"),
     };
-    SiteReload { name: live.name, grace_end, outcome: outcome.to_owned(), hash, message, append: Vec::new() }
+    let (name, outcome) = (live.name, outcome.to_owned());
+    SiteReload { name, grace_end, grace_rules, outcome, hash, message, append: Vec::new() }
 }
 
 /// Works on all of them, at most [`AT_ONCE`] at a time; the results are in their order.

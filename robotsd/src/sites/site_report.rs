@@ -201,6 +201,7 @@ impl LiveSite {
             decided: decided(&history, status.live).map(recorded),
             before: status.before.map(|hash| hash.to_string()),
             grace_end: status.grace_end.map(rfc3339),
+            grace_rules: status.grace_rules,
             faults: status.faults,
             callback_faults: status.callback_faults,
             fetch: status.fetch.as_ref().map(fetching),

@@ -570,10 +570,12 @@ fn the_policy_that_is_explained_is_in_its_grace_and_off_as_that_of_the_server() 
         |more: &[&str]| folder.with_config(&[&["explain", "--user-agent", GPTBOT, "/new"], more].concat()).out;
     let policy = |text: &str| text.lines().last().unwrap().to_owned();
     assert_eq!(running.request("GET", "/new", &agent).status, 404);
-    let want = format!("  policy: let pass, and record, until {end} at the latest (the rule is new, and in its grace)");
+    let grace = format!("2 rules only observe until {end} at the latest");
+    let want = format!("  policy: let pass, and record (the rule is new, and in its grace: {grace})");
     assert_eq!(policy(&explain(&[])), want);
     let json: Value = serde_json::from_str(&explain(&["--json"])).unwrap();
     assert_eq!((&json["action"], &json["reason"], &json["grace_end"]), (&json!("pass"), &json!("grace"), &json!(end)));
+    assert_eq!(json["grace_rules"], 2);
     // Another file is no version of the site, so nothing is said about its age.
     folder.write("other.txt", format!("{OLD}Disallow: /new\nDisallow: /x\n"));
     assert_eq!(policy(&explain(&["--robots", folder.at("other.txt").to_str().unwrap()])), "  policy: refuse");

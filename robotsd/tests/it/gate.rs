@@ -237,7 +237,15 @@ fn new_rules_only_observe_while_they_are_new() {
     folder.write("robots.txt", &longer);
     wait_until("the new version", || running.get("/robots.txt", FIREFOX).body == longer);
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
-    running.wait_for_event("observed", |line| line["reason"] == "grace");
+    let first = running.wait_for_event("observed", |line| line["reason"] == "grace");
+    let said = format!("2 rules only observe until {} at the latest", first["grace_end"].as_str().unwrap());
+    assert_eq!(message(&first), said);
+    // Not again, whichever worker has the next.
+    for _ in 0..8 {
+        assert_eq!(running.get("/page.html", GPTBOT).status, 200);
+    }
+    wait_until("their lines", || running.count("observed", |line| line["reason"] == "grace") == 9);
+    assert_eq!(running.count("observed", |line| line.get("message").is_some()), 1);
     // The mode that only observes says what comes of it, and when.
     folder.configure(folder.read("robotsd.toml").replace("mode = \"refuse\"", "mode = \"observe\""));
     running.event("config");

@@ -195,6 +195,34 @@ fn a_site_that_observes_lets_every_question_of_another_proxy_pass() {
     assert_eq!(compare(ask), (240, 24));
 }
 
+/// Rules that stood in the file for a year are new to a robotsd that starts: the first `curl` is not refused.
+#[test]
+fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
+    const ROBOTS: &str = "User-agent: *\nDisallow: /a\nDisallow: /b\n\nUser-agent: GPTBot\nDisallow: /\n";
+    let config = |mode: &str| Config::new().keys(format!("mode = \"{mode}\"\ngrace = \"24h\"\nstate_dir = \"state\""));
+    let config = |mode: &str| config(mode).admin().files_of("shop").robots(ROBOTS);
+    let said = "3 rules only observe until 20";
+    let (folder, running) = config("observe").start();
+    let checked = || folder.configured(["config", "check"]).ends_with(0).error;
+    assert_lacks(checked(), &["only observe"]);
+    folder.configure(config("refuse"));
+    assert_has(checked(), &["note: site \"shop\": 3 rules only observe until 20", "robotsd.toml:"]);
+    assert_has(running.command(&["reload"]).succeeded(), &[said]);
+    assert_eq!(running.get("/x", GPTBOT).status, 404);
+    let explained = folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]).out;
+    assert_has(
+        &explained,
+        &["policy: let pass, and record (the rule is new, and in its grace: 3 rules only observe until 20"],
+    );
+    assert_has(unfolded(&running.command(&["status"]).out), &["grace: 3 rules only observe until 20"]);
+    running.wait_for_event("observed", |line| line["reason"] == "grace" && line["message"].to_string().contains(said));
+    // Without a grace nothing is said, and it is refused.
+    folder.configure(config("refuse").to_string().replace("24h", "0s"));
+    assert_lacks(running.command(&["reload"]).succeeded(), &["only observe"]);
+    assert_lacks(checked(), &["only observe"]);
+    assert_eq!(running.get("/x", GPTBOT).status, 403);
+}
+
 #[test]
 fn config_check_says_what_a_mode_leaves_of_a_setting() {
     let say = |mode: &str, more: &str| {

@@ -363,7 +363,7 @@ fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
         "  mode:       observe: disallowed requests pass, and are logged\n",
         "  override:   agent \"gptbot\": refuse until 2099-02-01T00:00:00Z\n",
         "  override:   pattern \"/drafts/\": observe, but that ended 2020-02-01T00:00:00Z\n",
-        "  grace:      newly disallowed requests are only observed, until\n",
+        "  grace:      2 rules only observe until 20",
         " %) checked against their operators' pages",
     ];
     assert_has(&status, &parts);

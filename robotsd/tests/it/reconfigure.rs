@@ -274,7 +274,7 @@ fn a_reload_says_how_long_is_only_observed_and_another_grace_is_no_start() {
     running.wait_for_event("published", |line| line["reason"] == "start");
     folder.replace("robots.txt", REFUSES);
     let output = reload(&folder).out;
-    assert_has(&output, &["; newly disallowed requests are only observed, until 20"]);
+    assert_has(&output, &["; 1 rule only observes until 20", "Z at the latest\n"]);
     folder.configure(config("2h"));
     running.wait_for_event("published", |line| line["reason"] == "config");
     assert_eq!(running.count("published", |line| line["reason"] == "start"), 1);

@@ -36,6 +36,31 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
         assert_eq!(at(124, fields, target), REFUSED, "{target}");
     }
     assert_eq!(grace.end(), start + hours(124));
+    // `/new`, and `/all` for GPTBot; the rule that an `Allow` used to outweigh is old elsewhere.
+    assert_eq!([101, 124].map(|hour| grace.count_rules(start + hours(hour), &site.rules)), [2, 0]);
+}
+
+#[test]
+fn rules_in_grace_are_counted_once_each() {
+    let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    let length = Duration::from_secs(100);
+    for (old, new, count) in [
+        ("", "User-agent: *\nDisallow: /a\nDisallow: /b$\nAllow: /c\nDisallow:\n", 2),
+        ("", "User-agent: a\nUser-agent: b\nUser-agent: *\nDisallow: /a\nDisallow: /*.pdf\n", 2),
+        ("User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 1),
+        ("User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 0),
+        // A crawler that joins a group, and one that had no group and was held to `*`.
+        ("User-agent: a\nDisallow: /a\n", "User-agent: a\nUser-agent: b\nDisallow: /a\n", 1),
+        ("User-agent: *\nDisallow: /a\n", "User-agent: b\nDisallow: /a\n", 0),
+        // What has no effect is not in grace.
+        ("", "User-agent: *\nDisallow: /a\nDisallow: /a\nDisallow: /b\nAllow: /b\n", 1),
+    ] {
+        let site = Site::new(new);
+        let mut grace = Grace::new(length, start + length / 2);
+        grace.add(start - length, Site::new(old).rules.into());
+        assert_eq!(grace.count_rules(start + length, &site.rules), count, "{old:?} {new:?}");
+        assert_eq!(grace.count_rules(start + length * 2, &site.rules), 0);
+    }
 }
 
 #[test]

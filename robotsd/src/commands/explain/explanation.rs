@@ -208,6 +208,12 @@ impl<'e> Explanation<'e> {
         }
     }
 
+    /// Number of rules of the file that only observe until the end of the grace; `None` if the request is not in it.
+    pub(super) fn grace_rules(&self) -> Option<usize> {
+        let grace = self.evaluator.grace.as_ref().filter(|_| self.grace_end.is_some())?;
+        Some(grace.count_rules(SystemTime::now(), &self.evaluator.rules))
+    }
+
     /// The agent, where the request had a `User-Agent` field.
     pub(super) fn agent(&self) -> Option<AgentSummary<'_>> {
         self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))

@@ -103,6 +103,9 @@ struct ExplanationJson<'a> {
     /// Until when, at the latest, the request is only observed, because the rule is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_end: Option<String>,
+    /// Number of rules of the file that only observe until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grace_rules: Option<usize>,
     /// The result of checking the claim, if an address was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<&'a CheckedClaim>,
@@ -162,6 +165,7 @@ pub(super) fn json_row(out: &mut impl Write, request: &ExplainedRequest<'_>) -> 
         reason: explanation.reason,
         action: explanation.action,
         grace_end: explanation.grace_end.map(rfc3339),
+        grace_rules: explanation.grace_rules(),
         identity: request.sender.claim.as_ref(),
     };
     write_json(out, &json)

@@ -14,7 +14,7 @@ use tower_robots::rules::{Access, Fallback, FormTrace, Group, Line, PathForm, Pr
 
 use super::explanation::{ExplainedRequest, Requester};
 use crate::date::rfc3339;
-use crate::render::printable;
+use crate::render::{printable, young_rules};
 
 /// Matching rules that are shown, and forms of the path.
 const SHOWN: usize = 20;
@@ -48,6 +48,12 @@ impl ExplainedRequest<'_> {
         let (policy, identity) = (&explanation.evaluator.settings.policy, sender.known().identity);
         let agent = explanation.agent.as_ref()?;
         policy.override_for(agent, identity, rule, explanation.reason, SystemTime::now()).map(ToString::to_string)
+    }
+
+    /// The rules that are in their grace as the deciding one is.
+    fn grace(&self) -> Option<String> {
+        let (rules, end) = (self.explanation.grace_rules()?, self.explanation.grace_end?);
+        Some(young_rules(rules, &rfc3339(end)))
     }
 
     /// A line of the file, with its place.
