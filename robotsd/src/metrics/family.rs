@@ -78,11 +78,15 @@ families! {
         "When the version of a site that is in force was published, in Unix time.";
     SITE_FINDINGS = Gauge "robotsd_site_findings", "Findings of the check in the version that is in force, by severity.";
     RELOADS = Counter "robotsd_reloads", "Reads of the robots.txt of a site, by cause and outcome.";
+    GATE_UNREAD = Gauge "robotsd_site_gate_unread",
+        "Files and sitemaps that the gate of a site cannot read, or that have lost more than half of their pages.";
     APPEND_PARTS = StateSet "robotsd_append_part_state",
         "The state of a part that is appended to the robots.txt of a site: appended, last-good (it cannot be read now) or missing (it is \
          not at hand, so it is not appended).";
     PUBLISH_REQUESTS = Counter "robotsd_publish_requests",
         "Versions of a site that its hooks announced, by the host they send to and outcome: delivered or given-up.";
+    PUBLISH_PENDING = Gauge "robotsd_publish_pending",
+        "Whether a hook of a site has not announced the version in force, by the host it sends to: 1 while it tries, and once it has given up.";
     NOTIFICATIONS = Counter "robotsd_notifications",
         "Notifications of [[notify]], by the host they are sent to and outcome: delivered or given-up.";
     CONNECTIONS = Gauge "robotsd_connections", "Connections of clients that are open, by listener.";

@@ -42,8 +42,12 @@ impl Sites {
         for site in self.iter() {
             for live in site.lives() {
                 live.write_metrics(exposition, site.settings.robots.kind());
-                let status = hooks.iter().flat_map(|hooks| hooks.status(&site.name, &live.name));
-                write_hooks(exposition, &family::PUBLISH_REQUESTS, &[("site", &live.name)], status);
+                let status: Vec<_> = hooks.iter().flat_map(|hooks| hooks.status(&site.name, &live.name)).collect();
+                write_pending(exposition, &live.name, &status);
+                write_hooks(exposition, &family::PUBLISH_REQUESTS, &[("site", &live.name)], status.into_iter());
+            }
+            if site.gate.is_on() {
+                exposition.sample(&family::GATE_UNREAD, &[("site", &*site.name)], site.gate.pages.notes().len());
             }
             site.write_parts(exposition);
             site.write_requests(exposition, listeners);
@@ -67,6 +71,17 @@ fn write_hooks(
     for (target, (delivered, given_up)) in counts {
         let outcomes = [("delivered", delivered), ("given-up", given_up)];
         exposition.each_word(family, &[of, &[("target", &*target)]].concat(), "outcome", outcomes);
+    }
+}
+
+/// By host as well.
+fn write_pending(exposition: &mut Exposition, site: &str, hooks: &[HookStatus]) {
+    let mut targets: BTreeMap<&str, bool> = BTreeMap::new();
+    for HookStatus { report, .. } in hooks {
+        *targets.entry(&report.target).or_default() |= matches!(&*report.state, "sending" | "failed");
+    }
+    for (target, is_pending) in targets {
+        exposition.holds(&family::PUBLISH_PENDING, &[("site", site), ("target", target)], is_pending);
     }
 }
 

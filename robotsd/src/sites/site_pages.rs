@@ -174,7 +174,7 @@ impl SitePages {
         self.watched.counts().into_iter()
     }
 
-    /// Notes what could not be read, and logs it where that is news; `None` once it could.
+    /// Notes what could not be read, and logs it where that is news; `None` once it could, which is logged too.
     pub(super) fn note(&self, about: NoteAbout, note: Option<String>) {
         let mut notes = self.notes.lock();
         let before = match &note {
@@ -182,8 +182,10 @@ impl SitePages {
             None => notes.remove(&about),
         };
         drop(notes);
-        if let Some(note) = note.filter(|note| before.as_ref() != Some(note)) {
-            self.say(LogLevel::Warn, &note);
+        match (note, before) {
+            (Some(note), before) if before.as_ref() != Some(&note) => self.say(LogLevel::Warn, &note),
+            (None, Some(before)) => self.say(LogLevel::Info, &format!("it is over: {before}")),
+            _ => {}
         }
     }
 

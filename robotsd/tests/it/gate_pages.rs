@@ -226,7 +226,7 @@ fn a_list_that_has_lost_most_of_its_pages_is_said_until_it_has_them_again_or_is_
     // Nor does it nag: it is said once in the log, and whoever reads everything again has seen it.
     running.command(&["reload"]).succeeded();
     wait_until("no trouble", || troubles() == "[]");
-    let said = || running.count("gate", |line| message(line).contains("the list of pages"));
+    let said = || running.count("gate", |line| line["level"] == "warn" && message(line).contains("the list of pages"));
     wait_until("a line for each list", || said() >= 2);
     assert_eq!(said(), 2);
     running.end();
