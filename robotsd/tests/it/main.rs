@@ -71,6 +71,7 @@ mod log;
 mod metrics;
 mod modes;
 mod monitoring;
+mod not_in_force;
 mod notify;
 mod operate;
 mod pictures;

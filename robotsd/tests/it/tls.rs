@@ -32,7 +32,7 @@ fn pair(names: &[&str]) -> (rcgen::Certificate, KeyPair) {
     (certificate_for(names).self_signed(&key).unwrap(), key)
 }
 
-fn put(path: &Path, text: &str) {
+pub(super) fn put(path: &Path, text: &str) {
     let aside = path.with_extension("new");
     fs::write(&aside, text).unwrap();
     fs::set_permissions(&aside, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 #[derive(Clone)]
-pub(super) struct Forwarder {
-    pub(super) address: SocketAddr,
+pub(crate) struct Forwarder {
+    pub(crate) address: SocketAddr,
     way: Arc<Mutex<Way>>,
     /// The milliseconds that an answer takes.
     answer: Arc<AtomicU64>,
@@ -21,7 +21,7 @@ struct Way {
 }
 
 impl Forwarder {
-    pub(super) fn start(to: SocketAddr) -> Self {
+    pub(crate) fn start(to: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let answer = Arc::<AtomicU64>::default();
@@ -34,15 +34,15 @@ impl Forwarder {
     }
 
     /// From now on an answer of the store takes so long.
-    pub(super) fn takes(&self, time: Duration) {
+    pub(crate) fn takes(&self, time: Duration) {
         self.answer.store(time.as_millis().try_into().unwrap(), Ordering::Relaxed);
     }
 
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.turn(None);
     }
 
-    pub(super) fn lead_to(&self, to: SocketAddr) {
+    pub(crate) fn lead_to(&self, to: SocketAddr) {
         self.turn(Some(to));
     }
 

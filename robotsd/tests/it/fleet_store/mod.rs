@@ -4,7 +4,7 @@
 mod bounds;
 mod busy;
 mod damage;
-mod forwarder;
+pub(crate) mod forwarder;
 mod notices;
 
 use std::time::{Duration, Instant};

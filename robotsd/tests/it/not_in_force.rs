@@ -1,0 +1,414 @@
+//! What an operator finds where a key of the config promises something that is not in force: broken at the start, broken later, and mended.
+//!
+//! Every place that an operator looks at has a cell, also where it only says that all is well.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use data_encoding::HEXLOWER;
+
+use super::fleet_calls::comes_to;
+use super::fleet_store::forwarder::Forwarder;
+use super::identity::{TRUSTING, crawlers, known_by};
+use super::shared_rate::server::any_store;
+use super::tls;
+use crate::harness::*;
+use crate::played_dns::PlayedDns;
+
+/// What each place says. Commands have their exit status, and a line of the metrics its value.
+struct Cells {
+    config_check: (i32, &'static str),
+    problems: (i32, &'static str),
+    ready: &'static str,
+    /// Parts of the line.
+    metric: (&'static [&'static str], &'static str),
+    /// The event, and a part of its message.
+    log: (&'static str, &'static str),
+}
+
+struct Row {
+    key: &'static str,
+    at_start: Cells,
+    later: Cells,
+    mended: Cells,
+}
+
+const WELL: (i32, &str) = (0, "0 of 1 sites need a hand");
+const SERVED: (i32, &str) = (0, "can be served");
+const READY: &str = "ready";
+
+/// No process serves, so nobody answers.
+const NOBODY: &str = "nobody answers";
+
+const TABLE: &[Row] = &[
+    Row {
+        key: "[identity]",
+        at_start: Cells {
+            config_check: SERVED,
+            problems: (1, "nothing can refute a claim: "),
+            ready: READY,
+            metric: (&["robotsd_identity_lists{", "\"confirmed\""], "0"),
+            log: ("identity", "nothing can refute a claim: "),
+        },
+        // What was fetched within a day still refutes.
+        later: Cells {
+            config_check: SERVED,
+            problems: (0, "1 of 1 published list cannot be fetched"),
+            ready: READY,
+            metric: (&["robotsd_identity_lists{", "\"confirmed\""], "1"),
+            log: ("identity", "1 of 1 published list cannot be fetched"),
+        },
+        mended: Cells {
+            config_check: SERVED,
+            problems: WELL,
+            ready: READY,
+            metric: (&["robotsd_identity_lists{", "\"unconfirmed\""], "1"),
+            log: ("identity", "claims can be refuted again: "),
+        },
+    },
+    Row {
+        key: "rate.store",
+        at_start: Cells {
+            config_check: SERVED,
+            problems: (1, " is not asked: "),
+            ready: READY,
+            metric: (&["robotsd_rate_store_up"], "0"),
+            log: ("rate-store", " is not asked: "),
+        },
+        later: Cells {
+            config_check: SERVED,
+            problems: (1, " is not asked: "),
+            ready: READY,
+            metric: (&["robotsd_rate_store_up"], "0"),
+            log: ("rate-store", " is not asked: "),
+        },
+        mended: Cells {
+            config_check: SERVED,
+            problems: WELL,
+            ready: READY,
+            metric: (&["robotsd_rate_store_up"], "1"),
+            log: ("rate-store", " answers: crawlers are counted there"),
+        },
+    },
+    Row {
+        key: "certificate",
+        at_start: Cells {
+            config_check: (2, "the key does not belong to the first certificate"),
+            problems: (2, "robotsd"),
+            ready: NOBODY,
+            metric: (&[NOBODY], NOBODY),
+            log: ("standard error", "the key does not belong to the first certificate"),
+        },
+        later: Cells {
+            config_check: (2, "the key does not belong to the first certificate"),
+            problems: (1, "; the certificate before stays in force, but a restart would fail"),
+            ready: READY,
+            metric: (&["robotsd_tls_certificate_rejected{path="], "1"),
+            log: ("certificate-rejected", "; the certificate before stays in force, but a restart would fail"),
+        },
+        mended: Cells {
+            config_check: SERVED,
+            problems: WELL,
+            ready: READY,
+            metric: (&["robotsd_tls_certificate_rejected{path="], "0"),
+            log: ("certificate", "in force"),
+        },
+    },
+    Row {
+        key: "append",
+        at_start: Cells {
+            config_check: (0, "there is no such file; this part is not at hand, so it is not appended"),
+            problems: (1, "there is no such file; this part is not at hand, so it is not appended"),
+            ready: "is not at hand and not appended",
+            metric: (&["robotsd_append_part_state{", "\"missing\""], "1"),
+            log: ("append", "there is no such file; this part is not at hand"),
+        },
+        later: Cells {
+            config_check: (
+                1,
+                "\"ai.txt\", which is to be appended, was not read yet; without it crawlers that it names would pass",
+            ),
+            problems: (1, "this is an HTML page, not a robots.txt; the last good one is appended"),
+            ready: READY,
+            metric: (&["robotsd_append_part_state{", "\"last-good\""], "1"),
+            log: ("append", "this is an HTML page, not a robots.txt; the last good one stays"),
+        },
+        mended: Cells {
+            config_check: SERVED,
+            problems: WELL,
+            ready: READY,
+            metric: (&["robotsd_append_part_state{", "\"appended\""], "1"),
+            log: ("append", "with 1 name is appended"),
+        },
+    },
+    Row {
+        key: "on_publish",
+        at_start: Cells {
+            config_check: SERVED,
+            problems: (1, "it is tried again"),
+            ready: READY,
+            metric: (&["robotsd_publish_pending{site=\"shop\",target="], "1"),
+            log: ("on-publish", "; tried again in "),
+        },
+        later: Cells {
+            config_check: SERVED,
+            problems: (1, "it is tried again"),
+            ready: READY,
+            metric: (&["robotsd_publish_pending{site=\"shop\",target="], "1"),
+            log: ("on-publish", "; tried again in "),
+        },
+        mended: Cells {
+            config_check: SERVED,
+            problems: WELL,
+            ready: READY,
+            metric: (&["robotsd_publish_pending{site=\"shop\",target="], "0"),
+            log: ("on-publish", "the request was answered with 200"),
+        },
+    },
+    Row {
+        key: "gate.sitemaps",
+        at_start: Cells {
+            config_check: SERVED,
+            problems: (1, "gate: sitemaps not read: https://shop.test/sitemap.xml: "),
+            ready: READY,
+            metric: (&["robotsd_site_gate_unread{site=\"shop\"}"], "1"),
+            log: ("gate", "shop: sitemaps not read: https://shop.test/sitemap.xml: "),
+        },
+        later: Cells {
+            config_check: SERVED,
+            problems: (1, "; the gate watches the 1 pages that are known"),
+            ready: READY,
+            metric: (&["robotsd_site_gate_unread{site=\"shop\"}"], "1"),
+            log: ("gate", "; the gate watches the 1 pages that are known"),
+        },
+        mended: Cells {
+            config_check: SERVED,
+            problems: WELL,
+            ready: READY,
+            metric: (&["robotsd_site_gate_unread{site=\"shop\"}"], "0"),
+            log: ("gate", "shop: it is over: sitemaps not read: "),
+        },
+    },
+    Row {
+        key: "fleet",
+        at_start: Cells {
+            config_check: SERVED,
+            problems: (1, "fleet: shop is unknown"),
+            ready: "enforcement is OFF",
+            metric: (&["robotsd_fleet_store_up{"], "0"),
+            log: ("fleet", "the last document stays in force"),
+        },
+        later: Cells {
+            config_check: SERVED,
+            problems: (1, "fleet \"shop\" is stale: "),
+            ready: READY,
+            metric: (&["robotsd_fleet_store_up{"], "0"),
+            log: ("fleet", "the last document stays in force"),
+        },
+        mended: Cells {
+            config_check: SERVED,
+            problems: WELL,
+            ready: READY,
+            metric: (&["robotsd_fleet_store_up{"], "1"),
+            log: ("fleet", "the store of the fleet is read and written"),
+        },
+    },
+];
+
+#[test]
+fn no_cell_is_empty() {
+    for Row { key, at_start, later, mended } in TABLE {
+        for Cells { config_check, problems, ready, metric, log } in [at_start, later, mended] {
+            let texts = [config_check.1, problems.1, ready, metric.1, log.0, log.1];
+            let cells = texts.iter().chain(metric.0);
+            assert!(!metric.0.is_empty() && cells.copied().all(|text| !text.is_empty()), "{key}");
+        }
+    }
+}
+
+fn row(key: &str) -> &'static Row {
+    TABLE.iter().find(|row| row.key == key).unwrap()
+}
+
+/// A process, and how many lines of its log had each text of a cell when that was looked for last.
+struct Scene {
+    folder: Folder,
+    running: Running,
+    seen: RefCell<HashMap<&'static str, usize>>,
+}
+
+impl Scene {
+    fn start(config: &Config) -> Self {
+        Self::of(config.folder())
+    }
+
+    fn of(folder: Folder) -> Self {
+        let running = folder.start();
+        Self { folder, running, seen: RefCell::default() }
+    }
+
+    /// Waits until every place says what its cell has, and the log says it anew.
+    fn says(&self, Cells { config_check, problems, ready, metric, log }: &Cells) {
+        comes_to(|| self.folder.configured(["config", "check"]), config_check.0, &[config_check.1]);
+        comes_to(|| self.running.command(&["status", "--problems"]), problems.0, &[problems.1]);
+        wait_until(ready, || {
+            let answer = self.running.ask_admin("GET /readyz");
+            answer.status == 200 && answer.body.contains(ready)
+        });
+        wait_until(metric.0[0], || {
+            let text = self.running.ask_admin("GET /metrics").body;
+            let is_it = |line: &&str| metric.0.iter().all(|part| line.contains(part)) && !line.starts_with('#');
+            text.lines().filter(is_it).any(|line| line.rsplit(' ').next() == Some(metric.1))
+        });
+        let lines =
+            || self.running.count(log.0, |line| line["message"].as_str().is_some_and(|text| text.contains(log.1)));
+        let before = self.seen.borrow().get(log.1).copied().unwrap_or_default();
+        wait_until(log.1, || lines() > before);
+        self.seen.borrow_mut().insert(log.1, lines());
+    }
+
+    /// Breaks and mends what was broken at the start.
+    fn plays(&self, row: &Row, mend: impl Fn(usize), break_it: impl Fn()) {
+        self.says(&row.at_start);
+        mend(0);
+        self.says(&row.mended);
+        break_it();
+        self.says(&row.later);
+        mend(1);
+        self.says(&row.mended);
+    }
+}
+
+fn config() -> Config {
+    Config::refusing().keys("state_dir = \"state\"").admin()
+}
+
+#[test]
+fn lists_and_names_that_refute_nobody() {
+    const LIST: &str = "https://127.0.0.1:1/list.json";
+    let row = row("[identity]");
+    let names = PlayedDns::start();
+    let crawlers = format!("{}ranges = [{LIST:?}]\n", crawlers());
+    let config = known_by(&names, TRUSTING, "impostors = \"refuse\"").keys("mode = \"refuse\"\ngrace = \"24h\"");
+    let config = config.file("crawlers.toml", crawlers).robots("User-agent: *\nDisallow: /drafts/\n");
+    let scene = Scene::start(&config);
+    scene.says(&row.at_start);
+    names.confirmed("8.8.4.1", "crawl-1.bot.example");
+    let bot = [("User-Agent", "ExampleBot/1.0"), ("X-Forwarded-For", "8.8.4.1")];
+    wait_until("an answer of the resolver", || {
+        scene.running.request("GET", "/page.html", &bot);
+        scene.running.command(&["status", "--problems"]).code == Some(0)
+    });
+    scene.says(&row.mended);
+
+    // Its server is gone since another process fetched it.
+    let folder = config.folder();
+    let name = HEXLOWER.encode(&hmac_sha256::Hash::hash(LIST.as_bytes()));
+    let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let saved = json!({"url": LIST, "confirmed": now, "body": "{\"prefixes\": [{\"ipv4Prefix\": \"8.8.8.0/24\"}]}"});
+    folder.write(format!("state/evidence/{}.json", &name[..32]), saved.to_string());
+    Scene::of(folder).says(&row.later);
+}
+
+#[test]
+fn a_store_of_rates_that_does_not_answer() {
+    let Some(store) = any_store() else { return };
+    let way = Forwarder::start(store.address());
+    way.cut();
+    let site = "root = \"root\"\nrobots.path = \"robots.txt\"\n[site.rate]\nmode = \"refuse\"";
+    let config = config().keys(format!("rate.store = \"redis://{}\"", way.address)).site("shop", site);
+    let scene = Scene::start(&config.robots("User-agent: *\nCrawl-delay: 10\n").file("root/page", ""));
+    scene.plays(row("rate.store"), |_| way.lead_to(store.address()), || way.cut());
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used() {
+    let row = row("certificate");
+    let certificate = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"";
+    let folder = config().listener(certificate).files_of("shop").robots("# open\n").folder();
+    tls::certify(folder.path(), &["a.test"]);
+    let (path, own) = (folder.at("a.key"), folder.read("a.key"));
+    let other = self::folder(&[]);
+    tls::certify(other.path(), &["other.test"]);
+    let other = other.read("a.key");
+    tls::put(&path, &other);
+    let Cells { config_check, problems, log, .. } = &row.at_start;
+    comes_to(|| folder.configured(["config", "check"]), config_check.0, &[config_check.1]);
+    assert_has(folder.configured(["serve", "--config"]).failed(2), &[log.1]);
+    assert_has(folder.with_config(&["status", "--problems"]).failed(problems.0), &[problems.1]);
+    tls::put(&path, &own);
+    let scene = Scene::of(folder);
+    scene.says(&row.mended);
+    tls::put(&path, &other);
+    scene.says(&row.later);
+    tls::put(&path, &own);
+    scene.says(&row.mended);
+}
+
+#[test]
+fn a_part_that_is_not_appended() {
+    let site = "root = \"root\"\nrobots.path = \"robots.txt\"\n[[site.robots.append]]\npath = \"ai.txt\"";
+    let config = config().site("shop", site).robots("User-agent: *\nDisallow: /drafts/\n").file("root/page", "");
+    let scene = Scene::start(&config);
+    let list = |number: usize| {
+        scene.folder.replace("ai.txt", format!("User-agent: GPTBot\nDisallow: /\n# {number}\n"));
+    };
+    scene.plays(row("append"), list, || scene.folder.replace("ai.txt", "<!doctype html><title>Not found</title>"));
+}
+
+#[test]
+fn a_version_that_is_not_announced() {
+    let server = Origin::showing(503, "");
+    let hook = format!("[[site.robots.on_publish]]\nurl = \"http://{}/purge\"", server.address);
+    let site = format!("hosts = [\"shop.test\"]\nroot = \"root\"\nrobots.path = \"robots.txt\"\n{hook}");
+    let version = |number: usize| format!("User-agent: *\nDisallow: /drafts/\n# {number}\n");
+    let scene = Scene::start(&config().site("shop", site).robots(version(0)).file("root/page", ""));
+    // Another version is announced at once.
+    let mend = |number: usize| {
+        server.show(200, "");
+        scene.folder.replace("robots.txt", version(1 + number));
+    };
+    scene.plays(row("on_publish"), mend, || {
+        server.show(503, "");
+        scene.folder.replace("robots.txt", version(9));
+    });
+}
+
+#[test]
+fn sitemaps_that_the_gate_cannot_read() {
+    let upstream = Origin::showing(503, "");
+    let site = format!("hosts = [\"shop.test\"]\nupstreams = [\"http://{upstream}\"]\nrobots.path = \"robots.txt\"");
+    let robots = "User-agent: *\nDisallow: /drafts/\n\nSitemap: https://shop.test/sitemap.xml\n";
+    let scene = Scene::start(&config().site("shop", site).robots(robots));
+    let show = |status: u16, text: &str| {
+        upstream.show(status, text);
+        scene.running.command(&["reload"]).succeeded();
+    };
+    show(503, "");
+    let mend = |_| show(200, "<urlset><url><loc>https://shop.test/a</loc></url></urlset>");
+    scene.plays(row("gate.sitemaps"), mend, || show(503, ""));
+}
+
+#[test]
+fn a_fleet_whose_store_is_away() {
+    let Some(store) = any_store() else { return };
+    let way = Forwarder::start(store.address());
+    way.cut();
+    let config = format!(
+        "mode = \"refuse\"\nstate_dir = \"state\"\n[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\n\
+         address = \"127.0.0.1:0\"\naccess = \"full\"\n[fleet]\nname = \"shop\"\nreplica = \"web-1\"\n\
+         store = \"redis://{}\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n",
+        way.address
+    );
+    let scene = Scene::of(folder(&[("robotsd.toml", &config), ("robots.txt", "User-agent: *\nDisallow: /drafts/\n")]));
+    let operator = folder(&[]);
+    operator.configure(format!("[fleet]\nname = \"shop\"\nreplicas = [\"{}\"]\n", scene.running.admin()));
+    let mend = |_| {
+        way.lead_to(store.address());
+        wait_until("a document", || {
+            let init = operator.with_config(&["fleet", "init"]);
+            init.code == Some(0) || init.error.contains("has a document already")
+        });
+    };
+    scene.plays(row("fleet"), mend, || way.cut());
+}
