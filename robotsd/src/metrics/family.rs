@@ -79,7 +79,7 @@ families! {
     SITE_FINDINGS = Gauge "robotsd_site_findings", "Findings of the check in the version that is in force, by severity.";
     RELOADS = Counter "robotsd_reloads", "Reads of the robots.txt of a site, by cause and outcome.";
     GATE_UNREAD = Gauge "robotsd_site_gate_unread",
-        "Files and sitemaps that the gate of a site cannot read, or that have lost more than half of their pages.";
+        "Files and sitemaps that the gate of a site cannot use, or that have lost more than half of their pages.";
     APPEND_PARTS = StateSet "robotsd_append_part_state",
         "The state of a part that is appended to the robots.txt of a site: appended, last-good (it cannot be read now) or missing (it is \
          not at hand, so it is not appended).";

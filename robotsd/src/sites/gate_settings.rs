@@ -68,9 +68,15 @@ impl GateSettings {
         let gate = self.fleet.iter().fold(gate, |gate, fleet| fleet.gate(&self.site, gate));
         let gate = self.baseline().into_iter().fold(gate, Gate::baseline);
         let expected = self.expectations.as_ref().map(|path| expectations(path, registry)).transpose()?;
+        self.pages.note(NoteAbout::Expectations, None);
         let gate = expected.into_iter().fold(gate, Gate::expectations);
         *self.last.lock() = Some(gate.clone());
         Ok(gate)
+    }
+
+    /// Notes that the expectations cannot be used, and that those before stay.
+    pub(super) fn reject_expectations(&self, why: &str) {
+        self.pages.note(NoteAbout::Expectations, Some(format!("{why}; the expectations before stay")));
     }
 
     /// Those of these files that the gate reads.

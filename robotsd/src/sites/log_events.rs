@@ -278,11 +278,6 @@ pub(super) fn switched_off(log: &Log, site: &str) {
     log.say_of(site, LogLevel::Warn, LogEvent::Enforcement, message);
 }
 
-/// A file of expectations cannot be used.
-pub(super) fn expectations_rejected(log: &Log, site: &str, why: &str) {
-    log.say_of(site, LogLevel::Error, LogEvent::Gate, format!("{site}: {why}; the expectations before stay"));
-}
-
 /// The name of a site. Cheap to clone.
 pub(crate) type SiteName = Arc<str>;
 

@@ -16,7 +16,6 @@ use tokio::time::timeout;
 use tower_robots::agent::Registry;
 
 use super::appended_parts::FollowedRegistry;
-use super::log_events;
 use super::operator_changes::ChangeError;
 use super::robots_opener::RobotsOpener;
 use super::served_site::ServedSite;
@@ -145,12 +144,17 @@ impl Sites {
                 let mut next = Some(Arc::clone(&self));
                 while let Some(sites) = next {
                     sites.set_registry(&registry);
+                    *sites.registry_trouble.lock() = None;
                     sites.renew_registry(&registry).await;
                     next = sites.successor_with_registry();
                 }
                 (LogEvent::Registry, "published", format!("{sources}: is in force"))
             }
-            Err(message) => (LogEvent::RegistryRejected, "kept", format!("{message}; the one before stays in force")),
+            Err(message) => {
+                let message = format!("{message}; the one before stays in force");
+                *self.registry_trouble.lock() = Some(message.clone());
+                (LogEvent::RegistryRejected, "kept", message)
+            }
         };
         self.log.say(event, message.clone());
         Some(ReloadOutcome { outcome: outcome.to_owned(), message })
@@ -190,7 +194,7 @@ impl Sites {
     /// Whether the expectations could be used.
     fn renew_gate(&self, site: &ServedSite) -> bool {
         let gate = site.gate.gate(&self.opener().registry);
-        let gate = gate.inspect_err(|why| log_events::expectations_rejected(&self.log, &site.name, why));
+        let gate = gate.inspect_err(|why| site.gate.reject_expectations(why));
         gate.map(|gate| site.robots.set_gate(&gate)).is_ok()
     }
 }

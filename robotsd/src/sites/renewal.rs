@@ -14,7 +14,6 @@ use tower_robots::live::{Gate, VersionHashPrefix, WhenMissing};
 use super::appended_parts::FollowedRegistry;
 use super::gate_settings::GateSettings;
 use super::inheritance::Inheritance;
-use super::log_events;
 use super::robots_opener::RobotsOpener;
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
@@ -179,7 +178,7 @@ impl Sites {
         let same = before.filter(|before| before.expectations == site.expectations);
         let held = same.and_then(|before| before.last.lock().clone());
         let held = held.ok_or_else(|| format!("site {:?}: {error}", site.name))?;
-        log_events::expectations_rejected(&self.log, &site.name, &error);
+        settings.reject_expectations(&error);
         *settings.last.lock() = Some(held.clone());
         Ok(held)
     }

@@ -37,6 +37,8 @@ pub(crate) struct Sites {
     sites: Vec<ServedSite>,
     /// The sources of the registry besides the built-in rows.
     pub(super) registry: RegistrySources,
+    /// Why the registry of the config could not be read again; a restart would fail.
+    pub(super) registry_trouble: Mutex<Option<String>>,
     pub(crate) state: StateHandle,
     /// The evidence by which the senders of requests are checked, if the config says so.
     pub(super) evidence: Option<SenderEvidence>,
@@ -109,7 +111,20 @@ impl Sites {
         let (opener, successor) = (Mutex::new(opener), Mutex::default());
         let (unasked, has_replicas) = (config.rate_store_unasked, config.has_replicas);
         let log = log.clone();
-        Self { sites, registry, state, evidence, rate_store, unasked, has_replicas, opener, successor, log, privacy }
+        Self {
+            sites,
+            registry,
+            registry_trouble: Mutex::default(),
+            state,
+            evidence,
+            rate_store,
+            unasked,
+            has_replicas,
+            opener,
+            successor,
+            log,
+            privacy,
+        }
     }
 
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &ServedSite> {
@@ -240,13 +255,14 @@ impl Sites {
         self.evidence.as_ref().map(SenderEvidence::report)
     }
 
-    /// Troubles that concern every site: those of the state directory, of the evidence and of the store of rates.
+    /// Troubles that concern every site: those of the state directory, of the registry, of the evidence and of the store of rates.
     pub(crate) fn troubles(&self) -> Vec<String> {
         let directory = self.state.directory.iter().flat_map(StateDir::troubles);
         let is_strict = self.iter().any(|site| site.settings.policy.mode > Mode::Observe);
         let evidence = self.evidence.as_ref().filter(|_| is_strict).and_then(SenderEvidence::trouble);
         let rates = self.rate_store.as_ref().map(SharedRate::report).filter(|report| report.usage != StoreUsage::Used);
-        directory.chain(evidence).chain(rates.as_ref().and_then(store_message)).collect()
+        let registry = self.registry_trouble.lock().clone();
+        directory.chain(registry).chain(evidence).chain(rates.as_ref().and_then(store_message)).collect()
     }
 
     /// Whether what is to outlive the process can be written; none without a state directory.

@@ -187,14 +187,26 @@ fn the_registry_and_what_is_expected_are_followed() {
         config().tables("robots.expectations = \"expected.toml\"\n[agents]\nregistry_extra = \"crawlers.toml\"");
     let config = config.robots("User-agent: newbot\nDisallow: /private/\n").file("crawlers.toml", "# none yet\n");
     let (folder, running) = config.file("expected.toml", expected("/")).start();
+    // Each is a problem until it is mended: the process before would not start again.
+    let problems = |code: i32, part: &str| {
+        wait_until(part, || {
+            let ended = folder.with_config(&["status", "--problems"]);
+            ended.code == Some(code) && unfolded(&ended.out).contains(part)
+        });
+    };
+    let well = "0 of 1 sites need a hand";
     folder.replace("crawlers.toml", "[[crawler]\n");
     running.event("registry-rejected");
+    problems(1, "crawlers.toml:1:");
     folder.replace("crawlers.toml", "# some\n");
     running.event("registry");
+    problems(0, well);
     folder.replace("expected.toml", "[[\n");
     running.wait_for_event("gate", |line| message(line).ends_with("the expectations before stay"));
+    problems(1, "; the expectations before stay");
     folder.replace("expected.toml", expected("/shop/"));
     running.wait_for_event("gate", |line| message(line).contains("the gate uses the new content of"));
+    problems(0, well);
     folder.replace("robots.txt", "User-agent: Googlebot\nDisallow: /shop/\n");
     running.event("gated");
 }
