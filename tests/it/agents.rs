@@ -246,6 +246,21 @@ fn every_example_of_the_registry_is_recognised_as_its_crawler() {
 }
 
 #[test]
+fn a_group_that_names_a_preview_or_a_federated_server_is_for_its_headers() {
+    let previews = Registry::builtin().crawlers().filter(|crawler| crawler.category == Category::Preview);
+    let mut asked = 0;
+    for crawler in previews {
+        for example in &crawler.examples {
+            for token in crawler.tokens.iter().map(ToString::to_string) {
+                assert_eq!(group(&[&token], example.as_bytes()).as_ref(), Some(&token), "{example}");
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 60, "{asked}");
+}
+
+#[test]
 fn real_headers_name_one_crawler_apart_from_a_few() {
     let nobody = recognizer(&file(&[]));
     let examples = Registry::builtin().crawlers().flat_map(|crawler| crawler.examples.iter().cloned());

@@ -106,9 +106,10 @@ impl AgentRules {
 fn obeyed(file: &RobotsTxt, agent: &[u8]) -> Vec<(Vec<ProductToken>, Fallback)> {
     let agent = agent.trim_ascii();
     let (product, version) = agent.split_at(memchr::memchr(b'/', agent).unwrap_or(agent.len()));
-    // A comment, or more than one product. A name may have blanks, as `Screaming Frog SEO Spider`.
-    let has_comment = memchr::memmem::find(agent, b" (").is_some();
-    let is_header = has_comment || version.iter().any(|octet| matches!(octet, b' ' | b'(' | b';' | b','));
+    // A comment, an address, or more than one product. A name may have blanks, as `Screaming Frog SEO Spider`.
+    let holds = |text: &[u8]| memchr::memmem::find(agent, text).is_some();
+    let is_header =
+        holds(b" (") || holds(b"://") || version.iter().any(|octet| matches!(octet, b' ' | b'(' | b';' | b','));
     if !is_header {
         let names = [Some(product), without_version(product)];
         return vec![(names.into_iter().flatten().map(ProductToken::new).collect(), Fallback::Star)];

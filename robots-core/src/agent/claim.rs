@@ -6,8 +6,8 @@ use super::crawler::{Category, Class};
 use super::header::{Header, Marks, Part, Word, WordRole};
 use super::name_index::{Kinds, is_host};
 use super::program::{
-    declares_on_device, has_address_of_source, has_contact, has_host_of_media, is_in_view, is_of_maker, is_on_desk,
-    is_on_device, is_program,
+    declares_on_device, has_address_of_source, has_contact, has_home_page_of_product, has_host_of_media, is_in_view,
+    is_of_maker, is_on_desk, is_on_device, is_program,
 };
 use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, is_host_of_media, purposes};
 
@@ -154,11 +154,11 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
                 _ => {}
             }
         }
-        let of_source = has_address_of_source(header);
+        let of_program = has_address_of_source(header) || has_home_page_of_product(header);
         let addressed = |part: &&Part| {
             has_contact(part)
                 && !part.marks.has(Marks::OLD_BROWSER)
-                && (!of_source || part.marks.has(Marks::COMPATIBLE))
+                && (!of_program || part.marks.has(Marks::COMPATIBLE))
         };
         let mut addressed = header.parts.iter().filter(addressed);
         let first = addressed.next();
@@ -463,6 +463,8 @@ mod tests {
             "Example/1.0 (+https://github.com/example/example)",
             "Example +https://gitlab.com/example/example",
             "example/5.26 (github.com/example/example)",
+            // With a home page of its own name, and nothing else.
+            "Acme Example/1.9.0 (+https://www.example.test)",
             "Debian APT-CURL/1.0 (1.2.32)",
             "urlgrabber/3.10 yum/3.4.3",
             "Mozilla/4.0 (compatible; ms-office; MSOffice 16)",
@@ -476,7 +478,7 @@ mod tests {
             "Example/1.0 (+https://github.com/example/example; contact@example.test)",
             "Mozilla/5.0 (compatible; Example/1.0; +https://github.com/example/example)",
             "Example/1.0 (golang; +https://example.test/)",
-            "Example/1.0 (+https://github.example.test/)",
+            "Example/1.0 (+https://github.operator.test/)",
         ] {
             assert_eq!(claim(crawler).0, Class::Declared, "{crawler}");
         }
@@ -495,7 +497,7 @@ mod tests {
     fn a_contact_counts_for_what_leads_or_stands_in_a_comment() {
         // The contact of a library's own product is that of the library.
         assert_eq!(claim("curl/8.0 (Example; +https://example.test/)").0, Class::Declared);
-        assert_eq!(claim("Example/8.0 +https://example.test/").0, Class::Declared);
+        assert_eq!(claim("Example/8.0 +https://operator.test/").0, Class::Declared);
         assert_eq!(claim("curl/8.0 +https://example.test/").0, Class::Library);
     }
 

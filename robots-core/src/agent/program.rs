@@ -4,7 +4,7 @@
 //! crawlers in their names (`CUBOT` makes telephones, `BOTECH` televisions). An address alone makes none of them a
 //! crawler.
 
-use super::header::{Header, Marks, Part};
+use super::header::{Header, Marks, Part, Word};
 use super::name_index::{Kinds, ends_with, is_forge};
 use super::purpose::{crawls, ends_as_program, is_host_of_media};
 use crate::rules::starts_with;
@@ -95,6 +95,33 @@ pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
 fn is_of_source(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
     is_forge(host(address)) && !project.is_some_and(crawls)
+}
+
+/// Whether every address of the header is the home page of its product, which has a version: `HashiCorp Terraform/1.9.0
+/// (+https://www.terraform.io)`. Crawlers point to a page about themselves, or to a site that has another name.
+pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
+    let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
+    contacts.peek().is_some() && is_plain(header) && contacts.all(|part| is_home_page(header, part))
+}
+
+/// Whether the contact of a part is `+`, a host that is named after a product of the header, and nothing behind it; alone in its
+/// comment. What plays or is heard there is what people subscribe with.
+fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
+    let address = header.address(part);
+    let host = host(address);
+    let page = &address[start_of_host(address) + host.len()..];
+    let is_marked = part.address.start.checked_sub(1).is_some_and(|before| header.bytes[before] == b'+');
+    let names = &host[..host.iter().rposition(|byte| *byte == b'.').unwrap_or(0)];
+    let is_named =
+        |word: &Word| names.split(|byte| *byte == b'.').any(|name| name.eq_ignore_ascii_case(word.text(header.bytes)));
+    let mut products = header.parts.iter().filter(|part| part.marks.has(Marks::VERSIONED));
+    let in_comment = header.parts.iter().filter(|other| part.is_comment() && other.comment == part.comment).count();
+    is_marked
+        && in_comment < 2
+        && matches!(page, b"" | b"/")
+        && !crawls(host)
+        && !is_host_of_media(host)
+        && products.any(|part| header.words_of(part).iter().any(|word| word.may_name_a_crawler() && is_named(word)))
 }
 
 /// Whether the product that leads is called a player, a reader or the like: `MediaPlayer/1.0 (+https://…)`.
@@ -192,6 +219,34 @@ mod tests {
         }
         // A word in the name of a host is none of its page.
         assert!(of_maker("Foo/1.0 (Linux; http://bot.example)"));
+    }
+
+    #[test]
+    fn a_home_page_with_the_name_of_its_product_is_a_programs() {
+        for program in [
+            "HashiCorp Terraform/1.9.0 (+https://www.terraform.io)",
+            "Foo/1.0 (+http://foo.example/)",
+            "Foo/1.0 +https://get.foo.example",
+            "Foo Bar/2 (+https://bar.example) Baz/1.0",
+        ] {
+            assert!(has_home_page_of_product(&header(program)), "{program}");
+        }
+        for other in [
+            "Foo/1.0",
+            "Foo/1.0 (http://foo.example)",
+            "Foo (+http://foo.example)",
+            "Foo/1.0 (+http://bar.example)",
+            "Foo/1.0 (+http://foo.example/about)",
+            "Foo/1.0 (+http://foo.example; foo@foo.example)",
+            "Foo/1.0 (+http://foo.example; +http://bar.example)",
+            "Foo/1.0 (+http://crawler.foo.example)",
+            "Foo/1.0 (+http://foo.fm)",
+            "Foo/1.0 (made with Go; +http://foo.example)",
+            "Example/1.0 (+http://foo.example)",
+            "Mozilla/5.0 (X11; Linux) Gecko/1 Foo/1.0 (+http://foo.example)",
+        ] {
+            assert!(!has_home_page_of_product(&header(other)), "{other}");
+        }
     }
 
     #[test]
