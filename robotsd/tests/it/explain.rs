@@ -320,7 +320,13 @@ f --user-agent GPTBOT /drafts/x
 f --user-agent GPTBOT /drafts/open
     GPTBot may fetch /drafts/open: line 4, `Allow: /drafts/open`, in the group for GPTBot
 f --user-agent GPTBOT /a
-    GPTBot may fetch /a: no rule in the group for GPTBot matches
+    GPTBot may fetch /a: no rule in the group for GPTBot matches; `*` would have disallowed it, line 7
+f --user-agent GPTBOT /b/../a
+    GPTBot may fetch /b/../a: no rule in the group for GPTBot matches; `*` would have disallowed it, line 7
+f --user-agent GPTBOT /b
+    GPTBot may fetch /b: no rule in the group for GPTBot matches
+f --user-agent GPTBOT --method POST /a
+    GPTBot may send POST to /a: no rule in the group for GPTBot matches
 f --token CCBot /drafts/
     CCBot may not fetch /drafts/: line 3, `Disallow: /drafts/`, in the group for CCBot
 f --token foobot /a

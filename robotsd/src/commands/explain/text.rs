@@ -79,16 +79,29 @@ impl ExplainedRequest<'_> {
             (Reason::Exempt, _) => self.exempt(),
             (_, Some(verdict)) if verdict.group().is_some() => {
                 let token = self.trace.as_ref().and_then(|trace| explanation.token_of(trace));
-                [decider(verdict, token), read_as(explanation.form, self.trace.as_ref())].concat()
+                let decider = decider(verdict, token);
+                [decider, read_as(explanation.form, self.trace.as_ref()), self.without_own_group()].concat()
             }
             _ => self.without_group(),
         }
     }
 
+    /// The rule by which the group for `*` disallows the path.
+    fn rule_of_star(&self) -> Option<Rule<'_>> {
+        let star = self.explanation.evaluator.rules.select(&[], Fallback::Star);
+        star.verdict(self.path).rule().filter(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty())
+    }
+
+    /// A group of its own keeps a crawler from the rules for `*`, which many owners expect to be added to it.
+    fn without_own_group(&self) -> String {
+        let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
+        let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);
+        star.map_or_else(String::new, |rule| format!("; `*` would have disallowed it, line {}", rule.line()))
+    }
+
     fn without_group(&self) -> String {
-        let Self { explanation, path, .. } = self;
-        let evaluator = explanation.evaluator;
-        let star = evaluator.rules.select(&[], Fallback::Star).applies();
+        let Self { explanation, .. } = self;
+        let star = explanation.evaluator.rules.select(&[], Fallback::Star).applies();
         let agent = explanation.agent.as_ref();
         match (star, explanation.fallback == Fallback::Star) {
             (true, false) if agent.is_none_or(|agent| agent.obeys_star() == Obeys::No) => {
@@ -97,9 +110,7 @@ impl ExplainedRequest<'_> {
             (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
                 // The crawler itself may obey the file: that is what an expectation asks for.
                 Some(category) => {
-                    let star = evaluator.rules.select(&[], Fallback::Star).verdict(path);
-                    let disallows = |rule: &Rule<'_>| rule.access() == Access::Disallow && !rule.pattern().is_empty();
-                    let though = star.rule().filter(disallows).map_or_else(String::new, |rule| {
+                    let though = self.rule_of_star().map_or_else(String::new, |rule| {
                         format!(", though {}, is for every crawler without a group", rule_line(rule))
                     });
                     let who = if self.site.is_configured() { "the config" } else { "robotsd by default" };

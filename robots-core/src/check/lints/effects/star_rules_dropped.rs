@@ -15,9 +15,10 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a group for one crawler without rules of the group for \"*\"",
     why: "A crawler that a group names obeys that group alone (RFC 9309, section 2.2.1): it does not add the rules of the group \
           for \"*\" to its own. A group that only adds a rule or a delay for one crawler so opens to it all that is \
-          closed to the others, and one that repeats a part of these rules opens the rest. Where that is one rule of \"*\", it is \
-          only noted. What says that all is open (\"Disallow:\" without a path) is meant, as is a copy without the folders \
-          that pages are shown with.",
+          closed to the others, and one that repeats a part of these rules opens the rest. So does one for a \
+          crawler of pictures, videos or news: with a group of its own, Googlebot-Image obeys neither \"*\" nor the group for \
+          Googlebot. Where that is one rule of \"*\", it is only noted. What says that all is open (\"Disallow:\" without a path) \
+          is meant, as is a copy without the folders that pages are shown with.",
     bad: Example::new(
         b"User-agent: *\nDisallow: /cart/\nDisallow: /login/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n",
     ),
@@ -185,20 +186,13 @@ fn of_lines(lines: impl Iterator<Item = usize>) -> String {
     format!("{noun} {}", texts.join(", "))
 }
 
-/// Whether a crawler reads whole sites and obeys `*`. One for pictures, news or the like beside the main crawler of its operator is
-/// let into a part of a site, an archive is often let into more, and what shows links or ads fetches single pages.
+/// Whether a crawler reads sites for an index or a collection, and obeys `*`. An archive is often let into more, and what shows links
+/// or ads fetches single pages.
 fn reads_sites(file: &CheckedFile<'_>, name: Name<'_>) -> bool {
     let Some(crawler) = file.crawlers.named(name) else { return false };
-    let leads = |other: &Crawler| {
-        other.operator == crawler.operator && !crawler.tokens.first().is_some_and(|own| other.tokens.contains(own))
-    };
     let reads = match crawler.category {
         Category::Search => crawler.is_index_engine,
         category => matches!(category, Category::AiSearch | Category::AiTraining | Category::Seo),
     };
-    reads
-        && !crawler.is_control
-        && crawler.obeys_robots != Obeys::No
-        && crawler.obeys_star != Obeys::No
-        && !crawler.tokens.iter().skip(1).filter_map(|token| file.crawlers.of_token(token)).any(leads)
+    reads && !crawler.is_control && crawler.obeys_robots != Obeys::No && crawler.obeys_star != Obeys::No
 }

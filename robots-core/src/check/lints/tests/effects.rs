@@ -43,6 +43,11 @@ fn lints_about_effects() {
         "bingbot\nCrawl-delay: 5",
         "SemrushBot\nAllow: /x",
         "Slurp\nUser-agent: bingbot\nDisallow: /x",
+        // Crawlers of pictures, videos and news do not add the rules of "*" to their group either.
+        "Googlebot-Image\nAllow: /x",
+        "Googlebot-Video\nDisallow: /x",
+        "Googlebot-News\nDisallow: /x",
+        "YandexImages\nDisallow: /x",
     ];
     let meant = [
         // The whole is closed or opened, in a word.
@@ -52,8 +57,9 @@ fn lints_about_effects() {
         // It has the rules of "*", spelled otherwise too, or opens what these close.
         "bingbot\nDisallow: /x\nDisallow: /cart/\nDisallow: /login/",
         "bingbot\nAllow: /cart/\nDisallow: /x",
-        // Not for whole sites, no crawler that obeys "*", unknown, and one that shares its group.
-        "Googlebot-Image\nAllow: /x",
+        "Googlebot-Image\nDisallow: /",
+        "Googlebot-Image\nDisallow:",
+        // Not for sites, no crawler that obeys "*", unknown, and one that shares its group.
         "Twitterbot\nAllow: /x",
         "AdsBot-Google\nDisallow: /x",
         "OurOwnBot\nDisallow: /x",
