@@ -322,8 +322,9 @@ pub(crate) struct ReloadReport {
 /// The outcome of reading the config or the registry again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadOutcome {
-    /// `published`, `kept`, or of a config `unchanged`.
+    /// `published`, `kept`, or of a config `unchanged` or `partly`.
     pub(crate) outcome: String,
+    /// One line, and one more for each included file that is refused.
     pub(crate) message: String,
 }
 

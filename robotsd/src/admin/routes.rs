@@ -264,7 +264,7 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     let others = [&report.config, &report.registry].into_iter().flatten();
     let outcomes = others.map(|other| (&*other.outcome, &*other.message)).chain(of_sites);
     let kept = outcomes.filter_map(|(outcome, why)| matches!(outcome, "kept" | "partly").then_some(why));
-    let kept: Vec<_> = kept.collect();
+    let kept: Vec<_> = kept.flat_map(str::lines).collect();
     let mut reply = AdminReply::json(&report);
     reply.error = (!kept.is_empty()).then(|| kept.join("; "));
     Ok(reply)

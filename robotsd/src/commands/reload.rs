@@ -44,9 +44,9 @@ pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
 /// What was read again: its outcome, and a line about it.
 fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
     let others = [("config", &report.config), ("registry", &report.registry)].into_iter();
-    let others = others.filter_map(|(what, reload)| {
-        let ReloadOutcome { outcome, message } = reload.as_ref()?;
-        Some((&**outcome, format!("{what}: {outcome}: {message}")))
+    let others = others.filter_map(|(what, reload)| Some((what, reload.as_ref()?)));
+    let others = others.flat_map(|(what, ReloadOutcome { outcome, message })| {
+        message.lines().map(move |line| (&**outcome, format!("{what}: {outcome}: {line}")))
     });
     let sites = report.sites.iter().flat_map(
         |SiteReload { name, outcome, message, grace_end, grace_rules, append, .. }| {

@@ -42,6 +42,8 @@ tables! {
         state_dir: Option<Spanned<PathBuf>>,
         /// Files with further sites, as `sites.d/*.toml`.
         include: Vec<Spanned<PathBuf>>,
+        /// Folders that the paths of included files may lead into, besides that of each file.
+        include_roots: Vec<Spanned<PathBuf>>,
         /// Hosts that hooks of included files may be sent to, besides public addresses.
         hook_hosts: Vec<Spanned<String>>,
         listener: Vec<RawListener>,

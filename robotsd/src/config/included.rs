@@ -1,6 +1,7 @@
 //! The files of sites that a config includes: `include = ["sites.d/*.toml"]`.
 //!
-//! 1. A file has `[[site]]` only, and the paths in it lead into its own folder, links resolved: the secrets of others are out of reach.
+//! 1. A file has `[[site]]` only, and the paths in it lead into its own folder or into one of `include_roots`, links resolved: the
+//!    secrets of others are out of reach.
 //! 2. It is taken whole or refused whole. Its last good copy stands for a file that is refused, so that no file hurts another.
 //! 3. A name and a host belong to who had them: to the file whose last good copy has them, else to the config. If two files claim
 //!    one that no file had, as at a first start, neither is taken. A host belongs to its file with every port.
@@ -130,12 +131,20 @@ pub(super) fn patterns(include: &[Spanned<PathBuf>], config: &Path, faults: &mut
     include.iter().filter_map(|written| faults.keep(IncludePattern::of(written, config))).collect()
 }
 
+/// The folders that paths of included files may lead into, besides that of each file.
+pub(super) fn roots(written: &[Spanned<PathBuf>], config: &Path) -> Arc<[PathBuf]> {
+    let folder = config.parent().unwrap_or(Path::new(""));
+    written.iter().map(|root| folder.join(root.get_ref())).collect()
+}
+
 /// A file that is included, as it was found.
 #[derive(Debug)]
 pub(super) struct IncludedFile {
     /// As the config has it.
     name: String,
     path: PathBuf,
+    /// See [`roots`].
+    roots: Arc<[PathBuf]>,
     now: Result<String, ConfigError>,
     kept: Option<String>,
 }
@@ -147,13 +156,15 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
         Part {
             state_dir: Option<PathBuf>,
             include: Vec<Spanned<PathBuf>>,
+            include_roots: Vec<Spanned<PathBuf>>,
         }
     }
-    let Ok((Part { state_dir, include }, _)) = salvage::read::<Part>(text) else { return Vec::new() };
+    let Ok((Part { state_dir, include, include_roots }, _)) = salvage::read::<Part>(text) else { return Vec::new() };
     let patterns = patterns(&include, config, &mut Faults::default());
     if patterns.is_empty() {
         return Vec::new();
     }
+    let roots = roots(&include_roots, config);
     let from_state = || {
         let folder = config.parent().unwrap_or(Path::new("")).join(state_dir?);
         serde_json::from_slice(&files::read_at_most(&folder.join(KEPT), MOST).ok()?.0).ok()
@@ -184,7 +195,8 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
             }
         }
     }
-    let file = |(name, (path, now))| IncludedFile { kept: kept.remove(&name), name, path, now };
+    let file =
+        |(name, (path, now))| IncludedFile { kept: kept.remove(&name), name, path, roots: Arc::clone(&roots), now };
     found.into_iter().map(file).collect()
 }
 
@@ -279,7 +291,7 @@ pub(crate) fn is_inside(folder: &Path, path: &Path) -> bool {
 }
 
 /// What is wrong with a file by itself.
-fn faults_of(path: &Path, text: &str) -> Vec<Fault> {
+fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     let ReadText { document, mut faults, mut paths, .. } = reader::read_on::<SitesFile>(text);
     let Some(SitesFile { site }) = document.filter(|_| faults.is_empty()) else { return faults };
     for site in &site {
@@ -292,25 +304,31 @@ fn faults_of(path: &Path, text: &str) -> Vec<Fault> {
         }
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    let outside = paths.iter().filter_map(|written| leads_out(folder, written.span(), &folder.join(written.get_ref())));
+    let outside =
+        paths.iter().filter_map(|written| leads_out(folder, roots, written.span(), &folder.join(written.get_ref())));
     faults.extend(outside);
     faults
 }
 
-/// The fault of a path that leads out of the folder of its file.
-fn leads_out(folder: &Path, span: Range<usize>, path: &Path) -> Option<Fault> {
+/// The fault of a path that leads out of the folder of its file, and into none of the folders that the config allows besides.
+fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) -> Option<Fault> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    if is_inside(folder, path) || roots.iter().any(|root| is_inside(root, path)) {
+        return None;
+    }
     let (shown, here) = (path.display(), folder.display());
-    let message =
-        format!("{shown} leads out of {here}: an included file names files of its own folder only, links resolved");
-    (!is_inside(folder, path)).then(|| Fault::new(span, message))
+    let message = format!(
+        "{shown} leads out of {here}: an included file names files of its own folder and of the folders in include_roots, links \
+         resolved"
+    );
+    Some(Fault::new(span, message))
 }
 
-/// The fault of an included site whose robots.txt is not written, but that of its root, and leads out of the folder.
-pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts) -> Option<Fault> {
+/// The fault of an included site whose robots.txt is not written, but that of its root, and leads out of the folders it may be in.
+pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots: &[PathBuf]) -> Option<Fault> {
     match &site.robots {
         RobotsSource::File(path) | RobotsSource::Directory { path, .. } if parts.of(at) > 0 => {
-            leads_out(parts.folder(at), site.robots_span.clone(), path)
+            leads_out(parts.folder(at), roots, site.robots_span.clone(), path)
         }
         _ => None,
     }
@@ -346,7 +364,7 @@ impl<'f> ChosenText<'f> {
     /// Refuses what is wrong by itself.
     pub(super) fn examine(&mut self, config: &Path) {
         while let Some(text) = self.text.filter(|_| !mem::replace(&mut self.is_examined, true)) {
-            let faults = faults_of(&self.file.path, text);
+            let faults = faults_of(&self.file.path, text, &self.file.roots);
             if !faults.is_empty() {
                 self.refuse(config, ConfigError::at(&self.file.path, text, faults));
             }

@@ -239,10 +239,11 @@ fn collect(
     let own = admin.iter().flatten().flat_map(AdminSettings::addresses).map(|own| (own.ip().to_string(), own.port()));
     let of_admin = own.chain(fleet::hosts(&file.fleet, faults)).collect();
     let scopes = hook_scopes(&file.hook_hosts, parts, of_admin, faults);
+    let roots = included::roots(&file.include_roots, parts.path(0));
     let resolve = |site: &Spanned<RawSite>| {
         let at = site.span().start;
         let resolved = site::resolve(all, site, &scopes[parts.of(at)], faults)?;
-        faults.0.extend(included::robots_outside(&resolved, at, parts));
+        faults.0.extend(included::robots_outside(&resolved, at, parts, &roots));
         Some(resolved)
     };
     let mut sites: Vec<_> = file.site.iter().map(resolve).collect();

@@ -59,6 +59,7 @@ impl Config {
         note(Severity::Warning, &[], ended(file, now));
         note(Severity::Warning, &[], certificates(file, self, now));
         note(Severity::Warning, &[], without_files(file, self).collect());
+        note(Severity::Warning, &[], missing_roots(file, self).collect());
         let misplaced = self.misplaced_state().map(|fault| Fault::new(self.state_dir_span.clone(), fault));
         note(Severity::Error, &[], misplaced.into_iter().collect());
         note(Severity::Warning, &[], unwritable(file, self).into_iter().collect());
@@ -268,6 +269,15 @@ fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Faul
     };
     let patterns = file.include.iter().zip(&config.included.patterns).filter(is_without);
     patterns.map(|(written, pattern)| written.fault(format!("there is no file {}", pattern.path().display())))
+}
+
+/// Folders in `include_roots` that are not there: no path leads into them.
+fn missing_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
+    let folder = config.parts.folder(0);
+    let is_missing = |root: &&Spanned<PathBuf>| !folder.join(root.get_ref()).is_dir();
+    let fault =
+        |root: &Spanned<PathBuf>| root.fault(format!("there is no folder {}", folder.join(root.get_ref()).display()));
+    file.include_roots.iter().filter(is_missing).map(fault)
 }
 
 /// A socket of the admin interface that cannot be made where it is to be: a start ends with that, while a process that runs

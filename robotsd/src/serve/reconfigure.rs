@@ -148,7 +148,7 @@ impl ActiveConfig {
         let (outcome, message) = match outcome {
             // A reload that was requested reports what is still refused.
             "published" | "unchanged" if !refused.is_empty() => {
-                ("partly", refused.iter().fold(message, |message, refused| format!("{message}; {refused}")))
+                ("partly", refused.iter().fold(message, |message, refused| format!("{message}\n{refused}")))
             }
             whole => (whole, message),
         };

@@ -367,6 +367,49 @@ fn paths_stay_in_the_folder_of_their_file_links_resolved() {
     assert_eq!(served(&running, "c.example"), None);
 }
 
+/// Document roots are elsewhere than the files of sites.
+#[test]
+fn paths_may_lead_into_the_folders_that_the_config_allows() {
+    use std::os::unix::fs::symlink;
+
+    let folder = folder(&[
+        ("www/shop/robots.txt", "User-agent: *\nDisallow: /private/shop\n"),
+        ("www/robots.txt", "User-agent: *\n"),
+        ("secret/robots.txt", "User-agent: *\n"),
+    ]);
+    let file = |name: &str, root: &str| {
+        let text = format!("[[site]]\nname = {name:?}\nhosts = [\"{name}.example\"]\nroot = {root:?}\n");
+        folder.write(format!("sites.d/{name}.toml"), text);
+    };
+    symlink(folder.at("secret"), folder.at("www/linked")).unwrap();
+    file("shop", "../www/shop");
+    file("whole", folder.at("www/shop").to_str().unwrap());
+    for (name, root) in [("out", "../secret"), ("back", "../www/../secret"), ("linked", "../www/linked")] {
+        file(name, root);
+    }
+    folder.configure(HEAD);
+    let refused_by = |checked: &str, name: &str| checked.contains(&format!("{name}.toml: the file is refused"));
+    let checked = folder.configured(["config", "check"]).ends_with(2).error;
+    assert!(refused_by(&checked, "shop") && refused_by(&checked, "out"), "{checked}");
+    assert_has(&checked, &["of its own folder and of the folders in include_roots, links resolved"]);
+
+    folder.configure(format!("include_roots = [\"www\", \"gone\"]\n{HEAD}"));
+    let checked = folder.configured(["config", "check"]).ends_with(2).error;
+    assert!(!refused_by(&checked, "shop") && !refused_by(&checked, "whole"), "{checked}");
+    for name in ["out", "back", "linked"] {
+        assert!(refused_by(&checked, name), "{name}: {checked}");
+    }
+    assert_has(&checked, &["robotsd.toml:1:25", "there is no folder ", "/gone"]);
+    let running = folder.start();
+    assert!(is_of(&running, "shop.example", "shop") && is_of(&running, "whole.example", "shop"));
+    // What the operator takes back is not served from a copy either.
+    folder.configure(HEAD);
+    let said = reload(&running, 1);
+    let of_files = said.lines().filter(|line| line.starts_with("config: partly: ") && line.contains(" leads out of "));
+    assert_eq!(of_files.count(), 5, "{said}");
+    assert_eq!(served(&running, "shop.example"), None);
+}
+
 /// One file is broken, one claims another's host, and one leads out of its folder.
 #[test]
 fn files_of_many_sites_are_reloaded_whatever_three_of_them_hold() {
@@ -386,7 +429,13 @@ fn files_of_many_sites_are_reloaded_whatever_three_of_them_hold() {
     folder.replace("sites.d/f5.toml", text(5, "").replacen("root = \".\"", "root = \"..\"", 1));
     folder.replace("sites.d/f6.toml", text(6, "").replace("/private/", "/private/new-"));
     let said = reload(&running, 1);
-    assert_has(&said, &["f3.toml:", "f4.toml:", "f5.toml:", "f7.toml, which had it first", "leads out of"]);
+    for (file, why) in
+        [("f3.toml", "f3.toml:"), ("f4.toml", "f7.toml, which had it first"), ("f5.toml", "leads out of")]
+    {
+        let start = format!("config: partly: {}: the file is refused", folder.at("sites.d").join(file).display());
+        let line = said.lines().find(|line| line.starts_with(&start));
+        assert_has(line.unwrap_or_else(|| panic!("{said}")), &[why]);
+    }
     assert_eq!(refused(&folder).as_array().unwrap().len(), 3);
     for number in 0..files {
         let mark = if number == 6 { "new-" } else { "" };
