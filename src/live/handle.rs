@@ -298,6 +298,16 @@ impl LiveRobots {
         }
     }
 
+    /// Counts the version that is live here, or the lack of one, as live since another handle has it, if both have the same: for a handle
+    /// that is opened in the place of another one, with other settings. [`Status::since`] is about that.
+    pub fn count_age_from(&self, before: &Self) {
+        let before = before.status();
+        let mut record = self.site.record.lock();
+        if self.site.live() == before.live {
+            record.since = before.since;
+        }
+    }
+
     /// Reloads with a new outcome, and turns of the kill switch, the newest last: at most
     /// [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY) entries, with a state directory those of earlier processes too.
     pub fn history(&self) -> Vec<HistoryEntry> {
@@ -340,7 +350,7 @@ pub struct Status {
     /// what waits after a rollback.
     pub last_read: Reload,
     /// Since when this version, or the lack of one, is live on this handle: of a version that an earlier process served too, since the site
-    /// was opened. With a state directory [`LiveRobots::history`] has the reloads of earlier processes.
+    /// was opened, or as [`LiveRobots::count_age_from`] says. With a state directory [`LiveRobots::history`] has the reloads of earlier processes.
     pub since: SystemTime,
     /// The version that waits to be accepted, if one does, with the reasons.
     pub pending: Option<Pending>,

@@ -372,6 +372,23 @@ mod tests {
     }
 
     #[test]
+    fn a_version_stays_live_since_the_same_moment_whatever_grace_it_is_given() {
+        for state in ["", "state_dir = \"state\"\n"] {
+            let folder = tempfile::tempdir().unwrap();
+            let of = |more: &str, rules: &str| {
+                let robots = format!("robots.text = \"User-agent: *\\nDisallow: /a{rules}\"");
+                config(folder.path(), &format!("{state}{more}"), &robots)
+            };
+            let since = |sites: &Sites| sites.lives().next().unwrap().robots.status().since;
+            let served = Sites::open(&of("", ""), false, &Log::nowhere()).unwrap();
+            let graced = served.renew(&of("grace = \"1h\"\n", "")).unwrap();
+            assert_eq!(since(&graced.sites), since(&served));
+            let changed = graced.sites.renew(&of("grace = \"1h\"\n", "\\nDisallow: /b")).unwrap();
+            assert!(since(&changed.sites) > since(&served));
+        }
+    }
+
+    #[test]
     fn a_site_with_another_name_and_the_same_hosts_keeps_its_switch() {
         for state in ["", "state_dir = \"state\"\n"] {
             let folder = tempfile::tempdir().unwrap();

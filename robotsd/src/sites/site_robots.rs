@@ -105,15 +105,25 @@ impl SiteRobots {
         self.lives("", &[]).into_iter().map(|live| (live.name, live.robots.remembered())).collect()
     }
 
-    /// Turns the switches as in the robots.txt that this one replaces; a host that is new is off where all of them are.
-    /// Blocks: it writes to the state directory.
-    pub(super) fn take_switches(&self, before: &Self) {
-        let before: HashMap<_, _> =
-            before.lives("", &[]).into_iter().map(|live| (live.name, live.robots.status().switch)).collect();
-        let was_off = !before.is_empty() && before.values().all(|switch| *switch == Enforcement::Off);
+    /// Turns the switches as in the robots.txt that this one replaces, and counts the age of what is live on from there; a host that is
+    /// new is off where all of them are. Blocks: it writes to the state directory.
+    pub(super) fn go_on_from(&self, before: &Self) {
+        let before: HashMap<_, _> = before
+            .lives("", &[])
+            .into_iter()
+            .map(|live| (live.name, (live.robots.status().switch, live.robots)))
+            .collect();
+        let was_off = !before.is_empty() && before.values().all(|(switch, _)| *switch == Enforcement::Off);
         for LiveSite { name, robots, .. } in self.lives("", &[]) {
             let own = robots.status().switch;
-            let switch = before.get(&name).copied().unwrap_or(if was_off { Enforcement::Off } else { own });
+            let switch = match before.get(&name) {
+                Some((switch, before)) => {
+                    robots.count_age_from(before);
+                    *switch
+                }
+                None if was_off => Enforcement::Off,
+                None => own,
+            };
             if own != switch {
                 // A failure to write it stands in the status.
                 let _ = robots.set_enforcement(switch);

@@ -69,13 +69,13 @@ impl StateHandle {
         self.fleet.iter().fold(builder, |builder, fleet| fleet.join(builder, name))
     }
 
-    /// Joins a robots.txt to the switch of its site. It stands as the one that joined before it, if that is still there. Blocks.
+    /// Joins a robots.txt to the switch of its site. It goes on from the one that joined before it, if that is still there. Blocks.
     pub(super) fn join(&self, site: &str, robots: &Arc<SiteRobots>) {
         let joined = self.joined(site);
         let mut joined = joined.lock();
         joined.retain(|other| other.strong_count() > 0);
         if let Some(before) = joined.last().and_then(Weak::upgrade) {
-            robots.take_switches(&before);
+            robots.go_on_from(&before);
         }
         joined.push(Arc::downgrade(robots));
     }
