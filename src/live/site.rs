@@ -196,6 +196,11 @@ impl Site {
         Ok(())
     }
 
+    /// Whether a version is remembered that was accepted before.
+    pub(crate) fn has_versions(&self) -> bool {
+        self.publisher.lock().versions.current().is_some()
+    }
+
     /// The candidate that the source holds now. Blocks for as long as the source does.
     pub(crate) fn load(&self) -> Loaded {
         self.source.load()
@@ -222,7 +227,7 @@ impl Site {
     pub(crate) fn reload_apart(
         site: Arc<Self>,
         completion: Arc<Completion>,
-        reload: impl Fn(&Self) -> Reload + Copy + Send + 'static,
+        reload: impl Fn(&Self) -> Reload + Clone + Send + 'static,
     ) {
         let run = move |site: Arc<Self>| {
             let reloaded = catch_unwind(AssertUnwindSafe(|| reload(&site)));

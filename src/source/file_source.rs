@@ -1,16 +1,21 @@
 //! A robots.txt kept in a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
+use std::{fs, io};
 
 use super::builder::{LiveBuilder, SiteSource};
 use super::file;
+use super::file_system::reach;
 use super::watch::{Watched, Watcher};
 use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
 /// How often a caller that waits for a file to settle looks whether the watcher has taken it.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// How long a file that is missing is waited for, in a folder that goes on to change.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// A robots.txt kept in a file; see [`LiveRobots::file`].
 #[derive(Debug)]
@@ -84,6 +89,10 @@ impl SiteSource for FileSource {
             opened = Some(file.clone());
             file
         });
+        // A process that takes the place of another may begin in the middle of a replacement.
+        if let Some(file) = opened.as_ref().filter(|_| site.has_versions()) {
+            await_name(&file.path);
+        }
         site.start()?;
         if let Some(file) = opened {
             file.watched.begin();
@@ -99,12 +108,29 @@ impl Source for OpenFile {
 
     fn reload(&self, completion: Arc<Completion>) {
         if let Some(site) = self.site.upgrade() {
-            Site::reload_apart(site, completion, reload_once_quiet);
+            let path = self.path.clone();
+            Site::reload_apart(site, completion, move |site| {
+                await_name(&path);
+                reload_once_quiet(site)
+            });
         }
     }
 
     fn watch_trouble(&self) -> Option<String> {
         self.watched.trouble()
+    }
+}
+
+/// Waits for a file that is not there while another may be about to take its name, as in `mv robots.txt old; mv new robots.txt`: as
+/// long as its folder has changed a moment ago, within bounds.
+fn await_name(path: &Path) {
+    let is_missing = || fs::metadata(reach(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let rest = || file::unrest(fs::metadata(reach(folder)).ok()?.modified().ok()?);
+    let end = Instant::now() + LONGEST_WAIT;
+    while is_missing() && Instant::now() < end {
+        let Some(rest) = rest() else { return };
+        std::thread::sleep(rest.min(LOOK_AGAIN));
     }
 }
 

@@ -214,6 +214,24 @@ fn what_cannot_be_meant_keeps_the_last_good_version() {
     }
 }
 
+/// `mv robots.txt old; mv new robots.txt`, and a reload that is asked for in between.
+#[tokio::test]
+async fn a_reload_between_two_renames_waits_for_the_second() {
+    let site = Site::new();
+    let (new, old) = (site.folder.path().join("new"), site.folder.path().join("old"));
+    fs::write(&new, version("new")).unwrap();
+    fs::rename(site.path(), old).unwrap();
+    // So that a machine that pauses here is not late.
+    let soon = SystemTime::now() + Duration::from_millis(1500);
+    File::open(site.folder.path()).unwrap().set_modified(soon).unwrap();
+    let reloading = site.live.reload();
+    fs::rename(new, site.path()).unwrap();
+    let reload = reloading.await;
+    assert!(!matches!(reload.outcome, ReloadOutcome::Kept { .. }), "{reload}");
+    site.wait_for_version("new");
+    assert!(!site.reported.lock().unwrap().iter().any(|said| said.contains("there is no such file")));
+}
+
 #[test]
 fn a_folder_in_its_place_keeps_the_last_good_version() {
     let site = Site::new();

@@ -189,7 +189,10 @@ impl Stage {
 
 /// Waits for the config, for the files that are included, and for their folders, where one may be new.
 fn wait_until_quiet(path: &Path, before: &Config) {
-    let age = |path: &Path| std::fs::metadata(path).ok()?.modified().ok()?.elapsed().ok();
+    let modified = |path: &Path| std::fs::metadata(path)?.modified();
+    // While one file takes the name of another, the name may be gone for a moment.
+    let of_folder = |path: &Path| modified(path.parent().filter(|folder| !folder.as_os_str().is_empty())?).ok();
+    let age = |path: &Path| modified(path).ok().or_else(|| of_folder(path))?.elapsed().ok();
     let folders = before.included.patterns.iter().map(|pattern| &*pattern.folder);
     let paths: Vec<_> = before.included.paths.iter().map(PathBuf::as_path).chain(folders).chain([path]).collect();
     let unrest = || paths.iter().filter_map(|path| QUIET.checked_sub(age(path)?)).max();

@@ -20,8 +20,8 @@ pub(super) enum Urgency {
     Closed,
     /// Another file has taken its name, finished: now.
     Renamed,
-    /// Its name went, which writes to nothing: once it is clear that no other takes it, and never later than what came
-    /// before called for. A ConfigMap's folder is removed right after another has taken its place.
+    /// Its name went, by a removal or a rename, which writes to nothing: once it is clear that no other file takes it, and never later
+    /// than what came before called for. A ConfigMap's folder is removed right after another has taken its place.
     Gone,
     /// Names came or went in the folder: soon, however many more do.
     Gathered,

@@ -259,6 +259,26 @@ mod tests {
         assert_eq!(watched(&folders), 0);
     }
 
+    /// `mv robots.txt old; mv new robots.txt`: in between, the name is gone as after a removal.
+    #[test]
+    fn a_name_that_a_rename_takes_away_is_gone_and_one_that_it_gives_is_there() {
+        let (_folder, inner) = folder_with_inner();
+        let folders = started();
+        let _names = registered(&folders, 1, &inner.join("robots.txt"));
+        let rename = |mode, paths: &[&str]| {
+            let event = Event::new(EventKind::Modify(ModifyKind::Name(mode)));
+            let event = Ok(paths.iter().fold(event, |event, name| event.add_path(inner.join(name))));
+            let sources = folders.sources.lock();
+            let sources = sources.as_ref().expect("it is not stopped");
+            let all = sources.values().flat_map(|events| events.routes.lock().concerned(&event));
+            all.map(|(_, urgency)| urgency).collect::<Vec<_>>()
+        };
+        assert_eq!(rename(RenameMode::From, &["robots.txt"]), [Urgency::Gone]);
+        assert_eq!(rename(RenameMode::Both, &["robots.txt", "old"]), [Urgency::Gone]);
+        assert_eq!(rename(RenameMode::To, &["robots.txt"]), [Urgency::Renamed]);
+        assert_eq!(rename(RenameMode::Both, &["new", "robots.txt"]), [Urgency::Renamed]);
+    }
+
     #[test]
     fn a_folder_that_went_is_watched_anew_when_it_is_back() {
         let (_folder, inner) = folder_with_inner();

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use notify::Event;
-use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
 
 use super::debounce::Urgency;
 use crate::source::file_system::{self, FileSystemId, reach};
@@ -119,24 +119,27 @@ impl Routes {
             // An overflow or another fault of the queue: events may have been lost.
             _ => return self.folders.values().flat_map(|folder| folder.all(Urgency::WhenQuiet)).collect(),
         };
-        let urgency = match event.kind {
-            EventKind::Access(AccessKind::Close(AccessMode::Write)) => Urgency::Closed,
+        let urgency_of = |path: usize| match event.kind {
+            EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Urgency::Closed),
             // Reading raises events too: our own would never end, and a folder of static files is read all the time.
-            EventKind::Access(_) => return Vec::new(),
-            EventKind::Modify(ModifyKind::Name(_)) => Urgency::Renamed,
-            EventKind::Remove(_) => Urgency::Gone,
-            _ => Urgency::WhenQuiet,
+            EventKind::Access(_) => None,
+            EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Some(Urgency::Gone),
+            // The first path is the name before.
+            EventKind::Modify(ModifyKind::Name(RenameMode::Both)) if path == 0 => Some(Urgency::Gone),
+            EventKind::Modify(ModifyKind::Name(_)) => Some(Urgency::Renamed),
+            _ => Some(Urgency::WhenQuiet),
         };
-        // Of the folder itself: the next look finds out what it holds by now.
-        let of_folder = if urgency == Urgency::Gone { Urgency::Gone } else { Urgency::WhenQuiet };
         let moves = matches!(
             event.kind,
             EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)) | EventKind::Any
         );
         let mut concerned = Vec::new();
-        for path in &event.paths {
+        for (number, path) in event.paths.iter().enumerate() {
+            let Some(urgency) = urgency_of(number) else { break };
             if let Some(listeners) = self.folders.get_mut(path).filter(|_| moves) {
                 listeners.is_gone = true;
+                // Of the folder itself: the next look finds out what it holds by now.
+                let of_folder = if urgency == Urgency::Gone { Urgency::Gone } else { Urgency::WhenQuiet };
                 concerned.extend(listeners.all(of_folder));
             }
             let folder = path.parent().and_then(|folder| self.folders.get(folder));
