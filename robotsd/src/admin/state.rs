@@ -1,6 +1,8 @@
 //! The state of the process, from which the answers are made. The control thread keeps it up to date.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -38,8 +40,8 @@ pub(crate) struct ServerState {
     began_without: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
-    /// The last upgrade that is under way or has failed.
-    pub(crate) last_upgrade: Mutex<Option<UpgradeReport>>,
+    /// The last upgrade, and the files that it was made with.
+    last_upgrade: Mutex<Option<(UpgradeReport, UpgradeFiles)>>,
     /// Read while an operator changes something, written while another process may take over.
     pub(crate) changes: Arc<RwLock<()>>,
     /// Held while the replicas of the fleet are asked for a board of all.
@@ -55,6 +57,13 @@ pub(crate) struct ServerState {
     pub(crate) watchdog: Arc<Watchdog>,
     /// What the log of requests has lost; none where there is no such log.
     lost: Option<Arc<LostLines>>,
+}
+
+/// The program and the config of an upgrade, each by its file and the time of its last change; `None` if there is none.
+#[derive(Debug, PartialEq, Eq)]
+struct UpgradeFiles {
+    program: Option<(u64, u64, SystemTime)>,
+    config: Option<(u64, u64, SystemTime)>,
 }
 
 /// The sites and listeners that are served.
@@ -145,7 +154,7 @@ impl ServerState {
 
     /// The process that has taken this one's place.
     pub(super) fn successor(&self) -> Option<u32> {
-        self.last_upgrade.lock().as_ref().filter(|upgrade| upgrade.state == "done").and_then(|upgrade| upgrade.process)
+        self.last_upgrade.lock().as_ref().filter(|(upgrade, _)| upgrade.state == "done")?.0.process
     }
 
     /// What each log has lost, by its name.
@@ -173,6 +182,33 @@ impl ServerState {
         outcome.await.ok()
     }
 
+    /// Notes what came of an upgrade, with the files that it began with.
+    pub(crate) fn note_upgrade(&self, report: UpgradeReport) {
+        let mut last = self.last_upgrade.lock();
+        let files = match last.take() {
+            Some((before, files)) if before.state == "under-way" => files,
+            _ => self.upgrade_files(),
+        };
+        *last = Some((report, files));
+    }
+
+    /// The last upgrade. One that failed with another program or another config says nothing about the next.
+    fn upgrade_report(&self) -> Option<UpgradeReport> {
+        let mut last = self.last_upgrade.lock();
+        last.take_if(|(report, files)| report.state == "failed" && *files != self.upgrade_files());
+        last.as_ref().map(|(report, _)| report.clone())
+    }
+
+    /// The files that a new process would be made with.
+    fn upgrade_files(&self) -> UpgradeFiles {
+        let version = |path: &Path| {
+            let found = fs::metadata(path).ok()?;
+            Some((found.dev(), found.ino(), found.modified().ok()?))
+        };
+        let program = std::env::args_os().next().and_then(|program| version(Path::new(&program)));
+        UpgradeFiles { program, config: version(Path::new(&self.config.report().path)) }
+    }
+
     /// The status, with what troubles of the process say of any site where the client may look at all of them.
     pub(crate) fn report(&self, is_of_all: bool) -> StatusReport {
         let serving = self.serving();
@@ -185,7 +221,7 @@ impl ServerState {
             started: rfc3339(since),
             uptime_seconds: clock.elapsed().as_secs(),
             config: self.config.report(),
-            upgrade: self.last_upgrade.lock().clone(),
+            upgrade: self.upgrade_report(),
             registry: serving.as_ref().map(|serving| serving.sites.registry_report()),
             identity: serving.as_ref().and_then(|serving| serving.sites.identity_report()),
             rate_store: serving.as_ref().and_then(|serving| serving.sites.rate_store_report()),

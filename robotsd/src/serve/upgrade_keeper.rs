@@ -134,7 +134,7 @@ impl UpgradeKeeper {
             Ok(successor) => {
                 let message = format!("process {} is started to take the place of this one", successor.id());
                 active.log.say(LogEvent::Upgrade, message.clone());
-                note(active, report("under-way", Some(successor.id()), &message));
+                active.state.note_upgrade(report("under-way", Some(successor.id()), &message));
                 let stage = UpgradeStage::Preparing;
                 self.under_way = Some(UpgradeUnderWay { successor, stage, waiter, is_reload_due: false });
             }
@@ -144,7 +144,7 @@ impl UpgradeKeeper {
                 let report = report("failed", None, &message);
                 // The report of the upgrade that is under way, or done, stays.
                 if self.under_way.is_none() && is_serving {
-                    note(active, report.clone());
+                    active.state.note_upgrade(report.clone());
                 }
                 answer(waiter, report);
             }
@@ -240,7 +240,7 @@ fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
     let message = format!("process {process} has taken the place of this one: {summary}");
     active.log.say(LogEvent::Upgrade, message.clone());
     let report = report("done", Some(process), &message);
-    note(active, report.clone());
+    active.state.note_upgrade(report.clone());
     answer(upgrade.waiter, report);
     // Before changes that waited are made: they are refused now.
     active.leave_to_successor();
@@ -254,7 +254,7 @@ fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active:
         format!("process {process} does not take the place of this one: {why}; {trouble}this process goes on");
     active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
     let report = report("failed", Some(process), &message);
-    note(active, report.clone());
+    active.state.note_upgrade(report.clone());
     answer(upgrade.waiter, report);
     active.go_on();
     if upgrade.is_reload_due { AfterStep::Reload } else { AfterStep::Nothing }
@@ -297,11 +297,6 @@ fn report(state: &str, process: Option<u32>, message: &str) -> UpgradeReport {
         process,
         message: message.to_owned(),
     }
-}
-
-/// Notes the report of the last upgrade.
-fn note(active: &ActiveConfig, report: UpgradeReport) {
-    *active.state.last_upgrade.lock() = Some(report);
 }
 
 fn answer(waiter: Option<UpgradeWaiter>, report: UpgradeReport) {

@@ -328,7 +328,10 @@ fn an_upgrade_that_fails_changes_nothing_and_says_why() {
     upgraded.running.event("config-rejected");
     let said = upgraded.upgrade().ends_with(1).out;
     assert_has(said, &["robotsd.toml:3:8: \"refused\" is not a value of mode"]);
+    let noted = || upgraded.json(&["status"])["upgrade"]["state"].take();
+    assert_eq!(noted(), "failed");
     upgraded.folder.configure(config);
+    assert_eq!(noted(), Value::Null, "the cause is gone");
     for (program, want) in [
         ("#!/bin/sh\nexit 3\n", "it ended before it served: its standard error says why (exit status: 3)"),
         ("#!/bin/sh\nkill -SEGV $$\n", "it ended before it served: its standard error says why (signal: 11"),
@@ -340,6 +343,7 @@ fn an_upgrade_that_fails_changes_nothing_and_says_why() {
     fs::remove_file(upgraded.path("robotsd")).unwrap();
     fails(&upgraded, "robotsd: cannot be started: No such file or directory");
     upgraded.restore_program();
+    assert_eq!(noted(), Value::Null, "the cause is gone");
     upgraded.upgraded();
 }
 
