@@ -162,6 +162,12 @@ impl<'a> StatusText<'a> {
         shell_line(self.running.step(step))
     }
 
+    /// Whether this site is the first whose gate watches no pages: how to change that is the same for all of them.
+    fn explains_pages(&self, site: &SiteReport) -> bool {
+        let first = self.described.iter().find(|site| site.watched_pages.as_ref().is_some_and(Vec::is_empty));
+        first.is_some_and(|first| first.name == site.name)
+    }
+
     /// The command that shows what the check notes about a file.
     fn check_of(&self, site: &SiteReport) -> Option<String> {
         let command = ["robotsd", "check", "--config", &self.report.config.path, "--site", &site.name];

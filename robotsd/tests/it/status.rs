@@ -45,6 +45,19 @@ fn a_store_that_no_request_asks_is_said() {
     }
 }
 
+#[test]
+fn how_a_gate_gets_pages_to_watch_is_said_once() {
+    let modes = "[site.modes]\n\"pattern:/none\" = \"observe\"";
+    let site =
+        |host: &str| format!("hosts = [\"{host}\"]\nroot = \".\"\nrobots.text = \"User-agent: *\\nDisallow: /x\"");
+    let config = Config::refusing().admin_socket().site("one", site("one.test")).tables(modes);
+    let folder = config.site("other", site("other.test")).tables(modes).folder();
+    let _running = folder.start();
+    let status = unfolded(&folder.with_config(&["status", "--problems"]).ends_with(1).out);
+    assert_eq!(status.matches("gate: watches no pages").count(), 2, "{status}");
+    assert_eq!(status.matches("write urls = \"urls.txt\" into [gate]").count(), 1, "{status}");
+}
+
 /// An override is for one rule as the file has it. Of a folder of files each has its own.
 #[test]
 fn an_override_for_a_rule_that_the_file_does_not_have_is_said() {
