@@ -46,7 +46,7 @@ fn the_effect_is_listed_by_crawler() {
     assert_has(&text, &parts);
     let last = text.lines().last().unwrap();
     let (rules, rest) = last.split_once(" for ").unwrap();
-    assert_eq!(rules, "2 rules change", "{last}");
+    assert_eq!(rules, "2 rules changed", "{last}");
     let known: usize = rest.split(' ').next().unwrap().parse().unwrap();
     assert!(known > 100 && known <= crawlers_of_the_registry(), "each crawler counts once: {last}");
     let want = " crawlers and every other that neither file names: the whole site is disallowed now for 1 crawler, 1 part of \
@@ -181,11 +181,11 @@ fn sitemap_lines_that_come_or_go_are_said() {
     let (was, is) = (named(&format!("Sitemap: {old}\n")), named(&format!("sitemap: {moved}\nSitemap: {moved}?b\n")));
     let folder = folder(&[("none", OLD), ("old", &was), ("new", &is), ("closed", NEW)]);
     let text = |old: &str, new: &str| folder.run(["diff", old, new]).succeeded();
-    let none = "no rule changes; sitemaps";
+    let none = "no rule changed; sitemaps";
     let now = format!("sitemaps named now: {moved}, {moved}?b\n");
     assert_eq!(text("old", "new"), format!("{none} no longer named: {old}; {now}"));
     assert_eq!(text("old", "none"), format!("{none} no longer named: {old}\n"));
-    assert_eq!(text("none", "new"), format!("no rule changes; {now}"));
+    assert_eq!(text("none", "new"), format!("no rule changed; {now}"));
     assert_eq!(text("new", "new"), "nothing changes for any crawler\n");
     let closed = text("old", "closed");
     assert!(closed.ends_with(&format!("is disallowed now; sitemaps no longer named: {old}\n")), "{closed}");

@@ -21,7 +21,7 @@ fn a_category_is_kept_out_and_the_second_run_says_so() {
     let out = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
     let is_meant = |crawler: &&Crawler| crawler.category == Category::AiTraining;
     let count = Registry::builtin().crawlers().filter(is_meant).count();
-    let effect = format!("1 rule changes for {count} crawlers: the whole site is disallowed now\n");
+    let effect = format!("1 rule changed for {count} crawlers: the whole site is disallowed now\n");
     assert_has(&out, &["the whole site  robots.txt:", ": disallow /; was no rule\n", &effect]);
     assert_eq!(out, shown.error, "the same effect");
     let after = folder.read("robots.txt");

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
+use super::extent::SiteExtent;
 use super::subject::{Subject, first_crawlers, sorted};
 use crate::rules::{Access, CrawlDelay, Group, Rule, RuleSet, Selection, Verdict};
 
@@ -142,15 +143,16 @@ impl fmt::Display for DelayChange {
 }
 
 /// The delays that change for these crawlers, of which those in one class obey the same groups. A line that only moved
-/// changes nothing.
+/// changes nothing, and a crawler that may read nothing any more has no delay to keep.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>]) -> Vec<DelayChange> {
     let mut found: HashMap<[Option<Delay>; 2], Vec<Subject>> = HashMap::new();
     for class in classes {
         let Some(first) = class.first() else { continue };
         let delay = |delay: CrawlDelay<'_>| Delay { line: delay.line(), interval: delay.interval() };
-        let delays = rules.map(|rules| first.select(rules).crawl_delay().map(delay));
+        let selections = rules.map(|rules| first.select(rules));
+        let delays = selections.map(|selection| selection.crawl_delay().map(delay));
         let [before, after] = delays.map(|delay| delay.map(|delay| delay.interval));
-        if before != after {
+        if before != after && SiteExtent::of(selections[1]) != SiteExtent::Shut {
             found.entry(delays).or_default().extend_from_slice(class);
         }
     }

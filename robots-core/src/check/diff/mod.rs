@@ -5,12 +5,13 @@
 //! under both files, and it is a change where the verdicts differ. So a change that is shown is real; one that no witness meets
 //! (three wildcards that overlap just so) is not shown.
 //!
-//! The delays that requests shall keep are compared apart: no path depends on them.
+//! The delays that requests shall keep are compared apart: no path depends on them, and none matters to a crawler that may read nothing.
 //!
 //! Search engines come first, and newly disallowed paths before newly allowed ones.
 
 mod change;
 mod compare;
+mod extent;
 mod pages;
 mod subject;
 mod upheaval;
@@ -18,9 +19,9 @@ mod witness;
 
 pub use self::change::{Breadth, Change, Decider, Delay, DelayChange};
 pub use self::compare::{Breach, Diff, DiffOptions, Effect, Guard, diff};
+pub(super) use self::extent::SiteExtent;
 pub use self::pages::{LostPage, Page, PageLoss};
 pub use self::subject::Subject;
-pub(super) use self::upheaval::SiteExtent;
 pub use self::upheaval::Upheaval;
 pub(super) use self::witness::shortest as shortest_path;
 

@@ -207,6 +207,12 @@ fn a_delay_that_changes_is_said_for_those_that_obey_it() {
     assert_eq!(found.delays[0].after.map(|delay| delay.line), Some(2));
     let back = between(new, old);
     assert_eq!(back.delays[0].to_string(), "\"ClaudeBot\": no delay instead of one request in 10 s");
+    // A crawler that may read nothing keeps no delay; one that may read a part of the site does.
+    let shut = new.replace("Crawl-delay: 2.5\nDisallow: /a", "Crawl-delay: 2.5\nDisallow: /");
+    let said = |diff: &Diff| diff.delays.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(said(&between(old, &shut)), want[..1]);
+    assert_eq!(said(&between(old, &format!("{shut}Allow: /x\n"))), want);
+    assert_eq!(said(&between(&shut, old))[1], "\"GPTBot\": one request in 5 s instead of one in 2.5 s");
     // A line that moved, or says the same in other words, is no change.
     assert!(between("User-agent: a\nCrawl-delay: 1\n", "# a\nUser-agent: a\nCrawl-delay: 1.0\n").is_empty());
 }

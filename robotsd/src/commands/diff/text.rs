@@ -54,7 +54,7 @@ fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(|name| style(name)).collect();
     let more = match loss.crawlers.len().saturating_sub(SHOWN) {
         0 => String::new(),
-        more => format!(" and {more} more search engines"),
+        more => format!(" and {}", plural(more, "more search engine")),
     };
     let crawlers = format!("{}{more}", names.join(", "));
     let verb = if loss.crawlers.len() == 1 { "loses" } else { "lose" };
@@ -106,9 +106,9 @@ fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     let of_class = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
         let whose = if named.len() == 1 { "its" } else { "their" };
-        let others =
-            (!others.is_empty()).then(|| format!(", and {} that obey {whose} group", list(&others, "", style)));
-        format!("{}{}", list(&named, "that the files name", style), others.unwrap_or_default())
+        let others = (!others.is_empty())
+            .then(|| format!(", and {} that obey {whose} group", list(&others, style, |more| format!("{more} more"))));
+        format!("{}{}", list(&named, style, more_named), others.unwrap_or_default())
     };
     let classes: Vec<_> = diff.spared.iter().take(SHOWN).map(of_class).collect();
     let more = diff.spared.len() - classes.len();
@@ -121,14 +121,14 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
     let mut totals: Vec<_> = (!diff.effects.is_empty()).then(|| totals(&diff.effects)).into_iter().collect();
     if !diff.delays.is_empty() {
         let crawlers = diff.delays.iter().map(|delay| &*delay.crawlers);
-        totals.push(format!("the delay changes for {}", whom(crawlers)));
+        totals.push(format!("the delay changed for {}", whom(crawlers)));
     }
     for (state, addresses) in [("no longer named", &diff.sitemaps_removed), ("named now", &diff.sitemaps_added)] {
         let list = first_few(addresses.iter().map(|address| style(address)), SHOWN);
         totals.extend((!addresses.is_empty()).then(|| format!("sitemaps {state}: {list}")));
     }
     if diff.is_empty() {
-        let none = if totals.is_empty() { "nothing changes for any crawler" } else { "no rule changes" };
+        let none = if totals.is_empty() { "nothing changes for any crawler" } else { "no rule changed" };
         totals.insert(0, none.to_owned());
     }
     totals.join("; ")
@@ -161,23 +161,28 @@ fn crawlers(crawlers: &[Subject], style: NameStyle) -> String {
     let has_unnamed = crawlers.iter().any(|crawler| crawler.name.is_none());
     let rest = crawlers.len() - search.len() - named.len() - usize::from(has_unnamed);
     let mut parts = Vec::new();
-    parts.extend((!search.is_empty()).then(|| list(&search, "search engines", style)));
-    parts.extend((!named.is_empty()).then(|| list(&named, "that the files name", style)));
+    parts.extend((!search.is_empty()).then(|| list(&search, style, |more| plural(more, "more search engine"))));
+    parts.extend((!named.is_empty()).then(|| list(&named, style, more_named)));
     parts.extend((rest > 0).then(|| plural(rest, "other known crawler")));
     parts.extend(has_unnamed.then(|| "any crawler that neither file names".to_owned()));
     parts.join("; ")
 }
 
-fn list(crawlers: &[&Subject], kind: &str, style: NameStyle) -> String {
+fn more_named(more: usize) -> String {
+    format!("{more} more that the files name")
+}
+
+/// The first names, and how many more there are, as `more` counts them.
+fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String) -> String {
     let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(style);
     let names = names.collect::<Vec<_>>().join(", ");
     match crawlers.len().saturating_sub(SHOWN) {
         0 => names,
-        more => format!("{names} and {more} more {kind}").trim_end().to_owned(),
+        rest => format!("{names} and {}", more(rest)),
     }
 }
 
-/// The sum of the changes, as in `3 rules change for 372 crawlers: the whole site is disallowed now for 4 of them, 2 parts of
+/// The sum of the changes, as in `3 rules changed for 372 crawlers: the whole site is disallowed now for 4 of them, 2 parts of
 /// it are disallowed now`. A rule is one line of the new file, or one that only the old file has; it may change paths for many
 /// crawlers.
 fn totals(effects: &[Effect]) -> String {
@@ -212,10 +217,9 @@ fn totals(effects: &[Effect]) -> String {
         }
     }
     let omitted: usize = effects.iter().map(|effect| effect.omitted).sum();
-    let more = if omitted > 0 { format!(", and {omitted} more changes are not shown") } else { String::new() };
-    let change = if rules.len() == 1 { "changes" } else { "change" };
+    let more = if omitted > 0 { format!(", not shown: {}", plural(omitted, "more change")) } else { String::new() };
     let (rules, whom) = (plural(rules.len(), "rule"), whom(effects.iter().map(|effect| &*effect.crawlers)));
-    format!("{rules} {change} for {whom}: {}{more}", parts.join(", "))
+    format!("{rules} changed for {whom}: {}{more}", parts.join(", "))
 }
 
 /// The crawlers of some changes, counted.

@@ -1,0 +1,39 @@
+//! How much of a site a crawler may read.
+
+use super::witness;
+use crate::rules::{Access, RequestPath, Selection};
+
+/// Rules that are tried: a bound on the cost.
+const MOST: usize = 50_000;
+
+/// Pages that no rule names, so that their verdict is that of the site at large.
+const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
+
+/// How much of a site is open to a crawler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::check) enum SiteExtent {
+    /// Nothing.
+    Shut,
+    /// The part that is named.
+    Partly,
+    /// All but the part that is named.
+    Open,
+}
+
+impl SiteExtent {
+    /// Whether pages are open that no rule names, without a look at the others.
+    pub(in crate::check) fn is_open_at_large(selection: Selection<'_>) -> bool {
+        UNNAMED.into_iter().any(|path| selection.verdict(&RequestPath::new(path)).access() == Access::Allow)
+    }
+
+    pub(in crate::check) fn of(selection: Selection<'_>) -> Self {
+        let is_open = |path: &[u8]| selection.verdict(&RequestPath::new(path)).access() == Access::Allow;
+        if Self::is_open_at_large(selection) {
+            Self::Open
+        } else if is_open(b"/") || witness::of_rules(selection, Access::Allow).take(MOST).any(|path| is_open(&path)) {
+            Self::Partly
+        } else {
+            Self::Shut
+        }
+    }
+}
