@@ -181,6 +181,11 @@ impl Evaluator {
         if is_suspect { self.findings(&OF_FILES).collect() } else { Vec::new() }
     }
 
+    /// Whether this is another file than a robots.txt, by its content.
+    pub(crate) fn is_other_file(&self) -> bool {
+        self.findings(&OF_OTHER_FILES).next().is_some()
+    }
+
     /// The findings about lines that crawlers do not read as they look, and that an older file does not have: no effect shows them.
     pub(crate) fn unread_lines_since(&self, old: &Self) -> Vec<&Finding> {
         let found: Vec<&Finding> = self.findings(&OF_LINES).collect();

@@ -114,7 +114,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "200 with a page of HTML (a soft 404); what it redirects to by itself is not followed",
         SPOILT,
-        "answer-content-type html-instead-of-text",
+        "html-instead-of-text",
         |asked| if asked.target == "/robots.txt" { status("200 OK") } else { ok(&[PLAIN], RULES) },
     ),
     case("200 with a page of HTML that is called `text/plain`", SPOILT, "html-instead-of-text", |_| ok(&[PLAIN], PAGE)),

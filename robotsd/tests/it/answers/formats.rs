@@ -38,6 +38,15 @@ fn people_read_answers_findings_and_the_front_page() {
 }
 
 #[test]
+fn a_web_page_in_place_of_a_file_is_one_finding() {
+    let site =
+        Origin::answering(|_| response("200 OK", &["Content-Type: text/html"], "<!DOCTYPE html>\n<html></html>\n"));
+    let text = run(&mut check(&[URL], &[rule(site.address, "", 8080)])).out;
+    assert_has(&text, &[": 200 OK, text/html, ", "\n\nerror[html-instead-of-text]: ", "\n1 file checked: 1 error\n"]);
+    assert!(!text.contains("go by the rules") && !text.contains("answer-content-type"), "{text}");
+}
+
+#[test]
 fn an_error_of_a_server_is_explained_once_and_shuts_all_out() {
     let site = Origin::answering(|_| response("500 Internal Server Error", &[], ""));
     let shown = |arguments: &[&str]| run(check(&[URL], &[rule(site.address, "", 8080)]).args(arguments)).out;

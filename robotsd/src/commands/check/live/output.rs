@@ -13,6 +13,7 @@ use super::{LiveCheck, answers};
 use crate::commands::check::summary::ShownNotes;
 use crate::commands::check::{CheckOutput, Detail};
 use crate::commands::output::filters;
+use crate::evaluator::Evaluator;
 use crate::render::{self, AnswerFinding, Checked, FindingFormat, printable};
 use crate::retrieval::{AnswerKind, CrawlerAccess, shown_url};
 
@@ -26,10 +27,16 @@ struct AnswersText<'a> {
 }
 
 impl AnswersText<'_> {
-    /// Whether a finding that is shown says what an answer means.
+    /// Whether a finding that is shown says what an answer means. There are no rules to go by in a web page.
     fn is_said(&self, answer: &AnswerSummary) -> bool {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
-        self.report.findings.iter().any(|finding| Some(finding.code) == lint && finding.severity != Severity::Note)
+        let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);
+        answer.kind.access() == CrawlerAccess::Rules && is_other_file()
+            || self
+                .report
+                .findings
+                .iter()
+                .any(|finding| Some(finding.code) == lint && finding.severity != Severity::Note)
     }
 }
 
