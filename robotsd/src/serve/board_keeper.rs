@@ -23,6 +23,8 @@ const LAST: Duration = Duration::from_secs(5);
 pub(super) struct BoardKeeper {
     pub(super) board: Arc<Board>,
     pub(super) ticks: Interval,
+    /// Whether something is to be written.
+    is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
     /// The trouble that was logged last, so that it is logged once.
     trouble: Option<String>,
@@ -30,22 +32,26 @@ pub(super) struct BoardKeeper {
 }
 
 impl BoardKeeper {
-    /// None where the config wants no board. Its files are below the state directory, where that is open.
+    /// `None` if the config wants no board. Its files are below the state directory, if that is open. The board knows the sites, so an
+    /// answer before the first tick has them too.
     pub(super) fn new(config: &Config, sites: &Sites, log: &Log) -> Option<Self> {
         let folder: Option<PathBuf> = sites.state.directory.as_ref().map(|state| state.path().to_owned());
-        let board = Arc::new(Board::new(config.board?, folder.as_deref(), seconds(SystemTime::now())));
-        Some(Self { board, ticks: ticks(TICK), writing: None, trouble: None, log: log.clone() })
+        let now = seconds(SystemTime::now());
+        let board = Arc::new(Board::new(config.board?, folder.as_deref(), now));
+        let is_due = board.add(now, sites.board_moments(now));
+        Some(Self { board, ticks: ticks(TICK), is_due, writing: None, trouble: None, log: log.clone() })
     }
 
     /// Takes what was counted, and begins to write it where that is due. Waits for nothing.
     pub(super) async fn tick(&mut self, sites: &Sites) {
         let now = seconds(SystemTime::now());
-        let is_due = self.board.add(now, sites.board_moments(now));
+        self.is_due |= self.board.add(now, sites.board_moments(now));
         if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
             self.report(writing.await.unwrap_or_else(|error| Err(format!("the board was not written: {error}"))));
         }
         // A write that hangs is not begun again.
-        if is_due && self.writing.is_none() {
+        if self.is_due && self.writing.is_none() {
+            self.is_due = false;
             let board = Arc::clone(&self.board);
             self.writing = Some(tokio::task::spawn_blocking(move || board.write(now)));
         }

@@ -145,6 +145,11 @@ pub(super) async fn serve(
     if let Err(message) = admin.leave_place(path, sites.state.directory.as_ref()) {
         log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
     }
+    // An answer of the admin interface says that there is no board if it is not there yet.
+    let board = BoardKeeper::new(config, &sites, log);
+    if let Some(keeper) = &board {
+        let _ = state.board.set(Arc::clone(&keeper.board));
+    }
     state.is_serving(serving);
     if let Some(fleet) = &sites.state.fleet {
         let sites: Arc<ServerState> = Arc::clone(&state);
@@ -163,10 +168,6 @@ pub(super) async fn serve(
     }
     drop(changes);
 
-    let board = BoardKeeper::new(config, &sites, log);
-    if let Some(keeper) = &board {
-        let _ = state.board.set(Arc::clone(&keeper.board));
-    }
     let certificates = CertificateWatch::introduce(certificates, log);
     let active = ActiveConfig {
         path: path.to_owned(),

@@ -119,6 +119,8 @@ fn a_fault_of_the_config_keeps_no_command_from_the_default_socket() {
     // A lock that is held says that a process runs, also where nothing tells where it is.
     folder.write("robotsd.toml", &config);
     let mut running = Running::spawn(&mut serving);
+    let has_left_places = || folder.at("state/admin.place").exists() && !ending(runtime.path(), "place").is_empty();
+    wait_until("the files that say where its admin interface is", has_left_places);
     folder.remove("state/admin.place");
     ending(runtime.path(), "place").into_iter().for_each(|place| fs::remove_file(place).unwrap());
     let said = run(&mut of_user(&["enforce", "off"])).failed(2);
