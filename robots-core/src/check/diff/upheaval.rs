@@ -15,7 +15,7 @@ use crate::agent::{Category, Obeys, Registry};
 use crate::check::directives::joined_lines;
 use crate::check::file_kind::FileKind;
 use crate::rules::{
-    Access, Directive, Group, LineKind, ProductToken, Reading, RequestPath, RobotsTxt, Rule, Selection,
+    Access, Directive, Group, LineKind, Name, ProductToken, Reading, RequestPath, RobotsTxt, Rule, Selection,
 };
 
 /// Disallow rules that may be opened at once, whatever their share.
@@ -103,15 +103,20 @@ fn engines(registry: &Registry) -> impl Iterator<Item = Subject> {
     engines.filter(|crawler| crawler.obeys_robots != Obeys::No).map(|crawler| Subject::of(crawler, false))
 }
 
-/// Counts the rules that disallow something: those of a group that names a crawler, with a pattern that some path matches, on a
-/// line of their own.
+/// Counts the rules that disallow something: those with a pattern that some path matches, on a line of their own.
 fn rules_in_force(robots: &RobotsTxt) -> usize {
     let joined: HashSet<usize> = joined_lines(robots).map(|(line, _)| line.number).collect();
-    let is_named =
-        |group: &Group<'_>| group.names().any(|name| name.is_star() || ProductToken::from_name(name.value()).is_some());
     let is_in_force =
         |rule: &Rule<'_>| rule.access() == Access::Disallow && !joined.contains(&rule.line()) && matches_a_path(*rule);
-    robots.groups().filter(is_named).flat_map(Group::rules).filter(is_in_force).count()
+    rules_for_crawlers(robots).filter(is_in_force).count()
+}
+
+/// Returns the rules of every group that names a crawler. A name begins with a letter or a digit: `{{ bot }}` and a `*` behind a no-break
+/// space name nobody.
+fn rules_for_crawlers(robots: &RobotsTxt) -> impl Iterator<Item = Rule<'_>> {
+    let is_token = |token: ProductToken| token.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+    let is_name = move |name: Name<'_>| name.is_star() || ProductToken::from_name(name.value()).is_some_and(is_token);
+    robots.groups().filter(move |group| group.names().any(is_name)).flat_map(Group::rules)
 }
 
 fn matches_a_path(rule: Rule<'_>) -> bool {
@@ -125,7 +130,7 @@ fn no_rule_in_force(old: &RobotsTxt, new: &RobotsTxt) -> Option<Upheaval> {
     }
     let joined = joined_lines(new).next().map(|(line, _)| line.number);
     let opens = |rule: Rule<'_>| rule.pattern().is_empty() || rule.access() == Access::Allow && matches_a_path(rule);
-    let is_explicit = joined.is_none() && new.groups().flat_map(Group::rules).any(opens);
+    let is_explicit = joined.is_none() && rules_for_crawlers(new).any(opens);
     (!is_explicit).then_some(Upheaval::NoRuleInForce { of, joined })
 }
 
@@ -210,13 +215,7 @@ impl Upheaval {
         let pair = Pair::new(Reading::Standard, old, new, registry);
         let [was, is] = pair.extents(&Subject::unnamed());
         let engines: Vec<Subject> = engines(registry).filter(|engine| pair.shuts_out(engine)).collect();
-        let mut found = Vec::new();
-        if new.groups().len() == 0 && old.groups().len() > 0 {
-            found.push(Upheaval::GroupsLost { of: old.groups().len() });
-        } else {
-            found.extend(no_rule_in_force(old, new));
-        }
-        found.extend(cut_short(old, new));
+        let mut found = Self::losses(old, new);
         if is == SiteExtent::Shut
             && is_everyone_shut(&pair, registry)
             && (was > SiteExtent::Shut || !engines.is_empty())
@@ -236,6 +235,17 @@ impl Upheaval {
         found.extend(rules_lost(&pair, old, new, registry));
         found.extend(crawlers_let_in(&pair, old, registry));
         found
+    }
+
+    /// Returns the upheavals of a file that has lost its groups, its rules or its end, compared with the one before it.
+    pub fn losses(old: &RobotsTxt, new: &RobotsTxt) -> Vec<Self> {
+        let groups = old.groups().len();
+        let lost = if groups > 0 && new.groups().len() == 0 {
+            Some(Self::GroupsLost { of: groups })
+        } else {
+            no_rule_in_force(old, new)
+        };
+        lost.into_iter().chain(cut_short(old, new)).collect()
     }
 
     /// The crawlers it is about, where it is about some in particular.
@@ -269,8 +279,8 @@ impl fmt::Display for Upheaval {
             }
             Self::CutShort { line } => write!(
                 f,
-                "it is the beginning of the version before and ends in line {line}, as if it was cut; if it is whole, end it \
-                 with a line break"
+                "it is the beginning of the version before and ends in line {line}, as if it was cut; if it is whole, end its \
+                 last group with a rule and its last line with a line break"
             ),
             Self::RulesLost { lost, of } => write!(f, "{lost} of {of} disallow rules no longer disallow anything"),
             Self::CrawlersLetIn { crawlers, of } => {
@@ -357,6 +367,12 @@ mod tests {
             "User-agent: *\nUser-agent: GPTBot\n\nSitemap: https://a.test/s.xml\n",
             "User-agent: *\nDisallow: {{ private }}\nAllow: ${ALLOWED}\n",
             "User-agent:\nDisallow: /private/\n",
+            "User-agent: \nDisallow: \n",
+            "User-agent: ${BOT}\nAllow: /\n",
+            "User-agent: {{bot}}\nDisallow: /\n",
+            "User-agent: <bot>\nDisallow: /\n",
+            "User-agent:\u{a0}*\nDisallow: /private/\n",
+            "User-agent: \u{ff0a}\nDisallow: /private/\n",
             "Disallow: /private/\nUser-agent: *\n",
         ] {
             assert_eq!(say(old, new), [lost.as_str()], "{new}");
@@ -376,6 +392,8 @@ mod tests {
             "User-agent: *\nDisallow:\n",
             "User-agent: *\nAllow: /\n",
             "User-agent: *\nDisallow: /wiki/Host:Setup\n",
+            "User-agent: Xenu's Link Sleuth 1.1c\nDisallow: /private/\n",
+            "User-agent: 008\nDisallow:\n",
             "User-agent: *\rDisallow: /private/\r",
         ] {
             assert_eq!(say(old, new), [""; 0], "{new}");
