@@ -252,16 +252,13 @@ impl Publisher {
         if was_live || last.as_ref().is_some_and(|last| last.hash() == hash) {
             return Vec::new();
         }
-        let own = |version: &Version, robots: &RobotsTxt| Some(version.places.as_ref()?.own_part(robots));
         let last = last.filter(|_| self.gate.compares()).map(|last| {
             let robots = self.document(&last.version);
             self.parsed = Some((last.hash(), robots.clone()));
-            (own(&last.version, &robots), robots)
+            robots
         });
-        let (last_own, last) = last.map_or((None, None), |(own, last)| (own, Some(last)));
-        let own = last_own.zip(own(version, &compiled.robots));
-        let (robots, report) = (&compiled.robots, &compiled.report);
-        self.gate.examine_version(hash, robots, report, last.as_ref(), own, &self.settings.registry)
+        let (robots, report, places) = (&compiled.robots, &compiled.report, version.places.as_deref());
+        self.gate.examine_version(hash, robots, report, last.as_ref(), places, &self.settings.registry)
     }
 
     fn publish(&mut self, mut version: Version, compiled: Arc<Compiled>, now: SystemTime) -> ReloadOutcome {

@@ -146,7 +146,7 @@ impl Rejection {
             let why = format!("line {number}, {name:?}, is only part of a field: end the file with a line break");
             return Some(Self::because(RejectionKind::Cut, why, origin));
         }
-        let has_other = before.is_some_and(|before| *before != robots.bytes()[..]);
+        let has_other = before.is_some_and(|before| before.trim_ascii_end() != robots.bytes().trim_ascii_end());
         let is_bare = match last.kind() {
             LineKind::Field(field) if field.directive == Directive::UserAgent => {
                 last.bytes()[field.name_range.end - last.range.start..].trim_ascii() == b":"

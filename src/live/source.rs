@@ -116,8 +116,8 @@ impl Appending {
         };
         last.appended = None;
         let robots = RobotsTxt::from(version.bytes().clone());
-        let is_same = last.source.as_ref().is_some_and(|source| source.hash() == version.hash());
-        if Rejection::of(&robots, before.filter(|_| !is_same), &version.origin).is_some() {
+        let own = before.map(|before| Fragment::without_parts(before, version.bytes()));
+        if Rejection::of(&robots, own, &version.origin).is_some() {
             return Candidate::Version(version);
         }
         last.source = Some(version.clone());

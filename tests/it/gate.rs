@@ -12,7 +12,7 @@ use tower_robots::live::{
     Appendix, Cause, Condition, Gate, LiveRobots, NoSuchVersion, ObjectionKind, RejectionKind, ReloadOutcome,
     ReloadOutcomeKind, StateDir, VersionHash, VersionHashPrefix, WhenMissing,
 };
-use tower_robots::rules::{Access, Fragment};
+use tower_robots::rules::{Access, Fragment, RobotsTxt};
 use tower_robots::source::{FileSource, LiveBuilder};
 
 use crate::waiting::{PATIENCE, body, replace_dated, wait_or_explain};
@@ -194,6 +194,51 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended() {
     assert!(body(&live).is_some_and(|body| body.contains("User-agent: CCBot")), "a list may change alone");
 }
 
+/// A restart, a baseline, and a list that is new leave the bytes alone to tell the file and what was appended to it apart.
+#[test]
+fn a_file_that_lost_its_own_rules_waits_whatever_is_appended_also_after_a_restart() {
+    const OWN: &str = "User-agent: *\nDisallow: /cart/\n\nUser-agent: b\nDisallow: /";
+    let list = |name: &str| Fragment::parse("ai.txt", format!("User-agent: {name}\nDisallow: /\n")).unwrap();
+    let with = |list| {
+        let appendix = Appendix::new(["ai.txt"]);
+        appendix.set(0, list, None);
+        appendix
+    };
+    let lost = ["User-agent: *\n", "# generated\n", "User-agent: * Disallow: /cart/\n"];
+    let cut = [
+        "User-agent: *\nDisallow: /ca",
+        "User-agent: *\nDisallow:",
+        "User-agent: *\nDisallow: /cart/\n\nUser-agent: b",
+    ];
+    for text in lost.into_iter().chain(cut) {
+        for name in ["GPTBot", "CCBot"] {
+            let folder = TempDir::new().unwrap();
+            let open = |text: &str, gate, name| {
+                let state = StateDir::open(folder.path()).unwrap();
+                LiveRobots::inline(text).append(&with(list(name))).gate(gate).state(&state, "a").open().unwrap()
+            };
+            let live = open(OWN, Gate::new(), "GPTBot");
+            let served = body(&live).unwrap();
+            assert_eq!(live.publish(text).unwrap_err().kind, RejectionKind::Gated, "{text}");
+            drop(live);
+            let started = open(text, Gate::new(), name);
+            assert_eq!(body(&started).unwrap(), served, "{text}");
+            let baseline = Gate::new().baseline(RobotsTxt::parse(served.as_bytes()));
+            let live = LiveRobots::inline(OWN).append(&with(list(name))).gate(baseline).open().unwrap();
+            assert_eq!(live.publish(text).unwrap_err().kind, RejectionKind::Gated, "{text}");
+        }
+    }
+    // The same file with another list, and an edit of it, go live.
+    let folder = TempDir::new().unwrap();
+    for (text, name) in [(OWN, "GPTBot"), (OWN, "CCBot"), ("# From ai.txt\nUser-agent: *\nDisallow: /c\n", "CCBot")] {
+        let state = StateDir::open(folder.path()).unwrap();
+        let builder = LiveRobots::inline(text).append(&with(list(name))).gate(Gate::new());
+        let live = builder.state(&state, "a").open().unwrap();
+        assert!(live.status().pending.is_none(), "{:?}", live.status().pending);
+        assert!(body(&live).unwrap().starts_with(text));
+    }
+}
+
 #[test]
 fn what_must_be_allowed_expected_kept_and_clean_is() {
     let gate = || Gate::new().must_allow(["Googlebot", "bingbot"], ["/", "/products/1"]);
@@ -263,7 +308,7 @@ fn a_first_version_is_one_of_those_that_are_known_elsewhere() {
     live.accept(&hash(OPEN).into()).unwrap();
     assert_eq!(body(&live).as_deref(), Some(OPEN));
     // A baseline is something to compare with.
-    let baseline = tower_robots::rules::RobotsTxt::parse(OPEN.as_bytes());
+    let baseline = RobotsTxt::parse(OPEN.as_bytes());
     let live = Site::new(OPEN).builder().gate(gate(STAGING).baseline(baseline)).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some(OPEN));
 }

@@ -86,7 +86,7 @@ fn objections(old: &str, new: &str, pages: &[String]) -> Vec<(ObjectionKind, Str
     let gate = Gate::new().pages(&watched);
     let [old, new] = [old, new].map(|text| RobotsTxt::parse(text.as_bytes()));
     let report = check(&new, &Options::new());
-    let found = gate.examine(&new, &report, Some(&old), Registry::builtin());
+    let found = gate.examine(&new, &report, Some(&old), None, Registry::builtin());
     found.iter().map(|objection| (objection.kind, objection.to_string())).collect()
 }
 
@@ -173,7 +173,7 @@ fn a_baseline_counts_as_the_version_accepted_last() {
         let robots = RobotsTxt::parse(text.as_bytes());
         let accepted = accepted.map(|text| RobotsTxt::parse(text.as_bytes()));
         let registry: &Arc<Registry> = Registry::builtin();
-        gate.examine(&robots, &check(&robots, &Options::new()), accepted.as_ref(), registry).len()
+        gate.examine(&robots, &check(&robots, &Options::new()), accepted.as_ref(), None, registry).len()
     };
     assert!(examine(&gate(OLD), ACCIDENT, None) > 0, "there is no other version to compare with");
     assert_eq!(examine(&gate(ACCIDENT), ACCIDENT, Some(OLD)), 0, "these very bytes are in version control");

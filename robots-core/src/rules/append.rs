@@ -38,7 +38,12 @@ pub struct LinePlaces {
     lines: Vec<(usize, usize, usize)>,
     /// The first line that is not of the file itself.
     begin: usize,
+    /// Length of the file itself, in bytes.
+    own: usize,
 }
+
+/// The comment before a rule that ends the last group of the file itself.
+const ENDS_GROUP: &[u8] = b"# Ends the group above: not every crawler reads a rule in it";
 
 /// Begins the comment before a part, which its title follows.
 const FROM: &[u8] = b"# From ";
@@ -89,8 +94,9 @@ impl RobotsTxt {
         }
         let mut writer = Writer { lines: line_ends(&out), out, places: LinePlaces::default() };
         writer.places.begin = writer.lines + 1;
+        writer.places.own = self.bytes().len();
         if is_last_group_open(self) {
-            writer.line(b"# Ends the group above: not every crawler reads a rule in it");
+            writer.line(ENDS_GROUP);
             writer.line(b"Disallow:");
         }
         for (number, fragment) in fragments.iter().enumerate() {
@@ -115,11 +121,9 @@ impl LinePlaces {
         line < self.begin
     }
 
-    /// The file itself, without what is appended to it.
+    /// Returns the file itself, without what is appended to it.
     pub fn own_part(&self, served: &RobotsTxt) -> RobotsTxt {
-        let appended = served.lines().find(|line| !self.is_own(line.number));
-        let end = appended.map_or(served.bytes().len(), |line| line.range.start);
-        RobotsTxt::parse(&served.bytes()[..end])
+        RobotsTxt::parse(&served.bytes()[..self.own.min(served.bytes().len())])
     }
 }
 
@@ -337,6 +341,22 @@ impl Fragment {
     #[doc(hidden)]
     pub fn titles_in(served: &[u8]) -> impl Iterator<Item = &[u8]> {
         served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
+    }
+
+    /// Returns a file that was served without the parts, as far as its comments tell. Those that `own`, another version of the file
+    /// itself, has too are not of a part.
+    #[doc(hidden)]
+    pub fn without_parts<'s>(served: &'s [u8], own: &[u8]) -> &'s [u8] {
+        let is_mark = |line: &&[u8]| *line == ENDS_GROUP || line.starts_with(FROM);
+        let of_own: HashSet<&[u8]> = own.split(|octet| *octet == b'\n').filter(is_mark).collect();
+        let mut end = 0;
+        for line in served.split(|octet| *octet == b'\n') {
+            if is_mark(&line) && !of_own.contains(line) {
+                return &served[..end];
+            }
+            end += line.len() + 1;
+        }
+        served
     }
 
     /// Reads a file that others keep. The title names it in comments of the file that is served: one line, up to 120

@@ -191,7 +191,8 @@ impl DrySite<'_> {
     /// Why the version that a source holds would wait.
     fn waits(&self, live: &LiveSite, gate: &Gate) -> Option<Problem> {
         let content = live.robots.with(|snapshot| snapshot.content.clone())?;
-        let objections = gate.examine(content.robots(), content.report(), None, &self.opener.registry);
+        let (report, places) = (content.report(), content.places.as_deref());
+        let objections = gate.examine(content.robots(), report, None, places, &self.opener.registry);
         let mut texts = objections.iter().map(ToString::to_string);
         let first = format!("the version would wait at the gate: {}", texts.next()?);
         Some(Problem::Waits(self.at(&live.name, first), texts.collect()))

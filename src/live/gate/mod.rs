@@ -26,7 +26,7 @@ pub use self::objection::{Objection, ObjectionKind, Pending, WatchedPages};
 use super::versions::{VersionHash, VersionHashPrefix};
 use crate::agent::Registry;
 use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, Upheaval, diff};
-use crate::rules::{Access, RobotsTxt};
+use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 
 /// The conditions under which a version goes live without an operator. Begin with [`Gate::new`]; the default is [`Gate::open`].
 ///
@@ -85,26 +85,26 @@ impl Gate {
     }
 
     /// The objections to a version, compared with the baseline or else with the one that was `accepted` last; none where it
-    /// may go live. `report` is the report of its check.
+    /// may go live. `report` is the report of its check, and `places` are those of its lines, if parts are appended.
     pub fn examine(
         &self,
         robots: &RobotsTxt,
         report: &Report,
         accepted: Option<&RobotsTxt>,
+        places: Option<&LinePlaces>,
         registry: &Arc<Registry>,
     ) -> Vec<Objection> {
-        self.examine_version(VersionHash::of(robots.bytes()), robots, report, accepted, None, registry)
+        self.examine_version(VersionHash::of(robots.bytes()), robots, report, accepted, places, registry)
     }
 
-    /// [`Gate::examine`] of bytes whose hash is known. `own` are the accepted file and this one without what is appended to them: what is
-    /// appended has rules, so the whole does not show that the file has lost its own.
+    /// [`Gate::examine`] of bytes whose hash is known.
     pub(super) fn examine_version(
         &self,
         hash: VersionHash,
         robots: &RobotsTxt,
         report: &Report,
         accepted: Option<&RobotsTxt>,
-        own: Option<(RobotsTxt, RobotsTxt)>,
+        places: Option<&LinePlaces>,
         registry: &Arc<Registry>,
     ) -> Vec<Objection> {
         if self.accepted.iter().any(|accepted| accepted.matches(&hash))
@@ -121,10 +121,15 @@ impl Gate {
             objections.push(Objection::new(ObjectionKind::NotAccepted, why.clone()));
         }
         if self.compares_effects {
-            objections.extend(Upheaval::between(accepted, robots, registry).iter().map(Objection::upheaval));
-            let of_own =
-                own.map_or_else(Vec::new, |(accepted, own)| Upheaval::between(Some(&accepted), &own, registry));
-            objections.extend(of_own.iter().filter(|upheaval| is_loss(upheaval)).map(Objection::upheaval));
+            let mut upheavals = Upheaval::between(accepted, robots, registry);
+            if let (Some(accepted), Some(places)) = (accepted, places) {
+                // What is appended has rules, so the whole does not show that the file has lost its own.
+                let own = places.own_part(robots);
+                let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
+                let losses = Upheaval::losses(&before, &own);
+                upheavals.extend(losses.into_iter().filter(|loss| !upheavals.contains(loss)).collect::<Vec<_>>());
+            }
+            objections.extend(upheavals.iter().map(Objection::upheaval));
         }
         if let Some(accepted) = accepted {
             let lists = self.pages.iter().flat_map(WatchedPages::lists);
@@ -241,9 +246,4 @@ impl Gate {
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }
-}
-
-/// Whether a file has lost its rules, or a part of it.
-const fn is_loss(upheaval: &Upheaval) -> bool {
-    matches!(upheaval, Upheaval::GroupsLost { .. } | Upheaval::NoRuleInForce { .. } | Upheaval::CutShort { .. })
 }

@@ -191,3 +191,17 @@ fn a_title_is_one_short_line() {
     assert!(fragment.title.starts_with("a User-agent: *  xx"), "{}", fragment.title);
     assert!(fragment.title.chars().count() <= MOST_TITLE);
 }
+
+#[test]
+fn a_file_that_was_served_is_told_apart_from_what_was_appended_to_it() {
+    let list = fragment("User-agent: GPTBot\nDisallow: /\n");
+    for file in
+        ["User-agent: *\nDisallow: /x", "User-agent: *\nDisallow: /x\n", "User-agent: *\n", "# From me\nUser-agent: *"]
+    {
+        let (served, places) = RobotsTxt::parse(file.as_bytes()).append(std::slice::from_ref(&list));
+        assert_eq!(&**places.own_part(&RobotsTxt::from(served.clone())).bytes(), file.as_bytes());
+        let own = Fragment::without_parts(&served, file.as_bytes());
+        assert_eq!(own.trim_ascii_end(), file.trim_ascii_end().as_bytes());
+        assert_eq!(Fragment::without_parts(file.as_bytes(), b"# From me\n"), file.as_bytes());
+    }
+}
