@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::path_text::without_invisible;
 use crate::rules::{Directive, Field, Line, LineKind, RobotsTxt, starts_with};
 
 /// Names longer than this are text, not misspellings.
@@ -57,8 +58,8 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
     }
 }
 
-/// Returns the place of a directive's name that ends right before a colon. A name that is also an ordinary word does not count at
-/// the end of a longer word or of a path: `Disallow: /wiki/Host:Setup`.
+/// Returns the place of a directive's name that ends right before a colon. A name that is also an ordinary word does not count in a
+/// longer word or in a path, such as `/wiki/Host:Setup` or `/*host:`, in which no blank follows the colon.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {
@@ -70,25 +71,24 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
         directive,
         Directive::Allow | Directive::Sitemap | Directive::Host | Directive::Noindex | Directive::License
     );
-    let is_in_word = matches!(before, [.., octet] if octet.is_ascii_alphanumeric() || b"_-./=&?%".contains(octet))
-        && !matches!(before, [.., b'\\', b'n' | b'r']);
-    (!is_word || !is_in_word).then_some(before.len()..head.len())
+    let is_apart = || match before {
+        [.., b'\\', b'n' | b'r'] => true,
+        [.., octet] if octet.is_ascii_alphanumeric() || b"_-./=&?%".contains(octet) => false,
+        // The end of a tag is no part of a path.
+        [.., octet] if octet.is_ascii_punctuation() && *octet != b'>' => {
+            text.get(colon + 1).is_some_and(u8::is_ascii_whitespace)
+        }
+        _ => true,
+    };
+    (!is_word || is_apart()).then_some(before.len()..head.len())
 }
 
 /// Returns the directive that a name would be without characters that nobody sees, such as a byte order mark inside a file; `None` if
 /// the name has no such characters.
 pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
-    let text = std::str::from_utf8(name).ok()?;
-    let visible: String = text.chars().filter(|char| !is_invisible(*char)).collect();
-    let directive = Directive::names().find(|(known, _)| visible.trim().eq_ignore_ascii_case(known))?.1;
-    directive.spelling().filter(|_| visible.len() < name.len())
-}
-
-const fn is_invisible(char: char) -> bool {
-    matches!(
-        char,
-        '\u{a0}' | '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
-    )
+    let visible = without_invisible(name)?;
+    let directive = Directive::names().find(|(known, _)| visible.eq_ignore_ascii_case(known))?.1;
+    directive.spelling()
 }
 
 impl Field<'_> {

@@ -53,11 +53,16 @@ fn lints_about_fields() {
         .found(standard.replace('\n', "\\n"), &["1:16"])
         .found("User-agent: *\nDisallow: /a\\nAllow: /b\nAllow: /c Allow: /d\n", &["2:15", "3:11"])
         .found("User-agent: GPTBotDisallow: /aUser-agent: *\n", &["1:19"])
+        .found("User-agent: *\nDisallow: /a;Allow: /b\nAllow: /a|Sitemap: https://a.test/\n", &["2:14", "3:11"])
         .found("# all User-agent: * Disallow: /a\n", &["1:21"])
         .found("User-agent: * # all Disallow: /a\n", &["1:21"]);
     let ordinary = [
         "Disallow: /wiki/Host:Setup",
         "Disallow: /wiki/Special:Allow",
+        "Disallow: /wiki/Special:Allow:",
+        "Disallow: /*host:",
+        "Disallow: /(allow:x",
+        "Disallow: /a;host:x",
         "Sitemap: https://a.test:8080/sitemap:1.xml",
         "Disallow: /a # Disallow: /b",
         "# User-agent: * Disallow: /b",
