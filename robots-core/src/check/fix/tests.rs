@@ -124,6 +124,7 @@ fn unsafe_fixes_are_made_where_they_are_wanted() {
         ("User-agent: *\r\nDisallow: /p /b c\r\n", "User-agent: *\r\nDisallow: /p\r\nDisallow: /b%20c\r\n"),
         ("User-agent: *\nAllow: /p\nDisallow: /p\n", "User-agent: *\nAllow: /p\n"),
         ("User-agent:\nDisallow: /p\n", "User-agent: *\nDisallow: /p\n"),
+        ("User-agent:\u{a0}*\nDisallow: /p\n", "User-agent:*\nDisallow: /p\n"),
         ("User-agent: *\nDisallow /p:b\n", "User-agent: *\nDisallow: /p:b\n"),
         ("User-agent: *\nDisallow: /*.pdf$*\n", "User-agent: *\nDisallow: /*.pdf$\n"),
         ("User-agent: *\nDisallow: /*.pdf$/\n", "User-agent: *\nDisallow: /*.pdf$\n"),

@@ -3,6 +3,7 @@
 use crate::check::crawlers::CrawlersByToken;
 use crate::check::lint::*;
 use crate::check::lints::names::browser_header_as_name::is_header;
+use crate::check::path_text::without_invisible;
 use crate::check::quote::unquoted;
 
 pub(crate) const LINT: Lint = Lint {
@@ -13,7 +14,8 @@ pub(crate) const LINT: Lint = Lint {
           parser cut any other name at the first octet that is none of these and compare what is left, so the group \
           may be for another crawler or for none. Names of known crawlers, such as MJ12bot, are read whole by those \
           and left alone; others with digits or dots are noted only, and so are names with a version or a last \"*\", \
-          which are cut as they were meant.",
+          which are cut as they were meant. A no-break space or another character that nobody sees makes a name one that \
+          no crawler has.",
     bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::Name(run),
@@ -48,6 +50,8 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
         draft.help(format_args!("a line holds one name: write {}", lines.join(" and ")));
     } else if let Some(name) = unquoted(value) {
         draft.help(format_args!("write {}", Quoted(name)));
+    } else if let Some(seen) = without_invisible(value) {
+        draft.help(format_args!("write {} without the characters that nobody sees", Quoted(seen.as_bytes())));
     } else if value.starts_with(b"*") {
         draft.help("write \"*\" for every crawler, or the name of one");
     } else {
@@ -105,6 +109,9 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     }
     if let Some(name) = unquoted(value) {
         return Some(vec![Edit::new(finding.span.clone(), name)]);
+    }
+    if let Some(seen) = without_invisible(value) {
+        return Some(vec![Edit::new(finding.span.clone(), seen)]);
     }
     if let Some(names) = several(value, &file.crawlers) {
         let (first, others) = names.split_first()?;

@@ -16,7 +16,9 @@ fn lints_about_names() {
     );
     Case("cut-product-token", "the message says what is left")
         .says("User-agent: GPT Bot", &["\"GPT Bot\" is not a product token: crawlers that cut it read \"GPT\""])
-        .says("User-agent: 008", &["\"008\" is not a product token: crawlers that cut it read nothing"]);
+        .says("User-agent: 008", &["\"008\" is not a product token: crawlers that cut it read nothing"])
+        .helps("User-agent:\u{a0}*\n", &["write \"*\" without the characters that nobody sees"])
+        .helps("User-agent: GPT\u{200b}Bot\n", &["write \"GPTBot\" without the characters that nobody sees"]);
     Case("cut-product-token", "plain tokens and star are not found")
         .found("User-agent: *\nUser-agent: * all\nUser-agent: a_B-c\nUser-agent:\nUser-agent: a # b\n", &[])
         .found("User-agent:  Googlebot*\nUser-agent: *bot", &["1:14", "2:13"]);
