@@ -218,30 +218,44 @@ impl Prover {
         candidates
     }
 
-    /// Marks candidates as unsafe that are not safe in the file that the other candidates lead to. A candidate that is a choice does
-    /// not count among the others, because its outcome is not known.
+    /// Marks candidates as unsafe that are not safe in the file that the unsafe ones lead to. One that is marked leads to another file, so
+    /// this is done again until none is. A candidate that is a choice does not count, because its outcome is not known.
     fn confirm(&self, candidates: &mut [Candidate]) {
-        let is_safe = |at: &usize| candidates[*at].safety == Safety::Safe;
-        let mut safe: Vec<usize> = (0..candidates.len()).filter(is_safe).collect();
-        let others = (0..candidates.len()).filter(|at| !is_safe(at) && !candidates[*at].is_choice);
-        let all: Vec<usize> = safe.iter().copied().chain(others).collect();
-        let base = apart(candidates, &all).into_iter().filter(|at| !is_safe(at));
-        let base: Vec<Edit> = base.flat_map(|at| candidates[at].edits.iter().cloned()).collect();
-        if safe.is_empty() || base.is_empty() {
-            return;
+        for _ in 0..MOST_ROUNDS {
+            let rejected = self.rejected(candidates);
+            if rejected.is_empty() {
+                return;
+            }
+            rejected.into_iter().for_each(|at| candidates[at].safety = Safety::Unsafe);
         }
+        candidates.iter_mut().for_each(|candidate| candidate.safety = Safety::Unsafe);
+    }
+
+    /// The safe candidates that are not safe in the file that the unsafe ones lead to, or touch one of these.
+    fn rejected(&self, candidates: &[Candidate]) -> Vec<usize> {
+        let (mut safe, others): (Vec<usize>, Vec<usize>) =
+            (0..candidates.len()).partition(|at| candidates[*at].safety == Safety::Safe);
+        let others: Vec<usize> = others.into_iter().filter(|at| !candidates[*at].is_choice).collect();
+        if safe.is_empty() || others.is_empty() {
+            return Vec::new();
+        }
+        let others = apart(candidates, &others);
+        let base: Vec<Edit> = others.iter().flat_map(|at| candidates[*at].edits.iter().cloned()).collect();
         let before = RobotsTxt::parse(Edit::apply(self.file.bytes(), &base));
         let report = check(&before, &self.options);
         let prover = Self::with(&self.file, base, before, &report, &self.options);
+        let mut rejected = Vec::new();
         // Those that touch each other come one after the other.
         for _ in 0..MOST_ROUNDS {
-            let tried: BTreeSet<usize> = apart(candidates, &safe).into_iter().collect();
-            let confirmed = prover.apply_together(candidates, &safe, Outcome::SameEffect);
-            let confirmed: BTreeSet<usize> = confirmed.into_iter().collect();
+            let tried = apart_from(&others, candidates, &safe);
+            let confirmed = prover.apply_together(candidates, &tried, Outcome::SameEffect);
+            let (tried, confirmed): (BTreeSet<_>, BTreeSet<_>) =
+                (tried.into_iter().collect(), confirmed.into_iter().collect());
+            rejected.extend(tried.difference(&confirmed));
             safe.retain(|at| !tried.contains(at));
-            tried.difference(&confirmed).for_each(|at| candidates[*at].safety = Safety::Unsafe);
         }
-        safe.iter().for_each(|at| candidates[*at].safety = Safety::Unsafe);
+        rejected.extend(safe);
+        rejected
     }
 
     /// Returns as many of these candidates, by their places, as together have no worse outcome than `worst`.
@@ -332,8 +346,14 @@ fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
 
 /// The first of these candidates that are apart from one another.
 pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
-    let mut taken: BTreeMap<usize, &Edit> = BTreeMap::new();
-    let mut chosen = Vec::new();
+    apart_from(&[], candidates, of)
+}
+
+/// The first of these candidates that are apart from one another and from the `chosen` ones, which are so.
+fn apart_from(chosen: &[usize], candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
+    let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
+    let mut taken: BTreeMap<usize, &Edit> = edits.map(|edit| (edit.start, edit)).collect();
+    let mut free = Vec::new();
     for at in of {
         let edits = &candidates[*at].edits;
         let is_free = |edit: &Edit| {
@@ -342,8 +362,8 @@ pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
         };
         if edits.iter().all(is_free) {
             taken.extend(edits.iter().map(|edit| (edit.start, edit)));
-            chosen.push(*at);
+            free.push(*at);
         }
     }
-    chosen
+    free
 }

@@ -285,6 +285,17 @@ fn fixes_are_sought_in_the_text_that_the_others_lead_to() {
             assert_eq!(fixed(&file, Safety::Unsafe), format!("{shared}{own}"));
         }
     }
+    let hidden = "User-agent: CCBot\n\u{feff}User-agent: bingbot\nDisallow: /private/\n";
+    for file in [
+        // The rules for `*` become those of bingbot too.
+        format!("User-agent: *\nAllow: /\n{hidden}\u{feff}User-agent: bingbot\nUser-agent: *\nDisallow: /x\n"),
+        // The line that names `*` is among those that would be moved to the first group.
+        "User-agent: CCBot\nDisallow: /a/\nUser-agent: *\nDisallow: /b/\nUser-agent: CCBot\nDisallow: /\n\
+         \u{feff}User-agent: *\nUser-agent: GPTBot\nDisallow: /x\n"
+            .to_owned(),
+    ] {
+        assert_eq!(fixed(&file, Safety::Safe), file);
+    }
     // One that hides nothing is only noted, and removed.
     for own in ["# own\nUser-agent: *\nDisallow: /private/\n", "\nUser-agent: *\nDisallow: /private/\n"] {
         let shared = "User-agent: GPTBot\nDisallow: /private/\n\n";
