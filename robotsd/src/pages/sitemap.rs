@@ -91,9 +91,8 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
         }
         match event {
             Event::Decl(_) if text.part != (1, 1) => {
-                let message =
-                    "<?xml is not at the very beginning: remove the blank line or other text before it (XML 1.0, 2.8)";
-                return Err(SitemapFault::at(text.part, &message));
+                let advice = "remove the blank line or other text before it (XML 1.0, 2.8)";
+                return Err(SitemapFault::at(text.part, &format_args!("<?xml is not at the very beginning: {advice}")));
             }
             Event::Decl(declaration) => {
                 let declared = declaration.encoding().and_then(Result::ok);
@@ -152,14 +151,13 @@ fn check_encoding(part: &str, declared: Option<&str>, place: LineColumn) -> Resu
     if part.is_ascii() {
         return Ok(());
     }
-    let advice = "write the sitemap as UTF-8, which the protocol requires";
-    match declared {
-        Some(name) => Err(SitemapFault::at(place, &format_args!("a location is in the encoding {name:?}: {advice}"))),
-        None if part.contains(char::REPLACEMENT_CHARACTER) => {
-            Err(SitemapFault::at(place, &format_args!("a location is not in UTF-8: {advice}")))
-        }
-        None => Ok(()),
-    }
+    let encoding = match declared {
+        Some(name) => format!("in the encoding {name:?}"),
+        None if part.contains(char::REPLACEMENT_CHARACTER) => "not in UTF-8".to_owned(),
+        None => return Ok(()),
+    };
+    let message = format!("a location is {encoding}: write the sitemap as UTF-8, which the protocol requires");
+    Err(SitemapFault::at(place, &message))
 }
 
 impl Located {
