@@ -159,12 +159,8 @@ impl PageListArgs {
             }
             selection.notes(requests.hosts, requests.requests).iter().for_each(|note| complain(note));
             if requests.unread > 0 {
-                let (lines, [do_not, them]) = match requests.unread {
-                    1 => ("1 line".to_owned(), ["does not", "it"]),
-                    unread => (counted(unread, "line"), ["do not", "some"]),
-                };
-                let advice = format_args!("robotsd replay shows {them}");
-                complain(&format_args!("{lines} of the logs could not be read and {do_not} count: {advice}"));
+                let lines = counted(requests.unread, "line");
+                complain(&format_args!("{lines} of the logs could not be read: robotsd replay shows such lines"));
             }
             found.add_requests(&requests, old, new);
         }

@@ -221,13 +221,15 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
     // The report holds what could be read.
     errors.iter().for_each(|error| complain(error));
     plan.selection.complain_of_missing_keys();
-    if report.requests == 0 && all.events > 0 && all.hosts == Default::default() {
+    let has_none = report.requests == 0 && all.hosts == Default::default();
+    if has_none && all.events > 0 {
         return Ok(fail(&EVENT_LOG));
     }
-    if report.requests == 0 && report.unread_lines > 0 {
-        let is_error_log = all.samples.iter().all(|line| format::is_of_error_log(line));
+    if has_none && report.unread_lines > 0 {
+        if all.samples.iter().all(|line| format::is_of_error_log(line)) {
+            return Ok(fail(&ERROR_LOG));
+        }
         return Ok(match all.samples.iter().any(|line| has_object(line)) {
-            _ if is_error_log => fail(&ERROR_LOG),
             true => fail(&format_args!("{NO_LINE}; {}", plan.selection.json_keys)),
             false => fail(&NO_LINE),
         });
