@@ -381,7 +381,8 @@ fn lines_that_are_not_understood_are_unread_and_the_error_names_the_keys() {
     let escaped = serde_json::to_string(line("192.0.2.1", 3, "/drafts/", "-", GPTBOT).trim_end()).unwrap();
     let pretty =
         format!("{{\n    \"__CURSOR\" : \"s=1\",\n    \"MESSAGE\" : {escaped},\n    \"PRIORITY\" : \"6\"\n}}\n");
-    let others = json!({"verb": "GET", "url": "/drafts/", "ua": GPTBOT}).to_string() + "\n";
+    // Read without its User-Agent, the log would hold no crawler.
+    let others = json!({"method": "GET", "path": "/drafts/", "userAgent": GPTBOT}).to_string() + "\n";
     for (log, unread) in [(pretty, 5), (others.repeat(4), 4)] {
         let replay = Replay::of(&log);
         let output = replay.run("json", &[]).ends_with(2);

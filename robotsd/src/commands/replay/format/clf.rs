@@ -133,8 +133,22 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     let at = memchr::memchr(b' ', request)?;
     let (method, rest) = (&request[..at], &request[at + 1..]);
     let end = memchr::memrchr(b' ', rest).filter(|end| rest[end + 1..].starts_with(b"HTTP/")).unwrap_or(rest.len());
-    let is_method = !method.is_empty() && method.iter().all(|octet| octet.is_ascii_alphabetic() || *octet == b'-');
-    (is_method && end > 0).then(|| (method, unescaped(&rest[..end])))
+    (is_method(method) && end > 0).then(|| (method, unescaped(&rest[..end])))
+}
+
+/// Whether two values of a line without a request line can be a method and its target. Other lines have values of these names too.
+pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
+    is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
+}
+
+fn is_method(method: &[u8]) -> bool {
+    !method.is_empty() && method.iter().all(|octet| octet.is_ascii_alphabetic() || *octet == b'-')
+}
+
+/// Whether a text begins as a URL does.
+fn has_scheme(text: &[u8]) -> bool {
+    let scheme = text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || b"+-.".contains(octet)).count();
+    scheme > 0 && text[scheme..].starts_with(b"://")
 }
 
 /// The quote that begins the request; those in a user name are escaped.

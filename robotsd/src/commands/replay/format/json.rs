@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use serde_json_borrow::Value;
+use serde_json_borrow::{ObjectAsVec, Value};
 
 use super::clf::{self, LoggedRequest, any_time, numbered_time};
 use super::json_keys::{JsonField, JsonKeys};
+use super::w3c::percent_decoded;
 use crate::log::LogEvent;
 
 pub(super) fn read<'a>(line: &'a [u8], keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
@@ -22,6 +23,10 @@ pub(super) fn read<'a>(line: &'a [u8], keys: &JsonKeys) -> Option<LoggedRequest<
         }
         None => (text(JsonField::Method).map(octets)?, text(JsonField::Path).map(octets)?),
     };
+    let agent = text(JsonField::Agent);
+    if agent.is_none() && !keys.is_named(JsonField::Agent) && has_agent(&object) {
+        return None;
+    }
     let mut hosts = texts(JsonField::Host).peekable();
     let is_logged = hosts.peek().is_some();
     let entry = LoggedRequest {
@@ -33,9 +38,23 @@ pub(super) fn read<'a>(line: &'a [u8], keys: &JsonKeys) -> Option<LoggedRequest<
         target,
         status: keys.values(&object, JsonField::Status, status_of).next(),
         referer: value(text(JsonField::Referer)),
-        agent: value(text(JsonField::Agent)),
+        agent: agent_of(agent),
     };
-    (!entry.method.is_empty() && !entry.target.is_empty()).then_some(entry)
+    clf::is_request(&entry.method, &entry.target).then_some(entry)
+}
+
+/// Whether an object has a User-Agent under a key that is not known, such as `req.headers.user-agent`: a request without one would be
+/// another request.
+fn has_agent(object: &ObjectAsVec<'_>) -> bool {
+    let is_key = |key: &str| {
+        let letters = key.to_ascii_lowercase().replace(|char: char| !char.is_ascii_alphabetic(), "");
+        letters.ends_with("useragent")
+            || key.rsplit(['.', '_']).next().is_some_and(|word| word.eq_ignore_ascii_case("ua"))
+    };
+    object.iter().any(|(key, value)| match value {
+        Value::Object(inner) => has_agent(inner),
+        value => is_key(key) && text_of(value).is_some_and(|text| !matches!(&*text, "" | "-")),
+    })
 }
 
 /// Whether a line is one of robotsd's log of events, some of which are about requests that its log of requests has too.
@@ -109,6 +128,13 @@ fn octets(text: Cow<'_, str>) -> Cow<'_, [u8]> {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
         Cow::Owned(text) => Cow::Owned(text.into_bytes()),
     }
+}
+
+/// A User-Agent, which CloudFront escapes in its JSON objects too.
+fn agent_of(text: Option<Cow<'_, str>>) -> Cow<'_, [u8]> {
+    let agent = value(text);
+    let is_escaped = memchr::memmem::find(&agent, b"%20").is_some() && !agent.contains(&b' ');
+    if is_escaped { Cow::Owned(percent_decoded(&agent).into_owned()) } else { agent }
 }
 
 fn value(text: Option<Cow<'_, str>>) -> Cow<'_, [u8]> {

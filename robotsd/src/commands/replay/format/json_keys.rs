@@ -179,7 +179,7 @@ impl JsonKeys {
         found.for_each(|(_, is_found)| is_found.store(true, Ordering::Relaxed));
     }
 
-    fn is_named(&self, field: JsonField) -> bool {
+    pub(super) fn is_named(&self, field: JsonField) -> bool {
         self.named.iter().any(|(key, _)| key.field == field)
     }
 

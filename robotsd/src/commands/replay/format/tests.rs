@@ -456,7 +456,9 @@ fn objects_are_read_by_the_keys_that_are_named() {
     let keys = named(&["path=none", "ua=none", "ua=proxy.userAgent"]);
     assert_eq!(read(&keys), None);
     assert_eq!(keys.missing().map(ToString::to_string).collect::<Vec<_>>(), ["path=none", "ua=none"]);
-    assert_eq!(read(&named(&[])).map(|read| read.2), Some(text("/b")));
+    // The known keys alone would make a request without a User-Agent of it.
+    assert_eq!(read(&named(&[])), None);
+    assert_eq!(read(&named(&["ua=proxy.userAgent"])).map(|read| read.2), Some(text("/b")));
 }
 
 #[test]
@@ -473,6 +475,11 @@ fn objects_of_services_are_read() {
         shown(ReplayLogFormat::Json, google),
         Some(["", "192.0.2.7", "GET", "https://shop.test/a", "", "GPTBot/1.2"].map(str::to_owned))
     );
+    let cloudfront = r#"{"request":"GET /a HTTP/1.1","agent":"Mozilla/5.0%20(compatible;%20GPTBot/1.2)"}"#;
+    assert_eq!(
+        read(ReplayLogFormat::Json, cloudfront).expect("a request").agent,
+        &b"Mozilla/5.0 (compatible; GPTBot/1.2)"[..]
+    );
 }
 
 #[test]
@@ -483,8 +490,9 @@ fn values_in_quotes_are_read_where_a_log_has_columns() {
          2024-02-29 22:59:59 GET /b 192.0.2.7 \"the \"\"new\"\" one\" 200 1\n\
          2024-02-29 22:59:59 GET /c 192.0.2.7 \"\" 200 1\n\
          2024-02-29\t22:59:59\tGET\t/d\t192.0.2.7\t\"A B\"\t200\t1\n\
+         2024-02-29 22:59:59 GET /d 192.0.2.7 \"A\tB\" 200 1\n\
          2024-02-29 22:59:59 GET /e 192.0.2.7 \"IIS+writes+it 200 1\n\
-         2024-02-29 22:59:59 GET \"/f 192.0.2.7 g\" 200 1\n\
+         2024-02-29 22:59:59 GET /f \"192.0.2.7 g\" 200 1\n\
          2024-02-29 22:59:59 GET /h 192.0.2.7 \"cut of\n\
          2024-02-29 22:59:59 GET /i 192.0.2.7 \"A B\"C 200 1\n",
     );
@@ -494,8 +502,9 @@ fn values_in_quotes_are_read_where_a_log_has_columns() {
         "/b the \"new\" one",
         "/c ",
         "/d A B",
+        "/d A\tB",
         "/e \"IIS writes it",
-        "\"/f g\"",
+        "/f g\"",
     ];
     assert_eq!(read, want.map(|line| format!("{line} 1709247599")));
     assert_eq!((directives, unread), (2, 2));
@@ -510,10 +519,14 @@ fn a_line_with_other_columns_than_the_log_names_is_unread() {
          2026-11-27 12:40:21 GET /a 192.0.2.7 Mozilla/5.0 (compatible; GPTBot/1.2) 200\n\
          2026-11-27 12:40:21 GET /a 192.0.2.7\n\
          2026-11-27 12:40:22 GET /b 192.0.2.7 GPTBot/1.2\n\
-         2026-11-27 12:40:23 GET /c 192.0.2.7 GPTBot/1.2 200 \n",
+         2026-11-27 12:40:22 10.0.0.1 GET /b GPTBot/1.2 200\n\
+         192.0.2.7 - - [27/Nov/2026:12:40:22 +0000] \"GET /b HTTP/1.1\"\n\
+         2026-11-27 12:40:23 GET /c 192.0.2.7 GPTBot/1.2 200 \n\
+         #Fields: cs-method cs(User-Agent) c-ip cs-uri-stem cs-uri-query sc-status\n\
+         GET GPTBot/1.2 192.0.2.7 /d\n",
     );
     let targets: Vec<_> = requests.iter().map(|request| request[3].as_str()).collect();
-    assert_eq!((targets, unread), (vec!["/b", "/c"], 3));
+    assert_eq!((targets, unread), (vec!["/b", "/c"], 6));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::clf::{LoggedRequest, rfc3339, status};
+use super::clf::{LoggedRequest, is_request, rfc3339, status};
 
 /// The start of the line that names the columns.
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
@@ -33,12 +33,12 @@ pub(crate) struct W3cColumns {
 }
 
 /// A value of a line.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 enum W3cValue<'a> {
     /// As the server writes it, which leaves no blank in it.
     Plain(&'a [u8]),
-    /// A string in quotes, without them.
-    Quoted(Cow<'a, [u8]>),
+    /// A string in quotes, without them; quotes in it are doubled.
+    Quoted(&'a [u8]),
 }
 
 impl W3cColumns {
@@ -53,33 +53,25 @@ impl W3cColumns {
     /// Reads a line of these columns.
     pub(super) fn read<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let line = line.trim_ascii_end();
-        let has_tabs = memchr::memchr(b'\t', line).is_some();
-        let values = self.values(line, if has_tabs { b'\t' } else { b' ' })?;
-        let value = |column: Option<usize>| {
-            let value = values.get(column?).cloned();
-            value.filter(|value| !matches!(value, W3cValue::Plain(b"-")))
-        };
-        let [_, _, _, agent_column, .., host_column, named_column] = self.places;
-        // A line that ends before the agent would be counted as a request without one.
-        if agent_column.is_some_and(|column| column >= values.len()) {
-            return None;
-        }
+        // A value in quotes may hold the other one.
+        let blank = line[memchr::memchr2(b' ', b'\t', line)?];
+        let values = self.values(line, blank)?;
+        let value = |column: Option<usize>| values.get(column?).filter(|value| !matches!(value, W3cValue::Plain(b"-")));
+        let [.., host_column, named_column] = self.places;
         let [method, path, query, agent, referer, code, address, date, time, host, named_host] = self.places.map(value);
-        let (method, path) = (method?.octets(), path?.octets());
-        if method.is_empty() || path.is_empty() {
+        let octets = |value: Option<&W3cValue<'a>>| value.map(|value| value.octets()).unwrap_or_default();
+        let (method, path, query) = (octets(method), octets(path), octets(query));
+        if !is_request(&method, &path) {
             return None;
         }
-        let octets = |value: Option<W3cValue<'a>>| value.map(W3cValue::octets).unwrap_or_default();
-        let query = octets(query);
         let target = match query.strip_prefix(b"?").unwrap_or(&query) {
             b"" => path,
             query => Cow::Owned([&*path, b"?", query].concat()),
         };
-        let text = |value: Option<W3cValue<'a>>| match value {
-            Some(W3cValue::Plain(text)) if has_tabs => percent_decoded(text),
+        let text = |value: Option<&W3cValue<'a>>| match value {
+            Some(W3cValue::Plain(text)) if blank == b'\t' => percent_decoded(text),
             Some(W3cValue::Plain(text)) => with_blanks(text),
-            Some(W3cValue::Quoted(text)) => text,
-            None => Cow::default(),
+            value => octets(value),
         };
         let moment = || rfc3339(&[&*date?.octets(), b"T", &*time?.octets(), b"Z"].concat());
         Some(LoggedRequest {
@@ -89,7 +81,7 @@ impl W3cColumns {
             time: moment(),
             method,
             target,
-            status: status(code.map(W3cValue::octets).as_deref()),
+            status: status(code.map(|code| code.octets()).as_deref()),
             referer: text(referer),
             agent: text(agent),
         })
@@ -104,16 +96,25 @@ impl W3cColumns {
             return Some(values);
         }
         let values: Vec<_> = line.split(|octet| *octet == blank).map(W3cValue::Plain).collect();
-        // Some servers leave out empty values at the end.
-        (values.len() == self.count || (values.len() < self.count && !has_quotes)).then_some(values)
+        // Some servers leave out empty values at the end. Without path, query or agent it would be another request.
+        let [_, path, query, agent, ..] = self.places;
+        let is_whole = || [path, query, agent].into_iter().flatten().all(|place| place < values.len());
+        (values.len() == self.count || (values.len() < self.count && !has_quotes && is_whole())).then_some(values)
     }
 }
 
 impl<'a> W3cValue<'a> {
     fn octets(self) -> Cow<'a, [u8]> {
         match self {
-            Self::Plain(octets) => Cow::Borrowed(octets),
-            Self::Quoted(octets) => octets,
+            Self::Quoted(text) if memchr::memchr(b'"', text).is_some() => {
+                let mut is_first = false;
+                let is_kept = |octet: &&u8| {
+                    is_first = **octet == b'"' && !is_first;
+                    **octet != b'"' || is_first
+                };
+                Cow::Owned(text.iter().filter(is_kept).copied().collect())
+            }
+            Self::Plain(text) | Self::Quoted(text) => Cow::Borrowed(text),
         }
     }
 }
@@ -142,21 +143,12 @@ fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
 }
 
 /// The text before the quote that ends a string, in which a quote is doubled, and what is behind it.
-fn string(text: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
-    let end = memchr::memchr(b'"', text)?;
-    if text.get(end + 1) != Some(&b'"') {
-        return Some((Cow::Borrowed(&text[..end]), &text[end + 1..]));
+fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut end = memchr::memchr(b'"', text)?;
+    while text.get(end + 1) == Some(&b'"') {
+        end += 2 + memchr::memchr(b'"', &text[end + 2..])?;
     }
-    let (mut all, mut rest) = (Vec::new(), text);
-    loop {
-        let end = memchr::memchr(b'"', rest)?;
-        let is_doubled = rest.get(end + 1) == Some(&b'"');
-        all.extend_from_slice(&rest[..end + usize::from(is_doubled)]);
-        rest = &rest[end + 1 + usize::from(is_doubled)..];
-        if !is_doubled {
-            return Some((Cow::Owned(all), rest));
-        }
-    }
+    Some((&text[..end], &text[end + 1..]))
 }
 
 /// IIS writes `+` for a blank and leaves a `+` as it is. The one of `(+https://…)` and `; +https://…` is no blank: it is
@@ -174,7 +166,7 @@ fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// CloudFront escapes what is no plain octet, and a `%` of the header again: a blank is `%20` or `%2520`.
-fn percent_decoded(text: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn percent_decoded(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'%', text).is_none() {
         return Cow::Borrowed(text);
     }
