@@ -392,7 +392,10 @@ fn lines_that_are_not_understood_are_unread_and_the_error_names_the_keys() {
             &output.error,
             &["JSON objects are read by these keys, and --json-keys VALUE=KEY names others:\n  ua: "],
         );
-        assert_has(&output.error, &["http_user_agent, user_agent", "\n  method: ", "\n  path: ", "\n  time: "]);
+        assert_has(
+            &output.error,
+            &["http_user_agent, request.headers.User-Agent", "\n  method: ", "\n  path: ", "\n  time: "],
+        );
     }
     // The other half of the log is read.
     let (said, code) = report(log() + &others, &[]);

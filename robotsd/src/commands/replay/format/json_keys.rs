@@ -32,8 +32,8 @@ impl JsonField {
     const fn known_keys(self) -> &'static [&'static str] {
         match self {
             Self::Agent => &[
-                "request.headers.User-Agent",
                 "http_user_agent",
+                "request.headers.User-Agent",
                 "user_agent",
                 "request_User-Agent",
                 "user-agent",
@@ -65,11 +65,11 @@ impl JsonField {
             ],
             // Those with a port before those without.
             Self::Host => &[
-                "request.host",
                 "http_host",
                 "RequestAddr",
                 "authority",
                 "host",
+                "request.host",
                 "RequestHost",
                 "server_name",
                 "vhost",
@@ -77,11 +77,11 @@ impl JsonField {
                 "url.domain",
             ],
             Self::Address => &[
+                "client_ip",
+                "remote_addr",
                 "request.client_ip",
                 "request.remote_ip",
                 "request.remote_addr",
-                "client_ip",
-                "remote_addr",
                 "ClientHost",
                 "remote_ip",
                 "client",
@@ -115,8 +115,8 @@ impl JsonField {
                 "http.response.status_code",
             ],
             Self::Referer => &[
-                "request.headers.Referer",
                 "http_referer",
+                "request.headers.Referer",
                 "referer",
                 "request_Referer",
                 "http_referrer",
@@ -229,9 +229,9 @@ impl fmt::Display for JsonKeys {
 fn find<'o, 'a>(object: &'o ObjectAsVec<'a>, key: &str) -> Option<&'o Value<'a>> {
     let member = |key: &str| object.iter().find(|(known, _)| known.eq_ignore_ascii_case(key)).map(|(_, value)| value);
     member(key).or_else(|| {
-        let (first, rest) = key.split_once('.')?;
-        match member(first)? {
-            Value::Object(inner) => find(inner, rest),
+        let point = memchr::memchr(b'.', key.as_bytes())?;
+        match member(&key[..point])? {
+            Value::Object(inner) => find(inner, &key[point + 1..]),
             _ => None,
         }
     })
