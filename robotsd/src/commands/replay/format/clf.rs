@@ -25,14 +25,34 @@ pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     let both = || {
         let (referer, rest) = quoted(rest)?;
         let (agent, rest) = quoted(rest)?;
-        Some((value(referer), value(agent), site_of_robotsd(rest)))
+        Some((referer, agent, rest))
     };
-    let (referer, agent, site) = match quotes {
-        Quotes::Optional => both().unwrap_or_default(),
+    let (referer, agent, rest) = match quotes {
+        Quotes::Optional => both().unwrap_or((b"", b"", rest)),
         Quotes::Present => both()?,
     };
-    let (host, address) = (host.map(value), Cow::Borrowed(address));
-    Some(LoggedRequest { host, site, address, time, method, target, status, referer, agent })
+    if is_other_than_agent(agent, referer) || !has_all_quotes(rest) {
+        return None;
+    }
+    let (host, address, site) = (host.map(value), Cow::Borrowed(address), site_of_robotsd(rest));
+    Some(LoggedRequest {
+        host,
+        site,
+        address,
+        time,
+        method,
+        target,
+        status,
+        referer: value(referer),
+        agent: value(agent),
+    })
+}
+
+/// Whether the value in the place of the agent is another one, because the server writes a host, an address or the agent before it.
+fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
+    let may_be_referer = |text: &[u8]| matches!(text, b"" | b"-") || has_scheme(text);
+    let first = &agent[..memchr::memchr(b',', agent).unwrap_or(agent.len())];
+    is_address(first) || (may_be_referer(agent) && !may_be_referer(referer))
 }
 
 /// The sender of a request, as the words before the time have it.
@@ -46,41 +66,41 @@ impl<'a> Client<'a> {
     /// Finds the address, and the virtual host before it. A user name may hold anything that a client sent, so the first word that can be
     /// the address is the address.
     fn of(head: &'a [u8]) -> Option<Self> {
-        let mut words = head.split(|octet| matches!(octet, b' ' | b'\t')).filter(|word| !word.is_empty());
-        let (first, rest) = (words.next()?, [words.next(), words.next(), words.next()]);
+        let (first, rest) = head.split_at(memchr::memchr(b' ', head).unwrap_or(head.len()));
         // `host - - - [` has a host, and no address.
-        let has_host = rest[1] == Some(b"-") && rest[2].is_some() && !is_address(first);
-        if rest[0] == Some(b"-") && is_client(first) && !has_host {
+        let has_host = |user: &[u8]| user.starts_with(b"- ") && user.len() > 2 && !is_address(first);
+        if rest.strip_prefix(b" - ").is_some_and(|user| is_client(first) && !has_host(user)) {
             return Some(Self { host: None, address: first });
         }
-        let words: Vec<&[u8]> =
-            [first].into_iter().chain(rest.into_iter().flatten()).chain(words).map(without_colour).collect();
+        let words = head.split(|octet| matches!(octet, b' ' | b'\t')).filter(|word| !word.is_empty());
+        let words: Vec<&[u8]> = words.map(without_colour).collect();
         let is_dash = |at: usize| words.get(at).is_some_and(|word| *word == b"-");
         let is_tag = |word: &&[u8]| word.ends_with(b":") && !is_client(word);
-        if is_address(words[0]) && !words.iter().any(is_tag) {
+        if is_address(words.first()?) && !words.iter().any(is_tag) {
             return Some(Self { host: None, address: words[0] });
         }
-        let is_named = is_host(words[0]) && is_dash(2) && words.len() > 3;
-        let is_second = |word: &&[u8]| is_address(word) || (is_named && is_client(word));
-        if let Some(address) = words.get(1).copied().filter(is_second) {
-            return Some(Self { host: Some(words[0]).filter(|word| is_host(word)), address });
-        }
+        let is_named = is_host(words[0]) && is_dash(2) && words.len() > 3 && is_client(words[1]);
         // The prefix of a collector ends before the address.
-        let at = (2..words.len()).find(|at| is_address(words[*at]) && is_dash(at + 1))?;
+        let is_sender = |at: &usize| match at {
+            1 => is_named || is_address(words[1]),
+            at => is_address(words[*at]) && is_dash(at + 1),
+        };
+        let at = (1..words.len()).find(is_sender)?;
         // A word of the prefix may look like the name of a host in a local network.
-        let host = Some(words[at - 1]).filter(|word| is_host(word) && word.contains(&b'.'));
+        let host = Some(words[at - 1]).filter(|word| is_host(word) && (at == 1 || word.contains(&b'.')));
         Some(Self { host, address: words[at] })
     }
 }
 
 pub(super) fn is_address(word: &[u8]) -> bool {
-    std::str::from_utf8(word).is_ok_and(|word| word.parse::<std::net::IpAddr>().is_ok())
+    let may_be = word.first().is_some_and(|octet| octet.is_ascii_hexdigit() || *octet == b':');
+    may_be && std::str::from_utf8(word).is_ok_and(|word| word.parse::<std::net::IpAddr>().is_ok())
 }
 
 /// Whether a word can be the address of a client, or the name that a server logs instead; `nginx:` is the tag of a program.
 fn is_client(word: &[u8]) -> bool {
-    let is_name = |word: &[u8]| word.iter().all(|octet| octet.is_ascii_alphanumeric() || b".-_:%[]".contains(octet));
-    is_name(word) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))
+    let is_of_name = |octet: &u8| matches!(octet, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b':' | b'%' | b'[' | b']');
+    !word.is_empty() && word.iter().all(is_of_name) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))
 }
 
 /// Whether a word can be a virtual host with its port, or `-` for none; a time is not one.
@@ -88,7 +108,8 @@ fn is_host(word: &[u8]) -> bool {
     let mut parts = word.split(|octet| *octet == b':');
     let name = parts.next().unwrap_or_default();
     let is_name = name.iter().any(u8::is_ascii_alphabetic) || is_address(name) || matches!(name, b"-" | b"_");
-    is_client(word) && (word.starts_with(b"[") || (is_name && parts.count() < 2))
+    let in_brackets = word.strip_prefix(b"[").and_then(|word| word.split(|octet| *octet == b']').next());
+    is_client(word) && (in_brackets.is_some_and(is_address) || (is_name && parts.count() < 2))
 }
 
 /// A word without the colours that begin it where a terminal was written to.
@@ -110,7 +131,7 @@ fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
 const LONGEST_TIME: usize = 48;
 
 /// The start of the time among the bytes before the request, and the time if it can be read. Hosts and numbers of processes may be in
-/// brackets too, so the first that holds a time counts.
+/// brackets too, and a collector or a user's name may hold a time, so the last that holds a time counts.
 fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
     let time_at = |at: usize| {
         let rest = &before[at + 1..];
@@ -119,13 +140,7 @@ fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
         any_time(&rest[..end]).filter(|_| end > 8).map(|time| (at, Some(time)))
     };
     let last = || memchr::memrchr(b'[', before).map(|at| (at, None));
-    memchr::memchr_iter(b'[', before).find_map(time_at).or_else(last)
-}
-
-/// The words before the time; the whole line if it has no time.
-pub(super) fn head(line: &[u8]) -> &[u8] {
-    let before = &line[..first_quote(line).unwrap_or(line.len())];
-    &line[..time_bracket(before).map_or(line.len(), |(at, _)| at)]
+    memchr::memrchr_iter(b'[', before).find_map(time_at).or_else(last)
 }
 
 /// `GET /path HTTP/1.1`; servers log whatever they receive.
@@ -170,9 +185,8 @@ pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Whether each quote of a line that begins a text has one that ends it.
-pub(super) fn has_all_quotes(line: &[u8]) -> bool {
-    let mut rest = line;
+/// Whether each quote that begins a text has one that ends it; a line that was cut has one more.
+fn has_all_quotes(mut rest: &[u8]) -> bool {
     while let Some((_, after)) = quoted(rest) {
         rest = after;
     }

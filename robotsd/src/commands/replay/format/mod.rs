@@ -20,10 +20,9 @@ pub(in crate::commands) enum ReplayLogFormat {
     Auto,
     /// Common log format, which lacks the User-Agent; lines that have it are read too
     Common,
-    /// Combined log format of nginx and Apache
+    /// Combined log format of nginx and Apache, also with the virtual host in front
+    #[value(alias = "vhost-combined")]
     Combined,
-    /// Combined with the virtual host in front
-    VhostCombined,
     /// A JSON object per line: nginx, Caddy, Traefik, Envoy, Cloudflare, Google Cloud, or by --json-keys
     Json,
     /// W3C extended log format, whose columns a line #Fields names: IIS, CloudFront
@@ -85,9 +84,11 @@ impl<'k> ChunkReader<'k> {
         if json::is_event(line) {
             return LogLine::Event;
         }
-        let request = match self.is_found {
-            true => self.format.read_whole(line, self.json_keys).or_else(|| self.read_any(line)),
-            false => self.format.read(line, self.json_keys),
+        let request = self.format.read(line, self.json_keys);
+        let request = match &request {
+            Some(read) if self.is_found && !self.format.is_sure_of(read) => self.read_any(line),
+            None if self.is_found => self.read_any(line),
+            _ => request,
         };
         request.map_or(LogLine::Unread, LogLine::Request)
     }
@@ -95,7 +96,9 @@ impl<'k> ChunkReader<'k> {
     /// Reads a line of a log whose server was given another format at some time.
     fn read_any<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let formats = [ReplayLogFormat::of(line), ReplayLogFormat::Common];
-        formats.into_iter().find_map(|format| format.read_whole(line, self.json_keys))
+        let read =
+            |format: ReplayLogFormat| format.read(line, self.json_keys).filter(|request| format.is_sure_of(request));
+        formats.into_iter().find_map(read)
     }
 
     /// Reads the line that a collector put into this one, within so many others.
@@ -135,20 +138,20 @@ impl ReplayLogFormat {
         match self {
             Self::Auto => Self::of(line).read(line, json_keys),
             Self::Common => clf::read(line, clf::Quotes::Optional),
-            Self::Combined | Self::VhostCombined => clf::read(line, clf::Quotes::Present),
+            Self::Combined => clf::read(line, clf::Quotes::Present),
             Self::Json => json::read(line, json_keys),
             Self::Alb => clf::read_alb(line),
             Self::W3c => None,
         }
     }
 
-    /// Reads a line, if it surely is one of this format. Lines of error logs hold requests too, and some lines are cut.
-    fn read_whole<'a>(self, line: &'a [u8], json_keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
-        self.read(line, json_keys).filter(|request| match self {
-            Self::Common => request.time.is_some() && clf::has_all_quotes(line),
-            Self::Combined | Self::VhostCombined => request.time.is_some() || clf::is_address(&request.address),
+    /// Whether a line that was read surely is one of this format. Lines of error logs hold requests too.
+    fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
+        match self {
+            Self::Common => request.time.is_some(),
+            Self::Combined => request.time.is_some() || clf::is_address(&request.address),
             _ => true,
-        })
+        }
     }
 
     /// The format of a chunk's first lines: the one that most of them are read in.
@@ -165,7 +168,7 @@ impl ReplayLogFormat {
         let read = |format: &Self| {
             sample.iter().filter(|line| Self::of(line) == *format && format.read(line, json_keys).is_some()).count()
         };
-        let known = [Self::Combined, Self::VhostCombined, Self::Json, Self::Common, Self::Alb];
+        let known = [Self::Combined, Self::Json, Self::Common, Self::Alb];
         known.into_iter().rev().max_by_key(read).unwrap_or(Self::Combined)
     }
 
@@ -176,15 +179,8 @@ impl ReplayLogFormat {
         if clf::begins_alb(line) {
             return Self::Alb;
         }
-        let quotes = memchr::memchr_iter(b'"', line).count();
-        let head = clf::head(line);
-        let words = head.split(|octet| *octet == b' ').filter(|word| !word.is_empty()).count();
-        match (quotes, words) {
-            (0..=3, _) => Self::Common,
-            // `host:port address ident user [`
-            (_, 4..) if !clf::is_address(head.split(|octet| *octet == b' ').next().unwrap_or_default()) => {
-                Self::VhostCombined
-            }
+        match memchr::memchr_iter(b'"', line).count() {
+            0..=3 => Self::Common,
             _ => Self::Combined,
         }
     }

@@ -55,10 +55,10 @@ fn the_status_is_read_where_a_line_has_one() {
 
 #[test]
 fn lines_of_every_server_are_read() {
-    use ReplayLogFormat::{Combined, Common, Json, VhostCombined};
+    use ReplayLogFormat::{Combined, Common, Json};
     for (format, line, want) in [
         (Combined, CURL.to_owned(), ["", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", "GPTBot/1.2"]),
-        (VhostCombined, format!("example.com:443 {CURL}"), ["example.com:443", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", "GPTBot/1.2"]),
+        (Combined, format!("example.com:443 {CURL}"), ["example.com:443", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", "GPTBot/1.2"]),
         (
             Common,
             r#"::1 - John Doe [10/Oct/2000:13:55:36 -0700] "HEAD / HTTP/1.0" 200 -"#.to_owned(),
@@ -191,9 +191,7 @@ fn what_is_no_request_is_not_read() {
         "{\"method\":\"GET\"",
         "[1]",
     ] {
-        for format in
-            [ReplayLogFormat::Combined, ReplayLogFormat::Common, ReplayLogFormat::VhostCombined, ReplayLogFormat::Json]
-        {
+        for format in [ReplayLogFormat::Combined, ReplayLogFormat::Common, ReplayLogFormat::Json] {
             assert_eq!(shown(format, line), None, "{line} {format:?}");
         }
     }
@@ -355,6 +353,8 @@ fn lines_behind_a_prefix_are_read() {
         "web-1  | ",
         "\u{1b}[0;33;1mweb.1     | \u{1b}[0m",
         "[pod/web-5d4/nginx] ",
+        "[2026-11-27T01:25:11Z] ",
+        "[27/Nov/2026:01:25:11 +0000] ",
         "web-5d4 nginx ",
         "\"",
     ];
@@ -399,6 +399,7 @@ fn the_address_is_the_one_that_a_server_writes() {
         // A client names itself as it likes.
         ("192.0.2.7 - 66.249.66.1 -", None, "192.0.2.7"),
         ("192.0.2.7 - x: 66.249.66.1 - -", None, "192.0.2.7"),
+        ("192.0.2.7 - [01/Jan/2001:00:00:00 +0000]", None, "192.0.2.7"),
         (r#"192.0.2.7 - \"x\" y"#, None, "192.0.2.7"),
         ("shop.test 192.0.2.7 - 66.249.66.1 -", Some("shop.test"), "192.0.2.7"),
     ] {
@@ -424,6 +425,19 @@ fn what_is_not_understood_is_unread() {
         "Nov 27 13:40:30 localhost haproxy[5417]: 192.0.2.1:47878 [27/Nov/2026:13:40:30.102] https~ backend/srv 395/0 200 1654 {a|b} \"GET /a HTTP/1.1\"",
         "[27/Nov/2026:18:41:26 +0000] - 200 200 - GET https shop.test \"/a\" [Client 192.0.2.9] \"GPTBot/1.2\" \"-\"",
         r#"{"level":"error","msg":"no answer to \"GET /a HTTP/1.1\" from 192.0.2.7"}"#,
+        // Values of other things under the names of those of a request.
+        r#"{"level":"info","method":"tools/list","path":"/a"}"#,
+        r#"{"level":"info","method":"dns-01","target":"shop.test"}"#,
+        // The User-Agent is not lacking.
+        r#"{"method":"GET","path":"/a","userAgent":"GPTBot/1.2"}"#,
+        r#"{"method":"GET","path":"/a","req":{"headers":{"user-agent":["GPTBot/1.2"]}}}"#,
+        r#"{"method":"GET","path":"/a","client_ua":"GPTBot/1.2"}"#,
+        // A host, an address or the agent in front of the value that is in the place of the agent, and two lines in one.
+        r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "shop.test" "https://x.test/" "GPTBot/1.2""#,
+        r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "GPTBot/1.2" "-""#,
+        r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "-" "10.0.0.1, 192.0.2.7" "GPTBot/1.2""#,
+        &format!("{}{GPTBOT}", &GPTBOT[..GPTBOT.len() - 4]),
+        &format!("{}{GPTBOT}", &GPTBOT[..GPTBOT.len() - 18]),
     ] {
         for format in ReplayLogFormat::value_variants() {
             let mut reader = ChunkReader::new(*format, &keys, line.as_bytes());
