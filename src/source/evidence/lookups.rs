@@ -24,7 +24,7 @@ const UNDECIDED: Duration = Duration::from_secs(60);
 /// A look-up that takes longer has been lost.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
-/// How long an answer shows that there is a resolver.
+/// How long an answer shows that there is a resolver, although it fails to answer.
 const ANSWERS: Duration = Duration::from_secs(60 * 60);
 
 /// A known address is looked up again at most this often to prove the resolver.
@@ -53,6 +53,8 @@ pub(super) struct Lookups {
     pub(super) ended: Notify,
     /// When the resolver last answered a question, in seconds since the epoch; 0 for never.
     answered: AtomicU64,
+    /// When it last failed to answer one.
+    failed: AtomicU64,
     clock: Clock,
     version: EvidenceVersion,
 }
@@ -102,7 +104,8 @@ impl OperatorNames {
 impl Lookups {
     pub(super) fn new(clock: Clock, version: EvidenceVersion) -> Arc<Self> {
         let (known, queue, ended) = (KnownNames::default(), LookupQueue::new(), Notify::new());
-        Arc::new(Self { known, queue, ended, answered: AtomicU64::new(0), clock, version })
+        let (answered, failed) = Default::default();
+        Arc::new(Self { known, queue, ended, answered, failed, clock, version })
     }
 
     /// The outcome by the names of an address for a claim of an operator's crawler. An unknown address is looked up, once.
@@ -165,17 +168,17 @@ impl Lookups {
     }
 
     fn note(&self, answer: &DnsAnswer) {
-        if !matches!(answer, DnsAnswer::Failure | DnsAnswer::Timeout | DnsAnswer::Truncated) {
-            self.answered.store(second(self.clock.now()), Ordering::Relaxed);
-        }
+        let is_failure = matches!(answer, DnsAnswer::Failure | DnsAnswer::Timeout | DnsAnswer::Truncated);
+        let last = if is_failure { &self.failed } else { &self.answered };
+        last.store(second(self.clock.now()), Ordering::Relaxed);
     }
 
-    /// Whether the resolver has answered a question within [`ANSWERS`].
-    pub(super) fn is_answered(&self, now: SystemTime) -> bool {
-        match self.answered.load(Ordering::Relaxed) {
-            0 => false,
-            answered => second(now).saturating_sub(answered) <= ANSWERS.as_secs(),
-        }
+    /// Whether the resolver answers; `None` if it has not been asked. One that has answered does until it still fails to [`ANSWERS`] later:
+    /// one answer may be missing, and time without questions says nothing.
+    pub(super) fn is_answered(&self) -> Option<bool> {
+        let [answered, failed] = [&self.answered, &self.failed].map(|at| at.load(Ordering::Relaxed));
+        let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWERS.as_secs();
+        (answered.max(failed) > 0).then(answers)
     }
 
     fn conclude(&self, lookup: &Lookup, outcome: MethodOutcome, holds: Duration) {

@@ -228,7 +228,8 @@ impl Verifier {
         let lookups = evidence.lookups.as_ref();
         let now = evidence.following.clock.now();
         let is_confirmed = |list: &PublishedStatus| list.confirmed.is_some_and(|at| ListEvidence::is_fresh(at, now));
-        let can_refute = lists.iter().any(is_confirmed) || lookups.is_some_and(|lookups| lookups.is_answered(now));
+        let are_names_answered = lookups.and_then(|lookups| lookups.is_answered());
+        let can_refute = lists.iter().any(is_confirmed) || are_names_answered == Some(true);
         let has_tried = !lists.is_empty() && self.has_asked();
         let is_settled = has_tried || evidence.began.elapsed() > FIRST_FETCHES;
         let directories = evidence.directories.load();
@@ -239,6 +240,7 @@ impl Verifier {
             directories,
             unnamed_lists,
             can_refute: (can_refute || is_settled).then_some(can_refute),
+            are_names_answered,
             known_names: lookups.map(|lookups| lookups.known.len()),
             waiting_names: lookups.map_or(0, |lookups| lookups.queue.waiting()),
             known_signatures: evidence.signatures.known(),
@@ -343,9 +345,11 @@ pub struct VerifierStatus {
     pub directories: Vec<PublishedStatus>,
     /// Copies of lists that no row of the registry names, a line each with the URL that is probably meant: they verify nothing.
     pub unnamed_lists: Vec<String>,
-    /// Whether there is evidence that can refute a claim: a list that its server confirmed within a day, or a resolver that has answered a
-    /// question about a name within an hour. `None` until the lists were requested, for at most a minute.
+    /// Whether there is evidence that can refute a claim: a list that its server confirmed within a day, or a resolver that answers. `None`
+    /// until the lists were requested, for at most a minute.
     pub can_refute: Option<bool>,
+    /// Whether a resolver answers questions about names: it has, and no question an hour later or more was in vain. `None` if none was asked.
+    pub are_names_answered: Option<bool>,
     /// How many outcomes of look-ups of names are kept, at most 65,536; `None` where none are looked up.
     pub known_names: Option<usize>,
     /// How many addresses wait to be looked up: at most 256.
@@ -394,13 +398,15 @@ impl VerifierStatus {
         for url in &self.unnamed_lists {
             causes.insert(url.to_string(), url.to_string());
         }
+        let of_names = match self.known_names {
+            None => "no names are looked up",
+            Some(_) => "no resolver of names has answered within an hour",
+        };
         if self.can_refute == Some(false) {
-            let of_names = match self.known_names {
-                None => "no names are looked up",
-                Some(_) => "no resolver of names has answered within an hour",
-            };
             let of_lists = "nothing can refute a claim: no list was confirmed by its server within a day";
             causes.insert(NOTHING.to_owned(), format!("{of_lists}, and {of_names}, so impostors pass"));
+        } else if self.are_names_answered == Some(false) {
+            causes.insert(of_names.to_owned(), format!("{of_names}, so the names of addresses refute no claim"));
         }
         causes
     }

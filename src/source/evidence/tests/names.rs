@@ -108,7 +108,7 @@ fn what_leads_elsewhere_is_refuted() {
     }
 }
 
-/// A resolver that has never answered, or not for an hour, refutes nobody.
+/// A resolver that has never answered, or has failed to for an hour, refutes nobody.
 #[test]
 fn a_resolver_counts_as_evidence_while_it_answers() {
     let (dns, lists, clock) =
@@ -127,8 +127,25 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     resolved.dns.names("9.9.9.10", Played::Code(ResponseCode::NXDomain));
     assert_eq!(resolved.rdns("9.9.9.10"), undecided(UndecidedReason::UnprovenResolver));
     assert_eq!((can_refute(), resolved.verifier.status().refutes_nothing()), (Some(true), None));
+    // Without a question it has not failed.
     resolved.clock.pass(HOUR + Duration::from_secs(1));
+    assert_eq!(can_refute(), Some(true));
+    resolved.dns.names("9.9.9.11", Played::Code(ResponseCode::ServFail));
+    assert_eq!(resolved.rdns("9.9.9.11"), undecided(UndecidedReason::ResolverFailure));
     assert_eq!(can_refute(), Some(false));
+    // A list refutes claims of its own crawlers alone.
+    lists.answers(answer("200 OK", "", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#));
+    until("a list", || {
+        // Again, if a fetch was under way that had the answer before.
+        resolved.clock.pass(2 * HOUR);
+        resolved.verifier.refresh();
+        can_refute().filter(|can_refute| *can_refute)
+    });
+    let troubles = resolved.verifier.status().troubles();
+    assert_eq!(
+        troubles,
+        ["no resolver of names has answered within an hour, so the names of addresses refute no claim"]
+    );
 }
 
 #[test]
