@@ -102,6 +102,8 @@ families! {
     LOG_DROPPED = Counter "robotsd_log_lines_dropped", "Lines that a log could not take: its reader or disk is slower.";
     AGENT_CACHE_LOOKUPS = Counter "robotsd_agent_cache_lookups",
         "User-Agent fields looked up among those recognised before: hit, or miss where the field was recognised anew.";
+    REGISTRY_REJECTED = Gauge "robotsd_registry_rejected",
+        "Whether the registry of the config cannot be used, or waits to be accepted: 1 while the one before stays in force.";
     IDENTITY_LISTS = Gauge "robotsd_identity_lists",
         "Published lists of crawlers' addresses, by state: confirmed, by their servers within a day, or unconfirmed, so that they refute no claim.";
     RATE_STORE_UP = Gauge "robotsd_rate_store_up",

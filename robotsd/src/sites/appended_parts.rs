@@ -341,6 +341,11 @@ impl FollowedRegistry {
     /// Has it fetched again, and says why what is there is not in force.
     pub(super) async fn fetch_again(&self) -> Option<String> {
         self.0.fetch_again().await;
+        self.trouble()
+    }
+
+    /// Why what is there is not in force.
+    pub(super) fn trouble(&self) -> Option<String> {
         let PublishedRegistryReport { waiting, trouble, .. } = self.report();
         waiting.map(|waiting| waiting.why).or(trouble)
     }

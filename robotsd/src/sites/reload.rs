@@ -152,7 +152,11 @@ impl Sites {
             }
             Err(message) => {
                 let message = format!("{message}; the one before stays in force");
-                *self.registry_trouble.lock() = Some(message.clone());
+                let mut next = Some(Arc::clone(&self));
+                while let Some(sites) = next {
+                    *sites.registry_trouble.lock() = Some(message.clone());
+                    next = sites.successor_with_registry();
+                }
                 (LogEvent::RegistryRejected, "kept", message)
             }
         };

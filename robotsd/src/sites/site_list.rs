@@ -11,6 +11,7 @@ use tower_robots::live::{Enforcement, StateDir};
 use tower_robots::policy::Mode;
 use tower_robots::source::Watcher;
 
+use super::appended_parts::FollowedRegistry;
 use super::inheritance::{self, HostsBySite, HostsOfSite, Inheritance, patterns};
 use super::log_events::{self, CommandFlags};
 use super::robots_opener::{PublishListener, RobotsOpener};
@@ -215,6 +216,7 @@ impl Sites {
         *self.successor.lock() = Arc::downgrade(next);
         if next.registry == self.registry {
             next.set_registry(&opener.registry);
+            next.registry_trouble.lock().clone_from(&self.registry_trouble.lock());
         }
     }
 
@@ -261,8 +263,14 @@ impl Sites {
         let is_strict = self.iter().any(|site| site.settings.policy.mode > Mode::Observe);
         let evidence = self.evidence.as_ref().filter(|_| is_strict).and_then(SenderEvidence::trouble);
         let rates = self.rate_store.as_ref().map(SharedRate::report).filter(|report| report.usage != StoreUsage::Used);
-        let registry = self.registry_trouble.lock().clone();
-        directory.chain(registry).chain(evidence).chain(rates.as_ref().and_then(store_message)).collect()
+        let of_rates = rates.as_ref().and_then(store_message);
+        directory.chain(self.registry_troubles()).chain(evidence).chain(of_rates).collect()
+    }
+
+    /// Why the registry in force is not the one that the config names.
+    pub(super) fn registry_troubles(&self) -> impl Iterator<Item = String> {
+        let of_url = |followed: FollowedRegistry| Some(format!("{}: {}", followed.report().url, followed.trouble()?));
+        self.registry_trouble.lock().clone().into_iter().chain(self.opener().followed.and_then(of_url))
     }
 
     /// Whether what is to outlive the process can be written; none without a state directory.

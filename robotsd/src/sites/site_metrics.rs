@@ -11,6 +11,7 @@ use super::backend::BackendSource;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
+use crate::config::RegistrySources;
 use crate::counting::RequestOutcome;
 use crate::metrics::family::{self, Family};
 use crate::metrics::{Exposition, ResponseKey};
@@ -30,6 +31,9 @@ impl Sites {
             for (family, counts) in [(&family::RATE_STORE_CALLS, calls), (&family::RATE_STORE_REQUESTS, requests)] {
                 exposition.each_word(family, &[], "result", counts.into_iter().map(|of| (of.kind, of.count)));
             }
+        }
+        if self.registry != RegistrySources::default() {
+            exposition.holds(&family::REGISTRY_REJECTED, &[], self.registry_troubles().next().is_some());
         }
         if let Some(identity) = self.identity_report() {
             let confirmed = identity.confirmed_lists();

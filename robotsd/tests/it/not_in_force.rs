@@ -12,6 +12,7 @@ use super::fleet_store::forwarder::Forwarder;
 use super::identity::{TRUSTING, crawlers, known_by};
 use super::shared_rate::server::any_store;
 use super::tls;
+use super::upstreams::secure_origin;
 use crate::harness::*;
 use crate::played_dns::PlayedDns;
 
@@ -187,6 +188,30 @@ const TABLE: &[Row] = &[
             ready: READY,
             metric: (&["robotsd_site_gate_unread{site=\"shop\"}"], "0"),
             log: ("gate", "shop: it is over: sitemaps not read: "),
+        },
+    },
+    Row {
+        key: "registry_url",
+        at_start: Cells {
+            config_check: SERVED,
+            problems: (1, "/crawlers.toml: the answer is 503"),
+            ready: READY,
+            metric: (&["robotsd_registry_rejected"], "1"),
+            log: ("registry-rejected", "the answer is 503"),
+        },
+        later: Cells {
+            config_check: SERVED,
+            problems: (1, "/crawlers.toml: the answer is 503"),
+            ready: READY,
+            metric: (&["robotsd_registry_rejected"], "1"),
+            log: ("registry-rejected", "the answer is 503"),
+        },
+        mended: Cells {
+            config_check: SERVED,
+            problems: WELL,
+            ready: READY,
+            metric: (&["robotsd_registry_rejected"], "0"),
+            log: ("registry", "/crawlers.toml: is in force"),
         },
     },
     Row {
@@ -387,6 +412,22 @@ fn sitemaps_that_the_gate_cannot_read() {
     show(503, "");
     let mend = |_| show(200, "<urlset><url><loc>https://shop.test/a</loc></url></urlset>");
     scene.plays(row("gate.sitemaps"), mend, || show(503, ""));
+}
+
+#[test]
+fn a_registry_that_cannot_be_fetched() {
+    let (server, ca) = secure_origin("localhost", "");
+    server.show(503, "");
+    let url = format!("https://localhost:{}/crawlers.toml", server.address.port());
+    let registry = format!("[agents]\nregistry_url = {url:?}\nregistry_ca = \"ca.pem\"");
+    let config = config().files_of("shop").robots("# open\n").file("ca.pem", ca).tables(registry);
+    let scene = Scene::start(&config);
+    let show = |status: u16, text: &str| {
+        server.show(status, text);
+        scene.running.command(&["reload"]);
+    };
+    let mend = |number: usize| show(200, &format!("[[crawler]]\nname = \"Bot{number}\"\ncategory = \"seo\"\n"));
+    scene.plays(row("registry_url"), mend, || show(503, ""));
 }
 
 #[test]

@@ -198,6 +198,10 @@ fn the_registry_and_what_is_expected_are_followed() {
     folder.replace("crawlers.toml", "[[crawler]\n");
     running.event("registry-rejected");
     problems(1, "crawlers.toml:1:");
+    // Another config that names the same registry does not read it again.
+    folder.configure(format!("grace = \"1h\"\n{}", folder.read("robotsd.toml")));
+    running.event("config");
+    problems(1, "crawlers.toml:1:");
     folder.replace("crawlers.toml", "# some\n");
     running.event("registry");
     problems(0, well);

@@ -90,12 +90,17 @@ fn a_large_change_waits_for_the_config_to_accept_it() {
     let waiting = wait_for("what waits", || Some(published.status()["waiting"].clone()).filter(|it| !it.is_null()));
     let hash = &waiting["hash"].as_str().unwrap()["sha256:".len()..][..16];
     assert!(message.ends_with(&format!("to use it, write registry_accept = [\"{hash}\"] in [agents]")), "{message}");
-    assert_has(published.command(&["status"]), &["REGISTRY WAITS:"]);
+    let problems = || published.with_config(&["status", "--problems"]);
+    assert_has(
+        unfolded(&problems().ends_with(1).out),
+        &[&format!("trouble: {}: version {hash} waits to be accepted: ", published.url)],
+    );
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 404, "it is not in force");
 
     published.configure(&format!("registry_accept = [\"{hash}\"]\n"));
     wait_until("the accepted version", || running.get("/private/x", HOUSE_FETCHER).status == 403);
     wait_until("the status", || published.status()["waiting"].is_null());
+    problems().ends_with(0);
     // Without its row it is a crawler by its own word, which a group names.
     assert_eq!(running.get("/drafts/x", GOOGLEBOT).status, 403);
 }
