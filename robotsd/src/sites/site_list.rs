@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, HashSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
 use tower_robots::live::{Enforcement, StateDir};
-use tower_robots::policy::Mode;
 use tower_robots::source::Watcher;
 
 use super::appended_parts::FollowedRegistry;
@@ -260,7 +260,7 @@ impl Sites {
     /// Troubles that concern every site: those of the state directory, of the registry, of the evidence and of the store of rates.
     pub(crate) fn troubles(&self) -> Vec<String> {
         let directory = self.state.directory.iter().flat_map(StateDir::troubles);
-        let is_strict = self.iter().any(|site| site.settings.policy.mode > Mode::Observe);
+        let is_strict = self.iter().any(|site| site.settings.is_strict(SystemTime::now()));
         let evidence = self.evidence.as_ref().filter(|_| is_strict).and_then(SenderEvidence::trouble);
         let rates = self.rate_store.as_ref().map(SharedRate::report).filter(|report| report.usage != StoreUsage::Used);
         let of_rates = rates.as_ref().and_then(store_message);

@@ -209,8 +209,12 @@ fn that_nothing_can_refute_a_claim_needs_a_hand_where_impostors_are_refused() {
     folder.configure(config("observe", "rdns = false\nimpostors = \"refuse\""));
     running.wait_for_message("config", "impostors");
     folder.with_config(&["status", "--problems"]).succeeded();
-    folder.configure(config("refuse", "rdns = false\nimpostors = \"refuse\""));
+    // An override lets impostors of its crawler be refused, too.
+    let refused = "[site.modes]\n\"agent:ExampleBot\" = \"refuse\"";
+    folder.configure(config("observe", "rdns = false\nimpostors = \"refuse\"").tables(refused));
     wait_until("a trouble", || folder.with_config(&["status", "--problems"]).code == Some(1));
+    folder.configure(config("refuse", "rdns = false\nimpostors = \"refuse\""));
+    running.wait_for_event("config-changed", |line| line["setting"] == "mode" && line["after"] == "refuse");
     let status = folder.with_config(&["status", "--problems"]).out;
     assert_has(unfolded(&status), &["trouble: nothing can refute a claim: ", "so impostors pass"]);
     assert_eq!(status.matches("nothing can refute").count(), 1, "{status}");

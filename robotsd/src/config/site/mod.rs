@@ -13,13 +13,13 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::check::Options;
 use tower_robots::live::WhenMissing;
-use tower_robots::policy::Policy;
+use tower_robots::policy::{Mode, Policy};
 use tower_robots::source::HostMap;
 
 use self::backend::{RawBackend, RawUpstream};
@@ -97,6 +97,12 @@ impl SiteConfig {
     /// them: the live one has its own.
     pub(crate) fn checks(&self, registry: &Registry) -> Options {
         self.check.clone().refused_crawlers(policy::refused_engines(registry, &self.policy))
+    }
+
+    /// Whether its mode, or an override that has not ended, tags or refuses requests.
+    pub(crate) fn is_strict(&self, now: SystemTime) -> bool {
+        let mut overrides = self.policy.overrides.iter().filter(|over| over.until.is_none_or(|end| now < end));
+        self.policy.mode > Mode::Observe || overrides.any(|over| over.mode > Mode::Observe)
     }
 }
 
