@@ -4,11 +4,11 @@ use std::fmt::Display;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use tower_robots::agent::Registry;
 use tower_robots::check::{Finding, Severity};
 use tower_robots::live::{Enforcement, Gate, RejectionKind, ReloadOutcome, TroubleKind, WhenMissing};
-use tower_robots::policy::Mode;
 
 use super::appended_parts::AppendedParts;
 use super::gate_settings::GateSettings;
@@ -233,12 +233,11 @@ impl DrySite<'_> {
             }];
         };
         // At the gate there is no state, and so no earlier version.
-        let is_strict = self.site.policy.mode > Mode::Observe
-            || self.site.policy.overrides.iter().any(|exception| exception.mode > Mode::Observe);
-        let grace = status.grace_end.filter(|_| is_strict && matches!(self.run, DryRun::AsServed));
-        let grace = grace.filter(|_| status.grace_rules > 0).map(|end| {
-            let text = of_site(&live.name, young_rules(status.grace_rules, &rfc3339(end)) + ": they are new here");
-            let note = self.config.diagnostic(Severity::Note, &self.site.robots_span, &text);
+        let is_strict = || self.site.is_strict(SystemTime::now()) && matches!(self.run, DryRun::AsServed);
+        let grace = status.grace_end.filter(|_| status.grace_rules > 0 && is_strict()).map(|end| {
+            let why = "grace counts from when robotsd first saw a rule";
+            let text = format!("{}: {why}", young_rules(status.grace_rules, &rfc3339(end)));
+            let note = self.config.diagnostic(Severity::Note, &self.site.robots_span, &of_site(&live.name, text));
             Problem::Note(note.of_site(Some(live.name.clone())))
         });
         // The version in the state directory is served in its place.

@@ -206,7 +206,14 @@ fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     let checked = || folder.configured(["config", "check"]).ends_with(0).error;
     assert_lacks(checked(), &["only observe"]);
     folder.configure(config("refuse"));
-    assert_has(checked(), &["note: site \"shop\": 3 rules only observe until 20", "robotsd.toml:"]);
+    assert_has(
+        checked(),
+        &[
+            "note: site \"shop\": 3 rules only observe until 20",
+            "Z at the latest: grace counts from when",
+            "robotsd.toml:",
+        ],
+    );
     assert_has(running.command(&["reload"]).succeeded(), &[said]);
     assert_eq!(running.get("/x", GPTBOT).status, 404);
     let explained = folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]).out;
