@@ -25,6 +25,8 @@ pub(crate) struct AuditWriter {
     /// The file, if there is one, and what this process is called.
     place: OnceLock<(Option<PathBuf>, String)>,
     log: Log,
+    /// Why the last record could not be written to the file.
+    trouble: Mutex<Option<String>>,
     refusals: Mutex<Refusals>,
     /// The task that writes the lines of the last config, behind those of the one before.
     pub(super) config_lines: Mutex<Option<JoinHandle<()>>>,
@@ -40,7 +42,13 @@ struct Refusals {
 
 impl AuditWriter {
     pub(super) fn new(log: Log) -> Self {
-        Self { place: OnceLock::new(), log, refusals: Mutex::default(), config_lines: Mutex::default() }
+        Self {
+            place: OnceLock::new(),
+            log,
+            trouble: Mutex::default(),
+            refusals: Mutex::default(),
+            config_lines: Mutex::default(),
+        }
     }
 
     /// Has it written to a file from now on, by the name of this replica.
@@ -57,10 +65,18 @@ impl AuditWriter {
     pub(super) async fn append(&self, record: AuditRecord) -> Result<(), String> {
         let Some((Some(path), _)) = self.place.get().cloned() else { return Ok(()) };
         let late = format!("{}: the audit cannot be written: no answer of the disk", path.display());
-        match timeout(PATIENCE, spawn_blocking(move || append(&path, &record))).await {
+        let written = match timeout(PATIENCE, spawn_blocking(move || append(&path, &record))).await {
             Ok(written) => written.unwrap_or_else(|error| Err(error.to_string())),
             Err(_) => Err(late),
-        }
+        };
+        *self.trouble.lock() = written.clone().err();
+        written
+    }
+
+    /// That decisions are refused because the last record could not be written.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let why = self.trouble.lock().clone()?;
+        Some(format!("{why}; accept, rollback and `enforce on` are refused until it can be"))
     }
 
     /// Writes what came of something to file and log.

@@ -253,8 +253,8 @@ impl ServerState {
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
-    /// Troubles that concern every site: those of threads, of other proxies' questions, of certificates, of the state directory, of the
-    /// evidence and the store of rates, of the board, and of the logs.
+    /// Troubles that concern every site: those of threads, of other proxies' questions, of certificates, of the admin interface, of the
+    /// state directory, of the registry, of the evidence and the store of rates, of the board, and of the logs.
     fn troubles(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.troubles()).unwrap_or_default();
         let board = self.board.get().map(|board| board.troubles()).unwrap_or_default();
@@ -269,7 +269,8 @@ impl ServerState {
         let certificates: BTreeSet<_> = rejected.chain(dates).collect();
         // The token is made once the state directory is open.
         let token = serving.and_then(|_| self.rights.load().trouble());
-        let of_process = self.watchdog.troubles().chain(questions).chain(certificates).chain(token);
+        let of_process = self.watchdog.troubles().chain(questions).chain(certificates);
+        let of_process = of_process.chain(token).chain(self.audit.trouble());
         of_process.chain(state).chain(board).chain(logs).collect()
     }
 

@@ -31,7 +31,7 @@ tables! {
         hosts: Vec<Spanned<String>>,
         reach: Reach,
         /// Where who changed what is written; below the state directory by default.
-        audit: Option<PathBuf>,
+        audit: Option<Spanned<PathBuf>>,
         token: Vec<RawAdminToken>,
         user: Vec<RawAdminUser>,
         listener: Vec<RawAdminListener>,
@@ -255,7 +255,7 @@ fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fau
         return Err(open.fault(in_the_clear(*open.get_ref())));
     }
     let listeners = admin.listener.iter().map(further).collect::<Result<_, _>>()?;
-    let audit = admin.audit.as_ref().map(|audit| folder.join(audit));
+    let audit = admin.audit.as_ref().map(|audit| folder.join(audit.get_ref()));
     Ok(Some(AdminSettings { address, socket, hosts, is_usual: false, listeners, rights, audit }))
 }
 

@@ -232,7 +232,7 @@ impl StatePlace {
         if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
             return Err(fault.at(path, &text));
         }
-        let audit = admin.and_then(|admin| admin.audit).map(|audit| of_config.join(audit));
+        let audit = admin.and_then(|admin| admin.audit).map(|audit| of_config.join(audit.get_ref()));
         let audit = audit::place(audit, folder.as_deref());
         let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::machine, Spanned::into_inner);
         let files = find(path, &text, None);

@@ -19,7 +19,7 @@ use tower_robots::rules::{ProductToken, RobotsTxt};
 use super::file::Reviewable;
 use super::log::cannot_be_made;
 use super::site::{RawHook, end};
-use super::state_dir::unwritable;
+use super::state_dir::{no_file, unwritable};
 use super::{
     Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig, fits,
     host_patterns, load_registry, uncovered,
@@ -65,6 +65,7 @@ impl Config {
         note(Severity::Warning, &[], unwritable(file, self).into_iter().collect());
         note(Severity::Note, &["state_dir", "mode", "rate", "site"], without_state(file).into_iter().collect());
         note(Severity::Error, &[], admin_socket(file, self).into_iter().collect());
+        note(Severity::Warning, &[], unwritable_audit(file, self).into_iter().collect());
         note(Severity::Warning, &[], foreign_addresses(file).collect());
         note(Severity::Warning, &[], open_networks(file).collect());
         note(Severity::Warning, &[], everything_exempt(file).collect());
@@ -301,6 +302,15 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
         Err(_) => cannot_be_made(path)?,
     };
     Some(written.fault(wrong))
+}
+
+/// A file of the audit that this user cannot write.
+fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
+    let written = file.admin.as_ref()?.audit.as_ref()?;
+    let path = config.admin.as_ref()?.audit.as_ref()?;
+    let why = no_file(path)?;
+    let message = format!("{}: the audit cannot be written: {why}", path.display());
+    Some(written.fault(message).help("accept, rollback and `enforce on` are refused without it".to_owned()))
 }
 
 /// Addresses to listen on that no interface of this machine has. A supervisor may pass their sockets, and an address may

@@ -1,4 +1,4 @@
-//! Whether the state directory can be made and written, before a start needs it.
+//! Whether the state directory and the file of the audit can be made and written, before they are needed.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::log::is_writable;
 use super::{Config, Fault, Placed as _, RawConfig};
+use crate::files;
 
 impl Config {
     /// Why there can be no state directory, whichever user makes it: a file is in its place, or its file system takes no folder. A start
@@ -45,6 +46,21 @@ fn unusable(path: &Path) -> Option<String> {
         return Some(format!("{shown} is mounted read-only"));
     }
     is_of_kernel(there).then(|| format!("{shown} is on a file system of the kernel, which holds no files of programs"))
+}
+
+/// Why this user cannot write a file, whose folder may be made as well; `None` if it can.
+pub(super) fn no_file(path: &Path) -> Option<String> {
+    if path.is_dir() {
+        return Some("it is a folder".to_owned());
+    }
+    if path.exists() {
+        return access(path, Access::WRITE_OK).err().map(|error| error.to_string());
+    }
+    let folder = files::folder_of(path);
+    unusable(folder).or_else(|| {
+        let there = nearest(folder);
+        (!is_writable(there)).then(|| format!("this user cannot make a file in {}", there.display()))
+    })
 }
 
 /// The path itself if something is there, even a link that leads nowhere; else the first of its folders of which that is true.

@@ -606,6 +606,8 @@ fn a_full_disk_holds_nothing_up_but_what_has_to_be_written_down() {
                 );
             }
             assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off still");
+            let problems = || unfolded(&running.command(&["status", "--problems"]).out);
+            assert_has(problems(), &["trouble: ", "; accept, rollback and `enforce on` are refused until it can be"]);
             running.command(&["reload"]).succeeded();
             running.command(&["enforce", "off", "--site", "shop"]).succeeded();
             disk.free();
@@ -614,6 +616,7 @@ fn a_full_disk_holds_nothing_up_but_what_has_to_be_written_down() {
                 let lines = folder.with_config(&["audit", "--json"]).ends_with(0).json_lines();
                 lines.last().is_some_and(|line| line["result"] == "done")
             });
+            assert_lacks(problems(), &["the audit cannot be written"]);
         },
     );
 }

@@ -202,6 +202,24 @@ fn a_state_directory_that_nobody_can_make_is_an_error() {
     }
 }
 
+/// It is made when it is needed, with its folder.
+#[test]
+fn a_file_of_the_audit_that_cannot_be_written_is_a_warning() {
+    for (audit, why) in [
+        ("/proc/nope/audit.jsonl", "/proc is on a file system of the kernel"),
+        ("robots.txt/audit.jsonl", "this user cannot make a file in "),
+        (".", "it is a folder"),
+        ("audit.jsonl", ""),
+        ("made/then/audit.jsonl", ""),
+        ("robots.txt", ""),
+    ] {
+        let (code, _, error) = said("check", &format!("{CONFIG}[admin]\naudit = {audit:?}\n"), "# open\n");
+        let is_warned = !why.is_empty();
+        assert_eq!((code, error.contains("warning: ")), (Some(0), is_warned), "{audit}{error}");
+        assert_eq!(error.contains(": the audit cannot be written: ") && error.contains(why), is_warned, "{error}");
+    }
+}
+
 #[test]
 fn a_kill_switch_that_a_restart_forgets_is_a_note_where_a_site_refuses() {
     let note = "note: a site refuses, and there is no state_dir: a restart forgets the kill switch";

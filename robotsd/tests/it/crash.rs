@@ -238,6 +238,8 @@ fn go_on(call: &str, error: &str) {
     let upgrade = folder.with_config(&["upgrade"]);
     assert_eq!(running.get("/robots.txt", FIREFOX).body, robots("a"), "{fault}: {}", upgrade.said());
     drop(failing);
+    // A record of the audit that is written ends the trouble of one that could not be.
+    folder.with_config(&["enforce", "off"]).succeeded();
     let quiet = || {
         let now = status();
         let troubles = [&now["troubles"], &now["sites"][0]["troubles"]];
