@@ -274,12 +274,12 @@ impl ServerState {
         of_process.chain(state).chain(board).chain(logs).collect()
     }
 
-    /// Troubles that name sites: those of the fleet, and of certificates that are for none of their hosts.
+    /// Troubles that name sites: those of the fleet, of certificates that are for none of their hosts, and of files that are for no host.
     fn troubles_of_sites(&self, serving: Option<&Serving>) -> Vec<String> {
         let Some(Serving { sites, listener_configs, .. }) = serving else { return Vec::new() };
         let of_names = uncovered(listener_configs, sites.iter().flat_map(ServedSite::host_patterns));
         let of_fleet = sites.state.fleet.as_ref().and_then(|fleet| fleet.trouble());
-        of_names.into_iter().chain(of_fleet).collect()
+        of_names.into_iter().chain(of_fleet).chain(sites.ignored_files()).collect()
     }
 }
 

@@ -133,7 +133,7 @@ impl DrySite<'_> {
         };
         let of_parts = |parts: &AppendedParts| [parts.troubles(), parts.left_out()].concat();
         let of_parts = robots.parts.as_ref().map(of_parts).unwrap_or_default();
-        found.extend(of_parts.into_iter().map(|text| self.warning(text)));
+        found.extend(of_parts.into_iter().chain(robots.ignored()).map(|text| self.warning(text)));
         for live in robots.lives(&site.name, &site.hosts) {
             found.extend(self.switch_of(&live));
             found.extend(self.problems_of(&live));

@@ -267,6 +267,11 @@ impl Sites {
         directory.chain(self.registry_troubles()).chain(evidence).chain(of_rates).collect()
     }
 
+    /// Files of directories that belong to no host.
+    pub(crate) fn ignored_files(&self) -> impl Iterator<Item = String> {
+        self.iter().filter_map(|site| Some(format!("site {:?}: {}", site.name, site.robots.ignored()?)))
+    }
+
     /// Why the registry in force is not the one that the config names.
     pub(super) fn registry_troubles(&self) -> impl Iterator<Item = String> {
         let of_url = |followed: FollowedRegistry| Some(format!("{}: {}", followed.report().url, followed.trouble()?));

@@ -131,6 +131,17 @@ impl SiteRobots {
         }
     }
 
+    /// The files of a directory that are passed over: the first with the reason, and how many there are besides.
+    pub(super) fn ignored(&self) -> Option<String> {
+        let RobotsKind::Directory { directory, .. } = &self.kind else { return None };
+        let ignored = directory.ignored();
+        let first = ignored.first()?;
+        Some(match ignored.len() - 1 {
+            0 => first.clone(),
+            others => format!("{first}; files that are passed over besides: {others}"),
+        })
+    }
+
     /// Why changes are found only by polling, of the directory or the file.
     pub(super) fn watch_trouble(&self) -> Option<String> {
         match &self.kind {

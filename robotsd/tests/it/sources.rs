@@ -31,6 +31,10 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     let (folder, running) = config.start();
     running.wait_for_event("rejected", |line| line["site"] == "hosts/bad.test");
     running.wait_for_message("directory", "no host.txt");
+    let ignored = "\"no host.txt\" is passed over: \"no host\" is not a host";
+    assert_has(folder.configured(["config", "check"]).error, &[ignored]);
+    let problems = || unfolded(&folder.with_config(&["status", "--problems"]).out);
+    assert_has(problems(), &[&format!("trouble: site \"hosts\": {ignored}")]);
     assert_eq!(asked(&running, "a.test", "/robots.txt", FIREFOX).body, format!("# a\n{REFUSES}"));
     assert!(asked(&running, "b.test", "/robots.txt", FIREFOX).body.starts_with("# b\n"));
     assert!(asked(&running, "x.wild.test", "/robots.txt", FIREFOX).body.starts_with("# wild\n"));
@@ -44,8 +48,10 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     assert_eq!(asked(&running, "new.test", "/robots.txt", FIREFOX).status, 404);
 
     // Added, made good, and a fallback for everybody else, while running.
+    std::fs::remove_file(folder.at("sites/no host.txt")).unwrap();
     folder.replace("sites/new.test.txt", REFUSES);
     wait_for("the new host", || refuses(&running, "new.test"));
+    assert_lacks(problems(), &[ignored]);
     folder.replace("sites/bad.test.txt", REFUSES);
     wait_for("the bad one made good", || refuses(&running, "bad.test"));
     folder.replace("sites/default.txt", REFUSES);

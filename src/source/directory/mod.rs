@@ -87,6 +87,14 @@ impl Directory {
         self.shared.open.lock().iter().map(|(host, site)| (host.clone(), site.live.clone())).collect()
     }
 
+    /// Returns a line for each name in the folder that is ignored, as [`DirectoryEvent::Ignored`] has it. It waits for no file system.
+    pub fn ignored(&self) -> Vec<String> {
+        let ignored = self.shared.ignored.lock();
+        let line =
+            |(name, reason): (&String, &String)| DirectoryEvent::Ignored { name, reason: reason.clone() }.to_string();
+        ignored.iter().map(line).collect()
+    }
+
     /// Reads the folder again now. Files that are there already are not read: [`LiveRobots::reload`] does so.
     ///
     /// It waits for the file system, and for a reading of the folder that is under way; nothing else here waits for

@@ -91,6 +91,8 @@ pub(super) struct DirectoryState {
     pub(super) sites: SiteMap,
     /// By host. Held for a moment only; only a scan changes it.
     pub(super) open: Mutex<BTreeMap<String, DirectorySite>>,
+    /// Why a name of the last listing is ignored, by name. Held for a moment only.
+    pub(super) ignored: Mutex<BTreeMap<String, String>>,
     /// Held while the folder is read and files are opened, so that scans follow one another.
     scan: Mutex<ScanRecord>,
     pub(super) watched: std::sync::OnceLock<Watched>,
@@ -99,8 +101,6 @@ pub(super) struct DirectoryState {
 /// The findings that one scan leaves to the next.
 #[derive(Default)]
 struct ScanRecord {
-    /// Names that were reported.
-    ignored: BTreeSet<String>,
     /// Whether it was reported that the folder cannot be read.
     is_unreadable: bool,
     /// Whether sites have come or gone since they were published, as where a listener panicked in between.
@@ -141,6 +141,7 @@ impl DirectoryState {
             settings,
             sites: SiteMap::new(HostMap::new()),
             open: Mutex::default(),
+            ignored: Mutex::default(),
             scan: Mutex::default(),
             watched: std::sync::OnceLock::new(),
         }
@@ -177,13 +178,13 @@ impl DirectoryState {
         };
         record.is_unreadable = false;
         let appeared = std::mem::replace(&mut record.was_listed, true);
-        for (name, reason) in &listing.ignored {
-            if !record.ignored.contains(name) {
-                self.report(&DirectoryEvent::Ignored { name, reason: reason.clone() });
+        // A name that went and comes again is reported again.
+        let before = std::mem::replace(&mut *self.ignored.lock(), listing.ignored.clone());
+        for (name, reason) in listing.ignored {
+            if !before.contains_key(&name) {
+                self.report(&DirectoryEvent::Ignored { name: &name, reason });
             }
         }
-        // A name that went and comes again is reported again, and the record does not grow with names that went.
-        record.ignored = listing.ignored.into_keys().collect();
         let mut wait = None;
         let closed = self.close_sites_without_file(&listing.hosts);
         record.has_unpublished |= !closed.is_empty();
