@@ -4,7 +4,7 @@
 //! `$XDG_RUNTIME_DIR/robotsd`, else `/run/robotsd`. Its name is `admin.sock` for the usual config and `admin-XXXXXXXX.sock` for any other,
 //! by a hash of its path, so that two instances do not meet.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,6 +133,14 @@ impl AdminListenerConfig {
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }
+    }
+
+    /// Whether it takes a connection of this process for one of the proxy.
+    pub(super) fn trusts_itself(&self) -> bool {
+        let asks_clients = self.certificates.as_ref().is_some_and(LiveCertificates::ask_clients);
+        let own: [IpAddr; 3] = [self.address.ip(), Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        let mut networks = self.proxy.iter().flat_map(|proxy| &proxy.from);
+        !asks_clients && networks.any(|network| own.iter().any(|own| network.contains(*own)))
     }
 
     /// Whether changes over it take the local token if the config has no tokens.

@@ -14,9 +14,9 @@ use super::included::{ChosenText, Included, IncludedFile};
 use super::joined_text::Parts;
 use super::reader::ReadText;
 use super::{
-    AdminSettings, Config, ConfigError, Fault, Faults, FleetSettings, GoodCopies, RawAdmin, RawConfig, RawSite,
-    RegistrySources, Value as _, admin, board, fleet, identity, included, listener, log, parsed, rate_store, reader,
-    registry, review, site,
+    AdminListenerConfig, AdminSettings, Config, ConfigError, Fault, Faults, FleetSettings, GoodCopies, RawAdmin,
+    RawConfig, RawSite, RegistrySources, Value as _, admin, board, fleet, identity, included, listener, log, parsed,
+    rate_store, reader, registry, review, site,
 };
 use crate::audit;
 use crate::publish_hook::{HookHost, HookScope};
@@ -224,6 +224,9 @@ fn collect(
     site::hosts(&file.site, faults);
     // Every site is looked at, also after the first problem.
     let state_dir = file.state_dir.as_ref().map(|path| folder.join(path.get_ref()));
+    let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::served(settings, folder)));
+    let of_admin = admin.iter().flatten().flat_map(AdminSettings::all_listeners);
+    let own_proxy: Vec<_> = of_admin.filter(AdminListenerConfig::trusts_itself).map(|own| own.address).collect();
     let all = site::OfAllSites {
         mode: file.mode,
         grace: file.grace.get_ref().0,
@@ -233,9 +236,9 @@ fn collect(
         check: &file.check,
         gate: &file.gate,
         listeners: &file.listener,
+        own_proxy: &own_proxy,
         state_dir: state_dir.as_deref(),
     };
-    let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::served(settings, folder)));
     let own = admin.iter().flatten().flat_map(AdminSettings::addresses).map(|own| (own.ip().to_string(), own.port()));
     let of_admin = own.chain(fleet::hosts(&file.fleet, faults)).collect();
     let scopes = hook_scopes(&file.hook_hosts, parts, of_admin, faults);

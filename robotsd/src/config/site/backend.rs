@@ -1,5 +1,6 @@
 //! The backend of a site: its upstreams, or a folder of static files.
 
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -125,18 +126,32 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
     })
 }
 
-/// Notes the upstreams of a site that cannot be read, and those that are a listener of the same process: requests would go round
-/// until none is left.
-pub(super) fn faulty(upstreams: &[Spanned<String>], listeners: &[RawListener], folder: &Path, faults: &mut Faults) {
+/// Notes the upstreams of a site that cannot be read, those that are a listener of the same process, because requests would go round until
+/// none is left, and those that are an admin listener which takes this process for the proxy that names users.
+pub(super) fn faulty(
+    upstreams: &[Spanned<String>],
+    listeners: &[RawListener],
+    own_proxy: &[SocketAddr],
+    folder: &Path,
+    faults: &mut Faults,
+) {
     for url in upstreams {
         // All of them, where the site stops at the first.
         let endpoint = Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));
         let Some(endpoint) = faults.keep(endpoint) else { continue };
-        let addresses = listeners.iter().map(|listener| *listener.address.get_ref());
-        if let Some(address) = addresses.into_iter().find(|address| endpoint.is_listener(*address)) {
+        let is_listener = |address: &SocketAddr| endpoint.is_listener(*address);
+        if let Some(address) = listeners.iter().map(|listener| *listener.address.get_ref()).find(is_listener) {
             let message = format!(
                 "the upstream {:?} is the listener {address} of this config, so requests would go round in a circle: name the \
                  address of the origin server",
+                url.get_ref()
+            );
+            faults.push(url.fault(message));
+        }
+        if let Some(address) = own_proxy.iter().copied().find(is_listener) {
+            let message = format!(
+                "the upstream {:?} is the admin listener {address}, which takes this machine for its proxy, so every client of the site \
+                 could name any [[admin.user]]: name the address of the origin server",
                 url.get_ref()
             );
             faults.push(url.fault(message));

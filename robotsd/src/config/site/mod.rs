@@ -189,7 +189,7 @@ pub(super) fn resolve(
         dotfiles: site.dotfiles.as_ref(),
     };
     let backend = faults.keep(backend::resolve(&written, all.listeners, span, folder));
-    backend::faulty(written.upstreams.unwrap_or_default(), all.listeners, folder, faults);
+    backend::faulty(written.upstreams.unwrap_or_default(), all.listeners, all.own_proxy, folder, faults);
     // Without a backend it is not known what a source may use that does not say all itself.
     let is_named = site.robots.path.is_some() || site.robots.text.is_some();
     let backend = backend.or(is_named.then_some(None));

@@ -1,5 +1,6 @@
 //! A site's policy, and how its robots.txt is checked: the config of all sites, and of this one.
 
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -89,6 +90,9 @@ pub(crate) struct OfAllSites<'f> {
     pub(crate) gate: &'f RawGate,
     #[serde(skip)]
     pub(crate) listeners: &'f [RawListener],
+    /// The admin listeners that take this process for their proxy.
+    #[serde(skip)]
+    pub(crate) own_proxy: &'f [SocketAddr],
     #[serde(skip)]
     pub(crate) state_dir: Option<&'f Path>,
 }

@@ -217,6 +217,11 @@ impl LiveCertificates {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Whether clients need a certificate.
+    pub(crate) fn ask_clients(&self) -> bool {
+        self.0.clients.is_some()
+    }
+
     /// The dates of the certificates in force, by the files of their chains.
     pub(crate) fn dates(&self) -> Vec<(PathBuf, Validity)> {
         let current = self.current();
