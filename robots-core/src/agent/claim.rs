@@ -478,7 +478,7 @@ mod tests {
             "Example/1.0 (+https://github.com/example/example; contact@example.test)",
             "Mozilla/5.0 (compatible; Example/1.0; +https://github.com/example/example)",
             "Example/1.0 (golang; +https://example.test/)",
-            "Example/1.0 (+https://github.operator.test/)",
+            "Example/1.0 (+https://github.example.test/)",
         ] {
             assert_eq!(claim(crawler).0, Class::Declared, "{crawler}");
         }
@@ -497,7 +497,7 @@ mod tests {
     fn a_contact_counts_for_what_leads_or_stands_in_a_comment() {
         // The contact of a library's own product is that of the library.
         assert_eq!(claim("curl/8.0 (Example; +https://example.test/)").0, Class::Declared);
-        assert_eq!(claim("Example/8.0 +https://operator.test/").0, Class::Declared);
+        assert_eq!(claim("Example/8.0 +https://example.test/").0, Class::Declared);
         assert_eq!(claim("curl/8.0 +https://example.test/").0, Class::Library);
     }
 

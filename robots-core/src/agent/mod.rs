@@ -23,7 +23,7 @@
 //!    not declare them, nor a syllable of a crawler's (`CUBOT`, `BOTECH`). Nor does a word alone declare an application's
 //!    view of a page, or a program on a desk (`Archive Viewer/2.0 (Mac OS X)`); what plays or is heard at its address is
 //!    what people subscribe with. A program that the owner of a machine runs is no crawler either: it is known by name,
-//!    states its runtime or its machine (`go1.20.5`, `linux/amd64`), or gives the address of its source code, or the home page
+//!    states its runtime or its machine (`go1.20.5`, `linux/amd64`), or gives only the address of its source code or of the home page
 //!    that is named after it (`Terraform/1.9.0 (+https://www.terraform.io)`). An agent that declares itself is called by the
 //!    product that leads, not by the words beside its contact.
 //! 7. A comment with `MSIE` or `Konqueror` declares only what calls itself a crawler.

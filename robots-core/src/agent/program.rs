@@ -98,30 +98,34 @@ fn is_of_source(address: &[u8]) -> bool {
 }
 
 /// Whether every address of the header is the home page of its product, which has a version: `HashiCorp Terraform/1.9.0
-/// (+https://www.terraform.io)`. Crawlers point to a page about themselves, or to a site that has another name.
+/// (+https://www.terraform.io)`. Crawlers point to a page about themselves, or to a site that has another name; search engines have
+/// home pages, too.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
-    contacts.peek().is_some() && is_plain(header) && contacts.all(|part| is_home_page(header, part))
+    contacts.peek().is_some()
+        && is_plain(header)
+        && !header.contains(b"search")
+        && contacts.all(|part| is_home_page(header, part))
 }
 
-/// Whether the contact of a part is `+`, a host that is named after a product of the header, and nothing behind it; alone in its
-/// comment. What plays or is heard there is what people subscribe with.
+/// Whether a part is a comment of its own with `+`, a host that is named after a product of the header, and nothing behind it. What
+/// plays or is heard there is what people subscribe with.
 fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
     let address = header.address(part);
     let host = host(address);
     let page = &address[start_of_host(address) + host.len()..];
     let is_marked = part.address.start.checked_sub(1).is_some_and(|before| header.bytes[before] == b'+');
-    let names = &host[..host.iter().rposition(|byte| *byte == b'.').unwrap_or(0)];
-    let is_named =
-        |word: &Word| names.split(|byte| *byte == b'.').any(|name| name.eq_ignore_ascii_case(word.text(header.bytes)));
+    let site = if starts_with(host, b"www.") { &host[4..] } else { host };
+    let name = &site[..memchr::memchr(b'.', site).unwrap_or(0)];
+    let is_named = |word: &Word| word.may_name_a_crawler() && name.eq_ignore_ascii_case(word.text(header.bytes));
     let mut products = header.parts.iter().filter(|part| part.marks.has(Marks::VERSIONED));
-    let in_comment = header.parts.iter().filter(|other| part.is_comment() && other.comment == part.comment).count();
-    is_marked
-        && in_comment < 2
+    part.is_comment()
+        && is_marked
         && matches!(page, b"" | b"/")
         && !crawls(host)
         && !is_host_of_media(host)
-        && products.any(|part| header.words_of(part).iter().any(|word| word.may_name_a_crawler() && is_named(word)))
+        && header.parts.iter().filter(|other| other.comment == part.comment).count() == 1
+        && products.any(|part| header.words_of(part).iter().any(is_named))
 }
 
 /// Whether the product that leads is called a player, a reader or the like: `MediaPlayer/1.0 (+https://…)`.
@@ -226,7 +230,7 @@ mod tests {
         for program in [
             "HashiCorp Terraform/1.9.0 (+https://www.terraform.io)",
             "Foo/1.0 (+http://foo.example/)",
-            "Foo/1.0 +https://get.foo.example",
+            "Foo/1.0 (+http://WWW.foo.co.example)",
             "Foo Bar/2 (+https://bar.example) Baz/1.0",
         ] {
             assert!(has_home_page_of_product(&header(program)), "{program}");
@@ -241,6 +245,14 @@ mod tests {
             "Foo/1.0 (+http://foo.example; +http://bar.example)",
             "Foo/1.0 (+http://crawler.foo.example)",
             "Foo/1.0 (+http://foo.fm)",
+            "Foo/1.0 +http://foo.example",
+            "Foo/1.0; +http://foo.example",
+            // Search engines, and sites of others.
+            "Foo-Search/0.86 (+http://www.foo-search.example)",
+            "Foo/1.0 (image search) (+http://foo.example)",
+            "Foo/1.0 (+http://help.foo.example)",
+            "Foo/1.0 (+http://example.foo)",
+            "Foo/1.0 (+http://foo)",
             "Foo/1.0 (made with Go; +http://foo.example)",
             "Example/1.0 (+http://foo.example)",
             "Mozilla/5.0 (X11; Linux) Gecko/1 Foo/1.0 (+http://foo.example)",
