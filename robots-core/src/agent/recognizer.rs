@@ -14,6 +14,7 @@ use super::crawler::{Category, Class, Crawler};
 use super::file_names::{FileNames, may_claim};
 use super::header::{Header, Word, WordRole};
 use super::name_index::Kinds;
+use super::purpose::crawls;
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
 
@@ -170,7 +171,9 @@ impl Recognizer {
         let name = self.names.find(header, reader);
         let own = ProductToken::from_name(product.as_bytes()).filter(|own| Some(own) != name && may_claim(own));
         let tokens = name.cloned().into_iter().chain(own).chain(framework.tokens.iter().cloned());
-        Agent::named(Some(product), tokens.collect())
+        // A server that is built with one that federates fetches for people, too.
+        let category = Some(framework.category).filter(|own| *own == Category::Preview && !crawls(product.as_bytes()));
+        Agent::claimed(Claim { class: Class::Declared, category, product: Some(product) }, tokens.collect())
     }
 }
 
@@ -352,6 +355,17 @@ mod tests {
         assert_eq!(crawlers(messages), ["facebookexternalhit"]);
         assert_eq!(crawlers("facebookexternalhit/1.1 GPTBot/1.0"), ["facebookexternalhit", "GPTBot"]);
         assert_eq!(crawlers("GPTBot/1.0 facebookexternalhit/1.1"), ["GPTBot", "facebookexternalhit"]);
+    }
+
+    #[test]
+    fn a_server_that_is_built_with_one_that_federates_is_a_preview_and_a_crawler_that_is_stays_one() {
+        let built_with = |product: &str| format!("{product} (Fedify/1.3.0; Deno/2.1.0; +https://example.test/)");
+        for (product, category) in [("Example/1.0", Some(Category::Preview)), ("ExampleBot/1.0", None)] {
+            let agent = agent("", &built_with(product));
+            assert_eq!((agent.class(), agent.category()), (Class::Declared, category), "{product}");
+            assert_eq!(agent.tokens()[1..], [ProductToken::new("fedify")]);
+        }
+        assert_eq!(agent("", "FooBot/Nutch-1.10").category(), None);
     }
 
     #[test]
