@@ -16,11 +16,14 @@ use tower_robots::source::Watched;
 
 use super::listeners::{ListenerPlan, Listeners};
 use super::watched_files::WatchedFiles;
-use crate::config::{Config, ConfigFile, SettingChange, setting_changes};
+use crate::config::{Config, ConfigError, ConfigFile, RobotsSource, SettingChange, setting_changes};
 use crate::sites::{Renewal, Sites};
 
 /// A request may come while the file is being written: it must have been left alone for so long.
 const QUIET: Duration = Duration::from_millis(400);
+
+/// Maximum time to wait for files that go on to change.
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// A config that works, with everything new of it open.
 #[derive(Debug)]
@@ -83,7 +86,7 @@ impl Preparation {
     ) -> Self {
         let (watch, watched) = (watches.watch.clone(), watches.paths());
         Self::of(move |stage| {
-            wait_until_quiet(&path, &before);
+            wait_until_quiet(&of_config(&path, &before));
             let mut read = None;
             let mut prepared = || {
                 stage.read()?;
@@ -187,20 +190,49 @@ impl Stage {
     }
 }
 
-/// Waits for the config, for the files that are included, and for their folders, where one may be new.
-fn wait_until_quiet(path: &Path, before: &Config) {
+/// Reads the config of a process that takes the place of another one, which may begin in the middle of a replacement: it waits until
+/// the files and the folders of robots.txt files are left alone, because a host whose file is gone for a moment would have no rules.
+pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
+    let config = Config::load(path);
+    let mut paths = vec![path];
+    if let Ok(config) = &config {
+        paths = of_config(path, config);
+        paths.extend(config.sites.iter().filter_map(|site| match &site.robots {
+            RobotsSource::Directory { path, .. } => Some(&**path),
+            _ => None,
+        }));
+    }
+    if wait_until_quiet(&paths) { Config::load(path) } else { config }
+}
+
+/// The config, the files that it includes, and their folders, where one may be new.
+fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
+    let folders = config.included.patterns.iter().map(|pattern| &*pattern.folder);
+    config.included.paths.iter().map(PathBuf::as_path).chain(folders).chain([path]).collect()
+}
+
+/// Waits until none of these paths was changed a moment ago. Returns whether one was.
+fn wait_until_quiet(paths: &[&Path]) -> bool {
     let modified = |path: &Path| std::fs::metadata(path)?.modified();
     // While one file takes the name of another, the name may be gone for a moment.
-    let of_folder = |path: &Path| modified(path.parent().filter(|folder| !folder.as_os_str().is_empty())?).ok();
-    let age = |path: &Path| modified(path).ok().or_else(|| of_folder(path))?.elapsed().ok();
-    let folders = before.included.patterns.iter().map(|pattern| &*pattern.folder);
-    let paths: Vec<_> = before.included.paths.iter().map(PathBuf::as_path).chain(folders).chain([path]).collect();
+    let of_folder = |path: &Path| {
+        let folder = path.parent()?;
+        modified(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).ok()
+    };
+    // The clock of a file server may be ahead.
+    let age = |path: &Path| match modified(path).ok().or_else(|| of_folder(path))?.elapsed() {
+        Ok(age) => Some(age),
+        Err(ahead) => (ahead.duration() < MAX_WAIT).then_some(Duration::ZERO),
+    };
     let unrest = || paths.iter().filter_map(|path| QUIET.checked_sub(age(path)?)).max();
     // Bounded, for a file that is written to without end.
-    let end = SystemTime::now() + 5 * QUIET;
+    let end = SystemTime::now() + MAX_WAIT;
+    let mut has_waited = false;
     while let Some(rest) = unrest().filter(|_| SystemTime::now() < end) {
         std::thread::sleep(rest);
+        has_waited = true;
     }
+    has_waited
 }
 
 #[cfg(test)]
@@ -263,6 +295,31 @@ mod tests {
             let (before, listeners) = (Arc::clone(&self.config), Arc::default());
             Preparation::begin(path.to_owned(), before, self.sites.clone(), listeners, &self.watches, NonZeroUsize::MIN)
         }
+    }
+
+    /// `mv robotsd.toml old; mv new robotsd.toml`, and the same with the file of a host.
+    #[test]
+    fn a_process_that_takes_the_place_of_another_waits_for_the_end_of_a_replacement() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, aside, hosts] = ["robotsd.toml", "old", "hosts"].map(|name| folder.path().join(name));
+        std::fs::create_dir(&hosts).unwrap();
+        let directory = "robots = { source = \"directory\", path = \"hosts\" }";
+        std::fs::write(&aside, CONFIG.replace("robots.text = \"User-agent: *\"", directory)).unwrap();
+        // So that a machine that pauses here is not late.
+        let changes_soon = |folder: &Path| {
+            std::fs::File::open(folder).unwrap().set_modified(SystemTime::now() + 3 * QUIET).unwrap();
+        };
+        std::thread::scope(|scope| {
+            changes_soon(folder.path());
+            let reading = scope.spawn(|| read_once_quiet(&path));
+            std::thread::sleep(QUIET / 4);
+            std::fs::rename(&aside, &path).unwrap();
+            assert_eq!(reading.join().unwrap().unwrap().sites.len(), 1);
+            changes_soon(&hosts);
+            let reading = scope.spawn(|| read_once_quiet(&path));
+            std::thread::sleep(QUIET / 4);
+            assert!(!reading.is_finished());
+        });
     }
 
     /// A pipe as a shell makes it for `<(…)`: reading hangs until its writer is dropped.

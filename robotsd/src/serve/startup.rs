@@ -15,6 +15,7 @@ use super::board_keeper::BoardKeeper;
 use super::control_loop::ControlLoop;
 use super::descriptors::{self, Descriptors};
 use super::listeners::{ListenerPlan, Listeners};
+use super::preparation::read_once_quiet;
 use super::reconfigure::{ActiveConfig, PendingChange, follow_included, log_warnings, serving};
 use super::socket_activation::InheritedSockets;
 use super::supervisor::{Signal, Signals, Supervisor};
@@ -244,7 +245,8 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     };
     let path = args.config.path();
     let is_failed = |why: &str| predecessor.iter().for_each(|predecessor| predecessor.failed(why));
-    let config = match Config::load(&path) {
+    let config = if predecessor.is_some() { read_once_quiet(&path) } else { Config::load(&path) };
+    let config = match config {
         Ok(config) => Arc::new(config),
         Err(error) => {
             is_failed(&error.to_string());
