@@ -281,7 +281,7 @@ fn read(folder: &Path, path: &Path, config: &Path) -> Result<String, ConfigError
 }
 
 /// Whether a path leads into a folder, links resolved. Of one that is not there, what there is of it.
-pub(crate) fn is_inside(folder: &Path, path: &Path) -> bool {
+pub(super) fn is_inside(folder: &Path, path: &Path) -> bool {
     let Ok(folder) = fs::canonicalize(folder) else { return false };
     let there = path.ancestors().find(|part| fs::symlink_metadata(part).is_ok() || part.as_os_str().is_empty());
     let there = there.filter(|there| !there.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -17,6 +17,7 @@ use tower_robots::policy::{Impostors, Mode, Network, RateMode};
 use tower_robots::rules::{ProductToken, RobotsTxt};
 
 use super::file::Reviewable;
+use super::included::is_inside;
 use super::log::cannot_be_made;
 use super::site::{RawHook, end};
 use super::state_dir::{no_file, unwritable};
@@ -59,7 +60,7 @@ impl Config {
         note(Severity::Warning, &[], ended(file, now));
         note(Severity::Warning, &[], certificates(file, self, now));
         note(Severity::Warning, &[], without_files(file, self).collect());
-        note(Severity::Warning, &[], missing_roots(file, self).collect());
+        note(Severity::Warning, &[], doubtful_roots(file, self).collect());
         let misplaced = self.misplaced_state().map(|fault| Fault::new(self.state_dir_span.clone(), fault));
         note(Severity::Error, &[], misplaced.into_iter().collect());
         note(Severity::Warning, &[], unwritable(file, self).into_iter().collect());
@@ -272,13 +273,20 @@ fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Faul
     patterns.map(|(written, pattern)| written.fault(format!("there is no file {}", pattern.path().display())))
 }
 
-/// Folders in `include_roots` that are not there: no path leads into them.
-fn missing_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
-    let folder = config.parts.folder(0);
-    let is_missing = |root: &&Spanned<PathBuf>| !folder.join(root.get_ref()).is_dir();
-    let fault =
-        |root: &Spanned<PathBuf>| root.fault(format!("there is no folder {}", folder.join(root.get_ref()).display()));
-    file.include_roots.iter().filter(is_missing).map(fault)
+/// Folders in `include_roots` that are not there, so that no path leads into them, or that hold the config, and with it secrets.
+fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
+    let (folder, of_config) = (config.parts.folder(0), config.parts.path(0));
+    file.include_roots.iter().filter_map(move |root| {
+        let path = folder.join(root.get_ref());
+        let shown = path.display();
+        if !path.is_dir() {
+            return Some(root.fault(format!("there is no folder {shown}")));
+        }
+        let help = "list the folders of what may be published".to_owned();
+        let fault =
+            || root.fault(format!("{shown} holds this config: each included file may name its secrets")).help(help);
+        is_inside(&path, of_config).then(fault)
+    })
 }
 
 /// A socket of the admin interface that cannot be made where it is to be: a start ends with that, while a process that runs

@@ -375,7 +375,7 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
     let folder = folder(&[
         ("www/shop/robots.txt", "User-agent: *\nDisallow: /private/shop\n"),
         ("www/robots.txt", "User-agent: *\n"),
-        ("secret/robots.txt", "User-agent: *\n"),
+        ("secret/robots.txt", "User-agent: *\nDisallow: /secret\n"),
     ]);
     let file = |name: &str, root: &str| {
         let text = format!("[[site]]\nname = {name:?}\nhosts = [\"{name}.example\"]\nroot = {root:?}\n");
@@ -392,6 +392,10 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
     let checked = folder.configured(["config", "check"]).ends_with(2).error;
     assert!(refused_by(&checked, "shop") && refused_by(&checked, "out"), "{checked}");
     assert_has(&checked, &["of its own folder and of the folders in include_roots, links resolved"]);
+
+    folder.configure(format!("include_roots = [\"www\", \".\"]\n{HEAD}"));
+    let checked = folder.configured(["config", "check"]).ends_with(0).error;
+    assert_has(&checked, &["robotsd.toml:1:25", "holds this config: each included file may name its secrets"]);
 
     folder.configure(format!("include_roots = [\"www\", \"gone\"]\n{HEAD}"));
     let checked = folder.configured(["config", "check"]).ends_with(2).error;
