@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::time::{ClockId, clock_gettime};
 use tower_robots::agent::{Agent, Agents, Identity, NamedAs, Recognizer, Registry};
-use tower_robots::check::{self, Diff, DiffOptions, Finding, Guard, Page, PageLoss, Report};
+use tower_robots::check::{self, Diff, DiffOptions, FileKind, Finding, Guard, Page, PageLoss, Report};
 use tower_robots::internals::Grace;
 use tower_robots::policy::{Action, Decision, Policy, Reason, RequestFacts};
 use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleSet};
@@ -181,9 +181,9 @@ impl Evaluator {
         if is_suspect { self.findings(&OF_FILES).collect() } else { Vec::new() }
     }
 
-    /// Whether this is another file than a robots.txt, by its content.
+    /// Whether this is another file than a robots.txt, by its content: not text, a page, or without any field.
     pub(crate) fn is_other_file(&self) -> bool {
-        self.findings(&OF_OTHER_FILES).next().is_some()
+        FileKind::unreadable(self.robots()).is_some() || self.findings(&OF_OTHER_FILES).next().is_some()
     }
 
     /// The findings about lines that crawlers do not read as they look, and that an older file does not have: no effect shows them.

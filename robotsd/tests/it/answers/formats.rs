@@ -38,12 +38,16 @@ fn people_read_answers_findings_and_the_front_page() {
 }
 
 #[test]
-fn a_web_page_in_place_of_a_file_is_one_finding() {
-    let site =
-        Origin::answering(|_| response("200 OK", &["Content-Type: text/html"], "<!DOCTYPE html>\n<html></html>\n"));
-    let text = run(&mut check(&[URL], &[rule(site.address, "", 8080)])).out;
-    assert_has(&text, &[": 200 OK, text/html, ", "\n\nerror[html-instead-of-text]: ", "\n1 file checked: 1 error\n"]);
-    assert!(!text.contains("go by the rules") && !text.contains("answer-content-type"), "{text}");
+fn another_file_in_place_of_a_robots_txt_is_one_finding() {
+    for (body, code) in [
+        ("<!DOCTYPE html>\n<html></html>\n", "html-instead-of-text"),
+        ("PK\u{3}\u{4}\0\0\0\0User-agent: *\n", "binary-file"),
+    ] {
+        let site = Origin::answering(move |_| response("200 OK", &["Content-Type: text/html"], body));
+        let text = run(&mut check(&[URL], &[rule(site.address, "", 8080)])).out;
+        assert_has(&text, &[": 200 OK, text/html, ", &format!("\n\nerror[{code}]: "), "\n1 file checked: 1 error\n"]);
+        assert!(!text.contains("go by the rules") && !text.contains("answer-content-type"), "{text}");
+    }
 }
 
 #[test]

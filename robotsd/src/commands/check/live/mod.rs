@@ -76,7 +76,7 @@ impl LiveCheck<'_> {
         let settings = self.settings.for_host(&chain.url().authority());
         let evaluator = body.map(|body| Evaluator::new(body.octets, Reading::Standard, &settings));
         if evaluator.as_ref().is_some_and(Evaluator::is_other_file) {
-            // A page that is sent as what it is: the finding about the file says it.
+            // The finding about the file says it.
             findings.retain(|finding| finding.code != lints::CONTENT_TYPE.code);
         }
         let origin = if chain.last.url.target().as_str() == "/robots.txt" { &chain.last.url } else { chain.url() };

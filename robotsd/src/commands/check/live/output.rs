@@ -27,7 +27,7 @@ struct AnswersText<'a> {
 }
 
 impl AnswersText<'_> {
-    /// Whether a finding that is shown says what an answer means. There are no rules to go by in a web page.
+    /// Whether a finding that is shown says what an answer means. There are no rules to go by in another file.
     fn is_said(&self, answer: &AnswerSummary) -> bool {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
         let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);
