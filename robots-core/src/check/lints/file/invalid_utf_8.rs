@@ -45,38 +45,36 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     });
 }
 
-/// The encoding that a path was most likely written in, and the path.
+/// The encoding that a path was most likely written in, and the path. `None` if its letters may be those of several encodings.
 fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
-    /// The letters of KOI8-R from 0xC0 on, in lower case; from 0xE0 on they are in upper case.
-    const KOI8: &str = "юабцдефгхийклмнопярстужвьызшэщчъ";
-    let count = |is_one: fn(&u8) -> bool| path.iter().filter(|octet| is_one(octet)).count();
-    let high = count(|octet| *octet >= 0x80);
+    let high = || path.iter().filter(|octet| **octet >= 0x80);
     let touches = |pair: &[u8]| pair.iter().any(|octet| *octet >= 0x80) && pair.iter().any(u8::is_ascii_alphabetic);
     if path.windows(2).any(touches) {
         // Letters of both kinds in one word.
-        let is_latin = count(|octet| *octet >= 0xC0 && !matches!(octet, 0xD7 | 0xF7)) == high;
+        let is_latin = high().all(|octet| matches!(octet, 0xC0..=0xD6 | 0xD8..=0xF6 | 0xF8..));
         return is_latin.then(|| ("ISO-8859-1", path.iter().copied().map(char::from).collect()));
     }
-    let is_word = path.windows(2).any(|pair| pair.iter().all(|octet| *octet >= 0xC0));
-    if !is_word || count(|octet| matches!(octet, 0xC0..|0xA3| 0xA8 | 0xB8)) != high {
-        return None;
-    }
-    // Most letters are in lower case.
-    if count(|octet| *octet >= 0xE0) * 2 < high {
-        let letter = |octet: u8| KOI8.chars().nth(usize::from(octet & 0x1F)).unwrap_or(char::REPLACEMENT_CHARACTER);
-        let of_koi8 = |octet: &u8| match octet {
-            0xE0.. => letter(*octet).to_uppercase().collect(),
-            0xC0.. => letter(*octet).to_string(),
-            0xA3 => "ё".to_owned(),
-            _ => char::from(*octet).to_string(),
-        };
-        return Some(("KOI8-R", path.iter().map(of_koi8).collect()));
-    }
-    let of_1251 = |octet: &u8| match octet {
-        0xC0.. => char::from_u32(u32::from('А') + u32::from(octet - 0xC0)).unwrap_or(char::REPLACEMENT_CHARACTER),
-        0xA8 => 'Ё',
-        0xB8 => 'ё',
-        _ => char::from(*octet),
-    };
-    Some(("windows-1251", path.iter().map(of_1251).collect()))
+    let text: String = path.iter().copied().map(of_windows_1251).collect::<Option<_>>()?;
+    // In other encodings, the letters of small words are capitals here.
+    let is_word = |pair: &[u8]| pair.iter().all(|octet| *octet >= 0x80);
+    let is_small = |word: &str| word.chars().skip(1).all(char::is_lowercase);
+    let words = text.split(|char: char| !char.is_alphabetic());
+    (path.windows(2).any(is_word) && words.clone().all(is_small)).then_some(("windows-1251", text))
+}
+
+/// A letter of Russian, Ukrainian, Belarusian or Bulgarian, or ASCII.
+fn of_windows_1251(octet: u8) -> Option<char> {
+    Some(match octet {
+        0..0x80 => char::from(octet),
+        0xC0.. => char::from_u32(u32::from('\u{410}') + u32::from(octet - 0xC0))?,
+        0xA8 => '\u{401}',
+        0xAA => '\u{404}',
+        0xAF => '\u{407}',
+        0xB2 => '\u{406}',
+        0xB3 => '\u{456}',
+        0xB8 => '\u{451}',
+        0xBA => '\u{454}',
+        0xBF => '\u{457}',
+        _ => return None,
+    })
 }

@@ -40,16 +40,18 @@ fn lints_about_the_file() {
                requests hold as \"/%D0%BA%D0%B0%D1%82%D0%B0%D0%BB%D0%BE%D0%B3/\""],
         )
         .helps(
-            b"Allow: /\xcb\xc1\xd4\xc1\xcc\xcf\xc7/",
-            &["save the file as UTF-8: if it is KOI8-R, the path is \"/\u{43a}\u{430}\u{442}\u{430}\u{43b}\u{43e}\u{433}/\", which requests \
-               hold as \"/%D0%BA%D0%B0%D1%82%D0%B0%D0%BB%D0%BE%D0%B3/\""],
+            b"Allow: /\xaf\xe6\xe0\xea",
+            &["save the file as UTF-8: if it is windows-1251, the path is \"/\u{407}\u{436}\u{430}\u{43a}\", which requests hold as \
+               \"/%D0%87%D0%B6%D0%B0%D0%BA\""],
         )
         .helps(
             b"Allow: /caf\xe9/",
             &["save the file as UTF-8: if it is ISO-8859-1, the path is \"/caf\u{e9}/\", which requests hold as \"/caf%C3%A9/\""],
         )
         .says(b"Allow: /\x83\x8d/", &["\"/\\x83\\x8d/\" is not UTF-8: it matches no path, because requests hold paths in UTF-8"])
-        .helps(b"Allow: /\x83\x8d/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"]);
+        .helps(b"Allow: /\x83\x8d/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"])
+        // Small letters in KOI8-R, capitals in windows-1251, or two signs in GB 2312.
+        .helps(b"Allow: /\xd0\xc2\xce\xc5/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"]);
     let other_texts = ["404: Not Found", "{\"error\": \"not found\"}\n", "Not Found\n", "# x\nError: y\n"];
     let others = ["", "# x\n", "Sitemap: https://example.com/s.xml\n", "x: y\nDisalow: /\n", "<html>x"];
     Case("no-known-field", "other texts are found and comments are not")
