@@ -8,8 +8,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a Content-Signal line that is no list of signals",
     why: "Content signals are \"search\", \"ai-input\" and \"ai-train\", each with \"=yes\" or \"=no\", and \"use\" with \
-          \"=immediate\", \"=reference\" or \"=full\"; commas part them. A signal that is left out is neither given nor withheld; one that does not parse or is not known \
-          counts as left out.",
+          \"=immediate\", \"=reference\" or \"=full\"; commas part them. A signal that is left out is neither given nor \
+          withheld; one that does not parse or is not known counts as left out.",
     bad: Example::new(b"User-agent: *\nContent-Signal: search=y, ai-train=n\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nContent-Signal: search=yes, ai-train=no\nDisallow: /private/\n"),
     pass: Pass::Named("content-signal", run),
@@ -27,7 +27,8 @@ const fn words(signal: &[u8]) -> &'static [&'static str] {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let span = field.value_or_name();
-    let help = "write signals such as \"search=yes, ai-train=no, use=reference\"";
+    let help =
+        "write signals such as \"search=yes, ai-train=no\", with \"use\" as \"immediate\", \"reference\" or \"full\"";
     if let Some(item) = first_wrong(field.value, words) {
         sink.report(span, format_args!("{} is not a content signal", Quoted(item))).help(help);
         return;
