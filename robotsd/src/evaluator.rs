@@ -52,14 +52,17 @@ const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500
 pub(crate) const OF_OTHER_FILES: [&str; 2] = ["html-instead-of-text", "no-known-field"];
 
 /// Lints about a line that crawlers ignore, or read otherwise than it looks, or that is for a crawler that does not exist.
-const OF_LINES: [&str; 8] = [
+const OF_LINES: [&str; 11] = [
     "not-a-field",
     "missing-colon",
     "misspelled-directive",
     "unknown-directive",
     "rule-before-group",
+    "several-directives",
     "path-without-slash",
     "url-as-path",
+    "several-paths",
+    "invisible-character",
     "unknown-crawler",
 ];
 

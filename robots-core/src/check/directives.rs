@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::path_text::without_invisible;
+use super::invisible::without_invisible;
 use crate::rules::{Directive, Field, Line, LineKind, RobotsTxt, starts_with};
 
 /// Names longer than this are text, not misspellings.

@@ -37,6 +37,7 @@ mod file_kind;
 mod finding;
 mod fix;
 mod fixes;
+mod invisible;
 mod lint;
 mod lints;
 mod options;

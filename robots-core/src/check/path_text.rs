@@ -1,7 +1,9 @@
 //! What owners write where a path pattern belongs: hosts, endings of file names, several paths at once, characters that nobody sees.
 
+use super::directives::{is_rule, is_url};
+use super::invisible::without_invisible;
 use super::pattern::is_expression;
-use super::quote::unquoted;
+use crate::rules::Field;
 
 /// Endings of file names that rules are written for.
 const FILE_ENDINGS: &str = "7z action ashx asmx asp aspx avi axd bak bmp bz2 cfm cgi conf css csv dll do doc docx eot epub exe \
@@ -69,42 +71,56 @@ fn strip_www(host: &[u8]) -> &[u8] {
     }
 }
 
-/// The paths of a value that holds several: joined by commas, semicolons or bars (`/a,/b`), or by blanks (`/a /b`). `None` if it is
-/// one path, however many commas that has (`/a,b.html`).
-pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
-    joined_paths(value).or_else(|| {
-        let parts: Vec<_> =
-            value.split(|octet| matches!(octet, b' ' | b'\t')).filter(|part| !part.is_empty()).collect();
-        (parts.len() > 1 && parts.iter().all(|part| is_path(part))).then_some(parts)
-    })
+/// Whether a field is a rule with one path. Lists of paths are left to `several-paths` and `space-in-path`.
+pub(super) fn has_one_path(field: &Field<'_>) -> bool {
+    is_rule(field) && several_paths(field.value).is_none()
 }
 
-/// The paths of a value that are joined by commas, semicolons or bars.
+/// The paths of a value that are joined by commas, semicolons or bars, and perhaps blanks (`/a, /b`).
 pub(super) fn joined_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
-    let mark = *value.iter().find(|octet| matches!(octet, b',' | b';' | b'|'))?;
-    if is_expression(value) {
+    value.iter().any(is_joint).then(|| several_paths(value))?
+}
+
+/// The paths of a value that holds several, with blanks or other joints between them. `None` if it is one path, however many commas
+/// that has (`/a,b.html`).
+pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
+    let is_between = |octet: &u8| is_joint(octet) || is_blank(octet);
+    if !value.iter().any(is_between) || is_expression(value) {
         return None;
     }
-    let mut parts: Vec<_> = value.split(|octet| *octet == mark).collect();
-    // A mark at the end parts nothing.
-    parts.pop_if(|part| part.trim_ascii().is_empty());
-    // Without slashes, `a,b.html` is one name.
-    let is_apart = parts.iter().skip(1).all(|part| part.starts_with(b" "));
-    let paths: Vec<_> = parts.iter().map(|part| part.trim_ascii()).map(|part| unquoted(part).unwrap_or(part)).collect();
-    let is_one = |path: &&[u8]| is_path(path) || is_apart && !is_path(paths[0]) && is_name(path);
-    (paths.len() > 1 && paths.iter().all(is_one)).then_some(paths)
+    let paths: Vec<_> = value.split(is_between).map(without_quotes).filter(|path| !path.is_empty()).collect();
+    // Without blanks, the joint may be part of one path: `/redirect?to=/a,/b`, and `/offer,*/` on sites that have commas in paths.
+    let is_apart = value.iter().any(is_blank);
+    let query = paths.iter().position(|path| path.contains(&b'?')).unwrap_or(paths.len());
+    let is_ending = |path: &[u8]| path.strip_prefix(b"/").unwrap_or(path).starts_with(b"*.");
+    let is_one = |at: usize| match paths[at] {
+        path if !is_path(path) => false,
+        _ if is_apart || at == 0 => true,
+        _ if at > query => false,
+        path @ [b'*', ..] => paths[at - 1].ends_with(b"$") || is_ending(path) && is_ending(paths[0]),
+        _ => true,
+    };
+    (paths.len() > 1 && (0..paths.len()).all(is_one)).then_some(paths)
 }
 
-/// Whether this is written as a path is: a slash in front, or a `*` and what it leads up to.
-fn is_path(part: &[u8]) -> bool {
-    matches!(part, [b'/', ..] | [b'*', b'/' | b'.' | b'?', ..])
-        && !part.iter().any(|octet| matches!(octet, b' ' | b'\t' | b',' | b';' | b'|' | b'"'))
+/// Whether a text begins as paths do: with a slash, with a `*` and what it leads up to, or as a whole URL.
+pub(super) fn is_path(text: &[u8]) -> bool {
+    matches!(text, [b'/', ..] | [b'*', b'/' | b'.' | b'?', ..]) || is_url(text)
 }
 
-/// Whether this is a path but for the slash in front of it.
-fn is_name(part: &[u8]) -> bool {
-    let is_octet = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_./*".contains(octet);
-    !part.is_empty() && part.iter().all(is_octet)
+pub(super) const fn is_joint(octet: &u8) -> bool {
+    matches!(octet, b',' | b';' | b'|')
+}
+
+pub(super) const fn is_blank(octet: &u8) -> bool {
+    matches!(octet, b' ' | b'\t' | 0x0B | 0x0C)
+}
+
+fn without_quotes(mut text: &[u8]) -> &[u8] {
+    while let [b'"' | b'\'', rest @ ..] | [rest @ .., b'"' | b'\''] = text {
+        text = rest;
+    }
+    text
 }
 
 /// The name of a query parameter that a text begins with (`page` of `page=9`).
@@ -114,40 +130,9 @@ pub(super) fn parameter_name(text: &[u8]) -> Option<&[u8]> {
     (name.first()?.is_ascii_alphanumeric() && name.iter().all(is_octet)).then_some(name)
 }
 
-/// A text without the characters that nobody sees and no path holds, and without white space other than ASCII around it; `None` if
-/// there is none, or if the text is not UTF-8.
-pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
-    if text.is_ascii() {
-        return None;
-    }
-    let text = std::str::from_utf8(text).ok()?;
-    let kept = text.trim();
-    let mut seen = String::with_capacity(kept.len());
-    let mut before = None;
-    let mut chars = kept.chars().peekable();
-    let is_letter = |char: Option<char>| char.is_some_and(|char| !char.is_ascii());
-    while let Some(char) = chars.next() {
-        let is_seen = match char {
-            // Scripts such as Persian and Hindi join or part letters with these, and emoji are joined by one.
-            '\u{200c}' | '\u{200d}' => is_letter(before) && is_letter(chars.peek().copied()),
-            _ => !is_invisible(char),
-        };
-        if is_seen {
-            seen.push(char);
-            before = Some(char);
-        }
-    }
-    let seen = seen.trim();
-    (seen.len() < text.len()).then(|| seen.to_owned())
-}
-
-/// Characters of no width, and those that only direct how others are shown.
-const fn is_invisible(char: char) -> bool {
-    matches!(
-        char,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}' | '\u{feff}'
-    )
+/// The path that a value shows, or nothing, if characters that nobody sees are all that is wrong with it.
+pub(super) fn visible_path(value: &[u8]) -> Option<String> {
+    without_invisible(value).filter(|seen| seen.is_empty() || seen.starts_with(['/', '*']))
 }
 
 #[cfg(test)]
@@ -189,7 +174,17 @@ mod tests {
             ("\"/a\", \"/b\"", Some(&["/a", "/b"])),
             ("*.pdf$,*.doc$", Some(&["*.pdf$", "*.doc$"])),
             ("/a /b", Some(&["/a", "/b"])),
-            ("private/, admin", Some(&["private/", "admin"])),
+            ("\"/a, /b\"", Some(&["/a", "/b"])),
+            ("/a,/b;/c", Some(&["/a", "/b", "/c"])),
+            ("/a, /b /c", Some(&["/a", "/b", "/c"])),
+            ("/a, */b", Some(&["/a", "*/b"])),
+            ("/*.jpg,*.png", Some(&["/*.jpg", "*.png"])),
+            ("https://a.example/,/b", Some(&["https://a.example/", "/b"])),
+            ("/offer,*/", None),
+            ("/*,*.html", None),
+            ("/to?a=/b,/c", None),
+            ("/a and /b", None),
+            ("private/, admin", None),
             ("a,b.html", None),
             ("/a,b.html", None),
             ("/a,", None),
@@ -202,23 +197,5 @@ mod tests {
             let want: Option<Vec<&[u8]>> = want.map(|paths| paths.iter().map(|path| path.as_bytes()).collect());
             assert_eq!(several_paths(value.as_bytes()), want, "{value}");
         }
-    }
-
-    #[test]
-    fn characters_that_nobody_sees_are_left_out() {
-        for (text, want) in [
-            ("/a\u{200b}", Some("/a")),
-            ("\u{feff}/a\u{2060}b", Some("/ab")),
-            ("\u{a0}/a\u{3000}", Some("/a")),
-            ("/a\u{200d}", Some("/a")),
-            ("/a\u{a0}b", None),
-            ("/caf\u{e9}", None),
-            // "Does not" in Persian.
-            ("/\u{645}\u{6cc}\u{200c}\u{634}", None),
-            ("/a", None),
-        ] {
-            assert_eq!(without_invisible(text.as_bytes()).as_deref(), want, "{text:?}");
-        }
-        assert_eq!(without_invisible(b"/\xe2\x80\x8b\xff"), None);
     }
 }

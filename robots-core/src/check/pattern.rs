@@ -161,7 +161,8 @@ pub(super) fn of_expression(expression: &[u8]) -> Option<Vec<u8>> {
         _ if is_anchored => b"/",
         _ => b"/*",
     };
-    Some(without_runs([front, pattern.as_slice()].concat()))
+    let pattern = without_runs([front, pattern.as_slice()].concat());
+    Some(if pattern.is_empty() { b"/".to_vec() } else { pattern })
 }
 
 #[cfg(test)]
@@ -220,6 +221,7 @@ mod tests {
             (r".*\.pdf$", Some("*.pdf$")),
             ("/x/(.*)", Some("/x/")),
             ("foo/.*", Some("/*foo/")),
+            ("^.*$", Some("/")),
             ("^/(a|b)", None),
             ("^/[0-9]+", None),
             ("^/e/?$", None),

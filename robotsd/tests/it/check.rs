@@ -133,7 +133,7 @@ fn a_directory_stands_for_the_files_in_it() {
 /// One error, five warnings of one code, many notes of one code and one of another.
 fn noisy() -> Folder {
     let stars: String = (0..428).map(|number| format!("Disallow: /a{number}/*\n")).collect();
-    let slashes = "Disallow: x y\n".repeat(5);
+    let slashes = "Disallow: xy\n".repeat(5);
     folder(&[
         ("noisy.txt", &format!("User-agent: *\n{stars}Disallow: /b/*\nDisallow: /b/*\n{slashes}")),
         ("clean.txt", "User-agent: *\nDisallow: /x/\n"),

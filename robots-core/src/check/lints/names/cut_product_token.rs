@@ -1,9 +1,9 @@
 //! `cut-product-token`: a name of which crawlers compare only the beginning.
 
 use crate::check::crawlers::CrawlersByToken;
+use crate::check::invisible::without_invisible;
 use crate::check::lint::*;
 use crate::check::lints::names::browser_header_as_name::is_header;
-use crate::check::path_text::without_invisible;
 use crate::check::quote::unquoted;
 
 pub(crate) const LINT: Lint = Lint {

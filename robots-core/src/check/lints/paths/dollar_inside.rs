@@ -1,7 +1,7 @@
 //! `dollar-inside`: a `$` that is not the end.
 
 use crate::check::lint::*;
-use crate::check::path_text::several_paths;
+use crate::check::path_text::has_one_path;
 
 pub(crate) const LINT: Lint = Lint {
     code: "dollar-inside",
@@ -17,8 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value;
-    // The `$` of the first of several paths is the end of that one.
-    if !is_rule(field) || pattern.is_empty() || several_paths(pattern).is_some() {
+    if !has_one_path(field) || pattern.is_empty() {
         return;
     }
     let Some(at) = memchr::memchr(b'$', &pattern[..pattern.len() - 1]) else { return };

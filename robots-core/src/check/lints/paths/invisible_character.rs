@@ -1,7 +1,7 @@
 //! `invisible-character`: a character in a path that nobody sees.
 
 use crate::check::lint::*;
-use crate::check::path_text::without_invisible;
+use crate::check::path_text::{has_one_path, visible_path};
 
 pub(crate) const LINT: Lint = Lint {
     code: "invisible-character",
@@ -13,17 +13,20 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new("User-agent: *\nDisallow: /private/\u{200b}\n".as_bytes()),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
-    fix: Some(LintFix::new(|file, finding| file.with_value(finding, without_invisible))),
+    fix: Some(LintFix::new(|file, finding| file.with_value(finding, visible_path))),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if is_rule(field)
-        && let Some(seen) = without_invisible(field.value)
-    {
-        sink.report(
-            field.value_range.clone(),
-            format_args!("{} holds characters that nobody sees, and that no path holds", Quoted(field.value)),
-        )
-        .help(format_args!("write {}", Quoted(seen.as_bytes())));
+    let Some(seen) = visible_path(field.value).filter(|_| has_one_path(field)) else { return };
+    // Behind such a character, the slash does not begin the value.
+    let severity = if matches!(field.value, [b'/' | b'*', ..]) { LINT.severity } else { Severity::Error };
+    let draft = sink.report_at(
+        severity,
+        field.value_range.clone(),
+        format_args!("{} holds characters that nobody sees, and that no path holds", Quoted(field.value)),
+    );
+    match seen.as_str() {
+        "" => draft.help("remove them: nothing else is there"),
+        seen => draft.help(format_args!("write {}", Quoted(seen.as_bytes()))),
     }
 }

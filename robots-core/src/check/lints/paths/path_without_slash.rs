@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use crate::check::invisible::without_invisible;
 use crate::check::lint::*;
 use crate::check::path_text::{
-    HostEvidence, is_file_ending, is_one_of, joined_paths, parameter_name, split_host, without_invisible,
+    HostEvidence, is_blank, is_file_ending, is_one_of, joined_paths, parameter_name, split_host, visible_path,
 };
 use crate::check::pattern::{is_expression, of_expression, without_runs};
-use crate::check::quote::unquoted;
+use crate::check::quote::{pieces, unquoted};
 
 pub(crate) const LINT: Lint = Lint {
     code: "path-without-slash",
@@ -25,6 +26,10 @@ pub(crate) const LINT: Lint = Lint {
 fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let path = field.value;
     if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
+        return;
+    }
+    // Other lints name what hides the slash.
+    if joined_paths(path).is_some() || visible_path(path).is_some() {
         return;
     }
     let draft = sink.report(
@@ -52,22 +57,31 @@ enum Meaning {
     Unknown(&'static str),
 }
 
+const OF_A_DISK: &str = "write the path that a browser shows: it does not hold the folders of the server's disk";
+
 impl Meaning {
     /// Finds the meaning of a value; `own` is the host of the site.
     fn of(value: &[u8], own: Option<&[u8]>) -> Self {
-        if joined_paths(value).is_some() {
-            return Self::Unknown("give each path a line of its own");
-        }
         let seen = without_invisible(value);
         let text = seen.as_deref().map_or(value, str::as_bytes);
         let text = unquoted(text).unwrap_or(text);
-        if text.starts_with(b"^") || text.starts_with(b".*") || is_expression(text) {
-            let unknown = "begin with \"/\", and write \"*\" for \".*\" or a class and a rule for each alternative";
-            return of_expression(text).map_or(Self::Unknown(unknown), Self::Pattern);
+        if has_scheme(text) {
+            return Self::Unknown("write the path alone: a rule holds neither a scheme nor a host");
         }
-        match without_marks(text) {
+        let is_expression = is_expression(text);
+        let text = if is_expression { text } else { without_marks(text) };
+        let unanchored = text.strip_prefix(b"^").unwrap_or(text);
+        if text.iter().any(is_blank) || joined_paths(text).is_some() {
+            return Self::Unknown("write each path on a line of its own, and \"%20\" for a blank in a path");
+        }
+        let pattern = of_expression(text);
+        let is_anchored = unanchored.len() < text.len();
+        if unanchored.starts_with(b".*") || is_expression || is_anchored && pattern.is_none() {
+            let unknown = "begin with \"/\", and write \"*\" for \".*\" or a class and a rule for each alternative";
+            return pattern.map_or(Self::Unknown(unknown), Self::Pattern);
+        }
+        match unanchored {
             path @ [b'/' | b'*', ..] => Self::Pattern(path.to_vec()),
-            path if is_url(path) => Self::Pattern(path.to_vec()),
             path if without_dots(path).len() < path.len() => {
                 Self::Pattern([b"/".as_slice(), without_dots(path)].concat())
             }
@@ -85,10 +99,10 @@ impl Meaning {
                     ([b"/*&".as_slice(), parameter].concat(), "every place but the first"),
                 ])
             }
-            [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => {
-                Self::Unknown("write the path that a browser shows: it does not hold the folders of the server's disk")
-            }
-            _ => Self::of_word(text, own),
+            [b'\\', b'\\', ..] => Self::Unknown(OF_A_DISK),
+            [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => Self::Unknown(OF_A_DISK),
+            [b';' | b'=' | b'-' | b'+' | b',' | b'!' | b'|' | b')' | b']', ..] => Self::anywhere_or_first(unanchored),
+            _ => Self::of_word(unanchored, own),
         }
     }
 
@@ -97,14 +111,21 @@ impl Meaning {
         const HIDDEN: &str = "aws ds_store env git hg htaccess htpasswd ssh svn well-known";
         let is_octet = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
         let (word, rest) = name.split_at(name.iter().take_while(|octet| is_octet(octet)).count());
-        let (ending, hidden) = ([b"/*.".as_slice(), name].concat(), [b"/.".as_slice(), name].concat());
         if rest.starts_with(b"/") || is_one_of(word, HIDDEN) {
-            Self::Pattern(hidden)
+            Self::Pattern([b"/.".as_slice(), name].concat())
         } else if is_file_ending(word) {
-            Self::Pattern(ending)
+            Self::Pattern([b"/*.".as_slice(), name].concat())
         } else {
-            Self::Either([(ending, "paths that hold it anywhere"), (hidden, "those that begin with it")])
+            Self::anywhere_or_first(&[b".".as_slice(), name].concat())
         }
+    }
+
+    /// The two meanings of a value that may be the end of names, such as `-print.html`, or the beginning of the path.
+    fn anywhere_or_first(text: &[u8]) -> Self {
+        Self::Either([
+            ([b"/*".as_slice(), text].concat(), "paths that hold it anywhere"),
+            ([b"/".as_slice(), text].concat(), "those that begin with it"),
+        ])
     }
 
     fn of_word(text: &[u8], own: Option<&[u8]>) -> Self {
@@ -113,7 +134,7 @@ impl Meaning {
         if is_one_of(text, "all any everything") {
             return Self::Either([(b"/".to_vec(), "every path"), (path, begun)]);
         }
-        if is_one_of(text, "none nothing") {
+        if is_one_of(text, "none nothing null") {
             return Self::Unknown("leave the value out for a rule without a path");
         }
         if text.strip_suffix(b"$").is_some_and(is_file_ending) {
@@ -132,12 +153,13 @@ impl Meaning {
             Some((_, evidence, rest)) if rest.len() > 1 => match evidence {
                 HostEvidence::Own => Self::Pattern(rest.to_vec()),
                 HostEvidence::Www if own.is_none() => Self::Pattern(rest.to_vec()),
-                _ => Self::Either([(rest.to_vec(), "this path of the site"), (path, "a folder of this name")]),
+                _ => Self::Either([
+                    (rest.to_vec(), "this path if the site has this host"),
+                    (path, "a folder of this name"),
+                ]),
             },
-            Some((_, HostEvidence::Own | HostEvidence::Www, _)) => {
-                Self::Either([(b"/".to_vec(), "the whole site"), (path, begun)])
-            }
-            _ => Self::Pattern(with_slashes(text)),
+            Some(_) => Self::Either([(b"/".to_vec(), "the whole site if it has this host"), (path, begun)]),
+            None => Self::Pattern(with_slashes(text)),
         }
     }
 }
@@ -154,15 +176,35 @@ impl fmt::Display for Meaning {
     }
 }
 
-/// A path without the marks that a slip or a list leaves in front of it: `: /a`, `- /a`.
+/// A path without the marks that a slip, a list or brackets leave around it: `: /a`, `- /a`, `(/a)`.
 fn without_marks(text: &[u8]) -> &[u8] {
-    /// The no-break space of files that are not UTF-8.
-    const NO_BREAK: u8 = 0xA0;
-    let is_mark = |octet: &&u8| matches!(**octet, b':' | b'=' | b'-' | b'>' | b' ' | b'\t' | NO_BREAK);
-    match &text[text.iter().take_while(is_mark).count()..] {
-        path @ [b'/' | b'*', ..] => path,
+    /// Marks that are closed behind the path.
+    const OPENING: [char; 11] = ['(', '[', '{', '<', '"', '\'', '`', '\u{ab}', '\u{201c}', '\u{201e}', '\u{2018}'];
+    let is_mark = |piece: &Result<char, u8>| match piece {
+        Ok(char) => !char.is_alphanumeric() && !"/*.?&$;%#\\_^".contains(*char),
+        // The no-break space of files that are not UTF-8.
+        Err(octet) => *octet == 0xA0,
+    };
+    let marks: Vec<_> = pieces(text).take_while(is_mark).collect();
+    let path = &text[marks.iter().map(|mark| mark.map_or(1, char::len_utf8)).sum()..];
+    match path {
+        [b'/', ..] if marks.iter().any(|mark| mark.is_ok_and(|char| OPENING.contains(&char))) => {
+            let is_end = |char: char| !char.is_alphanumeric() && !"/*$=?&".contains(char);
+            std::str::from_utf8(path).map_or(path, |path| path.trim_end_matches(is_end).as_bytes())
+        }
+        [b'/', ..] => path,
+        [b'*', ..] if marks.last() == Some(&Ok(' ')) => path,
         _ => text,
     }
+}
+
+/// Whether a text begins as a URL does that is spelled wrongly or not of the web: `https:/`, `http//`, `ftp://`.
+fn has_scheme(text: &[u8]) -> bool {
+    let (word, rest) = text.split_at(text.iter().take_while(|octet| octet.is_ascii_alphabetic()).count());
+    let is_web = is_one_of(word, "http https") && (rest.starts_with(b":") || rest.starts_with(b"//"));
+    let (front, path) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
+    // `c:/` is a disk, and `:/a` a colon too many.
+    is_web || front.ends_with(b":") && (front.len() > 2 || path.starts_with(b"//"))
 }
 
 /// A path without the `./` and `../` in front of it.
@@ -173,10 +215,13 @@ fn without_dots(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// The path that is meant: escaped slashes and backslashes in front, and all backslashes, are slashes.
+/// The path that is meant: backslashes and other characters that look like a slash are slashes, and so are escaped slashes if the text
+/// begins with one.
 fn with_slashes(text: &[u8]) -> Vec<u8> {
-    let text = text.strip_prefix(b"%2F").or(text.strip_prefix(b"%2f")).unwrap_or(text);
-    let text = text.strip_prefix(b"\\").unwrap_or(text);
-    let slash = |octet: &u8| if *octet == b'\\' { b'/' } else { *octet };
-    std::iter::once(b'/').chain(text.iter().map(slash)).collect()
+    let Ok(text) = std::str::from_utf8(text) else { return [b"/", text].concat() };
+    let mut path = text.replace(['\\', '\u{2044}', '\u{2215}', '\u{ff0f}'], "/");
+    if text.starts_with("%2F") || text.starts_with("%2f") {
+        path = path.replace("%2F", "/").replace("%2f", "/");
+    }
+    format!("/{}", path.strip_prefix('/').unwrap_or(&path)).into_bytes()
 }

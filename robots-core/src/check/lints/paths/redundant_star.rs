@@ -1,6 +1,7 @@
 //! `redundant-star`: a `*` that changes nothing.
 
 use crate::check::lint::*;
+use crate::check::path_text::{has_one_path, is_blank};
 use crate::check::pattern::{is_expression, without_runs};
 
 pub(crate) const LINT: Lint = Lint {
@@ -18,13 +19,18 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value;
-    // The star of an expression (`/x/.*`) is the sign of another fault, which would be left without it.
-    if !is_rule(field) || memchr::memchr(b'*', pattern).is_none() || is_expression(pattern) {
+    // The star of an expression (`/x/.*`), or of what is no pattern (`.*`), is the sign of another fault, which would be left without it.
+    let is_pattern = matches!(pattern, [b'/' | b'*', ..]) && !is_expression(pattern);
+    if memchr::memchr(b'*', pattern).is_none() || !is_pattern || !has_one_path(field) {
         return;
     }
     let without = without_runs(pattern.to_vec());
     // `*` and `/*` are how many write "every path".
-    if without.is_empty() || matches!(pattern, b"/*" | b"*") || without == pattern {
+    if without.is_empty()
+        || matches!(pattern, b"/*" | b"*")
+        || without == pattern
+        || without.last().is_some_and(is_blank)
+    {
         return;
     }
     let range = field.value_range.clone();

@@ -1,7 +1,7 @@
 //! `several-paths`: paths joined by commas in one rule.
 
 use crate::check::lint::*;
-use crate::check::path_text::joined_paths;
+use crate::check::path_text::{joined_paths, several_paths};
 
 pub(crate) const LINT: Lint = Lint {
     code: "several-paths",
@@ -17,23 +17,29 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value;
-    if is_rule(field)
-        && let Some(paths) = joined_paths(pattern)
-    {
-        sink.report(
-            field.value_range.clone(),
-            format_args!(
-                "{} is one path to crawlers, and matches none of {}",
-                Quoted(pattern),
-                quoted_list(paths.into_iter())
-            ),
-        )
-        .help("give each path a line of its own");
+    if !is_rule(field) {
+        return;
     }
+    let Some(paths) = joined_paths(pattern) else { return };
+    // Behind a quote, the slash does not begin the value.
+    let severity = if matches!(pattern, [b'/' | b'*', ..]) { LINT.severity } else { Severity::Error };
+    sink.report_at(
+        severity,
+        field.value_range.clone(),
+        format_args!(
+            "{} is one path to crawlers, and matches none of {}",
+            Quoted(pattern),
+            quoted_list(paths.into_iter())
+        ),
+    )
+    .help("give each path a line of its own");
 }
 
-fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
+/// Gives each path of a rule a line of its own. `None` if there is one path, or if one of several is the whole site: that may be a slip.
+pub(super) fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
+    let paths = several_paths(field.value)?;
     let between = [file.line_end(), field.name, b": ".as_slice()].concat();
-    Some(vec![Edit::new(field.value_range, joined_paths(field.value)?.join(&between[..]))])
+    let is_whole_site = |path: &&[u8]| matches!(*path, b"/" | b"/*" | b"*/");
+    (!paths.iter().any(is_whole_site)).then(|| vec![Edit::new(field.value_range, paths.join(&between[..]))])
 }

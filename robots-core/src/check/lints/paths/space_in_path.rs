@@ -1,7 +1,8 @@
 //! `space-in-path`: a blank inside a pattern.
 
 use crate::check::lint::*;
-use crate::check::path_text::joined_paths;
+use crate::check::lints::paths::several_paths;
+use crate::check::path_text::{is_blank, is_joint, is_path, joined_paths};
 
 pub(crate) const LINT: Lint = Lint {
     code: "space-in-path",
@@ -31,47 +32,45 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             Quoted(pattern)
         ),
     );
-    let (path, rest) = (&pattern[..at], pattern[at..].trim_ascii_start());
-    let words: Vec<&[u8]> = pattern.split(is_blank).filter(|word| !word.is_empty()).collect();
-    let joined = words.join(&b"%20"[..]);
-    if begins_path(rest) {
+    let words: Vec<_> = words(pattern).collect();
+    let (path, rest) = (words[0], pattern[at..].trim_ascii_start());
+    let joined = Quoted(&one_path(&words)).to_string();
+    if words[1..].iter().any(|word| is_path(word)) {
         draft.help("give each path a line of its own");
+    } else if path.last().is_some_and(is_joint) {
+        draft.help(format_args!("write {joined}, or give each path a line of its own"));
     } else if is_whole(path) {
-        draft.help(format_args!("write {}, or \"#\" in front of {} if it is a comment", Quoted(&joined), Quoted(rest)));
+        draft.help(format_args!("write {joined}, or \"#\" in front of {} if it is a comment", Quoted(rest)));
     } else {
-        draft.help(format_args!("write {}", Quoted(&joined)));
+        draft.help(format_args!("write {joined}"));
     }
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let field = file.field_of(finding)?;
-    let mut text: Vec<u8> = Vec::new();
-    let mut last: &[u8] = b"";
-    for word in field.value.split(is_blank).filter(|word| !word.is_empty()) {
-        if begins_path(word) && !text.is_empty() {
-            text.extend_from_slice(file.line_end());
-            text.extend_from_slice(field.name);
-            text.extend_from_slice(b": ");
-        } else if is_whole(last) {
-            return None;
-        } else if !text.is_empty() {
-            text.extend_from_slice(b"%20");
-        }
-        text.extend_from_slice(word);
-        last = word;
+    if let lines @ Some(_) = several_paths::fix(file, finding) {
+        return lines;
     }
-    Some(vec![Edit::new(field.value_range, text)])
+    let field = file.field_of(finding)?;
+    let words: Vec<_> = words(field.value).collect();
+    let (last, front) = words.split_last()?;
+    let is_open = |word: &&[u8]| is_whole(word) || word.last().is_some_and(is_joint);
+    let is_one = !front.iter().any(is_open) && !front[1..].iter().chain([last]).any(|word| is_path(word));
+    is_one.then(|| vec![Edit::new(field.value_range, one_path(&words))])
 }
 
-const fn begins_path(text: &[u8]) -> bool {
-    matches!(text, [b'/', ..] | [b'*', b'/' | b'.', ..])
+fn words(pattern: &[u8]) -> impl Iterator<Item = &[u8]> {
+    pattern.split(is_blank).filter(|word| !word.is_empty())
+}
+
+/// Words as one path; a blank behind its first slash is a slip.
+fn one_path(words: &[&[u8]]) -> Vec<u8> {
+    match words {
+        [b"/", rest @ ..] => [b"/".as_slice(), &rest.join(&b"%20"[..])].concat(),
+        words => words.join(&b"%20"[..]),
+    }
 }
 
 /// Whether a path is whole, so that words behind it may be a remark (`/private/ for staff`).
 const fn is_whole(path: &[u8]) -> bool {
     matches!(path, [.., b'/' | b'*' | b'$'])
-}
-
-const fn is_blank(octet: &u8) -> bool {
-    matches!(octet, b' ' | b'\t' | 0x0B | 0x0C)
 }

@@ -1,7 +1,7 @@
 //! `unescaped-non-ascii`: letters outside ASCII as they are.
 
+use crate::check::invisible::without_invisible;
 use crate::check::lint::*;
-use crate::check::path_text::without_invisible;
 use crate::check::pattern::escaped;
 
 pub(crate) const LINT: Lint = Lint {
@@ -21,8 +21,9 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    // Characters that nobody sees are another lint's: they are left out, and not escaped.
-    if !is_rule(field) || without_invisible(field.value).is_some() {
+    // Characters that nobody sees, and marks in front of the slash, are other lints': they are left out, and not escaped.
+    let is_pattern = matches!(field.value, [b'/' | b'*', ..]);
+    if !is_rule(field) || !is_pattern || without_invisible(field.value).is_some() {
         return;
     }
     // Octets that are not UTF-8 are another lint's.

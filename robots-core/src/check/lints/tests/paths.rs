@@ -1,6 +1,7 @@
 //! Cases of the lints about paths.
 
 use super::{Case, messages};
+use crate::check::Severity;
 
 #[test]
 fn lints_about_paths() {
@@ -27,7 +28,8 @@ fn lints_about_paths() {
     Case("redundant-star", "stars at the end and in a row are found")
         .found(file, &["1:10", "5:11", "6:10"])
         .helps("Allow: /a***b**$", &["write \"/a*b\""])
-        .found("Allow: /a/.*\nAllow: /(.*)\nAllow: /a.*\n", &["3:11"]);
+        .found("Allow: /a/.*\nAllow: /(.*)\nAllow: /a.*\n", &["3:11"])
+        .found("Allow: .*\nAllow: a*\nAllow: /a/*,/b/*\nAllow: /a *\n", &[]);
     let rule = "User-agent: *\nDisallow: {}\n";
     let expressions = [
         "/[0-9]+/",
@@ -98,7 +100,10 @@ fn lints_about_paths() {
     Case("space-in-path", "the help tells one path from two")
         .found("Allow: /a b\nAllow: /a # b\nAllow: a b\nSitemap: a b\n", &["1:10"])
         .helps("Allow: /a  b", &["write \"/a%20b\""])
-        .helps("Allow: /a\t/b", &["give each path a line of its own"]);
+        .helps("Allow: /a\t/b", &["give each path a line of its own"])
+        .helps("Allow: /a and /b", &["give each path a line of its own"])
+        .helps("Allow: / a", &["write \"/a\", or \"#\" in front of \"a\" if it is a comment"])
+        .helps("Allow: /a, b", &["write \"/a,%20b\", or give each path a line of its own"]);
     Case("unescaped-non-ascii", "the first letter of a rule is found")
         .found("Allow: /a\u{f6}\u{e4}\n# \u{e9}\nAllow: /b", &["1:10"])
         .found(b"Allow: /a\xe9\n", &[])
@@ -126,16 +131,57 @@ fn the_help_names_the_path_that_is_meant() {
         .helps("Allow: a\\b", &["write \"/a/b\""])
         .helps("Allow: %2Fa", &["write \"/a\""])
         .helps("Allow:: /a", &["write \"/a\""])
-        .helps("Allow:\u{a0}/a", &["write \"/a\""])
         .helps(b"Allow:\xa0/a", &["write \"/a\""])
         .helps("Allow: www.shop.example/old/", &["write \"/old/\""])
         .helps("Allow: index.html", &["write \"/index.html\""])
-        .helps("Allow: a/, b/", &["give each path a line of its own"]);
+        .helps("Allow: ^www.shop.example/a", &["write \"/a\""])
+        .helps("Allow: www.shop.example:8080/a", &["write \"/a\""])
+        .helps("Allow: ^.*$", &["write \"/\""])
+        .helps("Allow: (/a/)", &["write \"/a/\""])
+        .helps("Allow: \u{201e}/a/\u{201c}", &["write \"/a/\""])
+        .helps("Allow: \"/a/", &["write \"/a/\""])
+        .helps("Allow: `/a*`", &["write \"/a*\""])
+        .helps("Allow: \u{2022} /a", &["write \"/a\""])
+        .helps("Allow: ~/a", &["write \"/a\""])
+        .helps("Allow::/a", &["write \"/a\""])
+        .helps("Allow: \u{ff0f}a\u{ff0f}", &["write \"/a/\""])
+        .helps("Allow: %2fa%2Fb", &["write \"/a/b\""])
+        .helps("Allow: a%2Fb", &["write \"/a%2Fb\""]);
+    Case("path-without-slash", "where no path can be named, the help says what to do")
+        .helps("Allow: a/, b/", &["write each path on a line of its own, and \"%20\" for a blank in a path"])
+        .helps(
+            "Allow: \\\\server\\a",
+            &["write the path that a browser shows: it does not hold the folders of the server's disk"],
+        )
+        .helps("Allow: [/a,/b]", &["write each path on a line of its own, and \"%20\" for a blank in a path"])
+        .helps(
+            "Allow: (/a|/b)",
+            &["begin with \"/\", and write \"*\" for \".*\" or a class and a rule for each alternative"],
+        )
+        .helps("Allow: null", &["leave the value out for a rule without a path"]);
+    for url in [
+        "ftp://a.example/b",
+        "https:/a.example/b",
+        "http//a.example/b",
+        "\"https://a.example/b\"",
+        "^https://a.example/b",
+        "://a.example/b",
+        "(https://a.example/b)",
+    ] {
+        let help = "write the path alone: a rule holds neither a scheme nor a host";
+        Case("path-without-slash", "a URL is no path").helps(format!("Allow: {url}"), &[help]);
+    }
+    Case("path-without-slash", "a value that shows a path, and a list, are left to other lints").found_each(
+        rule,
+        &["\u{200b}/a", "\u{feff}", "\"/a\", \"/b\""],
+        &[],
+    );
     Case("path-without-slash", "the host of the site is known by its sitemaps")
         .helps(format!("{site}shop.example/old/"), &["write \"/old/\""])
         .helps(
             format!("{site}www.other.example/old/"),
-            &["write \"/old/\" for this path of the site, or \"/www.other.example/old/\" for a folder of this name"],
+            &["write \"/old/\" for this path if the site has this host, or \"/www.other.example/old/\" for a folder of \
+               this name"],
         );
     Case("path-without-slash", "what can be meant in two ways has both in the help")
         .helps(
@@ -152,11 +198,15 @@ fn the_help_names_the_path_that_is_meant() {
         .helps("Allow: all", &["write \"/\" for every path, or \"/all\" for paths that begin with it"])
         .helps(
             "Allow: shop.example/old/",
-            &["write \"/old/\" for this path of the site, or \"/shop.example/old/\" for a folder of this name"],
+            &["write \"/old/\" for this path if the site has this host, or \"/shop.example/old/\" for a folder of this name"],
         )
         .helps(
-            "Allow: www.shop.example",
-            &["write \"/\" for the whole site, or \"/www.shop.example\" for paths that begin with it"],
+            "Allow: shop.example",
+            &["write \"/\" for the whole site if it has this host, or \"/shop.example\" for paths that begin with it"],
+        )
+        .helps(
+            "Allow: ;id=",
+            &["write \"/*;id=\" for paths that hold it anywhere, or \"/;id=\" for those that begin with it"],
         );
     Case("dollar-inside", "the end of one of several paths is none inside").found_each(
         rule,
@@ -192,8 +242,8 @@ fn lints_about_what_is_no_path() {
         .helps("Allow: /shop.example/a", &["write \"/a\" if \"shop.example\" is the host of this site"])
         .helps(format!("{site}/shop.example/a"), &["write \"/a\""]);
     Case("several-paths", "paths that commas join are found, and commas in a path are not")
-        .found_each(rule, &["/a,/b", "/a, /b", "/a;/b", "/a|/b", "\"/a\",\"/b\"", "*.a$,*.b$"], &["2:11"])
-        .found_each(rule, &["/a,b.html", "/a,", "/a /b", "/(a|/b)", "/*,*", "/a"], &[])
+        .found_each(rule, &["/a,/b", "/a, /b", "/a;/b", "/a|/b", "\"/a\",\"/b\"", "*.a$,*.b$", "/a, /b /c"], &["2:11"])
+        .found_each(rule, &["/a,b.html", "/a,", "/a /b", "/(a|/b)", "/*,*", "/a", "/a,*/", "/*,*.html"], &[])
         .says("Allow: /a,/b", &["\"/a,/b\" is one path to crawlers, and matches none of \"/a\", \"/b\""]);
     Case("route-parameter", "the forms of routers are found")
         .found_each(
@@ -231,10 +281,18 @@ fn lints_about_what_is_no_path() {
         .helps("Allow: /page=2", &["write \"/*?*page=2\" for the parameter on every page"]);
     Case("invisible-character", "characters of no width are found")
         .found_each(rule, &["/a\u{200b}", "/a\u{ad}b", "/a\u{a0}"], &["2:11"])
-        .found_each(rule, &["/a\u{a0}b", "/\u{e9}"], &[])
-        .helps("Allow: /a\u{200b}/\u{e9}", &["write \"/a/\u{e9}\""]);
+        .found_each(rule, &["/a\u{a0}b", "/\u{e9}", "\u{200b}a"], &[])
+        .helps("Allow: /a\u{200b}/\u{e9}", &["write \"/a/\u{e9}\""])
+        .helps("Allow: \u{feff}/a", &["write \"/a\""])
+        .helps("Allow: \u{200b}", &["remove them: nothing else is there"]);
+    for code in ["invisible-character", "several-paths"] {
+        let severity = |value: &str| super::severities(code, format!("Allow: {value}").as_bytes());
+        let (hidden, seen) = (["\u{200b}/a", "\"/a\",\"/b\""], ["/a\u{200b}", "/a,/b"]);
+        assert_eq!(hidden.map(severity).concat(), [Severity::Error], "{code}: no path matches without the slash");
+        assert_eq!(seen.map(severity).concat(), [Severity::Warning], "{code}");
+    }
     Case("unescaped-non-ascii", "what nobody sees is not escaped")
-        .found("Allow: /a\u{200b}/\u{e9}", &[])
+        .found("Allow: /a\u{200b}/\u{e9}\nAllow: \u{ab}/a\u{bb}\n", &[])
         .helps("Allow: /a\u{a0}b", &["write \"/a%C2%A0b\", or \"/a%20b\" for a usual blank"]);
 }
 
