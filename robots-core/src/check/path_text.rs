@@ -12,7 +12,8 @@ const FILE_ENDINGS: &str = "7z action ashx asmx asp aspx avi axd bak bmp bz2 cfm
                             tgz tif tiff tpl ttf txt wav webm webp wmv woff woff2 wsdl xhtml xls xlsx xml yaml yml zip";
 
 /// Last labels of hosts that names of folders hardly end with, unlike `.api`, `.education` or `.ng`.
-const TOP_LEVELS: &str = "au biz br ch com cz de dk edu es eu example fr gov hu info jp net nl org ru se test uk us";
+const TOP_LEVELS: &str = "at au be biz br ca ch cn com cz de dk edu es eu example fi fr gov hu info io it jp kr mx net nl org pt ru se \
+                          test tr ua uk us za";
 
 /// Whether a name is the ending of many file names (`pdf`, `php`).
 pub(super) fn is_file_ending(name: &[u8]) -> bool {
@@ -37,7 +38,9 @@ pub(super) enum HostEvidence {
 
 /// Splits `shop.example/old/` into the host and the rest, which is empty or begins with a slash. `own` is a host of the site.
 pub(super) fn split_host<'p>(text: &'p [u8], own: Option<&[u8]>) -> Option<(&'p [u8], HostEvidence, &'p [u8])> {
-    let (host, rest) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
+    let (authority, rest) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
+    let is_port = |at: &usize| authority[at + 1..].iter().all(u8::is_ascii_digit);
+    let host = &authority[..memchr::memchr(b':', authority).filter(is_port).unwrap_or(authority.len())];
     let is_label = |label: &[u8]| {
         let is_octet = |octet: &u8| octet.is_ascii_alphanumeric() || *octet == b'-' || *octet >= 0x80;
         !label.is_empty() && !label.starts_with(b"-") && !label.ends_with(b"-") && label.iter().all(is_octet)
@@ -150,6 +153,7 @@ mod tests {
             ("WWW.Shop.Example", Some(("WWW.Shop.Example", HostEvidence::Own, ""))),
             ("www.warsaw.pl/x", Some(("www.warsaw.pl", HostEvidence::Www, "/x"))),
             ("other.example/x", Some(("other.example", HostEvidence::Form, "/x"))),
+            ("shop.example:8080/x", Some(("shop.example", HostEvidence::Own, "/x"))),
             ("index.php/x", None),
             ("residential.education/x", None),
             ("s.nl/x", None),

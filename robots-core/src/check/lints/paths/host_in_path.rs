@@ -1,14 +1,15 @@
 //! `host-in-path`: the host of the site in front of a path.
 
 use crate::check::lint::*;
-use crate::check::path_text::{HostEvidence, split_host};
+use crate::check::path_text::{HostEvidence, has_one_path, split_host};
 
 pub(crate) const LINT: Lint = Lint {
     code: "host-in-path",
     severity: Severity::Warning,
     summary: "a host in front of a path",
     why: "A robots.txt speaks of its own host (RFC 9309, section 2.3), so its rules hold paths alone. \"/example.com/cart/\" is for \
-          a folder of the name \"example.com\", and matches nothing of \"https://example.com/cart/\".",
+          a folder of the name \"example.com\", and matches nothing of \"https://example.com/cart/\". If the sitemaps name the host of \
+          the site, any other name is left alone: it is that of a folder.",
     bad: Example::new(b"User-agent: *\nDisallow: /example.com/cart/\nSitemap: https://example.com/sitemap.xml\n"),
     good: Example::new(b"User-agent: *\nDisallow: /cart/\nSitemap: https://example.com/sitemap.xml\n"),
     pass: Pass::Field(run),
@@ -16,10 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !is_rule(field) {
-        return;
-    }
-    let Some((host, evidence, path)) = host_and_path(file, field.value) else { return };
+    let Some((host, evidence, path)) = host_and_path(file, field.value).filter(|_| has_one_path(field)) else { return };
     let draft = sink.report(
         field.value_range.clone(),
         format_args!("{} is for a folder of the name {}, not for that host", Quoted(field.value), Quoted(host)),
@@ -38,5 +36,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 /// The host that a pattern begins with, and the path behind it.
 fn host_and_path<'p>(file: &CheckedFile<'_>, pattern: &'p [u8]) -> Option<(&'p [u8], HostEvidence, &'p [u8])> {
     let text = pattern.strip_prefix(b"//").or(pattern.strip_prefix(b"/"))?;
-    split_host(text, file.own_host()).filter(|(_, _, path)| path.len() > 1)
+    let own = file.own_host();
+    split_host(text, own)
+        .filter(|(_, evidence, path)| path.len() > 1 && (own.is_none() || *evidence == HostEvidence::Own))
 }

@@ -1,7 +1,7 @@
 //! `url-as-path`: a whole URL where a path belongs.
 
 use crate::check::lint::*;
-use crate::check::path_text::is_same_host;
+use crate::check::path_text::{has_one_path, is_same_host};
 use crate::rules::Authority;
 
 pub(crate) const LINT: Lint = Lint {
@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if is_rule(field) && is_url(field.value) {
+    if has_one_path(field) && is_url(field.value) {
         let url = field.value;
         let draft = sink.report(
             field.value_range.clone(),
@@ -36,13 +36,19 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
-    let is_own = |url: &&[u8]| other_host(file, url).is_none();
-    file.with_value(finding, |url| Some(url).filter(is_own).map(|url| RequestPath::verbatim(url).as_bytes().to_vec()))
+    file.with_value(finding, |url| match other_host(file, url) {
+        Some(_) => None,
+        None => Some(RequestPath::verbatim(url).as_bytes().to_vec()),
+    })
 }
 
-/// The host of a URL, if that of the site is known and another one.
+/// The host of a URL that may be another one than that of the site: it is not the one of the sitemaps; or none is known, and taken for
+/// a path of this site, the URL would be all of it.
 fn other_host<'u>(file: &CheckedFile<'_>, url: &'u [u8]) -> Option<&'u [u8]> {
-    let own = file.own_host()?;
     let (_, authority, _) = Authority::of_url(url)?;
-    (!is_same_host(authority.host, own)).then_some(authority.host)
+    let is_own = match file.own_host() {
+        Some(own) => is_same_host(authority.host, own),
+        None => !matches!(RequestPath::verbatim(url).as_bytes(), b"/" | b"/*"),
+    };
+    (!is_own).then_some(authority.host)
 }

@@ -215,6 +215,8 @@ fn the_help_names_the_path_that_is_meant() {
     );
     Case("url-as-path", "a URL of another site is no path of this one")
         .helps(format!("{site}https://shop.example/a"), &["write the path alone: \"/a\""])
+        .helps("Allow: https://a.example", &["write the path alone, \"/\", if \"a.example\" is this site: another host has a robots.txt of its own"])
+        .found("Allow: https://a.example/b, https://a.example/c", &[])
         .helps(format!("{site}https://other.example/a"), &["write the path alone, \"/a\", if \"other.example\" is this site: another host has a robots.txt of its own"]);
     Case("space-in-path", "words behind a whole path may be a remark")
         .helps("Allow: /a/ b c", &["write \"/a/%20b%20c\", or \"#\" in front of \"b c\" if it is a comment"]);
@@ -239,8 +241,9 @@ fn lints_about_what_is_no_path() {
             ],
             &[],
         )
+        .found_each(&format!("{site}{{}}"), &["/other.example/a", "/www.other.example/a", "/shop.example/a,/b"], &[])
         .helps("Allow: /shop.example/a", &["write \"/a\" if \"shop.example\" is the host of this site"])
-        .helps(format!("{site}/shop.example/a"), &["write \"/a\""]);
+        .helps(format!("{site}/shop.example:8080/a"), &["write \"/a\""]);
     Case("several-paths", "paths that commas join are found, and commas in a path are not")
         .found_each(rule, &["/a,/b", "/a, /b", "/a;/b", "/a|/b", "\"/a\",\"/b\"", "*.a$,*.b$", "/a, /b /c"], &["2:11"])
         .found_each(rule, &["/a,b.html", "/a,", "/a /b", "/(a|/b)", "/*,*", "/a", "/a,*/", "/*,*.html"], &[])
