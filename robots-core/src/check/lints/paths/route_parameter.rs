@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::check::lint::*;
+use crate::check::path_text::has_one_path;
 use crate::check::pattern::{is_expression, without_runs};
 
 pub(crate) const LINT: Lint = Lint {
@@ -19,12 +20,16 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
+/// Maximum length of a parameter in brackets, in bytes: a bound on the cost of a pattern full of them.
+const MAX_NAME: usize = 64;
+
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value;
-    if !is_rule(field) || is_expression(pattern) {
+    if !has_one_path(field) || is_expression(pattern) {
         return;
     }
-    let Some(first) = parameters(pattern).next() else { return };
+    let parameters = parameters(pattern);
+    let Some(first) = parameters.first().cloned() else { return };
     let start = field.value_range.start;
     sink.report(
         start + first.start..start + first.end,
@@ -32,7 +37,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     )
     .help_with(|| {
         let (mut meant, mut end) = (Vec::with_capacity(pattern.len()), 0);
-        for range in parameters(pattern) {
+        for range in parameters {
             meant.extend_from_slice(&pattern[end..range.start]);
             meant.push(b'*');
             end = range.end;
@@ -47,28 +52,38 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 }
 
 /// The places of parameters in the path of a pattern.
-fn parameters(pattern: &[u8]) -> impl Iterator<Item = Range<usize>> {
+fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
     // In a query the text itself may be meant: the markup of a search box has crawlers request `{search_term_string}`.
-    let is_query = |at: &usize| pattern[*at] == b'?' && pattern.get(at + 1) != Some(&b'}');
+    let is_query = |at: &usize| pattern[*at] == b'?' && !matches!(pattern.get(at + 1), None | Some(b'}' | b'/'));
     let path = &pattern[..(0..pattern.len()).find(is_query).unwrap_or(pattern.len())];
-    let mut start = 0;
-    path.split(|octet| *octet == b'/').filter_map(move |segment| {
-        let at = start;
-        start += segment.len() + 1;
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for at in 1..path.len() {
+        let last = found.last().map_or(0, |last| last.end);
+        if at < last {
+            continue;
+        }
         // Behind `*/` the text itself is meant: broken templates leave such links on any page.
-        let parameter = parameter(segment).filter(|_| !path[..at].ends_with(b"*/"))?;
-        Some(at + parameter.start..at + parameter.end)
-    })
+        let is_start = match path[at - 1] {
+            b'/' => !path[..at].ends_with(b"*/"),
+            // `[` is part of ordinary names there: `/filter-[price]`.
+            b'-' | b'.' | b'_' => path[at] != b'[',
+            _ => at == last,
+        };
+        if is_start && let Some(length) = parameter(&path[at..]) {
+            found.push(at..at + length);
+        }
+    }
+    found
 }
 
-/// The parameter in a part of a path: the whole part, or the beginning of it with an ending or a sign behind.
-fn parameter(segment: &[u8]) -> Option<Range<usize>> {
+/// The length of the parameter that a text begins with.
+fn parameter(text: &[u8]) -> Option<usize> {
     let length = |text: &[u8]| text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || **octet == b'_').count();
     let is_name = |name: &[u8]| {
         name.first().is_some_and(u8::is_ascii_alphabetic)
             && name.iter().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-'))
     };
-    let end = match segment {
+    let end = match text {
         [b':', rest @ ..] => is_name(&rest[..length(rest)]).then(|| 1 + length(rest)),
         [open @ (b'[' | b'{' | b'<'), rest @ ..] => {
             let close = match open {
@@ -76,16 +91,22 @@ fn parameter(segment: &[u8]) -> Option<Range<usize>> {
                 b'{' => b'}',
                 _ => b'>',
             };
-            let inside = &rest[..memchr::memchr(close, rest)?];
+            let inside = &rest[..memchr::memchr(close, &rest[..rest.len().min(MAX_NAME)])?];
             let optional = inside.strip_prefix(b"[").unwrap_or(inside);
             let closed = 2 + inside.len() + inside.len() - optional.len();
-            // `[...slug]`, `[[...slug]]`, `{*path}`, `{id:int}`, `{id?}`, `<int:id>`.
-            let name = optional.strip_prefix(b"...").or(optional.strip_prefix(b"*")).unwrap_or(optional);
+            // `[...slug]`, `[[...slug]]`, `{*path}`, `{**path}`, `{id:int}`, `{id?}`, `<int:id>`.
+            let name =
+                ["...", "**", "*"].iter().find_map(|sign| optional.strip_prefix(sign.as_bytes())).unwrap_or(optional);
             let name = name.strip_suffix(b"?").unwrap_or(name);
             let mut names = name.split(|octet| *octet == b':');
-            (names.all(is_name) && segment.len() >= closed).then_some(closed)
+            (names.all(is_name) && text.len() >= closed).then_some(closed)
         }
         _ => None,
     }?;
-    matches!(segment[end..], [] | [b'.' | b'-' | b'*' | b'$' | b'(', ..]).then_some(0..end)
+    match text[end..] {
+        // A parameter that may be left out, or be there several times.
+        [b'?' | b'+', b'/', ..] | [b'?' | b'+'] => Some(end + 1),
+        [] | [b'/' | b'.' | b'-' | b'_' | b'*' | b'$' | b'(' | b'?' | b'{' | b'<', ..] => Some(end),
+        _ => None,
+    }
 }

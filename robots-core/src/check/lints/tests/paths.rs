@@ -262,14 +262,32 @@ fn lints_about_what_is_no_path() {
                 "/<slug>",
                 "/<int:id>",
                 "/{a}.html",
+                "/{**path}",
+                "/:path+",
             ],
             &["2:12"],
         )
+        .found_each(rule, &["/p-{id}", "/p.:id", "/a/:id/b", "/a/:id?"], &["2:14"])
         .found_each(
             rule,
-            &["/a:b", "/filter[price]", "/?q={search}", "/{{url}}", "/[]", "/a/Special:b", "/[0]", "/:80", "*/{link}"],
+            &[
+                "/a:b",
+                "/filter[price]",
+                "/?q={search}",
+                "/{{url}}",
+                "/[]",
+                "/a/Special:b",
+                "/[0]",
+                "/:80",
+                "*/{link}",
+                "/:w:/r",
+                "/a-[b]",
+                "/{a},/{b}",
+            ],
             &[],
         )
+        .helps("Allow: /:a-:b.:c/d", &["write \"*\" for any text, and nothing for it at the end: \"/*-*.*/d\""])
+        .helps("Allow: /{a}{b}/:c?/d", &["write \"*\" for any text, and nothing for it at the end: \"/*/*/d\""])
         .helps("Allow: /a/:b/c", &["write \"*\" for any text, and nothing for it at the end: \"/a/*/c\""])
         .helps("Allow: /a/{b}/{c}", &["write \"*\" for any text, and nothing for it at the end: \"/a/*/\""])
         .helps("Allow: /:b", &["write \"*\" for any text: here that is every path of the site"]);
