@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::check::lint::*;
-use crate::check::path_text::{is_one_of, parameter_name};
+use crate::check::path_text::{has_one_path, is_one_of, parameter_name};
 
 pub(crate) const LINT: Lint = Lint {
     code: "query-as-path",
@@ -20,16 +20,24 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 /// Parameters that programs for web sites give the home page.
-const OF_HOME_PAGES: &str = "attachment_id author c cat controller feed id m module option p page_id post post_type preview q query \
-                             rest_route route s search task tag view";
+const OF_HOME_PAGES: &str = "act action attachment_id author c cat controller do feed id m module option p page_id post post_type \
+                             preview q query rest_route route s search task tag view wc-ajax";
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let rules = || file.fields().map(|(_, field)| field).filter(is_rule);
     let mut covered = HashSet::new();
-    for rule in rules().filter(|rule| memchr::memchr(b'*', rule.value).is_some()) {
-        covered.extend(rule.value.split(|octet| matches!(octet, b'*' | b'?' | b'&')).filter_map(parameter_name));
+    for pattern in rules().map(|rule| rule.value) {
+        // A rule for every query.
+        if matches!(pattern, b"/*?" | b"/*?*" | b"*?" | b"*?*") {
+            return;
+        }
+        // As the last octet, `*` changes nothing.
+        let pattern = pattern.strip_suffix(b"*").unwrap_or(pattern);
+        if memchr::memchr(b'*', pattern).is_some() {
+            covered.extend(pattern.split(|octet| matches!(octet, b'*' | b'?' | b'&')).filter_map(parameter_name));
+        }
     }
-    for rule in rules() {
+    for rule in rules().filter(has_one_path) {
         let Some((is_home, parameter)) = parameter(rule.value) else { continue };
         let name = parameter_name(parameter).unwrap_or_default();
         if covered.contains(name) || is_home && is_one_of(name, OF_HOME_PAGES) {
@@ -54,6 +62,8 @@ fn parameter(pattern: &[u8]) -> Option<(bool, &[u8])> {
         [b'/', b'&', text @ ..] | [b'/', text @ ..] => (false, text),
         _ => return None,
     };
+    // Behind a name of a path, `*` is more likely to stand for names of pages (`/list=*`).
+    let text = text.strip_suffix(b"*").filter(|_| is_home).unwrap_or(text);
     let value = &text[parameter_name(text)?.len() + 1..];
     // Any other value, and a longer number, is more likely to name a page.
     let is_number = value.len() <= 2 && value.iter().all(u8::is_ascii_digit);

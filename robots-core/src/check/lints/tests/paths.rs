@@ -292,13 +292,15 @@ fn lints_about_what_is_no_path() {
         .helps("Allow: /a/{b}/{c}", &["write \"*\" for any text, and nothing for it at the end: \"/a/*/\""])
         .helps("Allow: /:b", &["write \"*\" for any text: here that is every path of the site"]);
     Case("query-as-path", "parameters in front are found")
-        .found_each(rule, &["/nocrawl=1", "/?b=9", "/&sort=", "/skip=true"], &["2:11"])
+        .found_each(rule, &["/nocrawl=1", "/?b=9", "/&sort=", "/skip=true", "/?sort=*"], &["2:11"])
         .found_each(
             rule,
             &["/?s=", "/*?b=9", "/a/b=9", "/b=9/", "/?", "/a?b=9", "/=", "/?b", "/?tab=saved", "/?sp=404", "/list=*"],
             &[],
         )
         .found("Allow: /?b=9\nAllow: /*&b=\n", &[])
+        .found("Allow: /?b=9\nAllow: /*?\n", &[])
+        .found("Allow: /?b=\nDisallow: /?b=*&\n", &[])
         .helps("Allow: /page=2", &["write \"/*?*page=2\" for the parameter on every page"]);
     Case("invisible-character", "characters of no width are found")
         .found_each(rule, &["/a\u{200b}", "/a\u{ad}b", "/a\u{a0}"], &["2:11"])
