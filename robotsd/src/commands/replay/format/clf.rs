@@ -31,10 +31,15 @@ pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
         Quotes::Optional => both().unwrap_or((b"", b"", rest)),
         Quotes::Present => both()?,
     };
-    if is_other_than_agent(agent, referer) || !has_all_quotes(rest) {
+    if is_other_than_agent(agent, referer) {
         return None;
     }
-    let (host, address, site) = (host.map(value), Cow::Borrowed(address), site_of_robotsd(rest));
+    let site = match rest {
+        b"" => None,
+        _ if has_all_quotes(rest) => site_of_robotsd(rest),
+        _ => return None,
+    };
+    let (host, address) = (host.map(value), Cow::Borrowed(address));
     Some(LoggedRequest {
         host,
         site,
@@ -50,6 +55,9 @@ pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
 
 /// Whether the value in the place of the agent is another one, because the server writes a host, an address or the agent before it.
 fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
+    if agent.starts_with(b"Mozilla/") {
+        return false;
+    }
     let may_be_referer = |text: &[u8]| matches!(text, b"" | b"-") || has_scheme(text);
     let first = &agent[..memchr::memchr(b',', agent).unwrap_or(agent.len())];
     is_address(first) || (may_be_referer(agent) && !may_be_referer(referer))
@@ -68,8 +76,11 @@ impl<'a> Client<'a> {
     fn of(head: &'a [u8]) -> Option<Self> {
         let (first, rest) = head.split_at(memchr::memchr(b' ', head).unwrap_or(head.len()));
         // `host - - - [` has a host, and no address.
-        let has_host = |user: &[u8]| user.starts_with(b"- ") && user.len() > 2 && !is_address(first);
-        if rest.strip_prefix(b" - ").is_some_and(|user| is_client(first) && !has_host(user)) {
+        let has_host = |user: &[u8]| matches!(user, [b'-', b' ', _, ..]) && !is_address(first);
+        if let [b' ', b'-', b' ', user @ ..] = rest
+            && is_client(first)
+            && !has_host(user)
+        {
             return Some(Self { host: None, address: first });
         }
         let words = head.split(|octet| matches!(octet, b' ' | b'\t')).filter(|word| !word.is_empty());
@@ -168,7 +179,7 @@ fn has_scheme(text: &[u8]) -> bool {
 
 /// The quote that begins the request; those in a user name are escaped.
 fn first_quote(line: &[u8]) -> Option<usize> {
-    memchr::memchr_iter(b'"', line).find(|at| !line[..*at].ends_with(b"\\"))
+    memchr::memchr_iter(b'"', line).find(|at| line[..*at].last() != Some(&b'\\'))
 }
 
 /// The text between the next two quotes, and the rest; escaped quotes do not count.
