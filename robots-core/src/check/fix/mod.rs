@@ -17,10 +17,11 @@ mod effective_content;
 mod passes;
 
 use self::candidate::Candidate;
-use self::passes::Prover;
+use self::passes::{MOST_FINDINGS, Prover};
+use super::finding::Finding;
 use super::fixes::{Fix, Fixes};
 use super::options::Options;
-use super::report::Report;
+use super::report::{Report, check};
 use crate::rules::RobotsTxt;
 
 pub use self::passes::{FixedFile, fix};
@@ -39,7 +40,17 @@ impl Fixes {
     /// assert_eq!(safeties, [Safety::Safe, Safety::Unsafe]);
     /// ```
     pub fn of(robots: &RobotsTxt, report: &Report, options: &Options) -> Self {
-        Self::judged(Prover::new(robots, report, options).judge(Candidate::all(robots, &report.findings, options)))
+        let fixes_of = |report: &Report, options: &Options| {
+            let candidates = Candidate::all(robots, &report.findings, options);
+            Self::judged(Prover::new(robots, report, options).judge(candidates))
+        };
+        if report.omitted() == 0 {
+            return fixes_of(report, options);
+        }
+        // Whether a fix is safe depends on the others, also on those of findings that this report only counts.
+        let every = options.clone().findings_per_lint(MOST_FINDINGS);
+        let whole = check(robots, &every);
+        fixes_of(&whole, &every).of_some(&whole.findings, &report.findings)
     }
 
     fn judged(candidates: Vec<Candidate>) -> Self {
@@ -49,6 +60,18 @@ impl Fixes {
             all.fixes.push(Fix { safety, edits });
         }
         all
+    }
+
+    /// The fixes of some of these findings, which are in the same order.
+    fn of_some(self, all: &[Finding], some: &[Finding]) -> Self {
+        let mut all = all.iter().enumerate();
+        let fix_of = |finding: &Finding| {
+            let (place, _) = all.find(|(_, other)| *other == finding)?;
+            self.by_finding.get(&place).copied()
+        };
+        let found: Vec<Option<usize>> = some.iter().map(fix_of).collect();
+        let by_finding = found.into_iter().enumerate().filter_map(|(at, fix)| Some((at, fix?))).collect();
+        Self { fixes: self.fixes, by_finding }
     }
 }
 

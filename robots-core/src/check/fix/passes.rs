@@ -19,7 +19,7 @@ use crate::check::report::{Report, check, check_lints};
 use crate::rules::{Reading, RobotsTxt};
 
 /// Findings of one lint that are corrected.
-const MOST_FINDINGS: usize = 100_000;
+pub(super) const MOST_FINDINGS: usize = 100_000;
 
 /// Octets that a file may become longer by, in which a new line for each of many findings has room.
 const MOST_GROWTH: usize = 1 << 20;
@@ -88,7 +88,7 @@ impl FixedFile {
         }
         let report = check(&file, options);
         let fixes = match left {
-            Some((every, candidates)) if every.findings == report.findings => Fixes::judged(candidates),
+            Some((every, candidates)) => Fixes::judged(candidates).of_some(&every.findings, &report.findings),
             _ if is_cut => Fixes::default(),
             _ => Fixes::of(&file, &report, options),
         };
