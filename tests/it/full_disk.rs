@@ -163,7 +163,10 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
             (status.state_trouble(TroubleKind::Save).unwrap(), status.state_trouble(TroubleKind::History).unwrap());
         let want = "cannot be written, so a restart forgets the live version: No space left on device";
         assert!(save.contains(want), "{save}");
-        assert!(history.contains("cannot be written, so 1 entry of it waits: No space left on device"), "{history}");
+        // Two wait if the watcher published the version before this test asked for it.
+        let waits =
+            |entries: &str| history.contains(&format!("cannot be written, so {entries}: No space left on device"));
+        assert!(waits("1 entry of it waits") || waits("2 entries of it wait"), "{history}");
         assert_eq!(status.state_troubles.iter().map(|trouble| &*trouble.text).collect::<Vec<_>>(), [save, history]);
         // In the same words.
         site.wait_for_report(&format!("shop: {save}"));
@@ -187,7 +190,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
                 && said.ends_with(" and was live before, as far as the state directory shows"),
             "{said}"
         );
-        let outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome).collect();
+        let mut outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome).collect();
+        outcomes.retain(|outcome| *outcome != ReloadOutcomeKind::Unchanged);
         // The handle that stands for the killed process may see the broken file, too.
         let (published, rest) = outcomes.split_at(3);
         assert!(published.iter().all(|outcome| *outcome == ReloadOutcomeKind::Published), "{outcomes:?}");
