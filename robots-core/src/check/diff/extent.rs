@@ -4,7 +4,7 @@ use super::witness;
 use crate::rules::{Access, RequestPath, Selection};
 
 /// Rules that are tried: a bound on the cost.
-const MOST: usize = 50_000;
+pub(super) const MOST_RULES: usize = 50_000;
 
 /// Pages that no rule names, so that their verdict is that of the site at large.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
@@ -30,7 +30,9 @@ impl SiteExtent {
         let is_open = |path: &[u8]| selection.verdict(&RequestPath::new(path)).access() == Access::Allow;
         if Self::is_open_at_large(selection) {
             Self::Open
-        } else if is_open(b"/") || witness::of_rules(selection, Access::Allow).take(MOST).any(|path| is_open(&path)) {
+        } else if is_open(b"/")
+            || witness::of_rules(selection, Access::Allow).take(MOST_RULES).any(|path| is_open(&path))
+        {
             Self::Partly
         } else {
             Self::Shut
