@@ -46,6 +46,8 @@ pub mod internals {
     pub use crate::live::state::disk::{folder_name, is_cut};
     #[cfg(feature = "tls")]
     pub use crate::source::fetch::tls::certificate_fault;
+    #[cfg(feature = "fetch")]
+    pub use crate::source::fetch::wire::{Excess, exchange, send};
     pub use robots_core::debug_as;
     pub use robots_core::internals::{AddressClass, Grace, first_few};
 }

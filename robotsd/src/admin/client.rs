@@ -4,22 +4,20 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HOST};
-use http::{HeaderValue, Method, Request, StatusCode};
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Empty;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::io::{InspectReader, InspectWriter};
+use tower_robots::internals::{self, Excess};
 
 use super::access_rule::ADMIN;
 use super::place_file::find_token;
@@ -47,9 +45,6 @@ const ROWS_OF_MANY: Duration = Duration::from_secs(2);
 /// How long a command waits without a word.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Interim answers (1xx) before the answer; robotsd sends none, and hyper would read them without end.
-const INTERIM: usize = 16;
-
 /// The variable that names a file of authorities, in place of those of the system.
 const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 
@@ -58,10 +53,10 @@ const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 const ATTEMPTS: usize = 5;
 
 /// The status of a hundred thousand sites.
-const MOST: usize = 128 * 1024 * 1024;
+const MOST: u64 = 128 * 1024 * 1024;
 
 /// The rows of one of many, which are all held at once.
-const MOST_ROWS: usize = 8 * 1024 * 1024;
+const MOST_ROWS: u64 = 8 * 1024 * 1024;
 
 /// The path of those.
 pub(crate) const ROWS: &str = "/board/rows";
@@ -140,14 +135,15 @@ fn ask_within<T: DeserializeOwned>(
         };
         timeout(whole.saturating_sub(silent), answering).await.unwrap_or_else(|_| Err(late()))
     });
-    let (status, body) = answered?;
-    if status != StatusCode::OK {
+    let (answer, body) = answered?.into_parts();
+    if answer.status != StatusCode::OK {
         #[derive(Deserialize)]
         struct Refused {
             error: String,
         }
-        let text = serde_json::from_slice::<Refused>(&body).map(|refused| refused.error);
-        return Err(AskError::Refused(status, text.unwrap_or_else(|_| "this is no answer of robotsd".to_owned())));
+        let refused = serde_json::from_slice::<Refused>(&body);
+        let text = refused.map_or_else(|_| "this is no answer of robotsd".to_owned(), |refused| refused.error);
+        return Err(AskError::Refused(answer.status, text));
     }
     serde_json::from_slice(&body).map_err(|error| broken(format!("this is no answer of robotsd: {error}")))
 }
@@ -181,7 +177,7 @@ impl Traffic {
     }
 }
 
-async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<(StatusCode, Bytes), AskError> {
+async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<Response<Vec<u8>>, AskError> {
     let mut attempts = 1;
     loop {
         let Connection { socket, host, takes_token, local } = connect(place).await?;
@@ -264,13 +260,12 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
 }
 
 async fn send(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     place: &AdminPlace,
     (method, target): AdminQuestion<'_>,
     (host, token): (&str, Option<&str>),
-) -> Result<(StatusCode, Bytes), AskError> {
+) -> Result<Response<Vec<u8>>, AskError> {
     let broken = |error: &dyn fmt::Display| AskError::Broken(place.clone(), format!("no answer: {error}"));
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
     let mut request = Request::builder()
         .method(method)
         .uri(target)
@@ -283,29 +278,8 @@ async fn send(
         field.set_sensitive(true);
         request.headers_mut().insert(AUTHORIZATION, field);
     }
-    let (interim, too_many) = (AtomicUsize::new(0), Arc::new(Notify::new()));
-    let flooded = too_many.clone();
-    hyper::ext::on_informational(&mut request, move |_| {
-        if interim.fetch_add(1, Ordering::Relaxed) == INTERIM {
-            too_many.notify_one();
-        }
-    });
-    let answered = async {
-        let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
-        let status = response.status();
-        let most = if target.starts_with(ROWS) { MOST_ROWS } else { MOST };
-        let body = Limited::new(response.into_body(), most).collect().await.map_err(|error| broken(&error))?;
-        Ok((status, body.to_bytes()))
-    };
-    // The connection moves while the answer is awaited; it ends with the runtime.
-    tokio::spawn(connection);
-    tokio::select! {
-        biased;
-        () = flooded.notified() => {
-            Err(broken(&format!("more than {INTERIM} interim answers (1xx) were sent; this is no answer of robotsd")))
-        }
-        answer = answered => answer,
-    }
+    let most = if target.starts_with(ROWS) { MOST_ROWS } else { MOST };
+    internals::exchange(stream, request, Excess::Refuse, most).await.map_err(|error| broken(&error))
 }
 
 #[cfg(test)]
@@ -320,8 +294,8 @@ mod tests {
         const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue";
         let interim = |number| "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(number);
         for (answer, is_answer) in [
-            (interim(INTERIM) + OK, true),
-            (interim(INTERIM + 1) + OK, false),
+            (interim(16) + OK, true),
+            (interim(17) + OK, false),
             // Far more than is read before it is noticed.
             (interim(1 << 19), false),
         ] {

@@ -13,11 +13,10 @@ use hmac_sha256::HMAC;
 use http::header::{CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use http::{Request, StatusCode};
 use http_body_util::Full;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use tower_robots::internals;
 
 use super::destination::{NoDestination, look_up};
 use super::lane::Permits;
@@ -70,18 +69,9 @@ async fn send(
     } else {
         Socket::Tcp(socket)
     };
-    let failed = |error: hyper::Error| {
-        Attempt::Unanswered(match std::error::Error::source(&error) {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        })
-    };
-    let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.map_err(failed)?;
-    let driver = tokio::spawn(connection);
-    let answer = sender.send_request(request).await.map_err(failed);
-    // The answer besides its status is of no use.
-    driver.abort();
-    Ok(answer?.status())
+    // Nothing else in the answer is of use.
+    let status = internals::send(socket, request, |head, _| async move { Ok(head.status) }).await;
+    status.map_err(|error| Attempt::Unanswered(error.to_string()))
 }
 
 async fn request(hook: &HookSettings, notice: &Notice, permits: &Permits) -> Result<Request<Full<Bytes>>, String> {

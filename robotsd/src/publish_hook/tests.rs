@@ -21,6 +21,8 @@ const SECRET: &str = "Bearer s3cr3t-t0ken";
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Status(u16),
+    /// So many interim answers, and 204.
+    Interim(usize),
     /// The connection is closed without an answer.
     Reset,
     /// No answer comes.
@@ -48,6 +50,10 @@ impl Server {
                     Some(Answer::Status(status)) => {
                         let head = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n");
                         let _ = socket.write_all(head.as_bytes());
+                    }
+                    Some(Answer::Interim(count)) => {
+                        let answer = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(*count) + "HTTP/1.1 204 x\r\n\r\n";
+                        let _ = socket.write_all(answer.as_bytes());
                     }
                     Some(Answer::Silence) => std::mem::forget(socket),
                     Some(Answer::Reset) | None => {}
@@ -179,6 +185,16 @@ fn a_version_is_announced_once_with_its_headers_and_body() {
     let shown = format!("{:?} {:?} {hooks:?}", said.lock(), hooks.status("shop", "shop"));
     assert!(!shown.contains("s3cr3t") && !shown.contains("p4th"), "{shown}");
     assert!(shown.contains("version 0123456789abcdef: the request was answered with 200"), "{shown}");
+}
+
+#[test]
+fn sixteen_interim_answers_are_read_and_no_more() {
+    let server = Server::new(&[Answer::Interim(17), Answer::Interim(16)]);
+    let (hooks, said) = hooks(None, 3);
+    serve(&hooks, &hook(server.port, Vec::new()));
+    hooks.published(&version("sha256:1"));
+    says(&said, "there are too many interim answers (1xx)");
+    says(&said, "answered with 204 at attempt 2");
 }
 
 #[test]

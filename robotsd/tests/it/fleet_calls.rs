@@ -287,7 +287,7 @@ fn what_a_replica_of_another_version_answers_is_named_and_not_counted() {
             "Counted: 1 of 4 replicas.",
             &format!("Not counted: {}: REFUSED: there is nothing here.", earlier.address),
             &format!("Not counted: {}: NOT REACHED: this is no answer of robotsd: ", later.address),
-            &format!("Not counted: {}: NOT REACHED: no answer: length limit exceeded.", large.address),
+            &format!("Not counted: {}: NOT REACHED: no answer: there is more than may be fetched.", large.address),
         ],
     );
 }

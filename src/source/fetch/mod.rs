@@ -23,7 +23,7 @@ mod site_freshness;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 mod url;
-mod wire;
+pub(crate) mod wire;
 
 #[cfg(test)]
 mod tests;

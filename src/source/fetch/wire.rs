@@ -1,8 +1,10 @@
-//! One connection, one exchange on it, and the bound on its interim answers.
+//! One connection, one exchange on it, and the bound on its interim answers. The commands and the webhooks of robotsd exchange by the
+//! same functions, on connections of their own.
 //!
 //! On hyper's connection level, because its pooled clients resolve, retry and keep connections by themselves: a fetch bounds
 //! every step, and chooses addresses by their class.
 
+use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +34,7 @@ use std::path::Path;
 #[cfg(unix)]
 use tokio::net::UnixStream;
 
-/// The largest head of an answer, in octets.
+/// Maximum size of the head of an answer, in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
 /// How many addresses of a name are tried.
@@ -45,9 +47,10 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// The action for a body that is longer than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Excess {
-    /// Crawlers obey what they have read (RFC 9309, section 2.5).
+pub enum Excess {
+    /// The first bytes are the answer: crawlers obey what they have read (RFC 9309, section 2.5).
     Drop,
+    /// There is no answer.
     Refuse,
 }
 
@@ -102,8 +105,8 @@ pub(super) async fn dial(
 }
 
 /// Sends a request and reads the whole answer. The body of a redirect is not read.
-pub(super) async fn exchange(
-    stream: Box<dyn Stream>,
+pub async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     request: Request<Empty<Bytes>>,
     excess: Excess,
     most: u64,
@@ -144,20 +147,24 @@ pub(super) async fn stream(
     send(stream, request, pass_on).await
 }
 
-/// Interim answers to one request. Servers send one or two: 100 (Continue), 103 (Early Hints).
-const MOST_INTERIM: usize = 16;
+/// Maximum number of interim answers to one request. Servers send one or two: 100 (Continue), 103 (Early Hints).
+const MAX_INTERIM: usize = 16;
 
 /// Sends a request, and has its answer worked on while the connection is driven, in one task: dropping the future closes the
 /// connection at any time.
 ///
 /// Any number of interim answers (1xx) may come before the answer (RFC 9110, section 15.2), and hyper reads on past each
-/// without a bound. A server that sends nothing else would keep the fetcher's thread busy until the fetch is out of time. So
-/// they are counted, and the fetch ends as soon as the connection lets others have their turn.
-async fn send<T, F: Future<Output = Result<T, FetchError>>>(
-    stream: Box<dyn Stream>,
-    mut request: Request<Empty<Bytes>>,
+/// without a bound. A server that sends nothing else would keep the thread busy until the exchange is out of time. So
+/// they are counted, and the exchange ends as soon as the connection lets others have their turn.
+pub async fn send<B, T, F>(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin,
+    mut request: Request<B>,
     work: impl FnOnce(Parts, Incoming) -> F,
-) -> Result<T, FetchError> {
+) -> Result<T, FetchError>
+where
+    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    F: Future<Output = Result<T, FetchError>>,
+{
     let interim = Arc::new(AtomicUsize::new(0));
     let counted = interim.clone();
     hyper::ext::on_informational(&mut request, move |_| {
@@ -175,8 +182,8 @@ async fn send<T, F: Future<Output = Result<T, FetchError>>>(
         // Again where the work has handed something to the connection; it also sees why the connection ends.
         for _ in 0..2 {
             is_open = is_open && connection.as_mut().poll(context).is_pending();
-            if interim.load(Ordering::Relaxed) > MOST_INTERIM {
-                let cause = format!("a server may send {MOST_INTERIM} before the answer");
+            if interim.load(Ordering::Relaxed) > MAX_INTERIM {
+                let cause = format!("a server may send {MAX_INTERIM} before the answer");
                 return Poll::Ready(Err(FetchError::with_cause(FetchErrorKind::InterimAnswers, cause)));
             }
             if let Poll::Ready(output) = work.as_mut().poll(context) {
@@ -210,7 +217,7 @@ async fn read(mut body: Incoming, excess: Excess, most: u64) -> Result<Vec<u8>, 
 }
 
 fn broken(error: hyper::Error) -> FetchError {
-    // A chunk that is none is an error of the body.
+    // hyper reports a malformed chunk header as an error of the body, not of the parser.
     let is_body_fault = |error: &hyper::Error| {
         let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
         cause.is_some_and(|cause| matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))
