@@ -45,7 +45,7 @@ pub mod internals {
     pub use crate::layer::record::text;
     pub use crate::live::state::disk::{folder_name, is_cut};
     #[cfg(feature = "tls")]
-    pub use crate::source::fetch::tls::certificate_fault;
+    pub use crate::source::fetch::tls::{certificate_fault, client_config, roots_of, system_roots};
     #[cfg(feature = "fetch")]
     pub use crate::source::fetch::wire::{Excess, exchange, send};
     pub use robots_core::debug_as;

@@ -20,6 +20,7 @@ pub mod shared_rate;
 mod admin;
 mod ask;
 mod audit;
+mod authorities;
 mod board;
 mod cli;
 mod commands;

@@ -54,17 +54,19 @@ const ROBOTSD_ROOMS: &[Room] = &[
     // Who changed what: written by `admin` and by commands where no server runs.
     ("audit", &["date", "files", "render"]),
     ("exchange", &[]),
-    ("edge", &["date", "metrics", "files", "socket", "exchange", "word_enum"]),
-    ("upstream", &["files", "metrics", "socket", "exchange", "word_enum"]),
+    ("authorities", &["files"]),
+    ("edge", &["date", "metrics", "files", "authorities", "socket", "exchange", "word_enum"]),
+    ("upstream", &["authorities", "metrics", "socket", "exchange", "word_enum"]),
     // Valkey or Redis.
     ("store", &[]),
     ("shared_rate", &["store", "word_enum"]),
     ("refusal", &["word_enum"]),
-    ("publish_hook", &["audit", "date", "files", "report", "socket", "upstream", "word_enum"]),
+    ("publish_hook", &["audit", "authorities", "date", "files", "report", "socket", "upstream", "word_enum"]),
     (
         "config",
         &[
             "audit",
+            "authorities",
             "exit",
             "files",
             "names",
@@ -93,6 +95,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
         "sites",
         &[
             "audit",
+            "authorities",
             "date",
             "files",
             "names",
@@ -120,6 +123,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
         "admin",
         &[
             "audit",
+            "authorities",
             "date",
             "files",
             "report",

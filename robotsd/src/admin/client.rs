@@ -22,9 +22,10 @@ use tower_robots::internals::{self, Excess};
 use super::access_rule::ADMIN;
 use super::place_file::find_token;
 use super::token::token_of_environment;
+use crate::authorities::Authorities;
 use crate::config::{AdminPlace, is_open};
 use crate::socket::Socket;
-use crate::upstream::{Trust, secured};
+use crate::upstream::secured;
 
 /// For a connection; a process on this machine answers at once or not at all.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -203,10 +204,10 @@ fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
     }
 }
 
-/// The authorities by which an interface behind TLS is known.
-fn trust() -> Result<Trust, String> {
+/// The authorities by which an interface behind TLS is known; `None` if they are those of the system.
+fn authorities() -> Result<Option<Authorities>, String> {
     let path = std::env::var_os(AUTHORITIES).filter(|path| !path.is_empty());
-    path.map_or(Ok(Trust::System), |path| Trust::file(path.as_ref()))
+    path.map(|path| Authorities::read(path.as_ref())).transpose()
 }
 
 /// A connection.
@@ -235,9 +236,9 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
                 let name = host.trim_start_matches('[').trim_end_matches(']');
                 let stream = TcpStream::connect((name, *port)).await.map_err(failed)?;
                 let local = stream.peer_addr().ok().filter(|address| !is_open(*address));
-                let trust = trust().map_err(|why| broken(&why))?;
+                let trust = authorities().map_err(|why| broken(&why))?;
                 let known_by = |error| format!("{error} (ca of a command is the file that {AUTHORITIES} names)");
-                let stream = secured(&trust, name, stream).await.map_err(|error| broken(&known_by(error)))?;
+                let stream = secured(trust.as_ref(), name, stream).await.map_err(|error| broken(&known_by(error)))?;
                 let socket = Socket::Tls(Box::new(stream.into()));
                 Ok(Connection { socket, host: format!("{host}:{port}"), takes_token: true, local })
             }

@@ -16,11 +16,10 @@ use tower_robots::policy::Network;
 
 use super::admin_rights::{self, AdminRights, LocalToken, RawAdminToken, RawAdminUser};
 use super::listener::{RawCertificate, pairs};
-use super::published::trusted;
+use super::published::authorities;
 use super::{Fault, Placed, USUAL_CONFIG, parsed, tables, words};
-use crate::edge::{ClientAuthorities, LiveCertificates};
+use crate::edge::LiveCertificates;
 use crate::files;
-use crate::upstream::Trust;
 
 tables! {
     /// The admin interface; on a socket in the runtime folder where the table is absent.
@@ -317,10 +316,7 @@ const FOR_PROXIES: &str = "from and user_header go with access = \"proxy\"";
 pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     let Some(mut settings) = resolve(admin, folder)? else { return Ok(None) };
     for (raw, listener) in admin.listener.iter().zip(&mut settings.listeners) {
-        let clients = match raw.client_ca.as_ref().map(|file| trusted(file, folder)).transpose()? {
-            Some(Trust::File(path, roots)) => Some(ClientAuthorities { path, roots }),
-            Some(Trust::System) | None => None,
-        };
+        let clients = raw.client_ca.as_ref().map(|file| authorities(file, folder)).transpose()?;
         let pairs = pairs(&raw.certificate, folder)?;
         if let Some(first) = raw.certificate.first() {
             let made = LiveCertificates::for_operators(pairs, clients);

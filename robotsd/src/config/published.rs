@@ -1,21 +1,19 @@
 //! A document that is published at a URL, and the hosts for which its server's certificate is trusted.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use toml::Spanned;
 use tower_robots::source::fetch::FetchUrl;
 
 use super::{Fault, Placed};
-use crate::files;
-use crate::upstream::Trust;
+use crate::authorities::Authorities;
 
 /// The URL at which a registry or a part of a robots.txt is published, and the folder in which it is kept.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PublishedSettings {
     pub(crate) url: FetchUrl,
-    /// The certificate authorities to trust, as PEM, in place of those the system trusts.
-    pub(crate) ca: Option<Arc<[u8]>>,
+    /// The certificate authorities to trust instead of those that the system trusts.
+    pub(crate) ca: Option<Authorities>,
     /// The folder of the last good one; none without a state directory.
     pub(crate) saved_in: Option<PathBuf>,
 }
@@ -36,15 +34,7 @@ impl PublishedSettings {
     }
 }
 
-/// The certificate authorities of a file, read.
-pub(super) fn trusted(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Trust, Fault> {
-    Trust::file(&folder.join(ca.get_ref())).map_err(|why| ca.fault(why))
-}
-
-/// The certificate authorities of a file, as PEM.
-pub(super) fn authorities(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Arc<[u8]>, Fault> {
-    trusted(ca, folder)?;
-    let path = folder.join(ca.get_ref());
-    let cannot = |error| ca.fault(format!("{} cannot be read: {error}", path.display()));
-    Ok(Arc::from(files::read(&path).map_err(cannot)?))
+/// Reads the certificate authorities of a file.
+pub(super) fn authorities(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Authorities, Fault> {
+    Authorities::read(&folder.join(ca.get_ref())).map_err(|why| ca.fault(why))
 }

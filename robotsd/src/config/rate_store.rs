@@ -60,7 +60,7 @@ impl NamedStore<'_> {
         }
         let nodes = if self.is_cluster { StoreNodes::Cluster } else { StoreNodes::One };
         let password = self.password_file.as_ref().map(|path| password(path, folder)).transpose()?;
-        let ca = self.ca.as_ref().map(|ca| authorities(ca, folder)).transpose()?.map(|pem| pem.to_vec());
+        let ca = self.ca.as_ref().map(|ca| authorities(ca, folder)).transpose()?.map(|ca| ca.pem.to_vec());
         Ok(Some(StoreSettings { password, ca, nodes, ..StoreSettings::new(url) }))
     }
 }

@@ -51,6 +51,6 @@ pub(crate) use self::request::trusted::{Trusted, X_REQUEST_ID};
 pub(crate) use self::spop::push_string;
 pub(crate) use self::spop::{Arguments, SpopMessages, SpopValue, VariableList, split_string};
 pub(crate) use self::tls::{
-    CertificateEvent, CertificateEventKind, CertificatePair, ClientAuthorities, LiveCertificates, PairFile, PairPaths,
-    TlsAcceptor, objections,
+    CertificateEvent, CertificateEventKind, CertificatePair, LiveCertificates, PairFile, PairPaths, TlsAcceptor,
+    objections,
 };

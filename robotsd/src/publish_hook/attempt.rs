@@ -63,7 +63,7 @@ async fn send(
     let unreached = |error: io::Error| Attempt::Unanswered(format!("no connection to {host} port {port}: {error}"));
     let socket = TcpStream::connect(&*addresses).await.map_err(unreached)?;
     let socket = if hook.target.is_secure() {
-        let secured = secured(&hook.trust, host, socket).await;
+        let secured = secured(hook.trust.as_ref(), host, socket).await;
         let insecure = |error| Attempt::Unanswered(format!("no TLS with {host} port {port}: {error}"));
         Socket::Tls(Box::new(secured.map_err(insecure)?.into()))
     } else {

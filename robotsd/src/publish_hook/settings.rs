@@ -12,8 +12,8 @@ use http::{Method, Uri};
 use tower_robots::live::VersionHash;
 
 use super::destination::HookScope;
+use crate::authorities::Authorities;
 use crate::date::rfc3339;
-use crate::upstream::Trust;
 use crate::word_enum::word_enum;
 
 /// How long one attempt may take.
@@ -27,7 +27,7 @@ pub(crate) struct HookSettings {
     pub(crate) headers: Vec<(HeaderName, HookHeader)>,
     pub(crate) body: Option<BodyTemplate>,
     pub(crate) timeout: Duration,
-    pub(crate) trust: Trust,
+    pub(crate) trust: Option<Authorities>,
     /// The events that it is sent for; empty for a hook of a site, which is sent for each version that goes live.
     pub(crate) on: Vec<NotifyEvent>,
     /// The file of the secret by which it is signed, read for each attempt.

@@ -13,7 +13,6 @@ use parking_lot::Mutex;
 
 use super::attempt::RetryPlan;
 use super::*;
-use crate::upstream::Trust;
 
 const SECRET: &str = "Bearer s3cr3t-t0ken";
 
@@ -106,7 +105,7 @@ pub(super) fn test_hook(url: &str) -> HookSettings {
         headers: Vec::new(),
         body: None,
         timeout: DEFAULT_TIMEOUT,
-        trust: Trust::System,
+        trust: None,
         on: Vec::new(),
         secret: None,
         scope: Arc::default(),

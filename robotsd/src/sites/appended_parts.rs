@@ -19,6 +19,7 @@ use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
 use tower_robots::source::follow::{Published, PublishedEvent};
 use tower_robots::source::{Watched, Watcher};
 
+use crate::authorities::Authorities;
 use crate::config::{AppendSettings, AppendSource, PublishedSettings, read_published};
 use crate::date::rfc3339;
 use crate::files;
@@ -63,10 +64,10 @@ struct PartState {
 
 /// A fetcher that trusts these authorities alone, which no other site trusts then, or else the one that all sites share.
 pub(super) fn fetcher_trusting(
-    ca: Option<&[u8]>,
+    ca: Option<&Authorities>,
     shared: impl FnOnce() -> std::io::Result<Fetcher>,
 ) -> std::io::Result<Fetcher> {
-    ca.map_or_else(shared, |ca| Fetcher::builder().trust_only(ca).and_then(FetcherBuilder::start))
+    ca.map_or_else(shared, |ca| Fetcher::builder().trust_only(&ca.pem).and_then(FetcherBuilder::start))
 }
 
 /// The parts as they are at hand, for a command, and why any is not, or not as a whole. Nothing is fetched.
@@ -188,7 +189,7 @@ impl PartReader {
                 let failed = |error: &dyn Display| format!("{url}: the part to append cannot be fetched: {error}");
                 let reader = self.clone();
                 let builder = Published::<Fragment>::builder(url.clone(), &self.settings.title)
-                    .fetcher(&fetcher_trusting(ca.as_deref(), fetcher).map_err(|error| failed(&error))?)
+                    .fetcher(&fetcher_trusting(ca.as_ref(), fetcher).map_err(|error| failed(&error))?)
                     .on_event(move |event| match event {
                         PublishedEvent::Changed(fragment, _) => reader.take(Ok((Fragment::clone(fragment), None))),
                         PublishedEvent::Failed(why) => reader.take(Err(why.to_string())),
@@ -315,7 +316,7 @@ impl FollowedRegistry {
         let (of, to) = (settings.url.clone(), log.clone());
         let reading = settings.url.clone();
         let builder = Published::<Registry>::builder(settings.url.clone(), move |text| read_published(&reading, text))
-            .fetcher(&fetcher_trusting(settings.ca.as_deref(), fetcher).map_err(|error| failed(&error))?)
+            .fetcher(&fetcher_trusting(settings.ca.as_ref(), fetcher).map_err(|error| failed(&error))?)
             .accept(accept.iter().cloned())
             .on_event(move |event| match event {
                 PublishedEvent::Changed(..) => changed.notify_one(),

@@ -249,7 +249,7 @@ impl RobotsOpener {
         remote: &Remote,
     ) -> Result<LiveBuilder<RemoteSource>, String> {
         let schedule = Schedule { every: remote.refresh, hold: remote.hold, ..Schedule::default() };
-        let fetcher = fetcher_trusting(remote.ca.as_deref(), || self.fetcher());
+        let fetcher = fetcher_trusting(remote.ca.as_ref(), || self.fetcher());
         let fetcher = fetcher.map_err(|error| format!("nothing can be fetched: {error}"))?;
         Ok(builder.schedule(schedule).fetcher(&fetcher))
     }

@@ -21,8 +21,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tower_robots::check::Page;
 use tower_robots::rules::RobotsTxt;
-use tower_robots::source::fetch::{FetchAnswer, FetchBody, FetchRequest, FetchUrl, Fetcher, FetcherBuilder};
+use tower_robots::source::fetch::{FetchAnswer, FetchBody, FetchRequest, FetchUrl, Fetcher};
 
+use super::appended_parts::fetcher_trusting;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_pages::{NoteAbout, room_for_pages};
@@ -31,7 +32,7 @@ use crate::config::{Backend, Dotfiles, SiteConfig, StaticFiles};
 use crate::files;
 use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
 use crate::retrieval::{codings, decoder};
-use crate::upstream::{HttpVersions, Trust};
+use crate::upstream::HttpVersions;
 
 /// For all documents of a site together, until they are read.
 pub(super) const WITHIN: Duration = Duration::from_secs(10);
@@ -78,12 +79,7 @@ impl SiteDocuments {
                 if servers.is_empty() || !is_spoken || upstreams.tls.server_name.is_some() {
                     return Ok(None);
                 }
-                let fetcher = match &upstreams.tls.trust {
-                    Trust::System => fetcher(),
-                    Trust::File(path, _) => files::read(path)
-                        .and_then(|pem| Fetcher::builder().trust_only(&pem))
-                        .and_then(FetcherBuilder::start),
-                };
+                let fetcher = fetcher_trusting(upstreams.tls.trust.as_ref(), fetcher);
                 DocumentPlace::Upstreams(fetcher.map_err(|error| error.to_string())?, servers)
             }
         };

@@ -58,7 +58,7 @@ pub(crate) use self::failure_kind::FailureKind;
 pub(crate) use self::origins::{Origins, OriginsSettings, SharedResources};
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::server::{HealthPolicy, ServerStatus};
-pub(crate) use self::tls::{TlsSettings, Trust, check_server_name, secured};
+pub(crate) use self::tls::{TlsSettings, check_server_name, secured};
 
 use self::balancer::UpstreamState;
 use crate::exchange::{EdgeService, RequestBody};

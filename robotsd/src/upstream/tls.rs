@@ -1,38 +1,26 @@
-//! TLS towards upstreams: the trusted authorities, and the words of an error about a certificate.
+//! TLS towards upstreams, and the words of an error about a certificate.
 //!
 //! No switch turns verification off: an operator with a self-signed certificate names it, or the authority that signed
 //! it, and is as safe.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertStore};
-use tower_robots::internals::certificate_fault;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{AlertDescription, CertificateError, ClientConfig, Error};
+use tower_robots::internals::{certificate_fault, client_config, system_roots};
 
 use super::endpoint::HttpVersions;
-use crate::files;
-
-/// The certificate authorities that are trusted.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum Trust {
-    /// All that the system trusts.
-    #[default]
-    System,
-    /// The authorities in a file, and no others.
-    File(PathBuf, Arc<RootCertStore>),
-}
+use crate::authorities::Authorities;
 
 /// The configuration of TLS for a site's upstreams.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TlsSettings {
-    pub(crate) trust: Trust,
+    /// `None` if all that the system trusts are trusted.
+    pub(crate) trust: Option<Authorities>,
     /// The name that certificates must be for and that the handshake sends; by default the host of each URL.
     pub(crate) server_name: Option<String>,
 }
@@ -60,40 +48,13 @@ pub(super) enum Unreachable {
     Versions(io::Error),
 }
 
-impl Trust {
-    /// Reads the certificates of a PEM file.
-    pub(crate) fn file(path: &Path) -> Result<Self, String> {
-        let shown = path.display();
-        let mut roots = RootCertStore::empty();
-        let pem = files::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
-        for certificate in CertificateDer::pem_slice_iter(&pem) {
-            let certificate = certificate.map_err(|error| format!("{shown} is not PEM: {error}"))?;
-            roots.add(certificate).map_err(|error| format!("{shown} holds a certificate with a fault: {error}"))?;
-        }
-        if roots.is_empty() {
-            return Err(format!("{shown} holds no certificate: \"-----BEGIN CERTIFICATE-----\" begins one"));
-        }
-        Ok(Self::File(path.to_owned(), Arc::new(roots)))
-    }
-}
-
-/// Two are equal where they accept the same certificates.
-impl PartialEq for Trust {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::System, Self::System) => true,
-            (Self::File(path, roots), Self::File(other, others)) => path == other && roots.roots == others.roots,
-            _ => false,
-        }
-    }
-}
-
 impl TlsSettings {
     /// The client settings for these; errors are for operators.
     pub(super) fn client(&self, system: &SystemTrust) -> Result<Arc<ClientConfig>, String> {
+        let roots = || system_roots().map_err(|why| format!("{why}, or name a file with ca"));
         match &self.trust {
-            Trust::File(_, roots) => client(Arc::clone(roots)),
-            Trust::System => system.0.get_or_init(|| client(Arc::new(system_roots()?))).clone(),
+            Some(authorities) => client_config(Arc::clone(&authorities.roots)),
+            None => system.0.get_or_init(|| client_config(Arc::new(roots()?))).clone(),
         }
     }
 }
@@ -105,37 +66,18 @@ pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
 }
 
 /// Shakes hands with a server that is no upstream, for HTTP/1.1. Errors are for operators.
-pub(crate) async fn secured(trust: &Trust, name: &str, socket: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-    let settings = TlsSettings { trust: trust.clone(), server_name: None };
+pub(crate) async fn secured(
+    trust: Option<&Authorities>,
+    name: &str,
+    socket: TcpStream,
+) -> io::Result<TlsStream<TcpStream>> {
+    let settings = TlsSettings { trust: trust.cloned(), server_name: None };
     let client = settings.client(&SystemTrust::default()).map_err(io::Error::other)?;
     let client = TlsClient::new(client, name, HttpVersions::Http1).map_err(io::Error::other)?;
     client
         .connect(socket, HttpVersions::Http1)
         .await
         .map_err(|(Unreachable::Connect(error) | Unreachable::Tls(error) | Unreachable::Versions(error))| error)
-}
-
-fn system_roots() -> Result<RootCertStore, String> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    // Systems carry certificates that are no longer usable; one of them is no reason to trust none.
-    roots.add_parsable_certificates(found.certs);
-    if !roots.is_empty() {
-        return Ok(roots);
-    }
-    let why = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-    Err(format!("the system trusts no certificate authority{why}: install its ca-certificates, or name a file with ca"))
-}
-
-fn client(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, String> {
-    // The provider is passed, not installed: an installed one is global to the process.
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("TLS cannot be set up: {error}"))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = HttpVersions::Http1.offered();
-    Ok(Arc::new(config))
 }
 
 impl TlsClient {

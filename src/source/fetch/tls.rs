@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
 use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
 use super::outcome::{FetchError, FetchErrorKind};
@@ -19,7 +19,7 @@ use super::wire::Stream;
 /// The roots the system trusts and those that were added; read when the first certificate has to be judged.
 #[derive(Default)]
 pub(super) struct Tls {
-    added: Vec<CertificateDer<'static>>,
+    added: Vec<TrustAnchor<'static>>,
     ignores_system: bool,
     connector: OnceCell<TlsConnector>,
 }
@@ -29,14 +29,11 @@ impl Tls {
         self.ignores_system = true;
     }
 
-    /// Adds every certificate of a PEM text; says how many there are, or why there is none.
-    pub(super) fn trust(&mut self, pem: &[u8]) -> Result<usize, String> {
-        let mut added = 0;
-        for certificate in CertificateDer::pem_slice_iter(pem) {
-            self.added.push(certificate.map_err(|error| format!("the PEM text cannot be read: {error}"))?);
-            added += 1;
-        }
-        if added == 0 { Err("the PEM text holds no certificate".to_owned()) } else { Ok(added) }
+    /// Adds every certificate of a PEM text.
+    pub(super) fn trust(&mut self, pem: &[u8]) -> Result<(), String> {
+        let roots = roots_of(pem).map_err(|why| format!("the text {why}"))?;
+        self.added.extend(roots.roots);
+        Ok(())
     }
 
     pub(super) async fn wrap(
@@ -59,14 +56,59 @@ impl Tls {
     }
 
     async fn connector(&self) -> Result<TlsConnector, FetchError> {
-        let (added, ignores_system) = (self.added.clone(), self.ignores_system);
+        let (mut roots, ignores_system) = (RootCertStore { roots: self.added.clone() }, self.ignores_system);
         // The system's roots are read from files.
         let built = tokio::task::spawn_blocking(move || {
-            let system = if ignores_system { Vec::new() } else { rustls_native_certs::load_native_certs().certs };
-            connector(system, added)
+            if !ignores_system {
+                match system_roots() {
+                    Ok(system) => roots.roots.extend(system.roots),
+                    Err(why) if roots.is_empty() => return Err(why),
+                    Err(_) => {}
+                }
+            }
+            client_config(Arc::new(roots))
         });
-        built.await.map_err(|error| FetchError::with_cause(FetchErrorKind::Stopped, error))?
+        let built = built.await.map_err(|error| FetchError::with_cause(FetchErrorKind::Stopped, error))?;
+        built.map(TlsConnector::from).map_err(|why| FetchError::with_cause(FetchErrorKind::Tls, why))
     }
+}
+
+/// Reads the authorities of a PEM text. An error is for operators, and follows the name of the text.
+pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| format!("is not PEM: {error}"))?;
+        roots.add(certificate).map_err(|error| format!("holds a certificate with a fault: {error}"))?;
+    }
+    if roots.is_empty() {
+        return Err("holds no certificate: \"-----BEGIN CERTIFICATE-----\" begins one".to_owned());
+    }
+    Ok(roots)
+}
+
+/// Reads the authorities that the system trusts. An error is for operators.
+pub fn system_roots() -> Result<RootCertStore, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // Systems have certificates that are no longer usable; one of them is no reason to trust none.
+    roots.add_parsable_certificates(found.certs);
+    if !roots.is_empty() {
+        return Ok(roots);
+    }
+    let why = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
+    Err(format!("the system trusts no certificate authority{why}: install its ca-certificates"))
+}
+
+/// Returns the settings of a client of HTTP/1.1 that trusts these authorities. An error is for operators.
+pub fn client_config(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, String> {
+    // The provider is passed, not installed: an installed one is global to the process.
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS cannot be set up: {error}"))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
 }
 
 /// Names of a certificate that a message has.
@@ -123,25 +165,6 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             format!("the certificate cannot be used ({}){mended}", words.trim_start())
         }
     }
-}
-
-fn connector(
-    system: Vec<CertificateDer<'static>>,
-    added: Vec<CertificateDer<'static>>,
-) -> Result<TlsConnector, FetchError> {
-    let failed = |error: rustls::Error| FetchError::with_cause(FetchErrorKind::Tls, error);
-    let mut roots = RootCertStore::empty();
-    // A root that cannot be read is one that is not trusted.
-    roots.add_parsable_certificates(system);
-    roots.add_parsable_certificates(added);
-    if roots.is_empty() {
-        return Err(FetchError::with_cause(FetchErrorKind::Tls, "there is no certificate authority that is trusted"));
-    }
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions().map_err(failed)?;
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 robots_core::debug_as!(|it| Tls { added: it.added.len() });

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 
-use crate::config::published::trusted;
+use crate::config::published::authorities;
 use crate::config::{Fault, Faults, ListenerKind, Placed, RawListener, Span, tables, unplaced, words};
-use crate::upstream::{Endpoint, HealthPolicy, HttpVersions, OriginsSettings, TlsSettings, Trust, check_server_name};
+use crate::upstream::{Endpoint, HealthPolicy, HttpVersions, OriginsSettings, TlsSettings, check_server_name};
 
 tables! {
     /// Settings of all upstreams of a site.
@@ -105,7 +105,7 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
         Some(false) => HttpVersions::Http1,
         None => HttpVersions::Negotiated,
     };
-    let trust = settings.ca.as_ref().map_or(Ok(Trust::System), |ca| trusted(ca, folder))?;
+    let trust = settings.ca.as_ref().map(|ca| authorities(ca, folder)).transpose()?;
     if let Some(name) = &settings.server_name {
         check_server_name(name.get_ref()).map_err(|why| name.fault(why))?;
     }

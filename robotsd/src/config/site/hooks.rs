@@ -10,12 +10,11 @@ use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::config::published::trusted;
+use crate::config::published::authorities;
 use crate::config::{Fault, Faults, Kind, Place, Placed, Reader, Span, Value, bound, tables, unplaced, word_values};
 use crate::publish_hook::{
     self, BodyFormat, BodyTemplate, HookHeader, HookScope, HookSettings, HookTarget, NotifyEvent,
 };
-use crate::upstream::Trust;
 
 tables! {
     /// A request that is sent when a version goes live, or for an event.
@@ -170,7 +169,7 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
             faults.push(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
             None
         }
-        (ca, _) => faults.keep(ca.as_ref().map(|ca| trusted(ca, folder)).transpose()),
+        (ca, _) => faults.keep(ca.as_ref().map(|ca| authorities(ca, folder)).transpose()),
     };
     let (target, method, headers) = (target?, method?, headers?);
     Some(Arc::new(HookSettings {
@@ -179,7 +178,7 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
         headers,
         body: body?,
         timeout: hook.timeout.get_ref().0,
-        trust: trust?.unwrap_or(Trust::System),
+        trust: trust?,
         on: hook.on.iter().map(|event| *event.get_ref()).collect(),
         secret: hook.secret.as_ref().map(|secret| folder.join(&secret.get_ref().file)),
         scope: Arc::clone(scope),

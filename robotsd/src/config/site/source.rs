@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use toml::Spanned;
@@ -13,6 +12,7 @@ use tower_robots::source::{Directory, Origin};
 use super::append::RawAppend;
 use super::backend::{Backend, RawBackend};
 use super::hooks::RawHook;
+use crate::authorities::Authorities;
 use crate::config::published::authorities;
 use crate::config::{Fault, Placed, Span, bound, tables, unplaced, words};
 use crate::upstream::Endpoint;
@@ -119,8 +119,8 @@ pub(crate) struct Remote {
     pub(crate) refresh: Duration,
     /// How long it must be missing before it counts as removed.
     pub(crate) hold: Duration,
-    /// PEM: certificate authorities in place of those of the system.
-    pub(crate) ca: Option<Arc<[u8]>>,
+    /// The certificate authorities to trust instead of those that the system trusts.
+    pub(crate) ca: Option<Authorities>,
 }
 
 pub(super) fn resolve(

@@ -21,10 +21,11 @@ use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::server::{ClientHello, NoServerSessionStorage, ProducesTickets, WebPkiClientVerifier};
 use tokio_rustls::rustls::sign::SingleCertAndKey;
-use tokio_rustls::rustls::{Error, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{Error, ServerConfig};
 
 use self::CertificateEventKind::InForce;
 use super::pair::{CertificatePair, PairPaths, PairVersion, Validity, provider, version};
+use crate::authorities::Authorities;
 
 /// The certificates of a listener, by name; at least one.
 #[derive(Debug)]
@@ -83,19 +84,6 @@ const DEFAULT: usize = 0;
 pub(super) const HTTP_2: &[u8] = b"h2";
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// The authorities of which clients need a certificate.
-#[derive(Clone, Debug)]
-pub(crate) struct ClientAuthorities {
-    pub(crate) path: PathBuf,
-    pub(crate) roots: Arc<RootCertStore>,
-}
-
-impl PartialEq for ClientAuthorities {
-    fn eq(&self, other: &Self) -> bool {
-        self.path == other.path && self.roots.roots == other.roots.roots
-    }
-}
-
 /// A pair, and the rustls configuration for handshakes with it.
 #[derive(Debug)]
 pub(super) struct ServedCertificate {
@@ -121,9 +109,9 @@ impl HandshakeConfig {
     }
 
     /// For HTTP/1.1 alone, and clients with certificates of these authorities.
-    fn for_operators(clients: Option<&ClientAuthorities>) -> Result<Self, Error> {
+    fn for_operators(clients: Option<&Authorities>) -> Result<Self, Error> {
         let made = Self { protocols: &[HTTP_1], ..Self::new()? };
-        let Some(ClientAuthorities { roots, .. }) = clients else { return Ok(made) };
+        let Some(Authorities { roots, .. }) = clients else { return Ok(made) };
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(&made.provider)).build();
         Ok(Self { clients: verifier.map_err(|error| Error::General(error.to_string()))?, ..made })
@@ -149,7 +137,7 @@ pub(crate) struct LiveCertificates(Arc<CertificateState>);
 #[derive(Debug)]
 struct CertificateState {
     paths: Vec<PairPaths>,
-    clients: Option<ClientAuthorities>,
+    clients: Option<Authorities>,
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
@@ -199,11 +187,11 @@ impl LiveCertificates {
     }
 
     /// Those of an admin listener, whose clients need certificates where there are authorities of them.
-    pub(crate) fn for_operators(pairs: ReadPairs, clients: Option<ClientAuthorities>) -> Result<Self, Error> {
+    pub(crate) fn for_operators(pairs: ReadPairs, clients: Option<Authorities>) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::for_operators(clients.as_ref())?, clients, pairs)
     }
 
-    fn made_by(making: HandshakeConfig, clients: Option<ClientAuthorities>, pairs: ReadPairs) -> Result<Self, Error> {
+    fn made_by(making: HandshakeConfig, clients: Option<Authorities>, pairs: ReadPairs) -> Result<Self, Error> {
         let (paths, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let shown = pairs.into_iter().map(|pair| making.shown(pair)).collect::<Result<_, _>>()?;
         let reports = Mutex::new(vec![PairReport::default(); paths.len()]);

@@ -16,5 +16,5 @@ mod acceptor;
 mod tests;
 
 pub(crate) use self::acceptor::{Secured, SettledProtocol, TlsAcceptor};
-pub(crate) use self::certificates::{CertificateEvent, CertificateEventKind, ClientAuthorities, LiveCertificates};
+pub(crate) use self::certificates::{CertificateEvent, CertificateEventKind, LiveCertificates};
 pub(crate) use self::pair::{CertificatePair, PairFile, PairPaths, objections};

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
+use crate::authorities::Authorities;
 use crate::exchange::test_authority::TestAuthority;
 
 /// A server that speaks these, and says which in its response.
@@ -41,7 +42,7 @@ fn serve(authority: &TestAuthority, spoken: &'static [&'static str]) -> (SocketA
 
 fn upstream_to(address: SocketAddr, authority: &TestAuthority, versions: HttpVersions) -> (Upstream, Events) {
     let mut settings = settings([format!("https://localhost:{}", address.port())]);
-    settings.tls.trust = Trust::file(&authority.file()).unwrap();
+    settings.tls.trust = Some(Authorities::read(&authority.file()).unwrap());
     settings.versions = versions;
     watched(&settings, patient())
 }

@@ -7,6 +7,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::*;
+use crate::authorities::Authorities;
 use crate::exchange::test_authority::TestAuthority;
 
 impl TestAuthority {
@@ -77,7 +78,7 @@ enum Then {
 
 fn upstream_to(url: String, authority: &TestAuthority, server_name: Option<&str>) -> (Upstream, Events) {
     let mut settings = settings([url]);
-    settings.tls.trust = Trust::file(&authority.file()).unwrap();
+    settings.tls.trust = Some(Authorities::read(&authority.file()).unwrap());
     settings.tls.server_name = server_name.map(str::to_owned);
     watched(&settings, patient())
 }
@@ -149,7 +150,7 @@ async fn the_handshake_has_the_deadline_of_connecting() {
     let authority = TestAuthority::new("ours");
     let silent = Origin::blurting("");
     let mut settings = settings([format!("https://{}", silent.address)]);
-    settings.tls.trust = Trust::file(&authority.file()).unwrap();
+    settings.tls.trust = Some(Authorities::read(&authority.file()).unwrap());
     let limits = UpstreamLimits { connect: MOMENT, ..patient() };
     let (origins, events) = origins(&settings, limits, &SharedResources::system());
     assert_eq!(status(&worker(&origins), "GET").await, 504);
@@ -179,13 +180,13 @@ async fn a_body_that_ends_without_close_notify_is_cut_off() {
 fn a_file_without_a_certificate_is_no_authority() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.pem");
-    assert!(Trust::file(&path).unwrap_err().contains("cannot be read"));
+    assert!(Authorities::read(&path).unwrap_err().contains("cannot be read"));
     for (text, why) in [
         ("nothing", "holds no certificate"),
         ("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n", "ca.pem"),
         ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "a certificate with a fault"),
     ] {
         std::fs::write(&path, text).unwrap();
-        assert!(Trust::file(&path).unwrap_err().contains(why));
+        assert!(Authorities::read(&path).unwrap_err().contains(why));
     }
 }

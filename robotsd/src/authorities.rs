@@ -1,0 +1,37 @@
+//! The certificate authorities in a file that a config or a command names: of upstreams, of other servers, and of the clients of the admin
+//! interface.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio_rustls::rustls::RootCertStore;
+use tower_robots::internals::roots_of;
+
+use crate::files;
+
+/// Certificate authorities to trust, and no others.
+#[derive(Clone, derive_more::Debug)]
+pub(crate) struct Authorities {
+    /// The text of their file.
+    #[debug(skip)]
+    pub(crate) pem: Arc<[u8]>,
+    pub(crate) roots: Arc<RootCertStore>,
+}
+
+impl Authorities {
+    /// Reads the certificates of a PEM file. An error is for operators.
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        let pem = files::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+        let roots = roots_of(&pem).map_err(|why| format!("{shown} {why}"))?;
+        Ok(Self { pem: pem.into(), roots: Arc::new(roots) })
+    }
+}
+
+impl PartialEq for Authorities {
+    fn eq(&self, other: &Self) -> bool {
+        self.pem == other.pem
+    }
+}
+
+impl Eq for Authorities {}
