@@ -43,7 +43,9 @@ pub mod internals {
     pub use crate::layer::forwarded::ForwardedWay;
     #[cfg(feature = "layer")]
     pub use crate::layer::record::text;
-    pub use crate::live::state::disk::{folder_name, is_cut};
+    pub use crate::live::state::disk::is_cut;
+    pub use crate::live::state::folder_name::folder_name;
+    pub use crate::live::state::replacement::replace;
     #[cfg(feature = "tls")]
     pub use crate::source::fetch::tls::{certificate_fault, client_config, roots_of, system_roots};
     #[cfg(feature = "fetch")]

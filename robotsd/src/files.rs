@@ -1,10 +1,12 @@
 //! Files beside the program: those that a config names, or a request, in whose place anything may stand; and those below the state
 //! directory, which only the owner reads, and which are replaced whole or not at all.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
+
+use tower_robots::internals;
 
 /// The folder that a file is in, or is to be in.
 pub(crate) fn folder_of(path: &Path) -> &Path {
@@ -52,31 +54,22 @@ fn is_unopenable(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV | libc::EOPNOTSUPP))
 }
 
-/// Puts octets at a path that only the owner reads, with the folders above it. A process that ends meanwhile leaves what was there. Blocks.
-pub(crate) fn replace(path: &Path, octets: &[u8]) -> io::Result<()> {
-    replace_by(path, |file| file.write_all(octets))
+/// Replaces a file that only the owner reads, whole, and makes the folders above it. Blocks.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_by(path, |file| file.write_all(bytes))
 }
 
-/// The same with octets that are written one after the other.
-pub(crate) fn replace_by(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)?;
-    let aside = path.with_extension("tmp");
-    // One that a process left may be open to others; a link is removed, not followed.
-    match fs::remove_file(&aside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let written = OpenOptions::new().mode(0o600).write(true).create_new(true).open(&aside).and_then(|file| {
+/// The same with bytes that are written one after the other.
+pub(crate) fn replace_by(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let written = internals::replace(path, &path.with_extension("tmp"), |file| {
         let mut file = BufWriter::new(file);
         write(&mut file)?;
-        file.flush()?;
-        fs::rename(&aside, path)
+        file.flush()
     });
-    if written.is_err() {
-        let _ = fs::remove_file(&aside);
-    }
-    written
+    written.map(drop)
 }
 
 /// JSON with room behind it: bytes that [`overwrite`] can use on a disk that is full.
@@ -108,6 +101,7 @@ pub(crate) fn overwrite(path: &Path, json: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

@@ -48,7 +48,7 @@ pub use self::versions::{VersionHash, VersionHashPrefix};
 
 use self::publisher::WasLive;
 use self::reload::History;
-use self::source::Durability;
+pub(crate) use self::source::Durability;
 use self::versions::{AcceptedVersion, AcceptedVersions, Standing};
 
 pub(crate) use self::clock::Clock;

@@ -244,7 +244,7 @@ impl Appendix {
 
 /// The event that a write must outlive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Durability {
+pub(crate) enum Durability {
     /// The process: a source can be read again, and ten thousand files that change at once must not wait for the disk.
     Process,
     /// The machine: decisions of an operator, and versions that wait for one.

@@ -12,6 +12,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tower_robots::internals;
 
 use super::listen::prepare_runtime_folder;
 use crate::config::{AdminPlace, StatePlace, TokenFile, config_if_any, instance_name, runtime_folders};
@@ -89,21 +90,14 @@ impl PlaceFile {
     fn write(path: PathBuf, access: &CommandAccess<'_>) -> io::Result<Self> {
         let text = serde_json::to_vec(&access.content(files::folder_of(&path))?)?;
         let aside = path.with_extension(format!("{}.new", std::process::id()));
-        // An earlier process of the same number may have left one behind.
-        let _ = fs::remove_file(&aside);
-        let mut file = File::options().write(true).create_new(true).open(&aside)?;
-        let written = (|| {
+        let file = internals::replace(&path, &aside, |file| {
             // Other users of the admin interface read it, too.
             file.set_permissions(fs::Permissions::from_mode(0o644))?;
             // Without locks in a file system, the file counts for as long as it is there.
             let _ = file.try_lock();
-            file.write_all(&text)?;
-            fs::rename(&aside, &path)
-        })();
-        if written.is_err() {
-            let _ = fs::remove_file(&aside);
-        }
-        written.map(|()| Self { path, file })
+            file.write_all(&text)
+        })?;
+        Ok(Self { path, file })
     }
 }
 

@@ -13,6 +13,7 @@ use tower_robots::internals::folder_name;
 use super::day::{self, Damage, DayRows, SiteLine};
 use super::row::{DAY, Second, date_of, day_named, day_of};
 use super::watch::Lost;
+use crate::files;
 
 /// The folder below the state directory.
 const FOLDER: &str = "board";
@@ -252,9 +253,7 @@ pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());
     }
-    let aside = folder.join("folded.tmp");
-    fs::write(&aside, date_of(before) + "\n")?;
-    fs::rename(aside, folder.join(FOLDED))
+    files::replace(&folder.join(FOLDED), (date_of(before) + "\n").as_bytes())
 }
 
 /// The files of days, of every site.

@@ -19,9 +19,11 @@
 
 pub(crate) mod disk;
 mod error;
+pub(crate) mod folder_name;
 mod json;
 mod lock;
 mod record_file;
+pub(crate) mod replacement;
 mod site;
 mod state_dir;
 mod switch_file;

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::disk::Disk;
 use super::error::{StateError, StateListeners, TroubleEvent, TroubleKind, Troubles};
+use super::folder_name::{folder_name, site_of_folder};
 use super::lock::{FolderLock, LockHold};
 use super::site::{SiteState, SiteStore};
 use super::switch_file::SwitchFile;
@@ -163,7 +164,7 @@ impl StateDir {
     /// octets in the folder is not among them.
     pub fn site_names(&self) -> Vec<String> {
         let folders = self.root.folder.disk.names(&self.path().join("sites"));
-        let mut names: Vec<_> = folders.iter().filter_map(|name| super::disk::site_of_folder(name)).collect();
+        let mut names: Vec<_> = folders.iter().filter_map(|name| site_of_folder(name)).collect();
         names.sort();
         names
     }
@@ -298,7 +299,7 @@ impl StateDir {
     }
 
     fn folder_of(&self, site: &str) -> PathBuf {
-        self.path().join("sites").join(super::disk::folder_name(site))
+        self.path().join("sites").join(folder_name(site))
     }
 
     /// The one of all sites.

@@ -9,8 +9,8 @@ use std::{fmt, fs};
 use http::HeaderValue;
 use serde_json::{Value, json};
 
-use crate::live::VersionHash;
-use crate::live::state::disk::put;
+use crate::live::state::replacement::put;
+use crate::live::{Durability, VersionHash};
 use crate::source::fetch::{FetchUrl, Validators};
 
 /// A folder with a file for each document, named by the hash of its URL: for the next start, which may have no network.
@@ -99,7 +99,7 @@ impl SavedDocument {
 /// Writes a file for its owner alone, because a URL may hold what only they know. A process, or a machine, that ends meanwhile
 /// leaves the file before.
 pub(in crate::source) fn write_json(path: &Path, text: &str) -> io::Result<()> {
-    put(path, &path.with_extension("tmp"), text.as_bytes(), true)
+    put(path, &path.with_extension("tmp"), text.as_bytes(), Durability::Machine)
 }
 
 /// Reads a file that was saved; `None` if there is none.

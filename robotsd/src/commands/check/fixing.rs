@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use imara_diff::{Algorithm, Diff, Hunk, InternedInput, Token};
 use tower_robots::check::{FixedFile, Safety};
+use tower_robots::internals;
 use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_args::{CheckArgs, has_stdin};
@@ -237,15 +238,19 @@ pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> i
     let unwritable = |error: io::Error| {
         io::Error::new(error.kind(), format!("the corrected file cannot be written to {}: {error}", folder.display()))
     };
-    let mut aside = tempfile::Builder::new().prefix(".robots-").tempfile_in(folder).map_err(unwritable)?;
-    aside.write_all(octets).map_err(unwritable)?;
-    keep_owner(aside.path(), &metadata)?;
-    aside.as_file().set_permissions(metadata.permissions()).map_err(unwritable)?;
-    aside.as_file().sync_all().map_err(unwritable)?;
-    if fs::read(&path)? != read {
-        return Err(io::Error::other("it was changed while it was corrected, so it stays as it is now: run it again"));
-    }
-    aside.persist(&path).map(drop).map_err(|error| unwritable(error.error))
+    let aside = folder.join(format!(".robots-{}.tmp", std::process::id()));
+    let replaced = internals::replace(&path, &aside, |file| {
+        file.write_all(octets)?;
+        keep_owner(&aside, &metadata)?;
+        file.set_permissions(metadata.permissions())?;
+        file.sync_all()?;
+        if fs::read(&path)? != read {
+            let why = "it was changed while it was corrected, so it stays as it is now: run it again";
+            return Err(io::Error::other(why));
+        }
+        Ok(())
+    });
+    replaced.map(drop).map_err(unwritable)
 }
 
 fn refuse(metadata: &Metadata) -> io::Result<()> {

@@ -1,0 +1,95 @@
+//! Replacing a file whole: it is written aside, and then gets its name.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+#[cfg(unix)]
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use crate::live::Durability;
+
+/// Writes a file aside and renames it to `path`; returns the open file. A process that ends meanwhile leaves the file before. The folder
+/// is made if it is missing. Both are for their owner alone, and a symbolic link in the place of either file is replaced, not followed.
+pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
+    let mut file = with_folder(aside, || create_or_replace(aside))?;
+    let written = write(&mut file).and_then(|()| fs::rename(aside, path));
+    match written {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            let _ = fs::remove_file(aside);
+            Err(error)
+        }
+    }
+}
+
+/// Replaces the content of a file. A durable one outlasts the machine.
+pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+    let is_durable = durability == Durability::Machine;
+    replace(path, aside, |file| {
+        file.write_all(bytes)?;
+        // Without power a name may last while its bytes do not: the file before would be lost with them.
+        if is_durable || fs::symlink_metadata(path).is_ok() {
+            file.sync_all()?;
+        }
+        Ok(())
+    })?;
+    if is_durable { sync_folder(folder_of(path)) } else { Ok(()) }
+}
+
+/// Creates a new file: it writes neither to a file that already has the name nor to one that a link of the name leads to. A file that a
+/// killed process with the same number left is removed.
+pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
+    let create = || for_owner().write(true).create_new(true).open(path);
+    match create() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            create()
+        }
+        created => created,
+    }
+}
+
+/// Creates or opens a file; if its folder is missing, makes the folder and tries again.
+pub(super) fn with_folder(path: &Path, open: impl Fn() -> io::Result<File>) -> io::Result<File> {
+    match open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_folder(folder_of(path))?;
+            open()
+        }
+        opened => opened,
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+pub(super) fn for_owner() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut))]
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    options.mode(0o600);
+    options
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+/// Has a rename outlast the machine: it does once the folder is written, and the folder once those around it are, which may be new too.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    // Elsewhere a folder cannot be opened as a file, and renames last by themselves.
+    if cfg!(not(unix)) {
+        return Ok(());
+    }
+    let sync = |folder: &Path| File::open(folder)?.sync_all();
+    sync(folder)?;
+    for outer in folder.ancestors().skip(1).filter(|outer| !outer.as_os_str().is_empty()) {
+        // A folder that cannot be read belongs to others, and was there before.
+        let _ = sync(outer);
+    }
+    Ok(())
+}
