@@ -49,6 +49,27 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_at_most(path, u64::MAX).map(|(octets, _)| octets)
 }
 
+/// Maximum length of a line with a secret, in bytes.
+const MAX_LINE: u64 = 8 * 1024;
+
+/// Reads the only line of a regular file: a secret. Errors name the file, and repeat nothing of it.
+pub(crate) fn read_line(path: &Path) -> Result<Vec<u8>, String> {
+    let shown = path.display();
+    let (bytes, _) = read_at_most(path, MAX_LINE).map_err(|error| format!("{shown}: {error}"))?;
+    if bytes.len() as u64 > MAX_LINE {
+        return Err(format!("{shown}: the file is longer than {MAX_LINE} bytes"));
+    }
+    // An editor's byte order mark is no part of the line.
+    let line = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes).trim_ascii_end();
+    if line.is_empty() {
+        return Err(format!("{shown}: the file is empty"));
+    }
+    if line.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
+        return Err(format!("{shown}: the file holds more than one line"));
+    }
+    Ok(line.to_vec())
+}
+
 /// The error for a socket, and a device that is not there.
 fn is_unopenable(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV | libc::EOPNOTSUPP))

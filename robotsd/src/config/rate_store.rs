@@ -25,9 +25,6 @@ tables! {
     }
 }
 
-/// A password is a line, and no book.
-const LONGEST_PASSWORD: usize = 4096;
-
 /// The longest prefix of keys.
 const LONGEST_PREFIX: usize = 64;
 
@@ -82,16 +79,9 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
     Ok(Some(StoreSettings { prefix: prefix.clone(), deadline: file.wait.get_ref().0, ..store }))
 }
 
-/// The first line of a file.
+/// Reads the password in a file.
 fn password(path: &Spanned<PathBuf>, folder: &Path) -> Result<String, Fault> {
     let file = folder.join(path.get_ref());
-    let shown = file.display();
-    let text = files::read(&file).map_err(|error| path.fault(format!("{shown}: {error}")))?;
-    let text = String::from_utf8(text).ok();
-    let line = text
-        .as_deref()
-        .map(str::trim_end)
-        .filter(|line| !line.is_empty() && line.len() <= LONGEST_PASSWORD && !line.contains(['\n', '\r']));
-    let wrong = || path.fault(format!("{shown}: the file must hold the password of the store, in one line"));
-    line.map(str::to_owned).ok_or_else(wrong)
+    let line = files::read_line(&file).map_err(|why| path.fault(why))?;
+    String::from_utf8(line).map_err(|_| path.fault(format!("{}: the password is not UTF-8", file.display())))
 }

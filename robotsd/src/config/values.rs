@@ -11,6 +11,7 @@ use toml::de::DeValue;
 
 use super::tables::{plain_values, whole_number};
 use super::{Faults, Kind, Placed};
+use crate::render::without_password;
 use crate::store::StoreUrl;
 
 /// The longest duration.
@@ -143,8 +144,10 @@ pub(crate) struct StoreText(pub(crate) String);
 
 impl Serialize for StoreText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let shown = |url: StoreUrl| if url.has_password() { url.without_password() } else { self.0.clone() };
-        serializer.serialize_str(&StoreUrl::new(&self.0).map(shown).unwrap_or_default())
+        // Another text may be a password as a whole.
+        let url = self.0.split_once("://").filter(|_| StoreUrl::new(&self.0).is_ok());
+        let shown = url.map(|(scheme, rest)| without_password(scheme, rest));
+        serializer.serialize_str(&shown.unwrap_or_default())
     }
 }
 

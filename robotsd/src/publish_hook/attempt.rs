@@ -26,9 +26,6 @@ use crate::files;
 use crate::socket::Socket;
 use crate::upstream::secured;
 
-/// Octets of a secret.
-const MOST_SECRET: u64 = 8 * 1024;
-
 const AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"));
 
 /// Sends the request once, within the time that the hook has, to none of the addresses of this process's `admin` interface.
@@ -146,24 +143,11 @@ pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     })
 }
 
-/// The value in a file, without the line end behind it. Messages say nothing of what it holds.
+/// Reads the value of a header that a file holds. Messages say nothing of what it holds.
 fn secret(path: &Path) -> Result<HeaderValue, String> {
-    let shown = path.display();
-    let failed = |error: io::Error| format!("{shown}: {error}");
-    let (octets, _) = files::read_at_most(path, MOST_SECRET).map_err(failed)?;
-    if octets.len() as u64 > MOST_SECRET {
-        return Err(format!("{shown}: the file is longer than {MOST_SECRET} octets"));
-    }
-    // An editor's byte order mark is no part of it.
-    let text = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&octets).trim_ascii();
-    if text.is_empty() {
-        return Err(format!("{shown}: the file is empty"));
-    }
-    if text.iter().any(|octet| matches!(octet, b'\r' | b'\n')) {
-        return Err(format!("{shown}: the file holds more than one line"));
-    }
-    let mut value = HeaderValue::from_bytes(text)
-        .map_err(|_| format!("{shown}: the file holds a control character, which no header may"))?;
+    let line = files::read_line(path)?;
+    let mut value = HeaderValue::from_bytes(line.trim_ascii_start())
+        .map_err(|_| format!("{}: the file holds a control character, which no header may", path.display()))?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -389,7 +389,7 @@ fn a_secret_that_cannot_be_read_is_a_failure_that_names_its_file() {
         (folder.path().to_owned(), "not a regular file"),
         (file("lines", "one-s3cr3t\ntwo"), "more than one line"),
         (file("empty", "\u{feff} \n"), "the file is empty"),
-        (file("long", &"s3cr3t".repeat(2_000)), "longer than 8192 octets"),
+        (file("long", &"s3cr3t".repeat(2_000)), "longer than 8192 bytes"),
         (file("nul", "s3cr3t\0"), "a control character"),
     ] {
         let (hooks, said) = hooks(None, 1);

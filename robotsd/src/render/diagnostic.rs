@@ -136,8 +136,8 @@ fn end_of_value(text: &str, quote: Option<char>) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// A URL, of this scheme, without its password.
-fn without_password(scheme: &str, url: &str) -> String {
+/// Returns a URL, of this scheme, with stars in place of its password.
+pub(crate) fn without_password(scheme: &str, url: &str) -> String {
     if scheme.contains('@') {
         // A login before the scheme.
         return "***".to_owned();

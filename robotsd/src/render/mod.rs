@@ -14,7 +14,7 @@ mod text;
 use std::io::{self, Write};
 
 pub(crate) use self::answer_finding::{AnswerFinding, AnswerLint, Checked};
-pub(crate) use self::diagnostic::{Diagnostic, complain_at};
+pub(crate) use self::diagnostic::{Diagnostic, complain_at, without_password};
 pub(crate) use self::formats::{csv_row, found, markdown_code, markdown_text};
 pub(crate) use self::found_problem::{FoundProblem, ProblemFormat, write_problems};
 pub(crate) use self::printable::{

@@ -85,18 +85,6 @@ impl StoreUrl {
         self.info().is_ok_and(|info| info.redis_settings().password().is_some())
     }
 
-    /// The URL with stars in place of its password.
-    pub fn without_password(&self) -> String {
-        let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
-        match rest.rsplit_once('@') {
-            Some((login, host)) => {
-                let user = login.split(':').next().unwrap_or_default();
-                format!("{scheme}://{user}:***@{host}")
-            }
-            None => self.0.clone(),
-        }
-    }
-
     pub(crate) fn info(&self) -> Result<ConnectionInfo, String> {
         self.0.as_str().into_connection_info().map_err(|_| format!("the URL of the store cannot be used: {RIGHT}"))
     }
