@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Read};
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -472,9 +472,8 @@ struct DeliveryRecord(PathBuf);
 impl DeliveryRecord {
     /// The version that was delivered last; `None` if none was, or that is not known.
     fn read(&self, key: &JobKey) -> Option<String> {
-        let mut text = String::new();
-        fs::File::open(self.path(key)).ok()?.take(MOST).read_to_string(&mut text).ok()?;
-        Some(text.trim_end().to_owned())
+        let (bytes, _) = files::read_at_most(&self.path(key), MOST).ok()?;
+        Some(String::from_utf8(bytes).ok()?.trim_end().to_owned())
     }
 
     /// Writes it in one step: a process that ends meanwhile leaves the one before.
@@ -488,8 +487,6 @@ impl DeliveryRecord {
     }
 
     fn path(&self, (name, hook): &JobKey) -> PathBuf {
-        let hash = VersionHash::of(format!("{name}\n{hook}").as_bytes()).to_string();
-        let hex = hash.rsplit(':').next().unwrap_or_default();
-        self.0.join(format!("{}.txt", hex.get(..32).unwrap_or(hex)))
+        self.0.join(format!("{}.txt", VersionHash::of(format!("{name}\n{hook}").as_bytes()).short()))
     }
 }
