@@ -13,13 +13,10 @@ use crate::live::Durability;
 pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let mut file = with_folder(aside, || create_or_replace(aside))?;
     let written = write(&mut file).and_then(|()| fs::rename(aside, path));
-    match written {
-        Ok(()) => Ok(file),
-        Err(error) => {
-            let _ = fs::remove_file(aside);
-            Err(error)
-        }
+    if written.is_err() {
+        let _ = fs::remove_file(aside);
     }
+    written.map(|()| file)
 }
 
 /// Replaces the content of a file. A durable one outlasts the machine.
@@ -41,10 +38,7 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
 pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     let create = || for_owner().write(true).create_new(true).open(path);
     match create() {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(path)?;
-            create()
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::remove_file(path).and_then(|()| create()),
         created => created,
     }
 }
@@ -52,10 +46,7 @@ pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
 /// Creates or opens a file; if its folder is missing, makes the folder and tries again.
 pub(super) fn with_folder(path: &Path, open: impl Fn() -> io::Result<File>) -> io::Result<File> {
     match open() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            make_folder(folder_of(path))?;
-            open()
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_folder(folder_of(path)).and_then(|()| open()),
         opened => opened,
     }
 }
