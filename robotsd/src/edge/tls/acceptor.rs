@@ -1,9 +1,12 @@
 //! From an accepted socket to a secured stream, within a deadline.
 //!
-//! Until its ClientHello is whole a connection takes only the memory for the octets that have come, and its slot among
-//! the open connections, which it gives up to a new one like any other idle connection. The hello is collected here,
-//! where only its lengths are read, and rustls gets it whole. So that this memory is bounded for all connections
-//! together, a hello of more than [`USUAL_HELLO`] octets is a handshake under way, with a permit, before it is whole.
+//! Until the first record of its ClientHello is whole, a connection takes only the memory for the bytes that have come, and its
+//! slot among the open connections, which it gives up to a new one like any other idle connection. Then it is a handshake under
+//! way, with a permit, and rustls reads the hello, which may have more records. So that the memory for first records is bounded for
+//! all connections together, a record of more than [`USUAL_HELLO`] bytes takes its permit before it is whole.
+//!
+//! rustls does not read from the first byte on, because it keeps 4 to 64 KiB for each hello in part. That needs few permits, and then
+//! as many clients that send one byte would keep all others out.
 //!
 //! **A handshake chooses a server configuration, not a certificate**: each pair has one of its own, so the certificate
 //! of a connection is known afterwards without the session, and does not change when the pair is replaced. All share
@@ -20,7 +23,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf, join};
 use tokio::net::TcpStream;
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, timeout};
@@ -74,55 +77,21 @@ impl TlsAcceptor {
         connection: &Arc<ConnectionState>,
         full: impl FnOnce(),
     ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, ConnectionFailure> {
-        let mut stop = pin!(stop);
-        let mut hello = Vec::new();
-        let mut begin = Some(async || {
-            let place = self.place(full).await.map_err(|error| (ConnectionErrorKind::Handshake, error.into()))?;
-            Ok::<_, ConnectionFailure>((place, self.under_way.begin(connection)))
-        });
-        let mut begun = None;
-        loop {
-            let most = if begun.is_none() { USUAL_HELLO } else { MOST_HELLO };
-            let room = most.saturating_sub(hello.len());
-            // A connection that says nothing leaves at once when all do.
-            let read = tokio::select! {
-                biased;
-                read = poll_fn(|cx| poll_append(&mut socket, &mut hello, room, cx)) => read,
-                () = &mut stop, if hello.is_empty() => return Ok(None),
-            };
-            match read {
-                // Health checks connect and leave.
-                Ok(0) if hello.is_empty() => return Ok(None),
-                Ok(0) => return Err((ConnectionErrorKind::Handshake, "the client left within its ClientHello".into())),
-                Err(error) => return Err((ConnectionErrorKind::Broken, error.into())),
-                Ok(_) => {}
-            }
-            if hello.first().is_some_and(u8::is_ascii_uppercase) {
-                explain(socket).await;
-                return Err((ConnectionErrorKind::Handshake, "a request without TLS".into()));
-            }
-            if is_hello_whole(&hello) {
-                break;
-            }
-            if hello.len() >= most {
-                let Some(begin) = begin.take() else {
-                    let message = format!("a ClientHello of more than {} octets", MOST_HELLO);
-                    return Err((ConnectionErrorKind::Handshake, message.into()));
-                };
-                begun = Some(begin().await?);
-            }
+        let Some(begun) = begin_hello(&mut socket, stop).await? else { return Ok(None) };
+        if begun.first().is_some_and(u8::is_ascii_uppercase) {
+            explain(socket).await;
+            return Err((ConnectionErrorKind::Handshake, "a request without TLS".into()));
         }
-        if let Some(begin) = begin.take() {
-            begun = Some(begin().await?);
-        }
+        let _permit = self.permit(full).await.map_err(|error| (ConnectionErrorKind::Handshake, error.into()))?;
+        let _under_way = self.under_way.begin(connection);
         let failed = |error: io::Error| (ConnectionErrorKind::Handshake, error.into());
-        let accepted = accept(&mut socket, hello).await.map_err(failed)?;
+        let accepted = read_hello(&mut socket, &begun).await.map_err(failed)?;
+        drop(begun);
         let start = StartHandshake::from_parts(accepted, socket);
         let Some((number, shown)) = self.certificates.chosen(&start.client_hello()) else {
             return Err((ConnectionErrorKind::Handshake, "there is no certificate".into()));
         };
         let stream = start.into_stream(shown.config.clone()).await.map_err(failed)?;
-        drop(begun);
         let (_, session) = stream.get_ref();
         let is_http2 = session.alpn_protocol() == Some(HTTP_2);
         let secured = Secured {
@@ -135,11 +104,11 @@ impl TlsAcceptor {
         Ok(Some((stream, secured)))
     }
 
-    /// Waits for a place among the handshakes. One that has waited for its client for more than [`GRACE`] is given up for
+    /// Waits for a permit to shake hands. A handshake that has waited for its client for more than [`GRACE`] is given up for
     /// it: else a thousand clients that say hello and nothing more would keep all others out until the deadline.
-    async fn place(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
-        if let Ok(place) = self.permits.try_acquire() {
-            return Ok(place);
+    async fn permit(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
+        if let Ok(permit) = self.permits.try_acquire() {
+            return Ok(permit);
         }
         full();
         let mut acquiring = pin!(self.permits.acquire());
@@ -147,7 +116,7 @@ impl TlsAcceptor {
             let next = self.under_way.give_up();
             tokio::select! {
                 biased;
-                place = &mut acquiring => return place,
+                permit = &mut acquiring => return permit,
                 () = sleep(next) => {}
             }
         }
@@ -173,53 +142,82 @@ impl LiveCertificates {
     }
 }
 
-/// Reads what there is, up to so many octets, through the stack: a connection that waits keeps no room for what it may
-/// read.
-fn poll_append(
+/// Reads the first record of a ClientHello, or of a longer one the first [`USUAL_HELLO`] bytes; `None` if the connection ends
+/// before its first byte, or has sent nothing when `stop` completes.
+async fn begin_hello(
     socket: &mut TcpStream,
-    octets: &mut Vec<u8>,
-    most: usize,
-    cx: &mut Context<'_>,
-) -> Poll<io::Result<usize>> {
-    let mut room = [0; 4096];
-    let most = most.min(room.len());
-    let mut buffer = ReadBuf::new(&mut room[..most]);
+    stop: impl Future<Output = ()>,
+) -> Result<Option<Vec<u8>>, ConnectionFailure> {
+    let mut stop = pin!(stop);
+    let mut begun = Vec::new();
+    while !is_record_whole(&begun) && begun.len() < USUAL_HELLO {
+        let read = tokio::select! {
+            biased;
+            read = poll_fn(|cx| poll_append(socket, &mut begun, cx)) => read,
+            () = &mut stop, if begun.is_empty() => return Ok(None),
+        };
+        match read {
+            // Health checks connect and leave.
+            Ok(0) if begun.is_empty() => return Ok(None),
+            Ok(0) => return Err((ConnectionErrorKind::Handshake, "the client left within its ClientHello".into())),
+            Err(error) => return Err((ConnectionErrorKind::Broken, error.into())),
+            Ok(_) => {}
+        }
+    }
+    Ok(Some(begun))
+}
+
+/// Reads what there is, through the stack and up to [`USUAL_HELLO`] in all: a connection that waits keeps no room for what it may
+/// read.
+fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    let mut room = [0; USUAL_HELLO];
+    let mut buffer = ReadBuf::new(&mut room[begun.len()..]);
     ready!(Pin::new(socket).poll_read(cx, &mut buffer))?;
-    // Once is most often enough; where it is not, no more than is due.
-    octets.reserve_exact(if octets.is_empty() { buffer.filled().len() } else { most });
-    octets.extend_from_slice(buffer.filled());
+    begun.reserve_exact(buffer.filled().len());
+    begun.extend_from_slice(buffer.filled());
     Poll::Ready(Ok(buffer.filled().len()))
 }
 
-/// Has a ClientHello read; on failure the client is sent the alert for it.
-async fn accept(socket: &mut TcpStream, hello: Vec<u8>) -> io::Result<Accepted> {
-    let mut acceptor = Acceptor::default();
-    let mut unread = hello;
-    loop {
-        let mut rest = &unread[..];
-        while !rest.is_empty() {
-            acceptor.read_tls(&mut rest)?;
-            match acceptor.accept() {
-                // Octets behind the hello have to follow it into the session.
-                Ok(Some(_)) if !rest.is_empty() => return Err(io::Error::other("more than a ClientHello at once")),
-                Ok(Some(accepted)) => return Ok(accepted),
-                Ok(None) => {}
-                Err((error, mut alert)) => {
-                    let mut octets = Vec::new();
-                    alert.write_all(&mut octets)?;
-                    // It is of use only to a client that is still there.
-                    let _ = socket.write_all(&octets).await;
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, error));
-                }
-            }
+/// Whether the first record of a connection is all there, or is not one of a ClientHello, which rustls refuses.
+fn is_record_whole(begun: &[u8]) -> bool {
+    match *begun {
+        [kind, ..] if kind != HANDSHAKE => true,
+        [_, _, _, high, low, ref fragment @ ..] => {
+            let length = usize::from(u16::from_be_bytes([high, low]));
+            length > MAX_FRAGMENT || fragment.len() >= length
         }
-        // Whole by its records, but not by the messages in them.
-        unread.clear();
-        if poll_fn(|cx| poll_append(socket, &mut unread, MOST_HELLO, cx)).await? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
+        _ => false,
     }
 }
+
+/// Has rustls read a ClientHello, of which some bytes have been read; on failure the client is sent the alert for it.
+async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted> {
+    let (reader, writer) = socket.split();
+    let reader = begun.chain(reader).take(MAX_HELLO);
+    let mut acceptor = LazyConfigAcceptor::new(Acceptor::default(), join(reader, writer));
+    match (&mut acceptor).await {
+        Ok(StartHandshake { accepted, io, .. }) if io.reader().get_ref().get_ref().0.is_empty() => Ok(accepted),
+        // They would have to follow the hello into the session.
+        Ok(_) => Err(io::Error::other("more than a ClientHello at once")),
+        Err(_) if acceptor.take_io().is_some_and(|io| io.reader().limit() == 0) => {
+            Err(io::Error::other(format!("a ClientHello of more than {MAX_HELLO} bytes")))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Maximum size of a ClientHello, in bytes, with the heads of its records. Browsers send up to 2 KiB, with key shares against quantum
+/// computers.
+const MAX_HELLO: u64 = 16 * 1024;
+
+/// Maximum size of what is kept of a ClientHello before the handshake is under way, in bytes.
+const USUAL_HELLO: usize = 4 * 1024;
+
+/// The content type of records with handshake messages (RFC 8446, section 5.1).
+const HANDSHAKE: u8 = 22;
+
+/// Maximum size of the fragment of a message in a record, in bytes (RFC 8446, section 5.1).
+const MAX_FRAGMENT: usize = 1 << 14;
 
 /// The response to a request in the clear: the same for every request, before any of it is read.
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
@@ -321,83 +319,20 @@ impl Secured {
     }
 }
 
-/// The most octets of a ClientHello, its records' heads included. Browsers send up to 2 KiB, key shares against quantum
-/// computers included.
-const MOST_HELLO: usize = 16 * 1024;
-
-/// The octets of a ClientHello that are kept before it counts as a handshake under way.
-const USUAL_HELLO: usize = 4 * 1024;
-
-/// The content type of records with handshake messages (RFC 8446, section 5.1).
-const HANDSHAKE: u8 = 22;
-
-/// Type and length of a handshake message (RFC 8446, section 4).
-const MESSAGE_HEAD: usize = 4;
-
-/// The longest fragment of a message that a record may hold (RFC 8446, section 5.1).
-const MOST_FRAGMENT: usize = 1 << 14;
-
-/// Whether all of a ClientHello is there, among all octets since the first one of the connection; or it is none, and nothing
-/// that may follow changes that.
-fn is_hello_whole(octets: &[u8]) -> bool {
-    let mut records = octets;
-    let mut head = [0; MESSAGE_HEAD];
-    // Of the message, which may be spread over several records.
-    let mut gathered = 0;
-    loop {
-        let length = match *records {
-            [kind, ..] if kind != HANDSHAKE => return true,
-            [_, _, _, high, low, ..] => usize::from(u16::from_be_bytes([high, low])),
-            _ => return false,
-        };
-        if length == 0 || length > MOST_FRAGMENT {
-            return true;
-        }
-        let payload = &records[5..];
-        let fragment = &payload[..length.min(payload.len())];
-        for (to, from) in head.iter_mut().skip(gathered).zip(fragment) {
-            *to = *from;
-        }
-        gathered += fragment.len();
-        if gathered >= MESSAGE_HEAD {
-            let [_, high, middle, low] = head;
-            let message = u32::from_be_bytes([0, high, middle, low]) as usize;
-            if gathered >= MESSAGE_HEAD + message {
-                return true;
-            }
-        }
-        if payload.len() < length {
-            return false;
-        }
-        records = &payload[length..];
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A message of this length in records of at most `fragment` octets.
-    fn hello(length: u16, fragment: usize) -> Vec<u8> {
-        let [high, low] = length.to_be_bytes();
-        let mut message = vec![1, 0, high, low];
-        message.resize(MESSAGE_HEAD + usize::from(length), 0);
-        let record = |fragment: &[u8]| {
-            let [high, low] = u16::try_from(fragment.len()).unwrap().to_be_bytes();
-            [&[HANDSHAKE, 3, 1, high, low], fragment].concat()
-        };
-        message.chunks(fragment).flat_map(record).collect()
-    }
-
     #[test]
-    fn a_hello_is_whole_with_its_last_octet() {
-        for (length, fragment) in [(200, 1000), (200, 64), (200, 1), (2000, 512), (0, 4)] {
-            let hello = hello(length, fragment);
-            for end in 0..hello.len() {
-                assert!(!is_hello_whole(&hello[..end]), "{length} {fragment} {end}");
+    fn a_first_record_is_whole_with_its_last_byte() {
+        for length in [0, 1, 200, 2000] {
+            let [high, low] = u16::try_from(length).unwrap().to_be_bytes();
+            let record = [&[HANDSHAKE, 3, 1, high, low], &vec![1; length][..]].concat();
+            for end in 0..record.len() {
+                assert!(!is_record_whole(&record[..end]), "{length} {end}");
             }
-            assert!(is_hello_whole(&hello), "{length} {fragment}");
-            assert!(is_hello_whole(&[&hello[..], b"more"].concat()), "{length} {fragment}");
+            assert!(is_record_whole(&record), "{length}");
+            assert!(is_record_whole(&[&record[..], b"more"].concat()), "{length}");
         }
     }
 
@@ -405,7 +340,7 @@ mod tests {
     fn octets_that_are_no_hello_are_not_waited_for() {
         for octets in [&b"\x15\x03\x01"[..], b"\x80\x2e\x01\x00\x02", b"\x16\x03\x01\xff\xff", b"\x16\x03\x01\x00\x00"]
         {
-            assert!(is_hello_whole(octets), "{octets:?}");
+            assert!(is_record_whole(octets), "{octets:?}");
         }
     }
 }

@@ -91,7 +91,22 @@ async fn a_hello_has_a_bound() {
     let mut client = edge.sent(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff").await;
     client.try_send([0; 32 * 1024]).await;
     client.rest().await;
-    assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "a ClientHello of more than 16384 octets");
+    assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "a ClientHello of more than 16384 bytes");
+}
+
+#[tokio::test]
+async fn rfc_8446_5_1_a_hello_may_have_several_records() {
+    let (authority, edge) = secure(EdgeLimits::default());
+    let hello = client_hello(&authority.client(&[]));
+    for length in [1, 64, 512] {
+        let records = hello[5..].chunks(length).flat_map(|fragment| {
+            let [high, low] = u16::try_from(fragment.len()).unwrap().to_be_bytes();
+            [&[22, 3, 1, high, low], fragment].concat()
+        });
+        let mut client = edge.sent(records.collect::<Vec<u8>>()).await;
+        // A ServerHello.
+        assert_eq!(client.bytes(6).await[5], 2, "{length}");
+    }
 }
 
 #[tokio::test]
