@@ -265,6 +265,9 @@ impl ClientSlots {
         own: &Arc<WorkerConnections>,
         reporter: &ConnectionErrorReporter,
     ) -> OwnedSemaphorePermit {
+        if let Some(slot) = self.try_acquire() {
+            return slot;
+        }
         let mut acquiring = pin!(Arc::clone(&self.slots).acquire_owned());
         let waiter = SlotWaiter::new(&self.claims);
         let mut is_first = true;

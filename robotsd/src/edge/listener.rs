@@ -1,12 +1,11 @@
 //! Accepts connections and serves them until shutdown.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -16,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::client_slots::ClientSlots;
+use super::client_slots::{ClientSlots, WorkerConnections};
 use super::connection::settings::{ConnectionSettings, EdgeLimits};
 use super::connection::{self, watched_socket};
 use super::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter, ConnectionFailure};
@@ -163,207 +162,151 @@ impl Edge {
         shutdown: impl Future<Output = ()>,
     ) {
         watched_socket::bound_unsent(&listener);
-        let SharedConnections { limit, reporter, .. } = &*self.shared;
-        let settings = &self.settings;
-        let worker = limit.of_this_worker();
-        let counts = listener_settings.counts.clone().unwrap_or_else(|| self.counts(""));
-        let clock = Arc::new(DateClock::default());
-        let local = listener.local_addr().ok();
+        let mut served = ServedListener::new(self, &listener, listener_settings, service);
+        served.accept_until(&listener, shutdown).await;
+        served.accept_backlog(listener);
+        served.drain().await;
+    }
+}
+
+tower_robots::internals::debug_as!(|it| Edge { limits: it.settings.load().limits });
+
+/// A socket that the kernel has accepted, and its peer.
+type Accepted = (TcpStream, SocketAddr);
+
+/// A listener that is served, with its connections.
+struct ServedListener<S> {
+    /// Cloned for each connection.
+    context: ConnectionContext<S>,
+    counts: Arc<ResponseCounts>,
+    worker: Arc<WorkerConnections>,
+    connections: JoinSet<()>,
+    /// Accepted, but without a slot yet. Taking the slot first would not do: listeners that wait for connections would
+    /// hold slots that others need.
+    waiting: Option<Accepted>,
+    stop: watch::Sender<bool>,
+}
+
+impl<S: EdgeService> ServedListener<S> {
+    fn new(edge: &Edge, listener: &TcpListener, settings: ListenerSettings, service: S) -> Self {
         let (stop, stopped) = watch::channel(false);
-        let mut connections = JoinSet::new();
+        let counts = settings.counts.clone().unwrap_or_else(|| edge.counts(""));
+        let worker = edge.shared.limit.of_this_worker();
+        let (edge, clock, local) = (edge.clone(), Arc::default(), listener.local_addr().ok());
+        let context = ConnectionContext { edge, settings, service, clock, local, stopped };
+        Self { context, counts, worker, connections: JoinSet::new(), waiting: None, stop }
+    }
+
+    /// Accepts connections until `shutdown` completes, each as soon as there is a slot for it.
+    async fn accept_until(&mut self, listener: &TcpListener, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
-
-        let (shared, for_connections, register) = (Arc::clone(&self.shared), Arc::clone(settings), Arc::clone(&worker));
-        let open = move |(mut socket, mut peer): (TcpStream, SocketAddr), slot: OwnedSemaphorePermit| {
-            // Without it, small responses may wait for an acknowledgement; a socket that refuses it is broken already.
-            let _ = socket.set_nodelay(true);
-            let number = shared.opened.fetch_add(1, Ordering::Relaxed);
-            let (listener_settings, service, clock) = (listener_settings.clone(), service.clone(), Arc::clone(&clock));
-            let (shared, settings, mut stopped) = (Arc::clone(&shared), for_connections.load_full(), stopped.clone());
-            let mut state = ConnectionState::new(&settings.limits);
-            state.counts = Arc::clone(&counts);
-            let (state, counted) = (Arc::new(state), Arc::clone(&counts).open());
-            let registered = register.add(&state);
-            async move {
-                state.enter_task().await;
-                // The state of what may be a health check by the proxy in front.
-                let mut check = None;
-                let served = 'served: {
-                    let mut announced = None;
-                    if listener_settings.proxy_protocol {
-                        match listener_settings.receive(&mut socket, peer, &settings, &mut stopped, &state).await {
-                            Ok(Some(client)) => announced = Some(client),
-                            Ok(None) => break 'served Ok(()),
-                            Err(failure) => break 'served Err(failure),
-                        }
-                    }
-                    match announced {
-                        Some(AnnouncedClient::Address(address)) if address != peer => peer = address,
-                        // Version 1 has no command for a check: it names no client, or the proxy as if that were one.
-                        Some(_) => check = Some(Arc::clone(&state)),
-                        None => {}
-                    }
-                    let full = || {
-                        shared.reporter.report(ConnectionErrorKind::Full, Some(peer), &"no slot for a TLS handshake")
-                    };
-                    let fields = |scheme| {
-                        let trusted = Arc::clone(&listener_settings.trusted);
-                        let fields = ForwardedFields::new(Peer::at(peer, local), scheme, trusted);
-                        if announced == Some(AnnouncedClient::Unknown) { fields.of_unnamed_client() } else { fields }
-                    };
-                    let stopping = async {
-                        let _ = stopped.wait_for(|stop| *stop).await;
-                        // Without one it leaves at once, because it has said nothing.
-                        if settings.successor.is_set() {
-                            sleep(settings.farewell(false)).await;
-                        }
-                    };
-                    match listener_settings.secure(socket, fields, stopping, &state, full).await {
-                        Ok(Some((socket, info))) => {
-                            let service = RequestService::new(service, Arc::clone(&settings), state, info, number);
-                            let messages = listener_settings.messages;
-                            connection::serve(socket, service, settings, clock, stopped, messages).await
-                        }
-                        Ok(None) => Ok(()),
-                        Err(failure) => Err(failure),
-                    }
-                };
-                match served {
-                    // It has seen what it wanted to, and resets the connection.
-                    Err((ConnectionErrorKind::Broken, _)) if check.is_some_and(|state| !state.has_served()) => {}
-                    Err((kind, error)) => shared.reporter.report(kind, Some(peer), &error),
-                    Ok(()) => {}
-                }
-                // In this order, or a claim would look as if it had freed no slot.
-                drop(slot);
-                drop(registered);
-                drop(counted);
-            }
-        };
-
-        // Accepted, but without a slot yet. Taking the slot first would not do: listeners that wait for connections would
-        // hold slots that others need.
-        let mut waiting = None;
-        let mut slot = pin!(None);
         let mut pause = Duration::ZERO;
         let mut resume = Instant::now();
         loop {
             let accepted = tokio::select! {
                 biased;
-                () = &mut shutdown => break,
+                () = &mut shutdown => return,
                 // Before accepting, or a flood of short connections would leave their remains here.
-                Some(_) = connections.join_next() => continue,
-                acquired = of_some(slot.as_mut()), if waiting.is_some() => {
-                    slot.set(None);
-                    if let Some(accepted) = waiting.take() {
-                        connections.spawn(open(accepted, acquired));
-                    }
-                    continue;
-                }
-                accepted = accept(&listener, resume), if waiting.is_none() => accepted,
+                Some(_) = self.connections.join_next() => continue,
+                accepted = accept(listener, resume) => accepted,
             };
             match accepted {
                 Ok(accepted) => {
                     pause = Duration::ZERO;
-                    match limit.try_acquire() {
-                        Some(slot) => drop(connections.spawn(open(accepted, slot))),
-                        None => {
-                            waiting = Some(accepted);
-                            slot.set(Some(limit.acquire(&worker, reporter)));
-                        }
+                    self.waiting = Some(accepted);
+                    tokio::select! {
+                        biased;
+                        () = &mut shutdown => return,
+                        () = self.open_waiting() => {}
                     }
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 // Most often the process is out of descriptors. Accepting again at once would only spin; connections
                 // that end meanwhile free some.
                 Err(error) => {
-                    reporter.report(ConnectionErrorKind::Accept, None, &error);
+                    self.context.edge.shared.reporter.report(ConnectionErrorKind::Accept, None, &error);
                     pause = (pause * 2).clamp(Duration::from_millis(10), Duration::from_secs(1));
                     resume = Instant::now() + pause;
                 }
             }
         }
+    }
 
-        slot.set(None);
-        // The kernel has accepted these clients already, so they are answered; later ones are refused.
-        while let Some(slot) = limit.try_acquire() {
-            let accepted = match waiting.take() {
-                // The other process accepts them.
-                None if settings.load().successor.is_set() => break,
-                None => listener.accept().now_or_never().and_then(Result::ok),
-                waiting => waiting,
-            };
-            let Some(accepted) = accepted else { break };
-            connections.spawn(open(accepted, slot));
-        }
-        drop(listener);
-        let _ = stop.send(true);
-        let (draining, worker) = (&mut connections, &worker);
-        let drained = timeout(settings.load().limits.drain, async move {
-            // No other process has it: it is served as soon as one that drains frees a slot.
-            if let Some(accepted) = waiting {
-                let slot = limit.acquire(worker, reporter).await;
-                draining.spawn(open(accepted, slot));
+    /// Accepts the connections of the kernel's backlog that there are slots for: their clients take them for accepted, so they are
+    /// answered. Later ones are refused.
+    fn accept_backlog(&mut self, listener: TcpListener) {
+        while let Some(slot) = self.context.edge.shared.limit.try_acquire() {
+            if self.waiting.is_none() && !self.context.edge.settings.load().successor.is_set() {
+                self.waiting = listener.accept().now_or_never().and_then(Result::ok);
             }
-            while draining.join_next().await.is_some() {}
+            let Some(accepted) = self.waiting.take() else { return };
+            self.open(accepted, slot);
+        }
+    }
+
+    /// Ends the connections: in order within [`EdgeLimits::drain`], and then at once.
+    async fn drain(mut self) {
+        let _ = self.stop.send(true);
+        let limit = self.context.edge.settings.load().limits.drain;
+        let ended = timeout(limit, async {
+            // No other process has it: it is served as soon as one that drains frees a slot.
+            if self.waiting.is_some() {
+                self.open_waiting().await;
+            }
+            while self.connections.join_next().await.is_some() {}
         });
-        if drained.await.is_err() {
-            let left = connections.len();
+        if ended.await.is_err() {
+            let (left, reporter) = (self.connections.len(), &self.context.edge.shared.reporter);
             reporter.report(ConnectionErrorKind::Aborted, None, &format_args!("{left} connections cut off"));
-            connections.shutdown().await;
+            self.connections.shutdown().await;
         }
     }
-}
 
-impl ListenerSettings {
-    /// The client of a connection by its PROXY header; none if it ended before that, or gave its slot to another.
-    async fn receive(
-        &self,
-        socket: &mut TcpStream,
-        peer: SocketAddr,
-        settings: &ConnectionSettings,
-        stop: &mut watch::Receiver<bool>,
-        state: &ConnectionState,
-    ) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
-        if !self.trusted.trusts(peer.ip()) {
-            let message =
-                "its address is in no network of trusted_proxies, and proxy_protocol = true lets nobody else connect";
-            return Err((ConnectionErrorKind::Untrusted, message.into()));
+    /// Serves the accepted connection that waits, once it has a slot.
+    async fn open_waiting(&mut self) {
+        let slot = self.slot().await;
+        if let Some(accepted) = self.waiting.take() {
+            self.open(accepted, slot);
         }
-        // A client that connected before a shutdown may have sent its header already.
-        let stopping = async {
-            let _ = stop.wait_for(|stop| *stop).await;
-            sleep(settings.farewell(false)).await;
-        };
-        // Boxed: connections without a header should have no room for one.
-        state.before_request(Box::pin(proxy_protocol::receive(socket, &settings.limits, stopping, state))).await
     }
 
-    /// The socket that requests come over, after its TLS handshake if there is one; none where the client has left.
-    async fn secure(
-        &self,
-        socket: TcpStream,
-        fields: impl FnOnce(&'static str) -> ForwardedFields,
-        stop: impl Future<Output = ()>,
-        state: &Arc<ConnectionState>,
-        full: impl FnOnce(),
-    ) -> Result<Option<(Socket, ConnectionInfo)>, ConnectionFailure> {
-        let Some(tls) = &self.tls else {
-            let info = ConnectionInfo { forwarded: fields("http"), secured: None };
-            return Ok(Some((Socket::Tcp(socket), info)));
-        };
-        // Boxed: connections without TLS should not carry a handshake.
-        Ok(Box::pin(tls.secure(socket, stop, state, full)).await?.map(|(stream, secured)| {
-            let info = ConnectionInfo { forwarded: fields("https"), secured: Some(secured) };
-            (Socket::Tls(Box::new(stream.into())), info)
-        }))
+    /// Waits for a slot, while connections end.
+    async fn slot(&mut self) -> OwnedSemaphorePermit {
+        let SharedConnections { limit, reporter, .. } = &*self.context.edge.shared;
+        let mut acquiring = pin!(limit.acquire(&self.worker, reporter));
+        loop {
+            tokio::select! {
+                biased;
+                Some(_) = self.connections.join_next() => {}
+                slot = &mut acquiring => return slot,
+            }
+        }
+    }
+
+    /// Serves an accepted connection, which has this slot.
+    fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
+        // Without it, small responses may wait for an acknowledgement; a socket that refuses it is broken already.
+        let _ = socket.set_nodelay(true);
+        let context = self.context.clone();
+        let settings = context.edge.settings.load_full();
+        let number = context.edge.shared.opened.fetch_add(1, Ordering::Relaxed);
+        let mut state = ConnectionState::new(&settings.limits);
+        state.counts = Arc::clone(&self.counts);
+        let (state, counted) = (Arc::new(state), Arc::clone(&self.counts).open());
+        let registered = self.worker.add(&state);
+        let connection = NewConnection { context, settings, state, peer, number };
+        self.connections.spawn(async move {
+            connection.serve(socket).await;
+            // In this order, or a claim would look as if it had freed no slot.
+            drop(slot);
+            drop(registered);
+            drop(counted);
+        });
     }
 }
-
-tower_robots::internals::debug_as!(|it| Edge { limits: it.settings.load().limits });
 
 /// Waits for a connection, not before `resume`.
-async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<(TcpStream, SocketAddr)> {
+async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<Accepted> {
     if Instant::now() < resume {
         sleep_until(resume).await;
     }
@@ -376,7 +319,109 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// The output of a future, where there is one.
-async fn of_some<F: Future>(mut future: Pin<&mut Option<F>>) -> F::Output {
-    poll_fn(|cx| future.as_mut().as_pin_mut().map_or(Poll::Pending, |future| future.poll(cx))).await
+/// Everything that the connections of a listener have in common.
+#[derive(Clone)]
+struct ConnectionContext<S> {
+    edge: Edge,
+    settings: ListenerSettings,
+    service: S,
+    clock: Arc<DateClock>,
+    /// The address of the listener.
+    local: Option<SocketAddr>,
+    /// Changes when the listener stops.
+    stopped: watch::Receiver<bool>,
+}
+
+/// An accepted connection, until its requests are served.
+struct NewConnection<S> {
+    context: ConnectionContext<S>,
+    settings: Arc<ConnectionSettings>,
+    state: Arc<ConnectionState>,
+    peer: SocketAddr,
+    number: u64,
+}
+
+impl<S: EdgeService> NewConnection<S> {
+    /// Serves the connection until it ends, and reports the error that ended it.
+    async fn serve(self, socket: TcpStream) {
+        self.state.enter_task().await;
+        let (edge, state, peer) = (self.context.edge.clone(), Arc::clone(&self.state), self.peer);
+        let mut announced = None;
+        let Err((kind, error)) = self.serve_announced(socket, &mut announced).await else { return };
+        let client = announced.map_or(peer, |announced| announced.address_behind(peer));
+        // Version 1 has no command for a health check by the proxy in front: it names no client, or the proxy as if that were one.
+        let may_be_check = announced.is_some() && client == peer;
+        // A check has seen what it wanted to, and resets the connection.
+        if !may_be_check || kind != ConnectionErrorKind::Broken || state.has_served() {
+            edge.shared.reporter.report(kind, Some(client), &error);
+        }
+    }
+
+    /// The header of the proxy in front, then the TLS handshake, then requests.
+    async fn serve_announced(
+        mut self,
+        mut socket: TcpStream,
+        announced: &mut Option<AnnouncedClient>,
+    ) -> Result<(), ConnectionFailure> {
+        if self.context.settings.proxy_protocol {
+            *announced = self.receive_header(&mut socket).await?;
+            if announced.is_none() {
+                return Ok(());
+            }
+        }
+        let Some((socket, info)) = self.secure(socket, *announced).await? else { return Ok(()) };
+        let Self { context, settings, state, number, .. } = self;
+        let service = RequestService::new(context.service, Arc::clone(&settings), state, info, number);
+        connection::serve(socket, service, settings, context.clock, context.stopped, context.settings.messages).await
+    }
+
+    /// Receives the PROXY header; `None` if the connection ended before it, or gave its slot to another.
+    async fn receive_header(&mut self, socket: &mut TcpStream) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
+        if !self.context.settings.trusted.trusts(self.peer.ip()) {
+            let message =
+                "its address is in no network of trusted_proxies, and proxy_protocol = true lets nobody else connect";
+            return Err((ConnectionErrorKind::Untrusted, message.into()));
+        }
+        // A client that connected before a shutdown may have sent its header already.
+        let stopping = async {
+            let _ = self.context.stopped.wait_for(|stop| *stop).await;
+            sleep(self.settings.farewell(false)).await;
+        };
+        // Boxed: connections without a header should have no room for one.
+        let receiving = Box::pin(proxy_protocol::receive(socket, &self.settings.limits, stopping, &self.state));
+        self.state.before_request(receiving).await
+    }
+
+    /// The socket that requests come over, after its TLS handshake if there is one; `None` if the client has left.
+    async fn secure(
+        &mut self,
+        socket: TcpStream,
+        announced: Option<AnnouncedClient>,
+    ) -> Result<Option<(Socket, ConnectionInfo)>, ConnectionFailure> {
+        let ConnectionContext { edge, settings: listener, local, stopped, .. } = &mut self.context;
+        let client = announced.map_or(self.peer, |announced| announced.address_behind(self.peer));
+        let forwarded = |scheme| {
+            let fields = ForwardedFields::new(Peer::at(client, *local), scheme, Arc::clone(&listener.trusted));
+            if announced == Some(AnnouncedClient::Unknown) { fields.of_unnamed_client() } else { fields }
+        };
+        let Some(tls) = &listener.tls else {
+            let info = ConnectionInfo { forwarded: forwarded("http"), secured: None };
+            return Ok(Some((Socket::Tcp(socket), info)));
+        };
+        let stopping = async {
+            let _ = stopped.wait_for(|stop| *stop).await;
+            // If no other process accepts, it leaves at once, because it has said nothing.
+            if self.settings.successor.is_set() {
+                sleep(self.settings.farewell(false)).await;
+            }
+        };
+        let reporter = &edge.shared.reporter;
+        let full = || reporter.report(ConnectionErrorKind::Full, Some(client), &"no slot for a TLS handshake");
+        // Boxed: connections without TLS should not carry a handshake.
+        let secured = Box::pin(tls.secure(socket, stopping, &self.state, full)).await?;
+        Ok(secured.map(|(stream, secured)| {
+            let info = ConnectionInfo { forwarded: forwarded("https"), secured: Some(secured) };
+            (Socket::Tls(Box::new(stream.into())), info)
+        }))
+    }
 }

@@ -46,6 +46,13 @@ pub(crate) enum AnnouncedClient {
     Unknown,
 }
 
+impl AnnouncedClient {
+    /// The address of the client, or of the proxy if it names none.
+    pub(crate) fn address_behind(self, proxy: SocketAddr) -> SocketAddr {
+        if let Self::Address(address) = self { address } else { proxy }
+    }
+}
+
 /// How much of a header has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderProgress {
