@@ -9,7 +9,7 @@
 //! connection takes 3 KiB where hyper's takes 21.
 
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -23,22 +23,30 @@ use crate::exchange::tunnel::PendingTunnel;
 use crate::exchange::{Flag, InterimClient, InterimQueue, Transfer};
 
 /// The state of one connection, shared by its socket, its service and its driver.
+///
+/// Only the claim of the slot is also for other threads. Everything is atomic, because a task may change its thread.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     opened: Instant,
     first_byte: Duration,
     header_read: Duration,
     keep_alive: Duration,
+    /// The counts of its responses.
+    pub(crate) counts: Arc<ResponseCounts>,
+    /// Wakes the connection's task, from any thread.
+    task: OnceLock<Waker>,
+
+    // What the connection waits for. Written by socket and service.
     /// The phase in the lowest two bits, the microsecond it began (counted from `opened`) above them.
     phase: AtomicU64,
     /// Requests in progress. While there are any, the phase does not count.
     in_progress: AtomicUsize,
-    /// The client has sent the preface of HTTP/2, or a request on it.
-    pub(crate) is_http2: Flag,
     /// The microsecond in which the frame or field section began that has come in part; [`NEVER`] between frames.
     partial: AtomicU64,
-    /// The same of the first one in its phase, so that beginning anew wins no time.
+    /// The same of the first one in its phase, so that a client wins no time if it begins again.
     first_partial: AtomicU64,
+
+    // The claim of the slot. Written by whoever needs a slot, and by the driver.
     /// The phase in which a new connection claimed the slot of this one; [`NEVER`] until then. A connection that goes on is in
     /// another phase, so a request does not have to take anything back.
     claimed_in: AtomicU64,
@@ -46,22 +54,24 @@ pub(crate) struct ConnectionState {
     is_claimed_as_slow: Flag,
     /// The microsecond in which a claim last failed: since then the connection counts as idle, so that others go first.
     declined: AtomicU64,
-    /// An [`IdleClose`].
-    idle_close: AtomicU8,
-    pub(crate) delivery: Delivery,
-    /// Those of the request in progress, on HTTP/1.1.
-    interim: InterimQueue,
     pub(crate) has_ended: Flag,
-    /// The type of frame that the client floods the connection with; [`NO_FLOOD`] until then.
-    flood: AtomicU16,
-    /// Octets have come since this was last looked at, on the paths without the fast one.
+
+    // What socket, service and driver tell each other.
+    /// The client has sent the preface of HTTP/2, or a request on it.
+    pub(crate) is_http2: Flag,
+    /// Bytes have come since this was last looked at, on the paths without the fast one.
     pub(crate) heard: Flag,
+    /// The type of frame that the client floods the connection with, which closes for it.
+    pub(crate) flood: OnceLock<u8>,
+    /// The driver asks the socket to close the connection if the next read finds nothing.
+    pub(crate) close_if_idle: Flag,
+    /// The socket has closed it.
+    pub(crate) is_closed_as_idle: Flag,
     /// The connection is to close behind its next response on HTTP/1.1, which says so.
     pub(crate) is_leaving: Flag,
-    /// The counts of its responses.
-    pub(crate) counts: Arc<ResponseCounts>,
-    /// Wakes the connection's task, from any thread.
-    task: OnceLock<Waker>,
+    pub(crate) delivery: Delivery,
+    /// The interim responses of the request in progress, on HTTP/1.1.
+    interim: InterimQueue,
     /// For the driver to run once the connection has switched.
     pub(crate) tunnel: Mutex<Option<PendingTunnel>>,
 }
@@ -74,9 +84,6 @@ pub(crate) enum Idleness {
     /// The rest of a request's head, or of a frame of HTTP/2.
     Slow,
 }
-
-/// No type of frame.
-const NO_FLOOD: u16 = u16::MAX;
 
 /// Nothing has been read yet.
 const SILENT: u64 = 0;
@@ -92,24 +99,25 @@ impl ConnectionState {
             first_byte: limits.first_byte,
             header_read: limits.header_read,
             keep_alive: limits.keep_alive,
+            counts: Arc::default(),
+            task: OnceLock::new(),
             phase: AtomicU64::new(SILENT),
             in_progress: AtomicUsize::new(0),
-            is_http2: Flag::default(),
             partial: AtomicU64::new(NEVER),
             first_partial: AtomicU64::new(NEVER),
             claimed_in: AtomicU64::new(NEVER),
             is_claimed_as_slow: Flag::default(),
             declined: AtomicU64::new(0),
-            idle_close: AtomicU8::new(IdleClose::No as u8),
+            has_ended: Flag::default(),
+            is_http2: Flag::default(),
+            heard: Flag::default(),
+            flood: OnceLock::new(),
+            close_if_idle: Flag::default(),
+            is_closed_as_idle: Flag::default(),
+            is_leaving: Flag::default(),
             delivery: Delivery::default(),
             interim: InterimQueue::default(),
-            has_ended: Flag::default(),
-            flood: AtomicU16::new(NO_FLOOD),
-            heard: Flag::default(),
-            is_leaving: Flag::default(),
-            counts: Arc::default(),
-            task: OnceLock::new(),
-            tunnel: Mutex::new(None),
+            tunnel: Mutex::default(),
         }
     }
 
@@ -261,27 +269,8 @@ impl ConnectionState {
         self.claimed_in.store(NEVER, Ordering::Release);
     }
 
-    pub(crate) fn idle_close(&self) -> IdleClose {
-        let place = usize::from(self.idle_close.load(Ordering::Relaxed));
-        [IdleClose::No, IdleClose::Requested, IdleClose::Done][place]
-    }
-
-    pub(crate) fn set_idle_close(&self, close: IdleClose) {
-        self.idle_close.store(close as u8, Ordering::Relaxed);
-    }
-
     fn is_unsent(&self) -> bool {
         self.delivery.unsent() != Unsent::Nothing
-    }
-
-    /// The client floods the connection with frames of a type, and the connection closes for it.
-    pub(crate) fn flooded(&self, kind: u8) {
-        self.flood.store(kind.into(), Ordering::Relaxed);
-    }
-
-    /// The type of frame that the client floods the connection with.
-    pub(crate) fn flood(&self) -> Option<u8> {
-        u8::try_from(self.flood.load(Ordering::Relaxed)).ok()
     }
 
     fn enter(&self, phase: u64) {
@@ -378,12 +367,3 @@ impl Delivery {
 
 /// No phase, and no microsecond.
 const NEVER: u64 = u64::MAX;
-
-/// How an idle connection past the fast path is closed: its driver requests it, its socket does it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IdleClose {
-    No,
-    /// The next read that finds nothing closes the connection.
-    Requested,
-    Done,
-}

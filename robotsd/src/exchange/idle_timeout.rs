@@ -73,7 +73,11 @@ pub(crate) fn client_does_not_read() -> io::Error {
 }
 
 /// Ready once a moment has come that may be put off while the timer for it runs.
-pub(crate) fn poll_due(mut timer: Pin<&mut Sleep>, cx: &mut Context<'_>, due: impl Fn(Instant) -> Instant) -> Poll<()> {
+pub(crate) fn poll_due(
+    mut timer: Pin<&mut Sleep>,
+    cx: &mut Context<'_>,
+    mut due: impl FnMut(Instant) -> Instant,
+) -> Poll<()> {
     loop {
         ready!(timer.as_mut().poll(cx));
         let now = Instant::now();

@@ -16,25 +16,24 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tower::BoxError;
 
-use self::settings::ConnectionSettings;
+use self::settings::{ConnectionSettings, EdgeLimits};
 use self::watched_socket::{PREFACE, WatchedSocket};
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
-use super::connection_state::{ConnectionState, IdleClose, Unsent};
+use super::connection_state::{ConnectionState, Unsent};
 use super::http1_fast::{self, DateClock, Handover};
 use super::http2::Http2ServerConnection;
 use super::request::service::RequestService;
 use super::spop::{self, SpopMessages};
 use super::tls::SettledProtocol;
-use crate::exchange::EdgeService;
+use crate::exchange::{EdgeService, poll_due};
 use crate::socket::Socket;
 
 /// Serves a connection until it ends, or until it has drained after `stop`.
@@ -95,13 +94,13 @@ pub(super) async fn serve_handover<S: EdgeService>(
     Ok(())
 }
 
-/// Polls a connection, or a part of it, until it ends. None where it has been closed before.
+/// Polls a connection, or a part of it, until it ends; `None` if it was closed before that.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
-    state: &Arc<ConnectionState>,
+    state: &ConnectionState,
     settings: &ConnectionSettings,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) -> Result<Option<O>, ConnectionFailure>
 where
     C: Future<Output = Result<O, E>>,
@@ -109,63 +108,26 @@ where
 {
     let limits = &settings.limits;
     let mut connection = pin!(connection);
+    let mut farewell = pin!(farewell(state, settings, stop));
     let mut timer = pin!(sleep_until(Instant::now() + limits.first_byte));
-    let mut stop = pin!(async {
-        // The sender outlives the connection; if it were gone, leaving would be right too.
-        let _ = stop.wait_for(|stop| *stop).await;
-        if settings.successor.is_set() && !state.is_http2.is_set() {
-            // HTTP/1.1 has no message that takes no more requests but an answer.
-            state.is_leaving.set(true);
-        }
-        // Boxed, so that connections that never see a shutdown have no room for it.
-        let mut farewell = Box::pin(sleep(settings.farewell(false)));
-        let waits = || state.is_silent() || state.is_leaving.is_set() && !state.is_http2.is_set();
-        poll_fn(|cx| if waits() { farewell.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
-    });
+    let mut deadline = ConnectionDeadline { state, limits, patience: Instant::now(), untaken: None };
     let mut is_leaving = false;
-    // How long a client has that has been sent a GOAWAY.
-    let mut patience = Instant::now();
-    let mut untaken = UntakenStreams(None);
 
     let served = loop {
-        // The connection comes first: octets that have arrived by now are served, whatever else is due.
+        // The connection comes first: bytes that have arrived by now are served, whatever else is due.
         let event = poll_fn(|cx| {
             if let Poll::Ready(served) = connection.as_mut().poll(cx) {
                 return Poll::Ready(Event::Served(served));
             }
-            if !is_leaving && stop.as_mut().poll(cx).is_ready() {
+            if !is_leaving && farewell.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::Leave);
             }
-            if state.is_reclaimed() {
-                // Every request that was there has been taken up, so the next read finds a new one, or nothing.
-                state.set_idle_close(IdleClose::Requested);
-                let served = connection.as_mut().poll(cx);
-                if state.idle_close() == IdleClose::Done {
-                    return Poll::Ready(Event::Reclaimed);
-                }
-                state.set_idle_close(IdleClose::No);
-                if let Poll::Ready(served) = served {
-                    return Poll::Ready(Event::Served(served));
-                }
-                state.decline();
+            if state.is_reclaimed()
+                && let Poll::Ready(event) = poll_close_idle(connection.as_mut(), state, cx)
+            {
+                return Poll::Ready(event);
             }
-            loop {
-                let now = Instant::now();
-                let deadline = state.deadline().into_iter().chain(untaken.deadline(state, limits.body_idle, now));
-                let deadline = deadline.min().map(|deadline| deadline.max(patience));
-                // Looking again after `header_read` is soon enough to catch a head that has not begun yet.
-                let look = deadline.unwrap_or(now + limits.header_read);
-                if look < timer.deadline() {
-                    timer.as_mut().reset(look);
-                }
-                if timer.as_mut().poll(cx).is_pending() {
-                    return Poll::Pending;
-                }
-                if deadline.is_some_and(|deadline| deadline <= now) {
-                    return Poll::Ready(Event::Overdue);
-                }
-                timer.as_mut().reset(look);
-            }
+            deadline.poll_passed(timer.as_mut(), cx).map(|()| Event::Overdue)
         })
         .await;
         match event {
@@ -179,7 +141,7 @@ where
             Event::Leave | Event::Overdue => {
                 is_leaving = true;
                 begin_shutdown(connection.as_mut());
-                patience = Instant::now() + limits.header_read;
+                deadline.patience = Instant::now() + limits.header_read;
             }
         }
     };
@@ -187,28 +149,8 @@ where
         Ok(served) => Ok(Some(served)),
         // A shutdown may cut off a connection on which no request was in progress.
         Err(_) if is_leaving && state.is_idle() => Ok(None),
-        Err(error) if state.flood().is_some() => Err((ConnectionErrorKind::Flood, error)),
+        Err(error) if state.flood.get().is_some() => Err((ConnectionErrorKind::Flood, error)),
         Err(error) => Err((kind_of(&*error), error)),
-    }
-}
-
-/// Since when the first HTTP/2 stream with something to send has not moved although the HTTP library has all of its response. No task
-/// is left then that [`stream_timeout`](crate::edge::http2::stream_timeout) could end, so the connection ends. A request
-/// that comes meanwhile postpones that while it is in progress, and no further.
-struct UntakenStreams(Option<(u32, Instant)>);
-
-impl UntakenStreams {
-    fn deadline(&mut self, state: &ConnectionState, body_idle: Duration, now: Instant) -> Option<Instant> {
-        let Unsent::Streams(turn) = state.delivery.unsent() else {
-            self.0 = None;
-            return None;
-        };
-        self.0 = self.0.filter(|(seen, _)| *seen == turn);
-        if !state.is_idle() {
-            return None;
-        }
-        let (_, since) = self.0.get_or_insert((turn, now));
-        Some(*since + body_idle)
     }
 }
 
@@ -218,6 +160,80 @@ enum Event<O, E> {
     Overdue,
     /// The connection was idle, and a new one has its slot.
     Reclaimed,
+}
+
+/// Completes when the connection is to leave, some time after its listener has stopped.
+async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, mut stop: watch::Receiver<bool>) {
+    // The sender outlives the connection; if it were gone, leaving would be right too.
+    let _ = stop.wait_for(|stop| *stop).await;
+    if settings.successor.is_set() && !state.is_http2.is_set() {
+        // HTTP/1.1 has no message that takes no more requests but an answer.
+        state.is_leaving.set(true);
+    }
+    // Boxed, so that connections that never see a shutdown have no room for it.
+    let mut patience = Box::pin(sleep(settings.farewell(false)));
+    let waits = || state.is_silent() || state.is_leaving.is_set() && !state.is_http2.is_set();
+    poll_fn(|cx| if waits() { patience.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
+}
+
+/// Closes a connection whose slot was claimed. It goes on if it is not idle after all, and then the claim lapses.
+fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx: &mut Context<'_>) -> Poll<Event<O, E>>
+where
+    C: Future<Output = Result<O, E>>,
+{
+    // Every request that was there has been taken up, so the next read finds a new one, or nothing.
+    state.close_if_idle.set(true);
+    let served = connection.poll(cx);
+    if state.is_closed_as_idle.is_set() {
+        return Poll::Ready(Event::Reclaimed);
+    }
+    state.close_if_idle.set(false);
+    if served.is_pending() {
+        state.decline();
+    }
+    served.map(Event::Served)
+}
+
+/// When a connection has to end, with the facts that the [`ConnectionState`] does not have.
+struct ConnectionDeadline<'c> {
+    state: &'c ConnectionState,
+    limits: &'c EdgeLimits,
+    /// A client that has been sent a GOAWAY has until then.
+    patience: Instant,
+    /// Since when the first HTTP/2 stream with something to send has not moved, and its turn, although the HTTP library has all of its
+    /// response. No task is left then that [`stream_timeout`](crate::edge::http2::stream_timeout) could end, so the connection ends.
+    /// A request that comes meanwhile postpones that while it is in progress, and no further.
+    untaken: Option<(u32, Instant)>,
+}
+
+impl ConnectionDeadline<'_> {
+    fn poll_passed(&mut self, mut timer: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<()> {
+        let look = self.next(Instant::now());
+        if look < timer.deadline() {
+            timer.as_mut().reset(look);
+        }
+        poll_due(timer, cx, |now| self.next(now))
+    }
+
+    /// The deadline. If there is none, the moment to look again: after `header_read` is soon enough to catch a head that has not
+    /// begun yet.
+    fn next(&mut self, now: Instant) -> Instant {
+        let deadline = self.state.deadline().into_iter().chain(self.of_untaken_streams(now)).min();
+        deadline.map_or(now + self.limits.header_read, |deadline| deadline.max(self.patience))
+    }
+
+    fn of_untaken_streams(&mut self, now: Instant) -> Option<Instant> {
+        let Unsent::Streams(turn) = self.state.delivery.unsent() else {
+            self.untaken = None;
+            return None;
+        };
+        self.untaken = self.untaken.filter(|(seen, _)| *seen == turn);
+        if !self.state.is_idle() {
+            return None;
+        }
+        let (_, since) = self.untaken.get_or_insert((turn, now));
+        Some(*since + self.limits.body_idle)
+    }
 }
 
 fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
@@ -283,11 +299,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Future for ProtocolDetection<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::edge::connection::settings::EdgeLimits;
     use crate::exchange::test_peer::soon;
 
     /// The version, and the protocol that the connection reads then.

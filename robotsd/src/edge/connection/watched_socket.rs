@@ -27,7 +27,7 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 
-use crate::edge::connection_state::{ConnectionState, IdleClose, Unsent};
+use crate::edge::connection_state::{ConnectionState, Unsent};
 use crate::edge::http2::frame_accounting::FrameAccounting;
 use crate::edge::tls::SettledProtocol;
 use crate::exchange::{IdleTimeout, InterimClient, client_does_not_read, frames};
@@ -243,7 +243,7 @@ enum ProtocolViolation {
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.state.flood().is_some() {
+        if this.state.flood.get().is_some() {
             return Poll::Pending;
         }
         if !this.unread.is_empty() {
@@ -255,8 +255,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
         if this.early.is_empty() {
             match Pin::new(&mut this.socket).poll_read(cx, buffer) {
                 Poll::Ready(read) => read?,
-                Poll::Pending if this.state.idle_close() == IdleClose::Requested && this.close_idle(cx) => {
-                    this.state.set_idle_close(IdleClose::Done);
+                Poll::Pending if this.state.close_if_idle.is_set() && this.close_idle(cx) => {
+                    this.state.is_closed_as_idle.set(true);
                     return Poll::Ready(Ok(()));
                 }
                 Poll::Pending => return Poll::Pending,
@@ -268,7 +268,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
         let octets = &buffer.filled()[before..];
         if !octets.is_empty() {
             this.state.octets_read();
-            this.state.set_idle_close(IdleClose::No);
+            this.state.close_if_idle.set(false);
         }
         match this.received(octets) {
             Ok(()) => {}
@@ -276,7 +276,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
             Err(ProtocolViolation::Flood(kind)) => {
                 // Nothing of this is read, and nothing more: the connection has to say why it ends.
                 buffer.set_filled(before);
-                this.state.flooded(kind);
+                let _ = this.state.flood.set(kind);
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }

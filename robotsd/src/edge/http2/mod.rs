@@ -133,7 +133,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                     self.part = Part::Serving { connection, absence };
                 }
                 Part::Serving { connection, absence } => {
-                    if let Some(kind) = self.service.connection.flood() {
+                    if let Some(&kind) = self.service.connection.flood.get() {
                         let patience = self.patience.get_or_insert_with(|| {
                             connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                             Box::pin(sleep(GOODBYE))
