@@ -15,8 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::client_slots::{ClientSlots, WorkerConnections};
-use super::connection::settings::{ConnectionSettings, EdgeLimits};
+use super::client_slots::{ClientSlots, RegisteredConnection, WorkerConnections};
+use super::connection::settings::{ConnectionSettings, EdgeLimits, stopped};
 use super::connection::{self, watched_socket};
 use super::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter, ConnectionFailure};
 use super::connection_state::ConnectionState;
@@ -176,8 +176,8 @@ type Accepted = (TcpStream, SocketAddr);
 
 /// A listener that is served, with its connections.
 struct ServedListener<S> {
-    /// Cloned for each connection.
-    context: ConnectionContext<S>,
+    context: Arc<ListenerContext>,
+    service: S,
     counts: Arc<ResponseCounts>,
     worker: Arc<WorkerConnections>,
     connections: JoinSet<()>,
@@ -193,8 +193,8 @@ impl<S: EdgeService> ServedListener<S> {
         let counts = settings.counts.clone().unwrap_or_else(|| edge.counts(""));
         let worker = edge.shared.limit.of_this_worker();
         let (edge, clock, local) = (edge.clone(), Arc::default(), listener.local_addr().ok());
-        let context = ConnectionContext { edge, settings, service, clock, local, stopped };
-        Self { context, counts, worker, connections: JoinSet::new(), waiting: None, stop }
+        let context = Arc::new(ListenerContext { edge, settings, clock, local, stopped });
+        Self { context, service, counts, worker, connections: JoinSet::new(), waiting: None, stop }
     }
 
     /// Accepts connections until `shutdown` completes, each as soon as there is a slot for it.
@@ -287,21 +287,15 @@ impl<S: EdgeService> ServedListener<S> {
     fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
         // Without it, small responses may wait for an acknowledgement; a socket that refuses it is broken already.
         let _ = socket.set_nodelay(true);
-        let context = self.context.clone();
-        let settings = context.edge.settings.load_full();
-        let number = context.edge.shared.opened.fetch_add(1, Ordering::Relaxed);
+        let ListenerContext { edge, .. } = &*self.context;
+        let settings = edge.settings.load_full();
+        let number = edge.shared.opened.fetch_add(1, Ordering::Relaxed);
         let mut state = ConnectionState::new(&settings.limits);
         state.counts = Arc::clone(&self.counts);
-        let (state, counted) = (Arc::new(state), Arc::clone(&self.counts).open());
-        let registered = self.worker.add(&state);
-        let connection = NewConnection { context, settings, state, peer, number };
-        self.connections.spawn(async move {
-            connection.serve(socket).await;
-            // In this order, or a claim would look as if it had freed no slot.
-            drop(slot);
-            drop(registered);
-            drop(counted);
-        });
+        let state = Arc::new(state);
+        let open = (slot, self.worker.add(&state), Arc::clone(&self.counts).open());
+        let connection = NewConnection { context: Arc::clone(&self.context), settings, state, peer, number };
+        self.connections.spawn(connection.serve(socket, self.service.clone(), open));
     }
 }
 
@@ -320,11 +314,9 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 /// Everything that the connections of a listener have in common.
-#[derive(Clone)]
-struct ConnectionContext<S> {
+struct ListenerContext {
     edge: Edge,
     settings: ListenerSettings,
-    service: S,
     clock: Arc<DateClock>,
     /// The address of the listener.
     local: Option<SocketAddr>,
@@ -333,34 +325,40 @@ struct ConnectionContext<S> {
 }
 
 /// An accepted connection, until its requests are served.
-struct NewConnection<S> {
-    context: ConnectionContext<S>,
+struct NewConnection {
+    context: Arc<ListenerContext>,
     settings: Arc<ConnectionSettings>,
     state: Arc<ConnectionState>,
     peer: SocketAddr,
     number: u64,
 }
 
-impl<S: EdgeService> NewConnection<S> {
-    /// Serves the connection until it ends, and reports the error that ended it.
-    async fn serve(self, socket: TcpStream) {
+impl NewConnection {
+    /// Serves the connection until it ends, and reports the error that ended it. What it holds while it is open is dropped in that
+    /// order, or a claim would look as if it had freed no slot.
+    async fn serve(
+        self,
+        socket: TcpStream,
+        service: impl EdgeService,
+        _open: (OwnedSemaphorePermit, RegisteredConnection, impl Send),
+    ) {
         self.state.enter_task().await;
-        let (edge, state, peer) = (self.context.edge.clone(), Arc::clone(&self.state), self.peer);
         let mut announced = None;
-        let Err((kind, error)) = self.serve_announced(socket, &mut announced).await else { return };
-        let client = announced.map_or(peer, |announced| announced.address_behind(peer));
+        let Err((kind, error)) = self.serve_announced(socket, service, &mut announced).await else { return };
+        let client = self.client(announced);
         // Version 1 has no command for a health check by the proxy in front: it names no client, or the proxy as if that were one.
-        let may_be_check = announced.is_some() && client == peer;
+        let may_be_check = announced.is_some() && client == self.peer;
         // A check has seen what it wanted to, and resets the connection.
-        if !may_be_check || kind != ConnectionErrorKind::Broken || state.has_served() {
-            edge.shared.reporter.report(kind, Some(client), &error);
+        if !may_be_check || kind != ConnectionErrorKind::Broken || self.state.has_served() {
+            self.context.edge.shared.reporter.report(kind, Some(client), &error);
         }
     }
 
     /// The header of the proxy in front, then the TLS handshake, then requests.
     async fn serve_announced(
-        mut self,
+        &self,
         mut socket: TcpStream,
+        service: impl EdgeService,
         announced: &mut Option<AnnouncedClient>,
     ) -> Result<(), ConnectionFailure> {
         if self.context.settings.proxy_protocol {
@@ -370,13 +368,22 @@ impl<S: EdgeService> NewConnection<S> {
             }
         }
         let Some((socket, info)) = self.secure(socket, *announced).await? else { return Ok(()) };
-        let Self { context, settings, state, number, .. } = self;
-        let service = RequestService::new(context.service, Arc::clone(&settings), state, info, number);
-        connection::serve(socket, service, settings, context.clock, context.stopped, context.settings.messages).await
+        let (settings, state, context) = (Arc::clone(&self.settings), Arc::clone(&self.state), &self.context);
+        let service = RequestService::new(service, Arc::clone(&settings), state, info, self.number);
+        let (clock, stop) = (Arc::clone(&context.clock), context.stopped.clone());
+        connection::serve(socket, service, settings, clock, stop, context.settings.messages).await
+    }
+
+    /// The client of the connection, which the PROXY header may name.
+    fn client(&self, announced: Option<AnnouncedClient>) -> SocketAddr {
+        match announced {
+            Some(AnnouncedClient::Address(address)) => address,
+            _ => self.peer,
+        }
     }
 
     /// Receives the PROXY header; `None` if the connection ended before it, or gave its slot to another.
-    async fn receive_header(&mut self, socket: &mut TcpStream) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
+    async fn receive_header(&self, socket: &mut TcpStream) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
         if !self.context.settings.trusted.trusts(self.peer.ip()) {
             let message =
                 "its address is in no network of trusted_proxies, and proxy_protocol = true lets nobody else connect";
@@ -384,7 +391,7 @@ impl<S: EdgeService> NewConnection<S> {
         }
         // A client that connected before a shutdown may have sent its header already.
         let stopping = async {
-            let _ = self.context.stopped.wait_for(|stop| *stop).await;
+            stopped(self.context.stopped.clone()).await;
             sleep(self.settings.farewell(false)).await;
         };
         // Boxed: connections without a header should have no room for one.
@@ -394,12 +401,12 @@ impl<S: EdgeService> NewConnection<S> {
 
     /// The socket that requests come over, after its TLS handshake if there is one; `None` if the client has left.
     async fn secure(
-        &mut self,
+        &self,
         socket: TcpStream,
         announced: Option<AnnouncedClient>,
     ) -> Result<Option<(Socket, ConnectionInfo)>, ConnectionFailure> {
-        let ConnectionContext { edge, settings: listener, local, stopped, .. } = &mut self.context;
-        let client = announced.map_or(self.peer, |announced| announced.address_behind(self.peer));
+        let ListenerContext { edge, settings: listener, local, .. } = &*self.context;
+        let client = self.client(announced);
         let forwarded = |scheme| {
             let fields = ForwardedFields::new(Peer::at(client, *local), scheme, Arc::clone(&listener.trusted));
             if announced == Some(AnnouncedClient::Unknown) { fields.of_unnamed_client() } else { fields }
@@ -409,7 +416,7 @@ impl<S: EdgeService> NewConnection<S> {
             return Ok(Some((Socket::Tcp(socket), info)));
         };
         let stopping = async {
-            let _ = stopped.wait_for(|stop| *stop).await;
+            stopped(self.context.stopped.clone()).await;
             // If no other process accepts, it leaves at once, because it has said nothing.
             if self.settings.successor.is_set() {
                 sleep(self.settings.farewell(false)).await;

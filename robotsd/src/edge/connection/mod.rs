@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tower::BoxError;
 
-use self::settings::{ConnectionSettings, EdgeLimits};
+use self::settings::{ConnectionSettings, EdgeLimits, stopped};
 use self::watched_socket::{PREFACE, WatchedSocket};
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use super::connection_state::{ConnectionState, Unsent};
@@ -69,9 +69,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
         // Nothing is sent to a client that has agreed on HTTP/2 before it has begun to speak it.
         Some(SettledProtocol::Http2) | None => {
             let detection = ProtocolDetection::new(socket);
-            let detected =
-                drive(detection, |detection| detection.get_mut().is_cancelled = true, &state, &settings, stop.clone())
-                    .await?;
+            let cancel = |detection: Pin<&mut ProtocolDetection<_>>| detection.get_mut().socket = None;
+            let detected = drive(detection, cancel, &state, &settings, stop.clone()).await?;
             let Some(detected) = detected else { return Ok(()) };
             detected
         }
@@ -163,9 +162,8 @@ enum Event<O, E> {
 }
 
 /// Completes when the connection is to leave, some time after its listener has stopped.
-async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, mut stop: watch::Receiver<bool>) {
-    // The sender outlives the connection; if it were gone, leaving would be right too.
-    let _ = stop.wait_for(|stop| *stop).await;
+async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: watch::Receiver<bool>) {
+    stopped(stop).await;
     if settings.successor.is_set() && !state.is_http2.is_set() {
         // HTTP/1.1 has no message that takes no more requests but an answer.
         state.is_leaving.set(true);
@@ -255,20 +253,18 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
 }
 
 /// Reads as much as decides which version of HTTP a connection speaks (RFC 9113, sections 3.3 and 3.4): the preface of
-/// HTTP/2, or an octet that is none of it. The connection then reads that once more.
+/// HTTP/2, or a byte that differs from it. The connection then reads that once more.
 #[derive(Debug)]
 pub(crate) struct ProtocolDetection<T> {
-    /// None once it is decided.
+    /// `None` once it is decided, or is not to be.
     socket: Option<WatchedSocket<T>>,
     octets: [u8; PREFACE.len()],
     filled: usize,
-    /// It ends without a decision.
-    is_cancelled: bool,
 }
 
 impl<T> ProtocolDetection<T> {
     pub(crate) fn new(socket: WatchedSocket<T>) -> Self {
-        Self { socket: Some(socket), octets: [0; PREFACE.len()], filled: 0, is_cancelled: false }
+        Self { socket: Some(socket), octets: [0; PREFACE.len()], filled: 0 }
     }
 }
 
@@ -276,23 +272,18 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Future for ProtocolDetection<T> {
     type Output = io::Result<(SettledProtocol, WatchedSocket<T>)>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { socket, octets, filled, is_cancelled } = self.get_mut();
-        let Some(reading) = socket.as_mut().filter(|_| !*is_cancelled) else {
-            return Poll::Ready(Err(io::ErrorKind::Interrupted.into()));
-        };
-        let mut protocol = SettledProtocol::Http2;
-        while *filled < PREFACE.len() {
+        let Self { socket, octets, filled } = self.get_mut();
+        let Some(reading) = socket.as_mut() else { return Poll::Ready(Err(io::ErrorKind::Interrupted.into())) };
+        while reading.protocol().is_none() {
             let mut buffer = ReadBuf::new(&mut octets[*filled..]);
             ready!(Pin::new(&mut *reading).poll_read(cx, &mut buffer))?;
-            let read = buffer.filled().len();
-            let is_preface = octets[*filled..*filled + read] == PREFACE[*filled..*filled + read];
-            *filled += read;
-            if read == 0 || !is_preface {
-                protocol = SettledProtocol::Http1;
+            if buffer.filled().is_empty() {
                 break;
             }
+            *filled += buffer.filled().len();
         }
         reading.unread = Bytes::copy_from_slice(&octets[..*filled]);
+        let protocol = reading.protocol().unwrap_or(SettledProtocol::Http1);
         Poll::Ready(socket.take().map(|socket| (protocol, socket)).ok_or_else(|| io::ErrorKind::Interrupted.into()))
     }
 }

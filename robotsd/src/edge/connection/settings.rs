@@ -18,6 +18,7 @@ use std::time::Duration;
 use httparse::{Header, ParserConfig, Status};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
+use tokio::sync::watch;
 
 use crate::date;
 use crate::edge::request::access_record::OnAccess;
@@ -55,6 +56,11 @@ impl ConnectionSettings {
             (false, false) => self.limits.greeting,
         }
     }
+}
+
+/// Completes once a listener has stopped. A sender that is gone means the same.
+pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// How many fields hyper lets a head have by default.

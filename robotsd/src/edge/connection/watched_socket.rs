@@ -67,7 +67,7 @@ enum Protocol {
     Http2(FrameAccounting),
 }
 
-pub(crate) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 impl<T> WatchedSocket<T> {
     /// The protocol is the `settled` one, or else the client's first octets decide.
@@ -86,6 +86,15 @@ impl<T> WatchedSocket<T> {
         let timeouts = [IdleTimeout::new(write_idle), IdleTimeout::new(write_idle)];
         let unsent = Unsent::Nothing;
         Self { socket, early, unread, state, timeouts, protocol, interim, unsent, partial, lingering }
+    }
+
+    /// The protocol of the connection, once it is decided.
+    pub(crate) fn protocol(&self) -> Option<SettledProtocol> {
+        match &self.protocol {
+            Protocol::Http1 => Some(SettledProtocol::Http1),
+            Protocol::Preface { .. } => None,
+            Protocol::Http2(_) => Some(SettledProtocol::Http2),
+        }
     }
 
     /// Records what of a response the client still has to take, from here or from a stream, and whether a frame has come in

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::date;
-use crate::edge::connection::settings::ConnectionSettings;
+use crate::edge::connection::settings::{ConnectionSettings, stopped};
 use crate::edge::connection_state::ConnectionState;
 use crate::exchange::{IdleTimeout, InterimClient, Transfer, client_does_not_read};
 use crate::socket::{LingeringClose, Socket};
@@ -346,11 +346,7 @@ pub(crate) struct StopSignal<'s> {
 
 impl<'s> StopSignal<'s> {
     pub(crate) fn new(stop: watch::Receiver<bool>, settings: &'s ConnectionSettings) -> Self {
-        let mut listening = stop.clone();
-        let signal = Box::pin(async move {
-            // A sender that is gone means the same.
-            let _ = listening.wait_for(|stop| *stop).await;
-        });
+        let signal = Box::pin(stopped(stop.clone()));
         Self { stop, signal, is_registered: false, settings, farewell: None }
     }
 
