@@ -26,10 +26,10 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Collected};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use self::frames::{Agreement, HaproxyFrame, LARGEST, SpopError};
-use super::connection::settings::ConnectionSettings;
+use super::connection::settings::{ConnectionSettings, EdgeLimits, stopped};
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use super::http1_fast::{DateClock, FastSocket, Handover, Next};
 use super::request::service::{RequestService, ResponseWriter};
@@ -58,7 +58,7 @@ const MOST_WAITING: usize = 64;
 
 /// The next step after a frame.
 enum AfterFrame {
-    /// Octets are waited for.
+    /// To wait for bytes.
     Wait,
     /// Answers are sent first, so that they have a bound.
     Send,
@@ -74,99 +74,36 @@ pub(crate) async fn serve<S: EdgeService>(
     stop: watch::Receiver<bool>,
     messages: SpopMessages,
 ) -> Result<(), ConnectionFailure> {
-    let Handover { socket, octets, service, .. } = handover;
     let limits = &settings.limits;
-    let state = Arc::clone(&service.connection);
-    let mut client = FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&state));
-    let mut session = Session { service, messages, agreement: None, waiting: FuturesUnordered::new() };
-    let mut octets = BytesMut::from(octets);
-    let mut stop = stop;
-    let mut stopped = pin!(async {
-        // A sender that is gone means the same.
-        let _ = stop.wait_for(|stop| *stop).await;
-    });
+    let Handover { socket, octets, service, .. } = handover;
+    let mut session = Session {
+        client: FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&service.connection)),
+        received: BytesMut::from(octets),
+        partial_since: Some(Instant::now()),
+        was_told_to_stop: false,
+        takes_no_more: false,
+        service,
+        messages,
+        agreement: None,
+        waiting: FuturesUnordered::new(),
+    };
+    let mut stopped = pin!(stopped(stop));
     let mut timer = pin!(sleep_until(Instant::now()));
-    // Since when a frame, or the first one, is not all there.
-    let mut partial_since = Some(Instant::now());
-    let mut was_told_to_stop = false;
     loop {
-        let waiting = octets.len();
-        let after = session.answer(&mut octets, &mut client.out).await;
-        if octets.len() < waiting {
-            // The rest is of another frame.
-            partial_since = None;
-        }
-        if let Err(error) = after {
-            frames::push_disconnect(&mut client.out, error);
-        }
-        client.send(Bytes::new()).await.map_err(broken)?;
-        match after {
-            Ok(AfterFrame::Wait) => {}
-            Ok(AfterFrame::Send) => continue,
-            Ok(AfterFrame::End) => {
-                client.close().await;
+        match session.answer_received().await? {
+            AfterFrame::Wait => {}
+            AfterFrame::Send => continue,
+            AfterFrame::End => {
+                session.client.close().await;
                 return Ok(());
             }
-            Err(error) => {
-                client.close().await;
-                return Err((ConnectionErrorKind::Protocol, format!("SPOP: {}", error.message).into()));
-            }
         }
-        let is_partial = !octets.is_empty() || session.agreement.is_none();
-        state.set_partial(is_partial || !session.waiting.is_empty());
-        if octets.is_empty() {
-            // An idle connection keeps no buffer.
-            octets = BytesMut::new();
+        timer.as_mut().reset(session.begin_wait(limits));
+        match poll_fn(|cx| session.poll_event(stopped.as_mut(), timer.as_mut(), cx)).await {
+            None => {}
+            Some(Next::Octets(read)) => session.received.extend_from_slice(&read),
+            Some(end) => return session.leave(end).await,
         }
-        let now = Instant::now();
-        partial_since = is_partial.then(|| partial_since.unwrap_or(now));
-        // However its octets drip in, a frame has to be whole in time.
-        timer.as_mut().reset(partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read));
-        // A connection on which there is always a question would never end otherwise.
-        let takes_no_more = was_told_to_stop && !is_partial;
-        was_told_to_stop = *client.stop.borrow();
-        let event = poll_fn(|cx| {
-            if session.poll_waiting(cx, &mut client.out).is_ready() {
-                return Poll::Ready(None);
-            }
-            if takes_no_more && session.waiting.is_empty() {
-                return Poll::Ready(Some(Next::Stop));
-            }
-            // Octets that have arrived by now are answered, whatever else is due.
-            if !takes_no_more
-                && session.waiting.len() < MOST_WAITING
-                && let Poll::Ready(read) = client.poll_receive(cx)
-            {
-                return Poll::Ready(Some(Next::received(read)));
-            }
-            // Waiting frames are answered first.
-            if session.waiting.is_empty() && stopped.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Some(Next::Stop));
-            }
-            if state.is_reclaimed() {
-                return Poll::Ready(Some(Next::Reclaimed));
-            }
-            timer.as_mut().poll(cx).map(|()| Some(Next::Overdue))
-        })
-        .await;
-        let Some(event) = event else { continue };
-        let (why, ended) = match event {
-            Next::Octets(read) => {
-                octets.extend_from_slice(&read);
-                continue;
-            }
-            Next::Closed(Err(error)) if is_partial => return Err(broken(error)),
-            // A proxy that resets an idle connection has only left.
-            Next::Closed(_) => return Ok(()),
-            Next::Overdue if is_partial => {
-                (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "no whole frame of SPOP in time".into())))
-            }
-            Next::Overdue | Next::Stop | Next::Reclaimed => (SpopError::NORMAL, Ok(())),
-        };
-        frames::push_disconnect(&mut client.out, why);
-        let _ = client.send(Bytes::new()).await;
-        client.close().await;
-        return ended;
     }
 }
 
@@ -175,9 +112,17 @@ fn broken(error: io::Error) -> ConnectionFailure {
 }
 
 struct Session<S> {
+    client: FastSocket,
+    /// Bytes of frames that are not answered yet.
+    received: BytesMut,
+    /// Since when a frame, or the first one, is not all there.
+    partial_since: Option<Instant>,
+    was_told_to_stop: bool,
+    /// No further frame is read: a connection on which there is always a question would never end otherwise.
+    takes_no_more: bool,
     service: RequestService<S>,
     messages: SpopMessages,
-    /// None before the handshake.
+    /// `None` before the handshake.
     agreement: Option<Agreement>,
     waiting: FuturesUnordered<WaitingFrame>,
 }
@@ -187,17 +132,103 @@ struct Session<S> {
 type WaitingFrame = Pin<Box<dyn Future<Output = ((u64, u64), VariableList)> + Send>>;
 
 impl<S: EdgeService> Session<S> {
+    /// Answers the frames that are all there, or has them wait, and sends the answers.
+    async fn answer_received(&mut self) -> Result<AfterFrame, ConnectionFailure> {
+        let length = self.received.len();
+        let after = self.answer_frames();
+        if self.received.len() < length {
+            // The rest is of another frame.
+            self.partial_since = None;
+        }
+        if let Err(error) = after {
+            frames::push_disconnect(&mut self.client.out, error);
+        }
+        self.client.send(Bytes::new()).await.map_err(broken)?;
+        match after {
+            Ok(after) => Ok(after),
+            Err(error) => {
+                self.client.close().await;
+                Err((ConnectionErrorKind::Protocol, format!("SPOP: {}", error.message).into()))
+            }
+        }
+    }
+
+    /// Prepares a wait for bytes and answers, and returns its deadline.
+    fn begin_wait(&mut self, limits: &EdgeLimits) -> Instant {
+        let is_partial = !self.received.is_empty() || self.agreement.is_none();
+        self.service.connection.set_partial(is_partial || !self.waiting.is_empty());
+        if self.received.is_empty() {
+            // An idle connection keeps no buffer.
+            self.received = BytesMut::new();
+        }
+        self.takes_no_more = self.was_told_to_stop && !is_partial;
+        self.was_told_to_stop = *self.client.stop.borrow();
+        let now = Instant::now();
+        self.partial_since = if is_partial { self.partial_since.or(Some(now)) } else { None };
+        // However its bytes drip in, a frame has to be whole in time.
+        self.partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read)
+    }
+
+    /// Ready with the event that ends a wait; with `None` once frames that waited are answered.
+    fn poll_event(
+        &mut self,
+        stopped: Pin<&mut impl Future<Output = ()>>,
+        timer: Pin<&mut Sleep>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Next>> {
+        if self.poll_waiting(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        if self.takes_no_more && self.waiting.is_empty() {
+            return Poll::Ready(Some(Next::Stop));
+        }
+        // Bytes that have arrived by now are answered, whatever else is due.
+        if !self.takes_no_more
+            && self.waiting.len() < MOST_WAITING
+            && let Poll::Ready(read) = self.client.poll_receive(cx)
+        {
+            return Poll::Ready(Some(Next::received(read)));
+        }
+        // Waiting frames are answered first.
+        if self.waiting.is_empty() && stopped.poll(cx).is_ready() {
+            return Poll::Ready(Some(Next::Stop));
+        }
+        if self.service.connection.is_reclaimed() {
+            return Poll::Ready(Some(Next::Reclaimed));
+        }
+        timer.poll(cx).map(|()| Some(Next::Overdue))
+    }
+
+    /// Ends the connection, and tells HAProxy why if it is still there.
+    async fn leave(mut self, end: Next) -> Result<(), ConnectionFailure> {
+        let is_partial = self.partial_since.is_some();
+        let (why, ended) = match end {
+            Next::Closed(Err(error)) if is_partial => return Err(broken(error)),
+            // A proxy that resets an idle connection has only left.
+            Next::Closed(_) => return Ok(()),
+            Next::Overdue if is_partial => {
+                (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "no whole frame of SPOP in time".into())))
+            }
+            _ => (SpopError::NORMAL, Ok(())),
+        };
+        frames::push_disconnect(&mut self.client.out, why);
+        let _ = self.client.send(Bytes::new()).await;
+        self.client.close().await;
+        ended
+    }
+
     /// Answers every frame that is all there, or has it wait.
-    async fn answer(&mut self, octets: &mut BytesMut, out: &mut Vec<u8>) -> Result<AfterFrame, SpopError> {
+    fn answer_frames(&mut self) -> Result<AfterFrame, SpopError> {
         loop {
-            if out.len() > LARGEST {
+            if self.client.out.len() > LARGEST {
                 return Ok(AfterFrame::Send);
             }
             if self.waiting.len() >= MOST_WAITING {
                 return Ok(AfterFrame::Wait);
             }
             let largest = self.agreement.map_or(LARGEST, |agreement| agreement.largest);
-            let Some(frame) = frames::take(octets, largest)? else { return Ok(AfterFrame::Wait) };
+            let Some(frame) = frames::take(&mut self.received, largest)? else { return Ok(AfterFrame::Wait) };
+            let out = &mut self.client.out;
             match (frame, self.agreement) {
                 (HaproxyFrame::Hello(payload), None) => {
                     let agreement = frames::agree(&payload)?;
@@ -211,7 +242,9 @@ impl<S: EdgeService> Session<S> {
                     let mut deciding = self.decide((stream, frame), &payload, agreement.largest)?;
                     // Nearly every question is decided at once.
                     match (&mut deciding).now_or_never() {
-                        Some(((stream, frame), variables)) => frames::push_ack(out, stream, frame, &variables),
+                        Some(((stream, frame), variables)) => {
+                            frames::push_ack(&mut self.client.out, stream, frame, &variables);
+                        }
                         None => self.waiting.push(deciding),
                     }
                 }
@@ -226,10 +259,10 @@ impl<S: EdgeService> Session<S> {
     }
 
     /// Ready once frames that waited were answered.
-    fn poll_waiting(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+    fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut answered = Poll::Pending;
         while let Poll::Ready(Some(((stream, frame), variables))) = self.waiting.poll_next_unpin(cx) {
-            frames::push_ack(out, stream, frame, &variables);
+            frames::push_ack(&mut self.client.out, stream, frame, &variables);
             answered = Poll::Ready(());
         }
         answered
