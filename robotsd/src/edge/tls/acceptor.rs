@@ -35,6 +35,7 @@ use super::certificates::{HTTP_2, LiveCertificates, ServedCertificate};
 use super::pair::name_of;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::connection_state::{ConnectionState, Idleness};
+use crate::socket::LingeringClose;
 
 /// The settings and certificates with which a listener speaks TLS. Cheap to clone, and shared by every thread that accepts for the
 /// listener.
@@ -223,25 +224,18 @@ const MAX_FRAGMENT: usize = 1 << 14;
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 
-/// Says why nothing comes of it, and waits for the client to have read that: closing on unread octets would reset the
-/// connection and take the answer with it.
+/// Says why nothing comes of it, and waits for the client to have read that.
 async fn explain(mut socket: TcpStream) {
-    if socket.write_all(WITHOUT_TLS).await.is_err() || socket.shutdown().await.is_err() {
-        return;
-    }
-    let mut unread = [0; 4096];
-    for _ in 0..32 {
-        if !matches!(socket.read(&mut unread).await, Ok(1..)) {
-            return;
-        }
+    if socket.write_all(WITHOUT_TLS).await.is_ok() && socket.shutdown().await.is_ok() {
+        let mut lingering = LingeringClose::new();
+        poll_fn(|cx| lingering.poll(&mut socket, cx)).await;
     }
 }
 
 /// Longer than the round trip to any client.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Handshakes that have a permit, in the order in which they got it. Those that have ended stay until they come first or
-/// there are too many of them.
+/// Handshakes that have a permit, in the order in which they got it.
 #[derive(Debug, Default)]
 pub(crate) struct HandshakesUnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
 
@@ -253,13 +247,8 @@ impl HandshakesUnderWay {
     pub(crate) fn begin(&self, connection: &Arc<ConnectionState>) -> Arc<Handshake> {
         let handshake = Arc::new(Handshake(Arc::clone(connection)));
         let mut all = self.0.lock();
-        while all.front().is_some_and(|(_, first)| first.strong_count() == 0) {
-            all.pop_front();
-        }
-        // One that lasts keeps those behind it here.
-        if all.len() >= 64 && all.len() == all.capacity() {
-            all.retain(|(_, handshake)| handshake.strong_count() > 0);
-        }
+        // No more are under way than there are permits, and mostly few.
+        all.retain(|(_, handshake)| handshake.strong_count() > 0);
         all.push_back((Instant::now(), Arc::downgrade(&handshake)));
         handshake
     }
@@ -269,15 +258,12 @@ impl HandshakesUnderWay {
         let mut all = self.0.lock();
         while let Some((since, first)) = all.front() {
             let waited = since.elapsed();
-            let Some(handshake) = first.upgrade() else {
-                all.pop_front();
-                continue;
-            };
-            if waited < GRACE {
+            let under_way = first.upgrade();
+            if under_way.is_some() && waited < GRACE {
                 return GRACE - waited;
             }
             all.pop_front();
-            if handshake.0.reclaim(Idleness::Idle) {
+            if under_way.is_some_and(|handshake| handshake.0.reclaim(Idleness::Idle)) {
                 break;
             }
         }
