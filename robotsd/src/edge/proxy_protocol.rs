@@ -4,8 +4,9 @@
 //! A listener requires it on every connection or never looks for it: were it optional, any client could write one. So only trusted
 //! proxies may connect where it is required.
 //!
-//! Read by hand rather than with a crate, because those want all of a header in one buffer: version 2 may have 64 KiB of extensions,
-//! which are skipped here as they come. So are checksums (`PP2_TYPE_CRC32C`): TCP has one already, and the sender is trusted.
+//! Read by hand rather than with `ppp` 2.3, which wants all of a header in one buffer: version 2 may have 64 KiB of extensions, which
+//! are skipped here as they come. It also refuses what the specification ignores (the family of `LOCAL`, text behind `UNKNOWN` that is
+//! not UTF-8), and takes a port with a sign. Checksums (`PP2_TYPE_CRC32C`) are skipped: TCP has one already, and the sender is trusted.
 //!
 //! The header is taken from an accepted socket, and not an octet more. Octets are looked at before they are read, so
 //! that those after the header stay in the kernel: neither TLS nor the fast path has to know of any that came before. A
@@ -44,13 +45,6 @@ pub(crate) enum AnnouncedClient {
     Proxy,
     /// Someone without an address of the internet (`UNKNOWN`, a Unix socket, a datagram).
     Unknown,
-}
-
-impl AnnouncedClient {
-    /// The address of the client, or of the proxy if it names none.
-    pub(crate) fn address_behind(self, proxy: SocketAddr) -> SocketAddr {
-        if let Self::Address(address) = self { address } else { proxy }
-    }
 }
 
 /// How much of a header has come.
