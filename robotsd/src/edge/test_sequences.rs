@@ -72,9 +72,28 @@ impl EdgeService for Recorder {
 
 /// Who serves a connection from its first octet on.
 #[derive(Clone, Copy, Debug)]
-enum Server {
+pub(crate) enum Server {
     Edge,
     Hyper,
+}
+
+impl Server {
+    /// Serves a connection until it ends.
+    pub(crate) async fn serve(self, socket: Socket, service: impl EdgeService, limits: EdgeLimits) {
+        let settings = Arc::new(ConnectionSettings::new(limits, None));
+        let (_stop, stopped) = watch::channel(false);
+        let peer = Peer::at(SocketAddr::from(([127, 0, 0, 1], 1)), None);
+        let info = ConnectionInfo { forwarded: ForwardedFields::new(peer, "http", Arc::default()), secured: None };
+        let state = Arc::new(ConnectionState::new(&settings.limits));
+        let service = RequestService::new(service, Arc::clone(&settings), state, info, 0);
+        let _ = match self {
+            Self::Edge => connection::serve(socket, service, settings, Arc::default(), stopped, None).await,
+            Self::Hyper => {
+                let handover = Handover { socket, octets: Bytes::new(), protocol: None, service };
+                connection::serve_handover(handover, settings, Arc::default(), stopped).await
+            }
+        };
+    }
 }
 
 /// Everything that a connection brings about: what arrived, and the statuses that went out, with what ends after them.
@@ -89,22 +108,7 @@ async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
     let (Ok((mut client, server)), arrived) = (UnixStream::pair(), Arrived::default()) else {
         return Default::default();
     };
-    let settings = Arc::new(ConnectionSettings::new(limits, None));
-    let (stop, stopped) = watch::channel(false);
-    let forwarded = ForwardedFields::new(Peer::at(SocketAddr::from(([127, 0, 0, 1], 1)), None), "http", Arc::default());
-    let state = Arc::new(ConnectionState::new(&settings.limits));
-    let info = ConnectionInfo { forwarded, secured: None };
-    let service = RequestService::new(Recorder(Arc::clone(&arrived)), Arc::clone(&settings), state, info, 0);
-    let socket = Socket::Unix(server);
-    let serving = async move {
-        let _ = match by {
-            Server::Edge => connection::serve(socket, service, settings, Arc::default(), stopped, None).await,
-            Server::Hyper => {
-                let handover = Handover { socket, octets: Bytes::new(), protocol: None, service };
-                connection::serve_handover(handover, settings, Arc::default(), stopped).await
-            }
-        };
-    };
+    let serving = by.serve(Socket::Unix(server), Recorder(Arc::clone(&arrived)), limits);
     let asking = async {
         for octets in writes {
             // A server that has closed takes nothing more.
@@ -116,7 +120,6 @@ async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
         answers
     };
     let ((), answers) = tokio::join!(serving, asking);
-    drop(stop);
     let lines = answers.split(|octet| *octet == b'\n');
     let told = lines.filter(|line| line.starts_with(b"HTTP/1.1 ") || line.eq_ignore_ascii_case(b"connection: close\r"));
     let told = told.map(<[u8]>::to_ascii_lowercase).collect();

@@ -44,11 +44,13 @@ fn brief(change: impl FnOnce(&mut EdgeLimits)) -> EdgeLimits {
 
 const MOMENT: Duration = Duration::from_millis(150);
 
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+
 /// Longer than any test waits.
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Answers with the request as it arrived: the request line, then the fields.
-async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
+pub(super) async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     let mut text = format!("{} {}\n", request.method(), request.uri());
     for (name, value) in request.headers() {
         text.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(value.as_bytes())));
@@ -59,6 +61,20 @@ async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, 
     assert!(peer.address.ip().is_loopback());
     let own = peer.connection.map_or("shared", |_| "own");
     Ok(Response::builder().header("x-connection", own).body(Full::from(text)).unwrap())
+}
+
+/// The response to a request for a WebSocket whose other end says `early`, and then what it is sent; `None` to other requests.
+pub(super) fn echo(request: &Request<RequestBody>, early: &'static [u8]) -> Option<Response<Full<Bytes>>> {
+    ClientRequest::of(request.extensions()).filter(|known| known.wants_websocket)?;
+    let (near, far) = tokio::io::duplex(1024);
+    tokio::spawn(async move {
+        let (mut read, mut write) = tokio::io::split(far);
+        tokio::io::copy(&mut read, &mut write).await
+    });
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    response.extensions_mut().insert(Tunnel::new(near, Bytes::from_static(early), None));
+    Some(response)
 }
 
 fn has_line(text: &str, line: &str) -> bool {
@@ -115,7 +131,7 @@ fn unanswered() -> (ServedEdge, &'static Notify, oneshot::Receiver<()>) {
 #[tokio::test]
 async fn a_client_that_leaves_ends_its_request() {
     let (edge, begun, gone) = unanswered();
-    let client = edge.sent("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let client = edge.sent(GET).await;
     soon(begun.notified()).await;
     drop(client);
     assert!(soon(gone).await.is_err());
@@ -144,14 +160,13 @@ fn held(limits: EdgeLimits) -> Held {
 #[tokio::test]
 async fn connections_beyond_the_limit_wait_for_a_place_while_all_are_busy() {
     let Held { edge, begun, release } = held(brief(|limits| limits.connections = 2));
-    let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     let mut busy = Vec::new();
     for _ in 0..2 {
-        let client = edge.sent(request).await;
+        let client = edge.sent(GET).await;
         soon(begun.notified()).await;
         busy.push(client);
     }
-    let mut waiting = edge.sent(request).await;
+    let mut waiting = edge.sent(GET).await;
     edge.reports(ConnectionErrorKind::Full).await;
     assert!(timeout(MOMENT, begun.notified()).await.is_err(), "served without a place");
     assert!(!edge.has_reported(ConnectionErrorKind::Recycled));

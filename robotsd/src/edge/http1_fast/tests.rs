@@ -9,14 +9,15 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Frame;
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{BodyExt, StreamBody};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tower::service_fn;
 
 use crate::edge::EdgeLimits;
 use crate::edge::test_edge::ServedEdge;
-use crate::exchange::test_peer::{Raw, accepting, as_escaped, soon};
+use crate::edge::tests::mirror;
+use crate::exchange::test_peer::{Raw, RawMessage, accepting, as_escaped, soon};
 use crate::exchange::{EdgeService, RequestBody};
 
 /// A body in pieces of unknown length.
@@ -146,31 +147,9 @@ async fn a_parked_connection_answers_as_before() {
     assert_eq!(client.rest().await, "");
 }
 
-/// A server that says what it was asked.
-fn mirroring() -> SocketAddr {
-    ServedEdge::start(EdgeLimits::default(), service_fn(mirror)).address
-}
-
-/// Answers with the request as it arrived.
-async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let mut text = format!("{} {}\n", request.method(), request.uri());
-    for (name, value) in request.headers() {
-        // New for each request.
-        if name != "x-request-id" {
-            text.push_str(&format!("{name}: {}\n", value.as_bytes().escape_ascii()));
-        }
-    }
-    Ok(Response::new(Full::from(text)))
-}
-
-/// Status and body of the answer to a request that is the first of its connection.
-async fn answered(address: SocketAddr, line: &[u8], fields: &[u8]) -> (u16, String) {
-    let mut client = Raw::sent(address, [line, b"\r\nHost: h\r\n", fields, b"\r\n"].concat()).await;
-    let head = client.until(b"\r\n\r\n").await;
-    let said = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-    let is_head = line.starts_with(b"HEAD ");
-    let length = if is_head { 0 } else { said.map_or(0, |length| length.parse().unwrap()) };
-    (head[9..12].parse().unwrap(), client.exactly(length).await)
+/// The answer to a request that is the first of its connection.
+async fn answered(address: SocketAddr, line: &[u8], fields: &[u8]) -> RawMessage {
+    Raw::sent(address, [line, b"\r\nHost: h\r\n", fields, b"\r\n"].concat()).await.message().await
 }
 
 fn targets() -> impl Strategy<Value = Vec<u8>> {
@@ -194,34 +173,9 @@ fn extra_fields() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// The same octets once as a plain request, and once as one that is hyper's because of a field that ends at the edge.
-#[test]
-fn plain_requests_are_answered_as_hyper_would_have_them() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let address = runtime.block_on(async { mirroring() });
-    let escaped_ones = Cell::new(0);
-    let mut runner = TestRunner::new(Config { cases: 500, failure_persistence: None, ..Config::default() });
-    let agree = |(method, target, fields): (&str, Vec<u8>, Vec<u8>)| {
-        let line = |target: &[u8]| [method.as_bytes(), b" ", target, b" HTTP/1.1"].concat();
-        let by_hyper = [&fields[..], b"TE: trailers\r\n"].concat();
-        let plain = runtime.block_on(answered(address, &line(&target), &fields));
-        prop_assert_eq!(&plain, &runtime.block_on(answered(address, &line(&target), &by_hyper)));
-        // And both as hyper takes it from a client that has escaped it.
-        let escaped = as_escaped(&target);
-        if escaped != target {
-            prop_assert_eq!(&plain, &runtime.block_on(answered(address, &line(&escaped), &by_hyper)));
-            escaped_ones.set(escaped_ones.get() + usize::from(plain.0 == 200));
-        }
-        Ok(())
-    };
-    let requests = (prop::sample::select(&["GET", "HEAD"][..]), targets(), extra_fields());
-    runner.run(&requests, agree).unwrap();
-    assert!(escaped_ones.get() > 30, "{} targets were escaped", escaped_ones.get());
-}
-
 #[tokio::test]
 async fn targets_with_octets_that_hyper_refuses_are_answered() {
-    let address = mirroring();
+    let address = ServedEdge::start(EdgeLimits::default(), service_fn(mirror)).address;
     for (target, want) in [
         (&b"/q?x=caf\xe9"[..], "/q?x=caf%E9"),
         (b"/caf\xe9", "/caf%E9"),
@@ -235,8 +189,8 @@ async fn targets_with_octets_that_hyper_refuses_are_answered() {
             ("POST", "1.1", "Content-Length: 0\r\n"),
         ] {
             let line = [method.as_bytes(), b" ", target, b" HTTP/", version.as_bytes()].concat();
-            let (status, body) = answered(address, &line, fields.as_bytes()).await;
-            assert_eq!((status, body.lines().next()), (200, Some(&*format!("{method} {want}"))));
+            let answer = answered(address, &line, fields.as_bytes()).await;
+            assert_eq!((answer.status(), answer.body.lines().next()), (200, Some(&*format!("{method} {want}"))));
         }
         // Also after other requests. Once hyper has the connection it refuses them.
         let mut client = Raw::connect(address).await;
@@ -250,11 +204,11 @@ async fn targets_with_octets_that_hyper_refuses_are_answered() {
         assert_eq!(client.message().await.status() == 200, want.starts_with("/{"));
     }
     for target in [&b"/a\\b"[..], b"/<\\", b"/\x01<", b"/\0", b"/\x7f\xe9", b"/a b", b"/\t\xff"] {
-        let (status, _) = answered(address, &[b"GET ", target, b" HTTP/1.1"].concat(), b"").await;
-        assert_eq!(status, 400, "{}", target.escape_ascii());
+        let answer = answered(address, &[b"GET ", target, b" HTTP/1.1"].concat(), b"").await;
+        assert_eq!(answer.status(), 400, "{}", target.escape_ascii());
     }
     // As many octets as a target may have, once they are escaped.
     let long = |octets: usize| [&b"GET /"[..], &vec![0xFF; octets], b" HTTP/1.1"].concat();
-    assert_eq!(answered(address, &long(2730), b"").await.0, 200);
-    assert_eq!(answered(address, &long(2731), b"").await.0, 414);
+    assert_eq!(answered(address, &long(2730), b"").await.status(), 200);
+    assert_eq!(answered(address, &long(2731), b"").await.status(), 414);
 }

@@ -1,9 +1,9 @@
 //! Deadlines of heads, bodies, idle connections and clients that do not read.
 
-use super::flood::{PING, PREFACE, head};
+use super::flood::{GREETING, PING, head};
 use super::http2_stalls::until;
 use super::*;
-use crate::exchange::frames::{self, DATA, END_STREAM};
+use crate::exchange::frames::{DATA, END_STREAM};
 use crate::exchange::test_peer::frame;
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn an_idle_connection_has_a_longer_deadline_than_a_head() {
     let edge = ServedEdge::start(limits, service_fn(mirror));
     let mut client = edge.client().await;
     let asked = Instant::now();
-    assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
+    assert_eq!(client.ask(GET).await.status(), 200);
     assert_eq!(client.rest().await, "");
     assert!(asked.elapsed() >= MOMENT * 3, "{:?}", asked.elapsed());
     assert!(!edge.has_reported(ConnectionErrorKind::Slow));
@@ -81,7 +81,7 @@ async fn an_http_2_stream_that_is_not_taken_ends_alone() {
 async fn an_idle_http_2_connection_may_ping() {
     let edge = ServedEdge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror));
     // The first request is there with the preface: it has a deadline, and what follows has none that is short.
-    let mut client = edge.sent([PREFACE, &frame(frames::SETTINGS, 0, 0, &[]), &head(2, END_STREAM, 1)].concat()).await;
+    let mut client = edge.sent([GREETING, &head(2, END_STREAM, 1)].concat()).await;
     until(&mut client, DATA, 1).await;
     let answered = Instant::now();
     // A ping is not the start of a head.

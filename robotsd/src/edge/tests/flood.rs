@@ -8,19 +8,26 @@ use crate::exchange::frames::{self, END_STREAM, RST_STREAM};
 use crate::exchange::test_peer::frame;
 
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// The preface with its SETTINGS.
+pub(super) const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const ACK: u8 = 1;
 const PRIORITY: u8 = 2;
 pub(super) const PING: u8 = 6;
 pub(super) const WINDOW_UPDATE: u8 = 8;
 
-/// A request head in the static table's words: `GET` (2) or `POST` (3), the path `/`, http, `h.test`.
+/// A request head: `GET` (2) or `POST` (3), http, `h.test`.
+pub(super) fn request(method: u8, path: &str, flags: u8, stream: u32) -> Vec<u8> {
+    let length = u8::try_from(path.len()).unwrap();
+    let fields = [&[0x80 | method, 0x86, 4, length], path.as_bytes(), &[1, 6], b"h.test"].concat();
+    frame(frames::HEADERS, frames::END_HEADERS | flags, stream, &fields)
+}
+
 pub(super) fn head(method: u8, flags: u8, stream: u32) -> Vec<u8> {
-    frame(
-        frames::HEADERS,
-        frames::END_HEADERS | flags,
-        stream,
-        &[&[0x80 | method, 0x84, 0x86, 1, 6], &b"h.test"[..]].concat(),
-    )
+    request(method, "/", flags, stream)
+}
+
+pub(super) fn reset(stream: u32) -> Vec<u8> {
+    frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])
 }
 
 pub(super) fn window(stream: u32, octets: u32) -> Vec<u8> {
@@ -29,7 +36,7 @@ pub(super) fn window(stream: u32, octets: u32) -> Vec<u8> {
 
 /// A client that writes frames as it likes, and has begun to speak HTTP/2.
 pub(super) async fn framed(edge: &ServedEdge) -> Raw {
-    edge.sent([PREFACE, &frame(frames::SETTINGS, 0, 0, &[])].concat()).await
+    edge.sent(GREETING).await
 }
 
 /// Reads up to a GOAWAY, or to the end. Whether it was one for a flood, which may say more about it.
@@ -51,7 +58,7 @@ async fn after_the_body(request: Request<RequestBody>) -> Result<Response<Empty<
 #[tokio::test]
 async fn a_flood_of_any_frame_is_closed() {
     let open = head(3, 0, 1);
-    let ended = [head(2, END_STREAM, 1), frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])].concat();
+    let ended = [head(2, END_STREAM, 1), reset(1)].concat();
     let floods = [
         ("PING", vec![], frame(PING, 0, 0, &[0; 8])),
         ("PING", vec![], frame(PING, ACK, 0, &[0; 8])),
@@ -59,8 +66,8 @@ async fn a_flood_of_any_frame_is_closed() {
         ("SETTINGS", open.clone(), frame(frames::SETTINGS, 0, 0, &[0, 4, 0, 0, 0x40, 0])),
         ("PRIORITY", vec![], frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 1])),
         ("WINDOW_UPDATE", vec![], window(0, 1)),
-        ("WINDOW_UPDATE", open.clone(), window(1, 1)),
-        ("RST_STREAM", ended, frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])),
+        ("WINDOW_UPDATE", open, window(1, 1)),
+        ("RST_STREAM", ended, reset(1)),
         ("unknown", vec![], frame(0x42, 0, 0, &[7; 100])),
     ];
     for (name, begin, frame) in floods {
@@ -102,8 +109,7 @@ async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
     // The largest windows there are.
     client.send(&frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF])).await;
     client.send(&window(0, 0x7FFF_0000)).await;
-    let path = [&[0x82, 0x86, 0x04, 8][..], b"/endless", &[1, 6], b"h.test"].concat();
-    client.send(&frame(frames::HEADERS, frames::END_HEADERS | END_STREAM, 1, &path)).await;
+    client.send(&request(2, "/endless", END_STREAM, 1)).await;
     tokio::time::sleep(MOMENT).await;
     client.try_send(&frame(PRIORITY, 0, 3, &[0, 0, 0, 0, 1]).repeat(80_000)).await;
     assert!(is_sent_calm_down(&mut client).await);
@@ -126,8 +132,8 @@ async fn what_is_left_over_when_requests_are_given_up_is_bounded() {
     // Each opens a stream and resets it.
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = framed(&edge).await;
-    let reset = |stream| [head(2, END_STREAM, stream), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat();
-    let flood: Vec<u8> = (0..4_000).flat_map(|number| reset(2 * number + 1)).collect();
+    let given_up = |stream| [head(2, END_STREAM, stream), reset(stream)].concat();
+    let flood: Vec<u8> = (0..4_000).flat_map(|number| given_up(2 * number + 1)).collect();
     client.try_send(&flood).await;
     assert!(is_sent_calm_down(&mut client).await);
 }

@@ -4,17 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc;
 
-use super::flood::{PREFACE, WINDOW_UPDATE, framed, head, is_sent_calm_down, window};
+use super::flood::{PREFACE, WINDOW_UPDATE, framed, head, is_sent_calm_down, request, reset, window};
 use super::*;
-use crate::exchange::frames::{self, DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM};
+use crate::exchange::frames::{self, DATA, END_STREAM, GOAWAY, RST_STREAM};
 use crate::exchange::test_peer::frame;
-
-/// A request head: `GET` (2) or `POST` (3), http, `h.test`.
-fn request(method: u8, path: &str, flags: u8, stream: u32) -> Vec<u8> {
-    let length = u8::try_from(path.len()).unwrap();
-    let fields = [&[0x80 | method, 0x86, 4, length], path.as_bytes(), &[1, 6], b"h.test"].concat();
-    frame(HEADERS, frames::END_HEADERS | flags, stream, &fields)
-}
 
 /// SETTINGS that let no stream send content.
 fn no_window() -> Vec<u8> {
@@ -80,8 +73,7 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
             }
             () = wait_until(|| begun.load(Ordering::Relaxed) >= 100 * (round as usize + 1)) => {}
         }
-        let resets = streams().flat_map(|stream| frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]));
-        client.try_send(&resets.collect::<Vec<_>>()).await;
+        client.try_send(&streams().flat_map(reset).collect::<Vec<_>>()).await;
     }
     assert!(is_flood || is_sent_calm_down(&mut client).await);
     // A client that goes on is listened to for a while.

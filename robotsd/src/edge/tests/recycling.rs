@@ -1,11 +1,11 @@
 //! Idle connections make room for new ones, whatever they are idle with.
 
+use super::flood::{GREETING, request};
 use super::*;
 use crate::edge::client_slots::CLAIM_AGAIN;
+use crate::exchange::frames::END_STREAM;
 
-const REQUEST: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const UPLOAD: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 const PLACES: usize = 8;
 
@@ -43,23 +43,23 @@ async fn idle(edge: &ServedEdge, idling: Idling) -> Raw {
     let mut client = edge.client().await;
     match idling {
         Idling::Silent => {}
-        Idling::Kept => assert_eq!(client.ask(REQUEST).await.status(), 200),
+        Idling::Kept => assert_eq!(client.ask(GET).await.status(), 200),
         Idling::KeptAfterUpload => assert_eq!(client.ask(UPLOAD).await.status(), 200),
-        Idling::Preface => client.send(PREFACE).await,
+        Idling::Preface => client.send(GREETING).await,
         Idling::Head => client.send("G").await,
         Idling::PartialFrame => {
             ask_by_http_2(&mut client).await;
             client.send(b"\0").await;
         }
-        Idling::PartialFields => client.send([PREFACE, b"\0\0\x01\x01\x01\0\0\0\x01\x82"].concat()).await,
-        Idling::PartialPayload => client.send([PREFACE, b"\0\0\x0F\x01\x05\0\0\0\x01"].concat()).await,
+        Idling::PartialFields => client.send([GREETING, b"\0\0\x01\x01\x01\0\0\0\x01\x82"].concat()).await,
+        Idling::PartialPayload => client.send([GREETING, b"\0\0\x0F\x01\x05\0\0\0\x01"].concat()).await,
     }
     client
 }
 
 async fn ask_by_http_2(client: &mut Raw) {
     // At once, or the head could be late.
-    client.send([PREFACE, b"\0\0\x0F\x01\x05\0\0\0\x01\x82\x86\x04\x05/tail\x01\x04h.te"].concat()).await;
+    client.send([GREETING, &request(2, "/tail", END_STREAM, 1)].concat()).await;
     assert!(soon(client.heard(b"GET /tail\n")).await);
 }
 
@@ -112,19 +112,19 @@ async fn idle_connections_of_every_kind_give_way() {
             idle_ones.push(idle(&edge, idling).await);
         }
         let mut kept = edge.client().await;
-        assert_eq!(kept.ask(REQUEST).await.status(), 200, "{idling:?}");
+        assert_eq!(kept.ask(GET).await.status(), 200, "{idling:?}");
         edge.reports(ConnectionErrorKind::Recycled).await;
         // As many as needed went, and those who came last are still there.
         idle_ones[0].rest().await;
         for _ in 1..PLACES / 2 {
-            assert_eq!(edge.ask(REQUEST).await.status(), 200, "{idling:?}");
+            assert_eq!(edge.ask(GET).await.status(), 200, "{idling:?}");
         }
         if !idling.is_slow() && !matches!(idling, Preface) {
-            assert_eq!(idle_ones[PLACES - 1].ask(REQUEST).await.status(), 200, "{idling:?}");
+            assert_eq!(idle_ones[PLACES - 1].ask(GET).await.status(), 200, "{idling:?}");
         }
         // Before one that waits for the rest of a request, one that waits for none goes.
         if !idling.is_slow() {
-            assert_eq!(kept.ask(REQUEST).await.status(), 200, "{idling:?}");
+            assert_eq!(kept.ask(GET).await.status(), 200, "{idling:?}");
         }
     }
 }
@@ -132,7 +132,7 @@ async fn idle_connections_of_every_kind_give_way() {
 #[tokio::test]
 async fn clients_beyond_the_limit_are_all_answered() {
     let edge = ServedEdge::start(few_places(), service_fn(mirror));
-    let mut kept = Raw::kept(10 * PLACES, edge.address, REQUEST).await;
+    let mut kept = Raw::kept(10 * PLACES, edge.address, GET).await;
     // A closed connection has an end, not half a response.
     for client in &mut kept[..9 * PLACES] {
         assert_eq!(client.rest().await, "");
@@ -146,15 +146,15 @@ async fn an_idle_http_2_connection_gets_a_goaway_for_a_new_one() {
     for _ in 0..3 {
         client.ask(get("http://h.test/")).await.unwrap();
     }
-    assert_eq!(edge.ask(REQUEST).await.status(), 200);
+    assert_eq!(edge.ask(GET).await.status(), 200);
     // A GOAWAY without an error is an orderly end.
     soon(client.connected).await.unwrap().unwrap();
     edge.reports(ConnectionErrorKind::Recycled).await;
     assert!(!edge.has_reported(ConnectionErrorKind::Broken));
 
-    let mut raw = edge.sent(PREFACE).await;
+    let mut raw = edge.sent(GREETING).await;
     raw.until(b"\0\0\0\x04\x01\0\0\0\0").await;
-    assert_eq!(edge.ask(REQUEST).await.status(), 200);
+    assert_eq!(edge.ask(GET).await.status(), 200);
     let rest = raw.rest().await;
     assert!(rest.ends_with("\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0"), "{rest:?}");
 }
@@ -164,7 +164,7 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
     let Held { edge, begun, release } = held(few_places());
     let mut busy = Vec::new();
     // All but one of the places, plain and through hyper; one sends a body slowly, another speaks HTTP/2.
-    for request in [REQUEST, REQUEST, UPLOAD, UPLOAD, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab"] {
+    for request in [GET, GET, UPLOAD, UPLOAD, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab"] {
         let client = edge.sent(request).await;
         soon(begun.notified()).await;
         busy.push(client);
@@ -176,7 +176,7 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
         idle_ones.push(idle(&edge, Idling::Silent).await);
     }
     idle_ones.push(idle(&edge, Idling::Preface).await);
-    let mut last = edge.sent(REQUEST).await;
+    let mut last = edge.sent(GET).await;
     soon(begun.notified()).await;
     edge.reports(ConnectionErrorKind::Recycled).await;
     release.notify_waiters();
@@ -215,26 +215,15 @@ async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
 #[tokio::test]
 async fn a_tunnel_is_not_idle() {
     // Upgraded connections have no request in progress any more, and are in use all the same.
-    let service = service_fn(|request: Request<RequestBody>| async move {
-        let (client, mut upstream) = tokio::io::duplex(64);
-        let mut response = Response::new(Empty::<Bytes>::new());
-        if ClientRequest::of(request.extensions()).is_some_and(|known| known.wants_websocket) {
-            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-            response.extensions_mut().insert(Tunnel::new(client, Bytes::new(), None));
-            tokio::spawn(async move {
-                let (mut read, mut write) = tokio::io::split(&mut upstream);
-                let _ = tokio::io::copy(&mut read, &mut write).await;
-            });
-        }
-        Ok(response)
-    });
+    let service =
+        service_fn(|request: Request<RequestBody>| async move { Ok(echo(&request, b"").unwrap_or_default()) });
     let edge = ServedEdge::start(brief(|limits| limits.connections = 2), service);
     let mut tunnel = edge.client().await;
     let upgrade = "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
     assert_eq!(tunnel.ask(upgrade).await.status(), 101);
     let mut kept = Vec::new();
     for _ in 0..4 {
-        kept.extend(Raw::kept(1, edge.address, REQUEST).await);
+        kept.extend(Raw::kept(1, edge.address, GET).await);
         tunnel.send("echo").await;
         assert_eq!(tunnel.exactly(4).await, "echo");
     }
@@ -272,13 +261,16 @@ impl Worker {
     }
 }
 
+/// An edge for several workers, and what it reports.
+fn for_workers() -> (Edge, std::sync::mpsc::Receiver<(ConnectionErrorKind, String)>) {
+    let (errors, reported) = std::sync::mpsc::channel();
+    let on_error = move |error: &ConnectionError| drop(errors.send((error.kind, error.detail.clone())));
+    (Edge::new(few_places(), on_error, None), reported)
+}
+
 #[test]
 fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
-    let (troubles, reported) = std::sync::mpsc::channel();
-    let on_error = move |trouble: &ConnectionError| {
-        let _ = troubles.send(trouble.kind);
-    };
-    let edge = Edge::new(few_places(), on_error, None);
+    let (edge, reported) = for_workers();
     let (release, released) = std::sync::mpsc::channel::<()>();
     let released = Arc::new(Mutex::new(released));
     let (begins, begun) = std::sync::mpsc::channel::<()>();
@@ -293,11 +285,11 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
     let late = Worker::start(edge.clone(), service);
     let other = Worker::start(edge, service_fn(mirror));
     runtime().block_on(async {
-        let mut idle_ones = Raw::kept(PLACES, late.address, REQUEST).await;
+        let mut idle_ones = Raw::kept(PLACES, late.address, GET).await;
         idle_ones[0].send("GET /late HTTP/1.1\r\nHost: h\r\n\r\n").await;
         begun.recv_timeout(Duration::from_secs(60)).unwrap();
-        let mut new = Raw::sent(other.address, REQUEST).await;
-        while reported.recv_timeout(Duration::from_secs(60)).unwrap() != ConnectionErrorKind::Recycled {}
+        let mut new = Raw::sent(other.address, GET).await;
+        while reported.recv_timeout(Duration::from_secs(60)).unwrap().0 != ConnectionErrorKind::Recycled {}
         // Long enough to claim many more.
         assert!(timeout(CLAIM_AGAIN * 20, new.some()).await.is_err());
         release.send(()).unwrap();
@@ -305,7 +297,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
         assert_eq!(idle_ones[0].message().await.status(), 200);
         // One was needed.
         for client in &mut idle_ones[2..] {
-            assert_eq!(client.ask(REQUEST).await.status(), 200);
+            assert_eq!(client.ask(GET).await.status(), 200);
         }
     });
     late.end();
@@ -314,17 +306,15 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
 
 #[test]
 fn idle_connections_of_another_worker_give_way() {
-    let (troubles, reported) = std::sync::mpsc::channel();
-    let on_error = move |trouble: &ConnectionError| drop(troubles.send((trouble.kind, trouble.detail.clone())));
-    let edge = Edge::new(few_places(), on_error, None);
+    let (edge, reported) = for_workers();
     let first = Worker::start(edge.clone(), service_fn(mirror));
     let second = Worker::start(edge.clone(), service_fn(mirror));
     runtime().block_on(async {
-        let mut idle_ones = Raw::kept(PLACES, first.address, REQUEST).await;
+        let mut idle_ones = Raw::kept(PLACES, first.address, GET).await;
         let mut kept = Raw::connect(second.address).await;
-        assert_eq!(kept.ask(REQUEST).await.status(), 200);
+        assert_eq!(kept.ask(GET).await.status(), 200);
         assert_eq!(idle_ones[0].rest().await, "");
-        assert_eq!(idle_ones[1].ask(REQUEST).await.status(), 200);
+        assert_eq!(idle_ones[1].ask(GET).await.status(), 200);
         // With fewer places idle connections go, and those in use stay.
         edge.set_places(PLACES, 1);
         for client in idle_ones.iter_mut().skip(2) {

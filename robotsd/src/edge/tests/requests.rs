@@ -84,7 +84,7 @@ async fn responses_lose_hop_by_hop_fields() {
         Ok(response.body(Full::from("ok")).unwrap())
     });
     let edge = ServedEdge::start(EdgeLimits::default(), service);
-    let answer = edge.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let answer = edge.ask(GET).await;
     assert_eq!(names(&answer.head), ["content-length", "date", "x-end", "x-request-id"]);
 }
 

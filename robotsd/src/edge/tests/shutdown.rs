@@ -12,11 +12,11 @@ use crate::exchange::test_peer::frame;
 async fn shutdown_closes_idle_connections_and_finishes_requests() {
     let Held { mut edge, begun, release } = held(brief(|limits| limits.greeting = MOMENT));
     let mut idle = edge.client().await;
-    let mut kept = edge.sent("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let mut kept = edge.sent(GET).await;
     soon(begun.notified()).await;
     release.notify_one();
     assert_eq!(kept.message().await.status(), 200);
-    let mut busy = edge.sent("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let mut busy = edge.sent(GET).await;
     soon(begun.notified()).await;
 
     edge.begin_shutdown();
@@ -39,7 +39,7 @@ async fn shutdown_waits_a_moment_for_first_requests() {
     let mut first = edge.client().await;
     edge.begin_shutdown();
     edge.stops_listening().await;
-    assert_eq!(first.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
+    assert_eq!(first.ask(GET).await.status(), 200);
     assert_eq!(first.rest().await, "");
     soon(edge.served).await.unwrap();
 }
@@ -47,7 +47,7 @@ async fn shutdown_waits_a_moment_for_first_requests() {
 #[tokio::test]
 async fn shutdown_has_a_deadline() {
     let Held { mut edge, begun, .. } = held(brief(|limits| limits.drain = MOMENT));
-    let mut busy = edge.sent("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let mut busy = edge.sent(GET).await;
     soon(begun.notified()).await;
     edge.begin_shutdown();
     assert_eq!(busy.rest().await, "");
@@ -59,7 +59,7 @@ async fn shutdown_has_a_deadline() {
 async fn shutdown_serves_connections_of_the_backlog() {
     // The listener's backlog is filled before the edge first runs, and the shutdown has begun.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut waiting = Raw::sent(listener.local_addr().unwrap(), "GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let mut waiting = Raw::sent(listener.local_addr().unwrap(), GET).await;
     let edge = Edge::new(brief(|limits| limits.greeting = HOUR), |_| {}, None);
     let serving: Pin<Box<dyn Future<Output = ()> + Send + '_>> =
         Box::pin(edge.serve(listener, ListenerSettings::default(), service_fn(mirror), async {}));
@@ -82,7 +82,6 @@ async fn shutdown_serves_a_connection_that_waits_for_a_slot() {
     soon(edge.served).await.unwrap();
 }
 
-const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OLD: &str = "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n";
 
 #[tokio::test]

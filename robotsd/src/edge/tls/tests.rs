@@ -30,11 +30,12 @@ use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::test_edge::ServedEdge;
+use crate::edge::tests::echo;
 use crate::edge::tests::shutdown::{LateAnswers, little_room, read_late};
 use crate::edge::{EdgeLimits, ListenerSettings};
+use crate::exchange::RequestBody;
 use crate::exchange::test_authority::TestAuthority;
 use crate::exchange::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
-use crate::exchange::{ClientRequest, RequestBody, Tunnel};
 use crate::socket::Socket;
 
 const MOMENT: Duration = Duration::from_millis(150);
@@ -145,15 +146,7 @@ fn get(host: &str) -> String {
 
 /// Answers with the scheme it got, with more than fits anywhere, or with a WebSocket whose other end echoes.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
-    if ClientRequest::of(request.extensions()).is_some_and(|known| known.wants_websocket) {
-        let (near, far) = tokio::io::duplex(1024);
-        tokio::spawn(async move {
-            let (mut read, mut write) = tokio::io::split(far);
-            tokio::io::copy(&mut read, &mut write).await
-        });
-        let mut response = Response::new(Full::default());
-        *response.status_mut() = http::StatusCode::SWITCHING_PROTOCOLS;
-        response.extensions_mut().insert(Tunnel::new(near, Bytes::from_static(b"hello"), None));
+    if let Some(response) = echo(&request, b"hello") {
         return Ok(response);
     }
     let scheme = request.headers()["x-forwarded-proto"].to_str().unwrap().to_owned();
