@@ -3,7 +3,6 @@
 //! A request loads its snapshot once. One that passes allocates nothing, and one that obeys no group costs nothing that
 //! depends on its path: path, address and cookies are looked at once a group applies.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +12,8 @@ use std::sync::Once;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::{Extensions, HeaderValue, Uri};
+use bytes::Bytes;
+use http::{Extensions, HeaderValue, Response, Uri};
 
 use super::answer::{Answer, Outcome};
 use super::event::{
@@ -23,7 +23,7 @@ use super::event::{
 use super::forwarded::ForwardedWay;
 use super::nesting::{self, Mark};
 use super::original::OriginalRequest;
-use super::pace::{self, OwnedBucket, PacedRequest};
+use super::pace::{PacedRequest, is_part_of_page};
 use super::record::{Record, may_be_of_crawler};
 #[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
@@ -32,9 +32,9 @@ use super::{refusal, robots_txt};
 use crate::agent::UndecidedReason;
 use crate::agent::{Agent, Identity};
 use crate::live::{AgentLookups, Content, Enforcement, LiveRobots, Snapshot};
-use crate::policy::{Action, Decision, Network, Reason, RequestFacts};
-use crate::rate::RateSender;
-use crate::rules::RequestPath;
+use crate::policy::{Action, Decision, Network, RateMode, Reason, RequestFacts};
+use crate::rate::{Quota, RateKey, RateSender};
+use crate::rules::{ProductToken, RequestPath};
 use crate::source::Sites;
 #[cfg(feature = "verify")]
 use crate::source::evidence::Verifier;
@@ -90,28 +90,32 @@ pub(super) enum CrawlerRecords {
     InExtensions,
 }
 
-/// The decision about a request, for longer than its snapshot is borrowed.
-struct Decided {
-    action: Action,
-    reason: Reason,
-    record: Option<Box<Record>>,
-}
+/// The answer to a request, or the request if a store is to be asked before it is answered.
+pub(super) type Judged = Result<Answer, Box<Paced>>;
 
-/// The judgement of a request.
-pub(super) enum Judged {
-    Answer(Answer),
-    Paced(Box<Paced>),
-}
-
-/// A request that takes from a bucket before it is answered.
+/// A request whose pace is counted in a store, with what it is judged by once the store has answered.
 pub(super) struct Paced {
+    pub(super) request: PacedRequest,
     live: LiveRobots,
     snapshot: Arc<Snapshot>,
-    pub(super) request: PacedRequest,
-    bucket: OwnedBucket,
-    /// The decisions if it does not come too soon, and if it does.
-    in_time: Decided,
-    too_soon: Decided,
+    agents: Vec<Agent>,
+    identity: Option<Identity>,
+}
+
+/// A request that is being judged: the layer and the version it is judged by, and its client.
+struct JudgedRequest<'j> {
+    layer: &'j Enforcer,
+    live: &'j LiveRobots,
+    snapshot: &'j Arc<Snapshot>,
+    content: &'j Content,
+    request: &'j OriginalRequest<'j>,
+    agents: &'j [Agent],
+    /// `None` if claims are not checked.
+    identity: Option<Identity>,
+    /// The client's address, once something depends on it.
+    address: OnceCell<Option<IpAddr>>,
+    /// The mark of a layer outside that has judged the request.
+    outside: Option<&'j Mark>,
 }
 
 impl Enforcer {
@@ -120,39 +124,45 @@ impl Enforcer {
         self.answer_judged(self.judge(request, robots_txt), request, None)
     }
 
-    /// The answer to a request that was judged, and has to wait so long as a store says; `None` where no store says that.
+    /// The answer to a judged request that has to wait for this long by the word of a store; `None` if no store answered.
     pub(super) fn answer_judged(&self, judged: Judged, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
-        let paced = match judged {
-            Judged::Answer(answer) => return answer,
-            Judged::Paced(paced) => *paced,
-        };
-        let live = paced.live.clone();
-        passed_if_it_panics(&live, std::convert::identity, || self.answer_paced(paced, request, wait))
-    }
-
-    fn answer_paced(&self, paced: Paced, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
-        let Paced { live, snapshot, bucket, in_time, mut too_soon, .. } = paced;
-        let request = self.with_target(request);
-        let wait = match wait {
-            None => bucket.take(&snapshot),
-            Some(wait) => {
-                // It passes whatever the result here: else the bucket would be full where the other stops counting.
-                if wait.is_zero() {
-                    bucket.take(&snapshot);
-                }
-                wait
+        match judged {
+            Ok(answer) => answer,
+            Err(paced) => {
+                unless_it_panics(&paced.live, || self.answer_paced(&paced, request, wait)).unwrap_or_else(Answer::pass)
             }
-        };
-        if wait.is_zero() {
-            return self.complete(&live, &snapshot, request, in_time, None);
         }
-        if let Some(limit) = too_soon.record.as_mut().and_then(|record| record.limit.as_mut()) {
-            limit.wait = wait;
-        }
-        self.complete(&live, &snapshot, request, too_soon, None)
     }
 
-    /// The site of a request, and its outcome. Without a site a request passes.
+    fn answer_paced(&self, paced: &Paced, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
+        let Paced { live, snapshot, agents, identity, .. } = paced;
+        let Some(content) = snapshot.content.as_deref() else { return Answer::pass() };
+        let judged = JudgedRequest {
+            layer: self,
+            live,
+            snapshot,
+            content,
+            request: &self.with_target(request),
+            agents,
+            identity: *identity,
+            address: OnceCell::new(),
+            outside: None,
+        };
+        let decision = judged.decide();
+        let take = || judged.bucket(&decision).and_then(|(key, quota, _)| snapshot.take(&key, quota).err());
+        let wait = match wait {
+            None => take(),
+            Some(Duration::ZERO) => {
+                // It passes whatever the result here: else the bucket would be full where the other stops counting.
+                take();
+                None
+            }
+            Some(wait) => Some(wait),
+        };
+        judged.complete(wait.map_or(decision, |wait| decision.too_soon(wait)))
+    }
+
+    /// Finds the site of a request, and judges it. Without a site a request passes.
     pub(super) fn judge(&self, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judged {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else {
@@ -165,85 +175,34 @@ impl Enforcer {
                      name if it is one of yours"
                 );
             });
-            return Judged::Answer(Answer::pass());
+            return Ok(Answer::pass());
         };
-        passed_if_it_panics(live, Judged::Answer, || self.judge_for(live, request, robots_txt))
+        unless_it_panics(live, || self.judge_for(live, request, robots_txt)).unwrap_or_else(|| Ok(Answer::pass()))
     }
 
-    /// Judges, has what has a pace counted, and answers.
+    /// Judges a request for a site, counts it where it has a pace, and answers it.
     fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judged {
-        let snapshot = live.load();
-        let request = self.with_target(request);
-        let content = snapshot.content.as_ref().filter(|_| snapshot.enforcement() == Enforcement::On).map(Arc::as_ref);
+        let snapshot = &live.load();
+        let request = &self.with_target(request);
+        let content = enforced_content(snapshot);
         if robots_txt == RobotsTxtRequests::Serve && RequestPath::is_robots_txt_target(request.target()) {
-            return Judged::Answer(self.robots_txt(live, &snapshot, content, request));
+            return Ok(self.robots_txt(live, snapshot, content, request));
         }
-        let Some(content) = content else { return Judged::Answer(Answer::pass()) };
-        let outside = self.mark_of(live, &request);
-        if outside.is_some_and(|mark| self.is_done_by(mark, &request)) {
-            return Judged::Answer(Answer::pass());
+        let Some(content) = content else { return Ok(Answer::pass()) };
+        let outside = self.mark_of(live, request);
+        if outside.is_some_and(|mark| self.is_done_by(mark, request)) {
+            return Ok(Answer::pass());
         }
-        self.with_agents(content, &request, self.agent_lookups.as_deref(), |agents| {
-            let sender = self.sender(live, &request, agents);
+        self.with_agents(content, request, self.agent_lookups.as_deref(), |agents| {
+            let sender = self.sender(live, request, agents);
+            let agents = sender.agents(agents);
             // Of a browser this is all: no record, no claim, no mark.
-            if snapshot.policy.passes_over(content.rules(), sender.agents(agents)) {
-                return Judged::Answer(Answer::pass());
+            if snapshot.policy.passes_over(content.rules(), agents) {
+                return Ok(Answer::pass());
             }
-            self.judge_agents(live, &snapshot, content, request, agents, &sender, outside)
+            let (identity, address) = (sender.identity, OnceCell::new());
+            JudgedRequest { layer: self, live, snapshot, content, request, agents, identity, address, outside }.judge()
         })
-    }
-
-    /// As [`Self::judge_for`], for agents that a group may be for.
-    #[expect(clippy::too_many_arguments, reason = "what is known of a request by then")]
-    fn judge_agents(
-        &self,
-        live: &LiveRobots,
-        snapshot: &Arc<Snapshot>,
-        content: &Content,
-        request: OriginalRequest<'_>,
-        agents: &[Agent],
-        sender: &Sender,
-        outside: Option<&Mark>,
-    ) -> Judged {
-        let agents = sender.agents(agents);
-        // The policy may ask twice: the action under another mode is a decision of its own.
-        let known = OnceCell::new();
-        let address = || *known.get_or_init(|| self.address(&request));
-        let decision = self.decide(live, snapshot, &request, agents, sender.identity, &address);
-        let decided = |decision: &_| self.decided(snapshot, content, &request, agents, sender, decision);
-        // A request that a layer outside has judged was counted there too.
-        let has_pace = decision.pace.is_some() && outside.is_none();
-        let is_paced = has_pace && !snapshot.policy.spares(|| human_evidence(&request));
-        let bucket = || pace::bucket(&decision, snapshot, &request, agents, sender.identity, address);
-        let Some(bucket) = is_paced.then(bucket).flatten() else {
-            return Judged::Answer(if self.is_recorded(agents, &decision) {
-                self.complete(live, snapshot, request, decided(&decision), outside)
-            } else {
-                self.pass(live, &request, &decision, outside)
-            });
-        };
-        let (key, quota) = (&bucket.0, bucket.1);
-        if key.sender == RateSender::Claimed(None) {
-            live.site.count_shared_bucket();
-        }
-        let wait = match (self.counting, decision.pace) {
-            (Counting::InStore, Some(pace)) => {
-                return Judged::Paced(Box::new(Paced {
-                    live: live.clone(),
-                    request: PacedRequest::new(&live.site.origin, key, quota, pace.mode),
-                    bucket: OwnedBucket::of(&bucket),
-                    in_time: decided(&decision),
-                    too_soon: decided(&decision.too_soon(Duration::from_nanos(1))),
-                    snapshot: Arc::clone(snapshot),
-                }));
-            }
-            (Counting::Here | Counting::InStore, _) => snapshot.take(key, quota).err(),
-            // It was refused a moment ago, maybe because it came too soon: it does so still, though its time may have come
-            // since. Nothing is taken.
-            (Counting::Before, _) => Some(snapshot.look(key, quota).err().unwrap_or(Duration::from_nanos(1))),
-        };
-        let decision = wait.map_or(decision, |wait| decision.too_soon(wait));
-        Judged::Answer(self.complete(live, snapshot, request, decided(&decision), outside))
     }
 
     /// `/robots.txt`, which every agent may always read.
@@ -252,22 +211,18 @@ impl Enforcer {
         live: &LiveRobots,
         snapshot: &Snapshot,
         content: Option<&Content>,
-        request: OriginalRequest<'_>,
+        request: &OriginalRequest<'_>,
     ) -> Answer {
-        let Some(response) = robots_txt::serve(snapshot, &request) else { return Answer::pass() };
-        let mut record = None;
-        if let Some(content) = content.filter(|_| self.records_crawlers()) {
+        let Some(response) = robots_txt::serve(snapshot, request) else { return Answer::pass() };
+        let record = match content {
             // A fault here must not cost anyone the file.
-            guarded(live, || {
-                self.with_agents(content, &request, self.agent_lookups.as_deref(), |agents| {
-                    let sender = self.sender(live, &request, agents);
-                    let exempt = Decision::unjudged(Reason::Exempt);
-                    record = self.decided(snapshot, content, &request, sender.agents(agents), &sender, &exempt).record;
-                });
-            });
-        }
+            Some(content) if self.records_crawlers() => {
+                guarded(live, || self.record_of_reader(live, snapshot, content, request)).unwrap_or_default()
+            }
+            _ => None,
+        };
         if let Some(record) = &record {
-            let mut event = Event::new(record, request);
+            let mut event = Event::new(record, *request);
             // No call of gRPC, so that is all.
             event.status = Some(response.status());
             self.observers.notify(live, &event);
@@ -275,126 +230,19 @@ impl Enforcer {
         self.with_record(Outcome::Respond(response.into()), record)
     }
 
-    /// The verdict of the rules, and the decision of the policy about it.
-    fn decide<'s>(
+    /// The record of a crawler that reads `/robots.txt`.
+    fn record_of_reader(
         &self,
         live: &LiveRobots,
-        snapshot: &'s Snapshot,
-        request: &OriginalRequest<'_>,
-        agents: &[Agent],
-        identity: Option<Identity>,
-        address: &dyn Fn() -> Option<IpAddr>,
-    ) -> Decision<'s> {
-        if self.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(request.extensions)) {
-            return Decision::unjudged(Reason::Exempt);
-        }
-        if identity.is_none() && snapshot.policy.heeds_claims(agents) {
-            live.site.count_unchecked_claim();
-        }
-        #[cfg(feature = "verify")]
-        if self.sender_check.is_some()
-            && identity == Some(Identity::Undecided(UndecidedReason::Address))
-            && address().is_none()
-            && snapshot.policy.heeds_claims(agents)
-        {
-            live.site.count_claim_without_address();
-        }
-        let mut facts = RequestFacts::of_target(request.method.as_str(), request.target());
-        facts.address = Some(address);
-        facts.identity = identity.unwrap_or_default();
-        snapshot.decide(agents, facts)
-    }
-
-    /// The decision with the signs of a person weighed, and its record where somebody wants it.
-    fn decided(
-        &self,
         snapshot: &Snapshot,
         content: &Content,
         request: &OriginalRequest<'_>,
-        agents: &[Agent],
-        sender: &Sender,
-        decision: &Decision<'_>,
-    ) -> Decided {
-        let policy = &snapshot.policy;
-        let weighed = decision.reason.is_reported().then(|| policy.weigh(*decision, &human_evidence(request)));
-        let decision = weighed.as_ref().unwrap_or(decision);
-        let record = || {
-            let mut record = Record::new(content, policy, agents, sender.identity, decision)?;
-            if decision.reason == Reason::Grace {
-                record.grace_rules = snapshot.first_in_grace();
-            }
-            Some(record)
-        };
-        let record = self.is_recorded(agents, decision).then(record).flatten();
-        Decided { action: decision.action, reason: decision.reason, record }
-    }
-
-    /// The answer to a request of which no record is wanted, as of nearly every one.
-    #[inline]
-    fn pass(
-        &self,
-        live: &LiveRobots,
-        request: &OriginalRequest<'_>,
-        decision: &Decision<'_>,
-        outside: Option<&Mark>,
-    ) -> Answer {
-        // To judge one again that no group is for costs less than a mark.
-        if decision.reason == Reason::NoGroup {
-            return Answer::pass();
-        }
-        self.count_nested(live, request, decision.reason);
-        if self.nested_target.is_none() {
-            return Answer::pass();
-        }
-        Answer::pass().with(self.mark(live, request, (decision.action, decision.reason), outside))
-    }
-
-    /// The answer to a request that was decided about: notifies the observers, and makes the response of one that is refused.
-    fn complete(
-        &self,
-        live: &LiveRobots,
-        snapshot: &Snapshot,
-        request: OriginalRequest<'_>,
-        mut decided: Decided,
-        outside: Option<&Mark>,
-    ) -> Answer {
-        let same = outside.filter(|mark| mark.is_of(decided.action, decided.reason));
-        let mut outcome = Outcome::Pass;
-        if let Some(record) = &mut decided.record {
-            record.set_turn(|| snapshot.refused_for_its_pace());
-            let observers = match same {
-                // They have been notified of this decision.
-                Some(mark) => Cow::Owned(self.observers.without(&mark.notified)),
-                None => Cow::Borrowed(&self.observers),
-            };
-            let mut event = Event::new(record, request);
-            outcome = match record.action {
-                Action::Pass => Outcome::Pass,
-                Action::Tag => Outcome::Tag,
-                Action::Refuse => {
-                    // Of all 4xx only 429 is about a rate: any other says that the page is not for the crawler.
-                    let custom = self.refuse_with.as_deref().filter(|_| record.reason != Reason::Limited);
-                    let custom = custom.and_then(|custom| guarded(live, || custom(&event)));
-                    let response = match custom {
-                        Some(mut custom) => {
-                            refusal::complete(&mut custom);
-                            custom
-                        }
-                        None => event.refusal(),
-                    };
-                    let response = refusal::as_asked(response, request.method);
-                    event.set_response(&response);
-                    Outcome::Respond(response.into())
-                }
-            };
-            observers.notify(live, &event);
-        }
-        self.count_nested(live, &request, decided.reason);
-        let mark = match outcome {
-            Outcome::Respond(_) => None,
-            Outcome::Pass | Outcome::Tag => self.mark(live, &request, (decided.action, decided.reason), outside),
-        };
-        self.with_record(outcome, decided.record).with(mark)
+    ) -> Option<Box<Record>> {
+        self.with_agents(content, request, self.agent_lookups.as_deref(), |agents| {
+            let sender = self.sender(live, request, agents);
+            let exempt = Decision::unjudged(Reason::Exempt);
+            Record::new(content, &snapshot.policy, sender.agents(agents), sender.identity, &exempt)
+        })
     }
 
     fn with_record(&self, outcome: Outcome, record: Option<Box<Record>>) -> Answer {
@@ -448,8 +296,7 @@ impl Enforcer {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return false };
         let snapshot = live.load();
-        let content = snapshot.content.as_ref().filter(|_| snapshot.enforcement() == Enforcement::On);
-        let Some(content) = content else { return false };
+        let Some(content) = enforced_content(&snapshot) else { return false };
         // The layer counts a fault of the same functions when it judges.
         let awaited = AssertUnwindSafe(|| {
             // As it is judged: a signature may be over the target.
@@ -459,11 +306,6 @@ impl Enforcer {
             })
         });
         catch_unwind(awaited).unwrap_or_default()
-    }
-
-    /// Whether somebody wants a record of a decision.
-    fn is_recorded(&self, agents: &[Agent], decision: &Decision<'_>) -> bool {
-        decision.reason.is_reported() || self.records_crawlers() && may_be_of_crawler(agents, decision)
     }
 
     fn records_crawlers(&self) -> bool {
@@ -502,24 +344,203 @@ impl Enforcer {
     }
 }
 
-/// A panic in judging passes the request: a fault of ours must not cost a visitor a page.
-fn passed_if_it_panics<T>(live: &LiveRobots, passed: impl FnOnce(Answer) -> T, judge: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| {
+/// The content that requests are judged by; `None` while none is known, or while enforcement is off.
+fn enforced_content(snapshot: &Snapshot) -> Option<&Content> {
+    if snapshot.enforcement() == Enforcement::On { snapshot.content.as_deref() } else { None }
+}
+
+/// The result of a step of judging; `None`, counted, if it panics. The request passes then: a fault of ours must not cost a
+/// visitor a page.
+fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T> {
+    let judged = catch_unwind(AssertUnwindSafe(judge)).ok();
+    if judged.is_none() {
         live.site.counts.faults.fetch_add(1, Ordering::Relaxed);
-        passed(Answer::pass())
-    })
+    }
+    judged
+}
+
+impl<'j> JudgedRequest<'j> {
+    /// Decides about the request, counts it where it has a pace, and answers it.
+    fn judge(&self) -> Judged {
+        let layer = self.layer;
+        let decision = if layer.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(self.request.extensions)) {
+            Decision::unjudged(Reason::Exempt)
+        } else {
+            self.count_unchecked_claim();
+            self.decide()
+        };
+        let Some((key, quota, mode)) = self.bucket(&decision) else {
+            // Nearly no request has a record.
+            return Ok(if self.is_recorded(&decision) { self.complete(decision) } else { self.pass(&decision) });
+        };
+        if key.sender == RateSender::Claimed(None) {
+            self.live.site.count_shared_bucket();
+        }
+        let wait = match layer.counting {
+            Counting::Here => self.snapshot.take(&key, quota).err(),
+            Counting::InStore => {
+                return Err(Box::new(Paced {
+                    request: PacedRequest::new(&self.live.site.origin, &key, quota, mode),
+                    live: self.live.clone(),
+                    snapshot: Arc::clone(self.snapshot),
+                    agents: self.agents.to_vec(),
+                    identity: self.identity,
+                }));
+            }
+            // It was refused a moment ago, maybe because it came too soon: it does so still, though its time may have come
+            // since. Nothing is taken.
+            Counting::Before => Some(self.snapshot.look(&key, quota).err().unwrap_or(Duration::from_nanos(1))),
+        };
+        Ok(self.complete(wait.map_or(decision, |wait| decision.too_soon(wait))))
+    }
+
+    /// Counts a claim that the policy heeds and that nobody checks, or only by an address that is unknown.
+    fn count_unchecked_claim(&self) {
+        if self.identity.is_none() && self.snapshot.policy.heeds_claims(self.agents) {
+            self.live.site.count_unchecked_claim();
+        }
+        #[cfg(feature = "verify")]
+        if self.layer.sender_check.is_some()
+            && self.identity == Some(Identity::Undecided(UndecidedReason::Address))
+            && self.address().is_none()
+            && self.snapshot.policy.heeds_claims(self.agents)
+        {
+            self.live.site.count_claim_without_address();
+        }
+    }
+
+    /// The verdict of the rules, and the decision of the policy about it.
+    fn decide(&self) -> Decision<'j> {
+        // The policy may ask twice: the action under another mode is a decision of its own.
+        let address = || self.address();
+        let mut facts = RequestFacts::of_target(self.request.method.as_str(), self.request.target());
+        facts.address = Some(&address);
+        facts.identity = self.identity.unwrap_or_default();
+        self.snapshot.decide(self.agents, facts)
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        *self.address.get_or_init(|| self.layer.address(self.request))
+    }
+
+    /// The bucket that the request takes from, and what happens if it comes too soon; `None` if it is not limited. A request
+    /// that has no pace costs nothing here.
+    ///
+    /// The key of the bucket comes from the identity: a verified crawler has one of its own, so that no other client uses
+    /// it up by borrowing the name; see [`rate`](crate::rate).
+    fn bucket(&self, decision: &Decision<'_>) -> Option<(RateKey<'j>, Quota, RateMode)> {
+        let pace = decision.pace?;
+        let policy = &self.snapshot.policy;
+        // A request that a layer outside has judged was counted there too.
+        if self.outside.is_some() || policy.spares(|| human_evidence(self.request)) || is_part_of_page(self.request) {
+            return None;
+        }
+        let sender = RateSender::of(self.identity.unwrap_or_default(), || self.address());
+        let is_named = |token: &ProductToken| pace.is_known && self.snapshot.names(token);
+        let key = RateKey::of(self.agents.get(pace.agent)?, sender, is_named)?;
+        Some((key, Quota::new(pace.interval, policy.rate_burst()), pace.mode))
+    }
+
+    /// The answer to a request of which no record is wanted, as of nearly every one.
+    #[inline]
+    fn pass(&self, decision: &Decision<'_>) -> Answer {
+        // To judge one again that no group is for costs less than a mark.
+        if decision.reason == Reason::NoGroup {
+            return Answer::pass();
+        }
+        self.count_nested(decision.reason);
+        if self.layer.nested_target.is_none() {
+            return Answer::pass();
+        }
+        Answer::pass().with(self.mark(decision))
+    }
+
+    /// The answer to a request that was decided about: weighs the signs of a person, notifies the observers, and makes the
+    /// response of one that is refused.
+    fn complete(&self, decision: Decision<'_>) -> Answer {
+        let decision = if decision.reason.is_reported() {
+            self.snapshot.policy.weigh(decision, &human_evidence(self.request))
+        } else {
+            decision
+        };
+        let mut record = self.record(&decision);
+        let outcome = match &mut record {
+            None => Outcome::Pass,
+            Some(record) => {
+                record.set_turn(|| self.snapshot.refused_for_its_pace());
+                self.carry_out(record, self.same(&decision))
+            }
+        };
+        self.count_nested(decision.reason);
+        let mark = match outcome {
+            Outcome::Respond(_) => None,
+            Outcome::Pass | Outcome::Tag => self.mark(&decision),
+        };
+        self.layer.with_record(outcome, record).with(mark)
+    }
+
+    /// The record of a decision, if somebody wants it.
+    fn record(&self, decision: &Decision<'_>) -> Option<Box<Record>> {
+        if !self.is_recorded(decision) {
+            return None;
+        }
+        let mut record = Record::new(self.content, &self.snapshot.policy, self.agents, self.identity, decision)?;
+        if decision.reason == Reason::Grace {
+            record.grace_rules = self.snapshot.first_in_grace();
+        }
+        Some(record)
+    }
+
+    fn is_recorded(&self, decision: &Decision<'_>) -> bool {
+        decision.reason.is_reported() || self.layer.records_crawlers() && may_be_of_crawler(self.agents, decision)
+    }
+
+    /// Makes the response of a request that is refused, and notifies the observers, except those that a layer outside has
+    /// notified of the same decision.
+    fn carry_out(&self, record: &Record, same: Option<&Mark>) -> Outcome {
+        let mut event = Event::new(record, *self.request);
+        let outcome = match record.action {
+            Action::Pass => Outcome::Pass,
+            Action::Tag => Outcome::Tag,
+            Action::Refuse => {
+                let response = self.refusal(&event);
+                event.set_response(&response);
+                Outcome::Respond(response.into())
+            }
+        };
+        let observers = &self.layer.observers;
+        match same {
+            Some(mark) => observers.without(&mark.notified).notify(self.live, &event),
+            None => observers.notify(self.live, &event),
+        }
+        outcome
+    }
+
+    /// The application's own refusal, or ours.
+    fn refusal(&self, event: &Event<'_>) -> Response<Bytes> {
+        let custom = match &self.layer.refuse_with {
+            // Of all 4xx only 429 is about a rate: any other says that the page is not for the crawler.
+            Some(custom) if event.record.reason != Reason::Limited => guarded(self.live, || custom(event)),
+            _ => None,
+        };
+        let response = match custom {
+            Some(mut custom) => {
+                refusal::complete(&mut custom);
+                custom
+            }
+            None => event.refusal(),
+        };
+        refusal::as_asked(response, self.request.method)
+    }
 }
 
 /// One request meets several layers where routers are nested.
 impl Enforcer {
-    /// Counts a request that is judged by a target from which a router has cut a part, or in a nested router alone.
-    fn count_nested(&self, live: &LiveRobots, request: &OriginalRequest<'_>, reason: Reason) {
-        match self.nested_target {
-            _ if reason == Reason::NoGroup => {}
-            None if nesting::is_stripped(request) => live.site.count_stripped_target(),
-            Some(_) if nesting::is_unmarked(request, self.kept_lines(request)) => live.site.count_nested_only(),
-            _ => {}
-        }
+    /// The mark that a layer outside has made for this site and for what is to be judged here.
+    fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r Mark> {
+        self.nested_target?;
+        let mark = request.extensions.get::<Mark>()?;
+        mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
 
     /// Whether a layer outside has judged the request for this site already, and done all that this one would do.
@@ -537,26 +558,36 @@ impl Enforcer {
         }
         self.identity_from.is_some()
     }
+}
 
-    /// The mark that a layer outside has made for this site and for what is to be judged here.
-    fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r Mark> {
-        self.nested_target?;
-        let mark = request.extensions.get::<Mark>()?;
-        mark.covers(live, request, self.kept_lines(request)).then_some(mark)
+impl JudgedRequest<'_> {
+    /// Counts a request that is judged by a target from which a router has cut a part, or in a nested router alone.
+    fn count_nested(&self, reason: Reason) {
+        match self.layer.nested_target {
+            _ if reason == Reason::NoGroup => {}
+            None if nesting::is_stripped(self.request) => self.live.site.count_stripped_target(),
+            Some(_) if nesting::is_unmarked(self.request, self.layer.kept_lines(self.request)) => {
+                self.live.site.count_nested_only();
+            }
+            _ => {}
+        }
+    }
+
+    /// The mark of a layer outside that has come to the same decision.
+    fn same(&self, decision: &Decision<'_>) -> Option<&Mark> {
+        self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }
 
     /// The mark of a request that may meet a layer inside, from the one that a layer outside has made.
-    fn mark(
-        &self,
-        live: &LiveRobots,
-        request: &OriginalRequest<'_>,
-        decision: (Action, Reason),
-        outside: Option<&Mark>,
-    ) -> Option<Mark> {
-        self.nested_target?;
-        let same = outside.filter(|mark| mark.is_of(decision.0, decision.1));
-        let notified = same.map_or_else(|| self.observers.clone(), |same| same.notified.with(&self.observers));
-        let is_checked = self.checks_senders() || outside.is_some_and(|mark| mark.is_sender_checked);
-        Mark::new(live, request, self.kept_lines(request), decision, is_checked, notified)
+    fn mark(&self, decision: &Decision<'_>) -> Option<Mark> {
+        let layer = self.layer;
+        layer.nested_target?;
+        let notified = match self.same(decision) {
+            Some(mark) => mark.notified.with(&layer.observers),
+            None => layer.observers.clone(),
+        };
+        let is_checked = layer.checks_senders() || self.outside.is_some_and(|mark| mark.is_sender_checked);
+        let decided = (decision.action, decision.reason);
+        Mark::new(self.live, self.request, layer.kept_lines(self.request), decided, is_checked, notified)
     }
 }

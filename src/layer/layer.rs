@@ -380,8 +380,8 @@ impl Judgement {
     /// notified once it is answered; of any other they have been.
     pub const fn paced(&self) -> Option<&PacedRequest> {
         match &self.judged {
-            Judged::Answer(_) => None,
-            Judged::Paced(paced) => Some(&paced.request),
+            Ok(_) => None,
+            Err(paced) => Some(&paced.request),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Whether an allowed request comes sooner than its crawler may come, counted here or in a store that several processes share.
+//! Which requests have a pace, and the bucket of one in a store that several processes share.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -7,52 +7,8 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::original::OriginalRequest;
-use crate::agent::{Agent, Identity};
-use crate::live::Snapshot;
-use crate::policy::{Decision, Pace, RateMode};
+use crate::policy::{Pace, RateMode};
 use crate::rate::{Quota, RateKey, RateSender};
-use crate::rules::ProductToken;
-
-/// A bucket of this process, for longer than the snapshot is borrowed.
-pub(super) struct OwnedBucket {
-    token: Option<ProductToken>,
-    sender: RateSender,
-    quota: Quota,
-}
-
-impl OwnedBucket {
-    pub(super) fn of((key, quota): &(RateKey<'_>, Quota)) -> Self {
-        Self { token: key.token.cloned(), sender: key.sender, quota: *quota }
-    }
-
-    /// Takes a request from it: how long it has to wait, zero where it passes.
-    pub(super) fn take(&self, snapshot: &Snapshot) -> Duration {
-        let key = RateKey { token: self.token.as_ref(), sender: self.sender };
-        snapshot.take(&key, self.quota).err().unwrap_or_default()
-    }
-}
-
-/// The bucket that a request takes from; none where it is not limited. A request that has no pace costs nothing here.
-///
-/// The key of the bucket comes from the identity: a verified crawler has one of its own, so that no other client uses
-/// it up by borrowing the name; see [`rate`](crate::rate).
-pub(super) fn bucket<'a>(
-    decision: &Decision<'_>,
-    snapshot: &Snapshot,
-    request: &OriginalRequest<'_>,
-    agents: &'a [Agent],
-    identity: Option<Identity>,
-    address: impl FnOnce() -> Option<IpAddr>,
-) -> Option<(RateKey<'a>, Quota)> {
-    let pace = decision.pace?;
-    if is_part_of_page(request) {
-        return None;
-    }
-    let sender = RateSender::of(identity.unwrap_or_default(), address);
-    let is_named = |token: &ProductToken| pace.is_known && snapshot.names(token);
-    let key = RateKey::of(agents.get(pace.agent)?, sender, is_named)?;
-    Some((key, Quota::new(pace.interval, snapshot.policy.rate_burst())))
-}
 
 /// The bucket of a site that a request takes from, for a store that several processes share: see
 /// [`Judgement::paced`](super::Judgement::paced).
@@ -96,8 +52,8 @@ impl PacedRequest {
 /// Fetch Metadata Request Headers, section 2.1.
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The parts of a page, which a crawler that renders it fetches all at once.
-fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
+/// Whether the request is for a part of a page, which a crawler that renders it fetches all at once.
+pub(super) fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
     // Few crawlers send the field, and comparing the names of all fields costs less than a hash of its own.
     let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
