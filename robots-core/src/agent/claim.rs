@@ -30,33 +30,34 @@ pub(super) struct Claim {
 
 impl<'a, 'h> ClaimReader<'a, 'h> {
     pub(super) fn of(header: &'a Header<'h>) -> Self {
-        let mut found = Vec::new();
+        let mut reader = Self { header, purposes: Vec::new() };
         for (at, part) in header.parts.iter().enumerate() {
             if is_address_of_service(header.address(part)) {
-                found.push((at, Purpose::Serves));
+                reader.purposes.push((at, Purpose::Serves));
             }
             // Most headers are costume from end to end; then there is nothing to search.
-            if !part.marks.has(Marks::OWN_WORD) || part.marks.has(Marks::MODEL) {
-                continue;
-            }
-            let words = header.words_of(part);
-            let start = words.first().map_or(0, |word| word.start);
-            let text = &header.bytes[start..words.last().map_or(start, |word| word.end)];
-            let mut words = words.iter().peekable();
-            for (place, purpose) in purposes(text) {
-                while words.next_if(|word| word.end <= start + place).is_some() {}
-                // `urlgrabber` and `libfetch` are known, whatever is in their names.
-                let is_known = |word: &Word| {
-                    matches!(purpose, Purpose::Collects(_))
-                        && word.kinds.has(Kinds::LIBRARY.with(Kinds::PROGRAM))
-                        && !word.kinds.has(Kinds::GENERIC)
-                };
-                if words.peek().is_some_and(|word| word.may_name_a_crawler() && !is_known(word)) {
-                    found.push((at, purpose));
-                }
+            if part.marks.has(Marks::OWN_WORD) && !part.marks.has(Marks::MODEL) {
+                reader.search(at, part);
             }
         }
-        Self { header, purposes: found }
+        reader
+    }
+
+    /// Adds the purposes that the words of a part state.
+    fn search(&mut self, at: usize, part: &Part) {
+        let words = self.header.words_of(part);
+        let (Some(first), Some(last)) = (words.first(), words.last()) else { return };
+        let start = first.start;
+        let mut words = words.iter().peekable();
+        for (place, purpose) in purposes(&self.header.bytes[start..last.end]) {
+            while words.next_if(|word| word.end <= start + place).is_some() {}
+            let Some(word) = words.peek().filter(|word| word.may_name_a_crawler()) else { continue };
+            // `urlgrabber` and `libfetch` are known, whatever is in their names.
+            let is_known = word.kinds.has(Kinds::LIBRARY.with(Kinds::PROGRAM)) && !word.kinds.has(Kinds::GENERIC);
+            if !is_known || !matches!(purpose, Purpose::Collects(_)) {
+                self.purposes.push((at, purpose));
+            }
+        }
     }
 
     /// Parts in which the header may name the agent: all of them, or in a browser's only those that declare
@@ -69,15 +70,14 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     /// The first word of the parts that name the agent; only there do everyday words count as names.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
-        let names = |word: &&Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
-        let first = header.words().find(names)?;
-        if !first.kinds.is_costume() || first.role == WordRole::Registered {
-            return Some(first).filter(|first| first.may_name_a_crawler());
+        let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
+        let mut first = header.words().find(|word| names(word))?;
+        if first.kinds.is_costume() && first.role != WordRole::Registered {
+            let compatible = header.parts.iter().filter(|part| part.marks.has(Marks::COMPATIBLE));
+            let mut words = compatible.flat_map(|part| header.words_of(part));
+            first = words.find(|word| names(word) && !is_compatible(header, word))?;
         }
-        let compatible = header.parts.iter().filter(|part| part.marks.has(Marks::COMPATIBLE));
-        let first =
-            compatible.flat_map(|part| header.words_of(part)).find(|word| names(word) && !is_compatible(header, word));
-        first.filter(|first| first.may_name_a_crawler())
+        if first.may_name_a_crawler() { Some(first) } else { None }
     }
 
     /// Places the header.
@@ -93,7 +93,10 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             let product = product.map(|word| String::from_utf8_lossy(word.text(header.bytes)).into_owned());
             return Claim { class: Class::Headless, category: None, product };
         }
-        evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
+        match evidence.claim(header) {
+            Some(claim) => claim,
+            None => nothing(silent_class(header)),
+        }
     }
 
     /// Whether the part at this position may name the agent.
@@ -122,52 +125,66 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     fn evidence(&self) -> DeclaredEvidence<'a> {
         let header = self.header;
         let on_device = is_on_device(header);
-        let mut evidence = DeclaredEvidence { on_device, ..DeclaredEvidence::default() };
+        let mut evidence =
+            DeclaredEvidence { on_device, addressed: self.addressed_part(), ..DeclaredEvidence::default() };
         for (at, purpose) in &self.purposes {
-            let part = &header.parts[*at];
+            let (at, part) = (*at, &header.parts[*at]);
             match purpose {
-                Purpose::Serves if self.speaks(*at) => evidence.serves = evidence.serves.or(Some(part)),
-                // `SpiderSolitaire/3 CFNetwork/1399` is a person's telephone, `CUBOT_X9 MAUI/11A` too.
-                Purpose::Crawls | Purpose::IsBot
-                    if (on_device || is_in_view(header)) && !declares_on_device(header, part) => {}
-                // `SpiderOak/7.2 (Windows)`
-                Purpose::Crawls | Purpose::IsBot
-                    if is_on_desk(header)
-                        && !has_contact(part)
-                        && goes_on_as_other(header.product(part).as_bytes()) => {}
-                // `Bot Toolbar 2` among the products of an old browser.
-                Purpose::Crawls | Purpose::IsBot if part.marks.has(Marks::OLD_BROWSER) && self.presents(*at) => {}
-                Purpose::Crawls => {
-                    evidence.crawls = evidence.crawls.or(Some(part));
-                    evidence.is_crawler = true;
+                Purpose::Crawls | Purpose::IsBot if !self.is_of_program(at, on_device) => {
+                    evidence.crawls.get_or_insert(part);
+                    evidence.is_crawler |= *purpose == Purpose::Crawls;
                 }
-                Purpose::IsBot => evidence.crawls = evidence.crawls.or(Some(part)),
                 Purpose::Presents => evidence.presents = true,
                 // `Archive Viewer/2.0 (Mac OS X)` runs where a person sits.
                 Purpose::Collects(category) if is_on_desk(header) && !has_contact(part) => {
                     evidence.category = evidence.category.or(*category);
                 }
-                Purpose::Collects(category) if self.speaks(*at) => {
-                    evidence.collects = evidence.collects.or(Some(part));
+                Purpose::Collects(category) if self.speaks(at) => {
+                    evidence.collects.get_or_insert(part);
                     evidence.category = evidence.category.or(*category);
+                }
+                Purpose::Serves if self.speaks(at) => {
+                    evidence.serves.get_or_insert(part);
                 }
                 _ => {}
             }
         }
-        let of_program = has_address_of_source(header) || has_home_page_of_product(header);
-        let addressed = |part: &&Part| {
-            has_contact(part)
-                && !part.marks.has(Marks::OLD_BROWSER)
-                && (!of_program || part.marks.has(Marks::COMPATIBLE))
-        };
-        let mut addressed = header.parts.iter().filter(addressed);
-        let first = addressed.next();
-        // A contact may come before the product: the first that names one says more.
-        evidence.addressed = first
-            .filter(|part| header.names_product(part))
-            .or_else(|| addressed.find(|part| header.names_product(part)))
-            .or(first);
         evidence
+    }
+
+    /// Whether a part that says crawler or bot is that of a program for people.
+    fn is_of_program(&self, at: usize, on_device: bool) -> bool {
+        let header = self.header;
+        let part = &header.parts[at];
+        // `SpiderSolitaire/3 CFNetwork/1399` is a person's telephone, `CUBOT_X9 MAUI/11A` too.
+        if (on_device || is_in_view(header)) && !declares_on_device(header, part) {
+            return true;
+        }
+        // `SpiderOak/7.2 (Windows)`
+        if is_on_desk(header) && !has_contact(part) && goes_on_as_other(header.product(part).as_bytes()) {
+            return true;
+        }
+        // `Bot Toolbar 2` among the products of an old browser.
+        part.marks.has(Marks::OLD_BROWSER) && self.presents(at)
+    }
+
+    /// The part with a contact that is not a program's. A contact may come before the product: the first part that names one
+    /// says more.
+    fn addressed_part(&self) -> Option<&'a Part> {
+        let header = self.header;
+        let of_program = has_address_of_source(header) || has_home_page_of_product(header);
+        let mut first = None;
+        for part in &header.parts {
+            let is_of_program = part.marks.has(Marks::OLD_BROWSER) || of_program && !part.marks.has(Marks::COMPATIBLE);
+            if !has_contact(part) || is_of_program {
+                continue;
+            }
+            if header.names_product(part) {
+                return Some(part);
+            }
+            first.get_or_insert(part);
+        }
+        first
     }
 }
 
@@ -188,31 +205,55 @@ struct DeclaredEvidence<'a> {
 
 impl<'a> DeclaredEvidence<'a> {
     fn claim(&self, header: &'a Header<'_>) -> Option<Claim> {
-        let product =
-            |part: &'a Part| Some(header.product(self.name(header, part))).filter(|product| !product.is_empty());
-        if let Some(part) = self.serves.filter(|_| !self.is_crawler) {
+        if let (Some(part), false) = (self.serves, self.is_crawler) {
             let category = Some(Category::Infrastructure);
-            return Some(Claim { class: Class::Infrastructure, category, product: product(part) });
+            return Some(Claim { class: Class::Infrastructure, category, product: self.product(header, part) });
+        }
+        let part = self.claiming_part(header)?;
+        let mut category = if self.is_crawler { None } else { self.category };
+        if category.is_none() && self.crawls.is_none() && is_for_media(header, part) {
+            category = Some(Category::Feed);
+        }
+        Some(Claim { class: Class::Declared, category, product: self.product(header, part) })
+    }
+
+    /// The part that makes the claim, by the strongest evidence there is.
+    fn claiming_part(&self, header: &'a Header<'_>) -> Option<&'a Part> {
+        if self.crawls.is_some() {
+            return self.crawls;
         }
         let is_app = self.on_device || header.kinds.has(Kinds::APP);
         let leads_library = header.words().next().is_some_and(|first| first.kinds.has(Kinds::LIBRARY));
-        let part = self
-            .crawls
-            .or(self
-                .addressed
-                .filter(|part| (!leads_library || part.is_comment()) && !is_of_maker(header, part, self.presents)))
-            .or(self.collects.filter(|_| !is_app && !leads_library && !is_program(header)))
-            .or_else(|| named_after_host(header).filter(|part| !is_app && !is_of_maker(header, part, self.presents)))
-            .or_else(|| sole_product(header).filter(|_| !self.presents))?;
-        // Addresses of players and stations are those of programs for people and of what they subscribe with.
-        let feed = || {
-            let named = header.product(part);
-            let is_media = has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes());
-            Some(Category::Feed).filter(|_| self.crawls.is_none() && is_media)
-        };
-        let category = self.category.filter(|_| !self.is_crawler).or_else(feed);
-        Some(Claim { class: Class::Declared, category, product: product(part) })
+        let is_of_maker = |part: &Part| is_of_maker(header, part, self.presents);
+        if let Some(part) = self.addressed
+            && (!leads_library || part.is_comment())
+            && !is_of_maker(part)
+        {
+            return Some(part);
+        }
+        if self.collects.is_some() && !is_app && !leads_library && !is_program(header) {
+            return self.collects;
+        }
+        if let Some(part) = named_after_host(header)
+            && !is_app
+            && !is_of_maker(part)
+        {
+            return Some(part);
+        }
+        if self.presents { None } else { sole_product(header) }
     }
+
+    fn product(&self, header: &'a Header<'_>, part: &'a Part) -> Option<String> {
+        let product = header.product(self.name(header, part));
+        if product.is_empty() { None } else { Some(product) }
+    }
+}
+
+/// Whether the client of a part fetches feeds or streams: addresses of players and stations are those of programs for people
+/// and of what they subscribe with.
+fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
+    let named = header.product(part);
+    has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
 }
 
 impl DeclaredEvidence<'_> {
@@ -220,25 +261,24 @@ impl DeclaredEvidence<'_> {
     /// description stand beside. A product outside of comments that calls itself a crawler goes first, and a library is
     /// never the client.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
-        let lead = header.product_lead(part);
         let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
-        if self.crawls.is_some() && !part.is_comment() && lead.is_some_and(|lead| !lead.kinds.has(everyday)) {
+        let lead = |part: &Part| header.product_lead(part).filter(|word| !word.kinds.has(everyday));
+        if self.crawls.is_some() && !part.is_comment() && lead(part).is_some() {
             return part;
         }
-        let names = |other: &&Part| {
-            header.product_lead(other).is_some_and(|word| {
-                !word.kinds.has(everyday) && word.text(header.bytes).iter().any(u8::is_ascii_alphabetic)
-            })
-        };
-        let parts = &header.parts;
-        let beside = parts.iter().filter(|other| other.comment == part.comment);
-        let compatible = beside.filter(|other| other.marks.has(Marks::COMPATIBLE)).find(names);
-        if header.browser == Some(0) || self.on_device {
-            return compatible.unwrap_or(part);
+        let names =
+            |other: &&Part| lead(other).is_some_and(|word| word.text(header.bytes).iter().any(u8::is_ascii_alphabetic));
+        if header.browser != Some(0) && !self.on_device {
+            let before_browser = &header.parts[..header.browser.unwrap_or(header.parts.len())];
+            let free = before_browser.iter().filter(|other| !other.is_comment());
+            let mut leading = free.take_while(|other| other.words.start < part.words.start);
+            if let Some(leading) = leading.find(names) {
+                return leading;
+            }
         }
-        let free = parts[..header.browser.unwrap_or(parts.len())].iter().filter(|other| !other.is_comment());
-        let mut leading = free.take_while(|other| other.words.start < part.words.start);
-        leading.find(names).or(compatible).unwrap_or(part)
+        let beside = header.parts.iter().filter(|other| other.comment == part.comment);
+        let mut compatible = beside.filter(|other| other.marks.has(Marks::COMPATIBLE));
+        compatible.find(names).unwrap_or(part)
     }
 }
 
