@@ -188,9 +188,9 @@ impl<'f, 'a> Draft<'f, 'a> {
         let mut seen = HashSet::new();
         for crawler in self.file.crawlers.registry.crawlers() {
             let Some((own, family)) = crawler.tokens.split_first() else { continue };
-            let leads = |token: &&ProductToken| self.own.contains(*token) || rules.names(token);
-            let leader = family.iter().find(leads).filter(|leader| self.own.contains(*leader));
-            if leader.is_none() || self.own.contains(own) || rules.names(own) || !seen.insert(own) {
+            let leader = family.iter().find(|token| self.own.contains(*token) || rules.names(token));
+            let is_led = leader.is_some_and(|leader| self.own.contains(leader));
+            if !is_led || self.own.contains(own) || rules.names(own) || !seen.insert(own) {
                 continue;
             }
             let (name, selection) = (spelled(&crawler.name, own), select(rules, &Agent::from(crawler)));
@@ -225,33 +225,37 @@ impl<'f, 'a> Draft<'f, 'a> {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
         for (at, group) in self.file.robots.groups().enumerate() {
-            let mut names = group.names().filter(|name| self.tokens_of(*name).contains(own)).peekable();
-            if names.peek().is_none() {
+            let names: Vec<_> = group.names().filter(|name| self.tokens_of(*name).contains(own)).collect();
+            if names.is_empty() {
                 continue;
             }
             if self.stay.contains_key(&at) || !group.names().all(|name| self.is_theirs(name)) {
                 shared.push(group);
                 // A name that is for another too stays, and the proof says whether that matters.
-                let lines: Vec<usize> =
-                    names.filter(|name| self.is_theirs(*name)).map(|name| name.line() - 1).collect();
-                self.removed.extend(lines);
-                continue;
+                for name in names {
+                    if self.is_theirs(name) {
+                        self.removed.insert(line_of(name));
+                    }
+                }
+            } else {
+                is_placed |= match self.changed.get(&at) {
+                    Some(is_placed) => *is_placed,
+                    None => self.change(at, group, self.otherwise(agent, family)),
+                };
             }
-            is_placed |= match self.changed.get(&at) {
-                Some(is_placed) => *is_placed,
-                None => self.change(at, group, self.otherwise(agent, family)),
-            };
+        }
+        if is_placed {
+            return;
         }
         let lines = match self.access {
-            _ if is_placed => return,
             Access::Disallow => vec![b"Disallow: /".to_vec()],
             Access::Allow => {
                 let otherwise = self.otherwise(agent, family);
                 let has_own = has_narrower(&shared) || shared.iter().any(|group| !self.others(*group).is_empty());
-                match has_own || !is_as_wanted(otherwise, Access::Allow) {
-                    true => self.opened(&shared, otherwise),
-                    false => return,
+                if !has_own && is_as_wanted(otherwise, Access::Allow) {
+                    return;
                 }
+                self.opened(&shared, otherwise)
             }
         };
         self.new.entry(lines).or_default().push(spelled(agent.crawler().unwrap_or_default(), own));
@@ -263,61 +267,66 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.rules().select(&family, agent.fallback())
     }
 
-    /// Changes a group that is for no other crawler; false where nothing is left of it.
+    /// Changes a group that is for no other crawler; false if nothing is left of it.
     fn change(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
-        let line_of = |rule: Rule<'_>| rule.line() - 1;
         let is_left = match self.access {
             Access::Disallow => {
-                let opens = |rule: &Rule<'_>| rule.access() == Access::Allow || rule.pattern().is_empty();
-                let mut opening = group.rules().filter(opens).map(line_of);
-                if !group.rules().any(|rule| closes_site(&rule)) {
-                    match opening.next().and_then(|line| Some((self.file.field(line)?, line))) {
-                        Some((field, line)) => {
-                            let end = self.file.lines()[line].content().end;
-                            self.edits.push(Edit::new(field.name_range.start..end, "Disallow: /"));
-                        }
-                        None => {
-                            let last =
-                                group.rules().last().map(line_of).or(group.names().last().map(|name| name.line() - 1));
-                            self.add_after(last.unwrap_or_default(), b"Disallow: /");
-                        }
-                    }
-                }
-                self.removed.extend(opening);
+                self.shut(group);
                 true
             }
-            Access::Allow if group.rules().any(|rule| closes_part(&rule)) => {
-                self.removed.extend(group.rules().filter(closes_site).map(line_of));
-                true
-            }
-            Access::Allow if !self.others(group).is_empty() => {
-                let rules = self.rules(otherwise.groups());
-                let last = group.rules().last().map_or(group.line(), |rule| rule.line()) - 1;
-                rules.iter().for_each(|rule| self.add_after(last, rule));
-                self.removed.extend(group.rules().map(line_of));
-                true
-            }
-            Access::Allow => {
-                self.removed.extend(group.names().map(|name| name.line() - 1));
-                self.removed.extend(self.lines[at].iter().map(|line| line.number - 1));
-                false
-            }
+            Access::Allow => self.open(at, group, otherwise),
         };
         self.changed.insert(at, is_left);
         is_left
     }
 
+    /// Takes out the rules that open something; the first of them becomes the one that closes the site, unless there is one.
+    fn shut(&mut self, group: Group<'_>) {
+        let opens = |rule: &Rule<'_>| rule.access() == Access::Allow || rule.pattern().is_empty();
+        let mut opening = group.rules().filter(opens).map(|rule| rule.line() - 1);
+        if !group.rules().any(|rule| closes_site(&rule)) {
+            if let Some(line) = opening.next()
+                && let Some(field) = self.file.field(line)
+            {
+                let end = self.file.lines()[line].content().end;
+                self.edits.push(Edit::new(field.name_range.start..end, "Disallow: /"));
+            } else {
+                let last_rule = group.rules().last().map(|rule| rule.line() - 1);
+                let last = last_rule.or(group.names().last().map(line_of));
+                self.add_after(last.unwrap_or_default(), b"Disallow: /");
+            }
+        }
+        self.removed.extend(opening);
+    }
+
+    /// Takes out the rules about the whole site, or the whole group if it says nothing else; returns whether it is left.
+    fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
+        if group.rules().any(|rule| closes_part(&rule)) {
+            self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
+            return true;
+        }
+        if !self.others(group).is_empty() {
+            let last = group.rules().last().map_or(group.line(), |rule| rule.line()) - 1;
+            for rule in self.rules(otherwise.groups()) {
+                self.add_after(last, &rule);
+            }
+            self.removed.extend(group.rules().map(|rule| rule.line() - 1));
+            return true;
+        }
+        self.removed.extend(group.names().map(line_of));
+        self.removed.extend(self.lines[at].iter().map(|line| line.number - 1));
+        false
+    }
+
     /// The lines of a crawler that is let in: narrower rules and all else that its groups had, or those that it obeys without them.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
-        let others =
-            |groups: &mut dyn Iterator<Item = Group<'_>>| groups.flat_map(|group| self.others(group)).collect();
-        let mut lines =
-            if has_narrower(own) { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
-        let mut kept: Vec<Vec<u8>> = others(&mut own.iter().copied());
-        if kept.is_empty() && !has_narrower(own) {
-            kept = others(&mut otherwise.groups());
+        let has_own = has_narrower(own);
+        let mut lines = if has_own { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
+        let mut others: Vec<_> = own.iter().flat_map(|group| self.others(*group)).collect();
+        if others.is_empty() && !has_own {
+            others = otherwise.groups().flat_map(|group| self.others(group)).collect();
         }
-        lines.extend(kept);
+        lines.extend(others);
         lines
     }
 
@@ -351,7 +360,7 @@ impl<'f, 'a> Draft<'f, 'a> {
                 && group.rules().all(|rule| rule.access() == Access::Disallow);
             is_plain && is_shut && !self.changed.contains_key(at)
         })?;
-        Some(group.names().last()?.line() - 1)
+        group.names().last().map(line_of)
     }
 
     fn add_after(&mut self, line: usize, text: &[u8]) {
@@ -386,39 +395,55 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(blanks);
     }
 
-    /// The file with the edits.
-    fn write(mut self) -> Vec<u8> {
+    /// Names crawlers that obeyed the group of another where their rules were.
+    fn name_followers(&mut self) {
         for (at, names) in std::mem::take(&mut self.stay) {
             let last = self.file.robots.groups().nth(at).and_then(|group| group.names().last());
-            let last = last.map_or(0, |name| name.line() - 1);
+            let last = last.map_or(0, line_of);
             names.iter().for_each(|name| self.add_after(last, format!("User-agent: {name}").as_bytes()));
         }
+    }
+
+    /// Adds new groups at the end. Names that are kept out join a group that does nothing else.
+    fn add_new_groups(&mut self) {
         let end = self.file.bytes().len();
-        let is_blank = |line: &&crate::rules::Line<'_>| line.bytes().trim_ascii().is_empty();
-        let mut is_parted = self.file.lines().iter().rev().take_while(is_blank).count() > 1 || end == 0;
+        let blank = self.file.lines().iter().rev().take_while(|line| line.bytes().trim_ascii().is_empty());
+        let mut is_parted = blank.count() > 1 || end == 0;
         let shut_group = self.shut_group();
-        let mut open = self.file.robots.groups().enumerate().last().filter(|(at, group)| {
-            let stays = |name: Name<'_>| !self.removed.contains(&(name.line() - 1));
-            group.rules().len() == 0 && !self.changed.contains_key(at) && group.names().any(stays)
-        });
+        let mut open_group = self.open_group();
         for (lines, names) in std::mem::take(&mut self.new) {
             let names = names.into_iter().map(|name| format!("User-agent: {name}").into_bytes());
-            match shut_group.filter(|_| *lines == [b"Disallow: /"]) {
-                Some(line) => names.for_each(|name| self.add_after(line, &name)),
-                None => {
-                    // A new group below names that no rule follows would be one group with them.
-                    if let Some((at, group)) = open.take() {
-                        let own = self.lines[at].iter().map(|line| line.number);
-                        let last = own.chain(group.names().map(Name::line)).max().map_or(0, |number| number - 1);
-                        self.add_after(last, GROUP_END);
-                    }
-                    if !std::mem::take(&mut is_parted) {
-                        self.add(end, b"");
-                    }
-                    names.chain(lines).for_each(|line| self.add(end, &line));
-                }
+            if let Some(line) = shut_group
+                && *lines == [b"Disallow: /"]
+            {
+                names.for_each(|name| self.add_after(line, &name));
+                continue;
             }
+            if let Some(line) = open_group.take() {
+                self.add_after(line, GROUP_END);
+            }
+            if !std::mem::take(&mut is_parted) {
+                self.add(end, b"");
+            }
+            names.chain(lines).for_each(|line| self.add(end, &line));
         }
+    }
+
+    /// The last line of the file's last group if that has no rule: a new group below would be one group with it.
+    fn open_group(&self) -> Option<usize> {
+        let (at, group) = self.file.robots.groups().enumerate().last()?;
+        let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));
+        if group.rules().len() > 0 || self.changed.contains_key(&at) || !has_name {
+            return None;
+        }
+        let own = self.lines[at].iter().map(|line| line.number);
+        own.chain(group.names().map(Name::line)).max().map(|number| number - 1)
+    }
+
+    /// The file with the edits.
+    fn write(mut self) -> Vec<u8> {
+        self.name_followers();
+        self.add_new_groups();
         self.remove_double_blanks();
         let mut edits = self.edits;
         edits.extend(self.added.into_iter().map(|(at, text)| Edit::insert(at, text)));
@@ -428,6 +453,11 @@ impl<'f, 'a> Draft<'f, 'a> {
         }));
         Edit::apply(self.file.bytes(), &edits)
     }
+}
+
+/// The place of a name's line among those of the file, from 0.
+fn line_of(name: Name<'_>) -> usize {
+    name.line() - 1
 }
 
 #[cfg(test)]
