@@ -53,28 +53,30 @@ impl Case {
     ) {
         let (mut disallowing, mut allowing) = (0, 0);
         let is_live = |version: &GoneBy<'_>| version.hash == request.by;
-        for GoneBy { hash, name, rules } in
-            versions.clone().filter(is_live).chain(versions.filter(|version| !is_live(version)))
-        {
+        let live_first = versions.clone().filter(is_live).chain(versions.filter(|version| !is_live(version)));
+        for version in live_first {
             // By the one in force it was judged a moment ago.
-            let disallowed = if hash == request.by {
-                Some(request.form)
-            } else {
-                let facts = RequestFacts::of_target(request.method, request.target);
-                let decide = |policy: &Policy| policy.decide(rules, std::slice::from_ref(request.agent), facts).verdict;
-                let verdict = policy.and_then(decide);
-                verdict.filter(|verdict| verdict.access() == Access::Disallow).map(|verdict| verdict.form())
-            };
-            match disallowed {
+            let form =
+                if is_live(&version) { Some(request.form) } else { request.disallowed_by(version.rules, policy) };
+            match form {
                 Some(PathForm::Verbatim | PathForm::Standard) => {
-                    rewrite_next(&mut self.disallowed_by, &mut disallowing, name);
+                    rewrite_next(&mut self.disallowed_by, &mut disallowing, version.name);
                 }
                 Some(_) => {}
-                None => rewrite_next(&mut self.allowed_by, &mut allowing, name),
+                None => rewrite_next(&mut self.allowed_by, &mut allowing, version.name),
             }
         }
         self.disallowed_by.truncate(disallowing);
         self.allowed_by.truncate(allowing);
+    }
+}
+
+impl Disallowed<'_> {
+    /// The form of the path that other rules disallow; `None` if they allow it.
+    fn disallowed_by(&self, rules: &RuleSet, policy: Option<&Policy>) -> Option<PathForm> {
+        let facts = RequestFacts::of_target(self.method, self.target);
+        let verdict = policy?.decide(rules, std::slice::from_ref(self.agent), facts).verdict?;
+        if verdict.access() == Access::Disallow { Some(verdict.form()) } else { None }
     }
 }
 
@@ -142,42 +144,58 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgeme
     if case.origin == ANY_ORIGIN || case.disallowed_by.is_empty() {
         return Judgement::Undecided;
     }
-    let concerns =
-        |read: &&Reading<'_>| (read.origin == case.origin || read.origin == ANY_ORIGIN) && read.first <= case.last;
-    // The moment of the read that is certainly before the requests.
-    let before = |read: &Reading<'_>| match (read.first < case.first, read.last < case.first) {
-        (_, true) => Some(read.last),
-        (true, false) => Some(read.first),
-        (false, false) => None,
-    };
-    let own = || reads.iter().filter(concerns).filter(|read| read.reader == Reader::Chain && read.version.is_some());
-    let Some((known, at)) = own().filter_map(|read| Some((read, before(read)?))).max_by_key(|(_, at)| *at) else {
+    let reads: Vec<&Reading<'_>> = reads.iter().filter(|read| case.is_after(read)).collect();
+    let proofs = || reads.iter().filter(|read| read.reader == Reader::Chain && read.version.is_some());
+    let known = proofs().filter_map(|read| Some((read, case.moment_before(read)?))).max_by_key(|(_, at)| *at);
+    let Some((known, at)) = known else {
         // Of a read and a request in one second it is not known which came first.
-        let is_open = own().any(|read| read.first == case.first);
+        let is_open = proofs().any(|read| read.first == case.first);
         return if is_open { Judgement::Undecided } else { Judgement::Unread };
     };
-    let candidate = |version, at: Second, is_seen| Candidate { version, at: at.min(case.last), is_seen };
-    let mut candidates = vec![candidate(known.version, at, true)];
-    let later = reads.iter().filter(concerns).filter(|read| read.last >= at);
-    candidates.extend(later.map(|read| candidate(read.version, read.last, true)));
+    let certain = Candidate { version: known.version, at, is_seen: true };
+    let later = reads.iter().filter(|read| read.last >= at);
+    let later = later.map(|read| Candidate { version: read.version, at: read.last.min(case.last), is_seen: true });
     let missed = gaps.iter().filter(|gap| gap.to > at && gap.from < case.last);
-    candidates.extend(missed.map(|gap| candidate(gap.version.as_deref(), gap.to, false)));
-
-    let is_in = |versions: &[String], candidate: &Candidate<'_>| {
-        candidate.version.is_some_and(|read| versions.iter().any(|version| version == read))
-    };
-    let is_old = |candidate: &Candidate<'_>| case.first.saturating_sub(candidate.at) > DAY;
-    let accuses = |candidate: &Candidate<'_>| is_old(candidate) || is_in(&case.disallowed_by, candidate);
-    if candidates.iter().all(accuses) {
-        return Judgement::Ignored;
-    }
+    let missed =
+        missed.map(|gap| Candidate { version: gap.version.as_deref(), at: gap.to.min(case.last), is_seen: false });
     // A read that may have been missed excuses if the read that is certain does not accuse: both say the same.
-    let is_mild = !candidates.first().is_some_and(accuses);
-    let excuses = |candidate: &Candidate<'_>| (candidate.is_seen || is_mild) && is_in(&case.allowed_by, candidate);
-    if candidates.iter().filter(|candidate| !accuses(candidate)).all(excuses) {
+    let is_mild = !certain.accuses(case);
+    let mut others = later.chain(missed).chain([certain]).filter(|candidate| !candidate.accuses(case)).peekable();
+    if others.peek().is_none() {
+        Judgement::Ignored
+    } else if others.all(|other| (other.is_seen || is_mild) && other.is_among(&case.allowed_by)) {
         Judgement::NotNewest
     } else {
         Judgement::Undecided
+    }
+}
+
+impl Case {
+    /// Whether a read is one of the same origin that began before the last of these requests.
+    fn is_after(&self, read: &Reading<'_>) -> bool {
+        (read.origin == self.origin || read.origin == ANY_ORIGIN) && read.first <= self.last
+    }
+
+    /// The last moment of reads that is certainly before the requests.
+    const fn moment_before(&self, read: &Reading<'_>) -> Option<Second> {
+        if read.last < self.first {
+            Some(read.last)
+        } else if read.first < self.first {
+            Some(read.first)
+        } else {
+            None
+        }
+    }
+}
+
+impl Candidate<'_> {
+    /// Whether a crawler that read this version then had to expect that the requests are disallowed.
+    fn accuses(&self, case: &Case) -> bool {
+        case.first.saturating_sub(self.at) > DAY || self.is_among(&case.disallowed_by)
+    }
+
+    fn is_among(&self, versions: &[String]) -> bool {
+        self.version.is_some_and(|read| versions.iter().any(|version| version == read))
     }
 }
 

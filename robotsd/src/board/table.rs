@@ -102,6 +102,26 @@ impl SiteTable {
         self.with_watches(counted)
     }
 
+    /// Adds what a worker has counted, while the site has fewer rows than `most`. Returns how many requests were lost.
+    fn add_counted(&mut self, now: Second, counted: Counted, most: usize) -> u64 {
+        let mut lost = counted.lost;
+        if !counted.requested.is_empty() {
+            self.counted.requested.entry(day_of(now)).or_default().merge(&counted.requested);
+        }
+        let rows = &mut self.counted.rows;
+        for (mut key, row) in counted.rows {
+            if row.operator.is_empty() && !self.unregistered.admit(key.begin, &key.crawler) {
+                UNKNOWN.clone_into(&mut key.crawler);
+            }
+            if rows.len() < most || rows.contains_key(&key) {
+                rows.entry(key).or_default().merge(&row);
+            } else {
+                lost += row.allowed + row.disallowed + row.reads.iter().map(|read| read.count).sum::<u64>();
+            }
+        }
+        lost
+    }
+
     /// Adds the visitors since the last moment. If another site took over the name, its counts begin anew. While enforcement is
     /// off a crawler may be among them, so none counts.
     fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
@@ -237,59 +257,28 @@ impl Board {
     ///
     /// The first failure; what could not be written is held, and written the next time.
     pub(crate) fn write(&self, now: Second) -> Result<(), String> {
-        let (sites, must_prune) = {
-            let mut table = self.table.lock();
-            table.written = now;
-            let must_prune = table.of_old_files.is_some() || now >= table.pruned + HOUR || now < table.pruned;
-            if must_prune {
-                table.pruned = now;
-            }
-            (table.sites.keys().cloned().collect::<Vec<_>>(), must_prune)
-        };
+        let (sites, must_prune) = self.table.lock().begin_to_write(now);
         let mut outcome = Ok(());
         let mut history = self.history.lock();
         // A process whose place this one has taken adds what it counted last.
         let _alone = history.lock();
         for site in sites {
-            let taken = self.table.lock().take(&site);
-            let mut unwritten: Option<Vec<Watch>> = None;
-            for (day, mut rows) in by_day(taken, self.site_line(&site)) {
-                if let Some(unwritten) = &mut unwritten {
-                    // A later day that is written does not vouch for the one that is not.
-                    unwritten.append(&mut rows.watches);
-                    if rows.is_empty() {
-                        continue;
-                    }
-                }
-                let trouble = match history.add(&site, day, &rows) {
-                    Ok(Added::Whole) => continue,
-                    Ok(Added::WithoutEvidence(error)) => {
-                        format!("the board of site {site:?}: a damaged file could not be kept beside: {error}")
-                    }
-                    Err(error) => {
-                        unwritten.get_or_insert_default().append(&mut rows.watches);
-                        self.table.lock().put_back(&site, rows);
-                        format!("the board of site {site:?} cannot be written: {error}")
-                    }
-                };
-                outcome = outcome.and(Err(trouble));
-            }
-            if let Some(watches) = unwritten {
-                self.table.lock().sites.entry(site).or_default().watches.put_back(watches);
-            }
+            outcome = outcome.and(self.write_site(&mut history, &site));
         }
         self.table.lock().sites.retain(|_, held| !held.is_gone || held.is_changed());
-        let BoardConfig { keep, keep_days, size, .. } = self.settings;
-        let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
-        let not_removed = |error| format!("old files of the board are not removed: {error}");
-        let mut of_old_files =
-            self.folder.is_none().then(|| history.prune(now, retention, MOST_LIVE).map_err(not_removed));
+        let mut of_old_files = None;
+        if self.folder.is_none() {
+            of_old_files = Some(self.prune(now, &mut history));
+        }
         drop(history);
         // Not locked: nobody who reads waits for old files. Each of them is removed or replaced as a whole, and this thread alone
         // writes.
-        if let Some(folder) = self.folder.as_ref().filter(|_| must_prune && !self.is_ending()) {
+        if let Some(folder) = &self.folder
+            && must_prune
+            && !self.is_ending()
+        {
             let mut files = History::Files(folder.clone());
-            let pruned = files.prune(now, retention, MOST_LIVE).map_err(not_removed);
+            let pruned = self.prune(now, &mut files);
             of_old_files = Some(self.fold(now, &mut files).and(pruned));
         }
         let mut table = self.table.lock();
@@ -298,6 +287,46 @@ impl Board {
             table.of_old_files = of_old_files.err();
         }
         outcome.and(table.of_old_files.clone().map_or(Ok(()), Err))
+    }
+
+    /// Writes what was counted of a site; the table takes back what cannot be written.
+    fn write_site(&self, history: &mut History, site: &str) -> Result<(), String> {
+        let taken = self.table.lock().take(site);
+        let mut outcome = Ok(());
+        let mut unwritten: Option<Vec<Watch>> = None;
+        for (day, mut rows) in by_day(taken, self.site_line(site)) {
+            if let Some(unwritten) = &mut unwritten {
+                // A later day that is written does not vouch for the one that is not.
+                unwritten.append(&mut rows.watches);
+                if rows.is_empty() {
+                    continue;
+                }
+            }
+            let trouble = match history.add(site, day, &rows) {
+                Ok(Added::Whole) => continue,
+                Ok(Added::WithoutEvidence(error)) => {
+                    format!("the board of site {site:?}: a damaged file could not be kept beside: {error}")
+                }
+                Err(error) => {
+                    unwritten.get_or_insert_default().append(&mut rows.watches);
+                    self.table.lock().put_back(site, rows);
+                    format!("the board of site {site:?} cannot be written: {error}")
+                }
+            };
+            outcome = outcome.and(Err(trouble));
+        }
+        if let Some(watches) = unwritten {
+            self.table.lock().sites.entry(site.to_owned()).or_default().watches.put_back(watches);
+        }
+        outcome
+    }
+
+    /// Removes what is older or larger than the config keeps.
+    fn prune(&self, now: Second, history: &mut History) -> Result<(), String> {
+        let BoardConfig { keep, keep_days, size, .. } = self.settings;
+        let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
+        let pruned = history.prune(now, retention, MOST_LIVE);
+        pruned.map_err(|error| format!("old files of the board are not removed: {error}"))
     }
 
     /// Gives up the hours of days that are old enough.
@@ -405,41 +434,34 @@ impl Table {
         } else if moment.has_new_hosts {
             site.watches.interrupt(now);
         }
-        let mut lost = 0;
-        for counted in moment.counted {
-            lost += counted.lost;
-            if !counted.requested.is_empty() {
-                site.counted.requested.entry(day_of(now)).or_default().merge(&counted.requested);
-            }
-            for (mut key, row) in counted.rows {
-                if row.operator.is_empty() && !site.unregistered.admit(key.begin, &key.crawler) {
-                    UNKNOWN.clone_into(&mut key.crawler);
-                }
-                if self.rows >= MOST_LIVE && !site.counted.rows.contains_key(&key) {
-                    lost += row.allowed + row.disallowed + row.reads.iter().map(|read| read.count).sum::<u64>();
-                    continue;
-                }
-                let rows = site.counted.rows.len();
-                site.counted.rows.entry(key).or_default().merge(&row);
-                self.rows += site.counted.rows.len() - rows;
-            }
-        }
+        let before = site.counted.rows.len();
+        let most = MOST_LIVE.saturating_sub(self.rows - before);
+        let lost = moment.counted.into_iter().map(|counted| site.add_counted(now, counted, most)).sum::<u64>();
         if let Some(totals) = moment.traffic {
             site.traffic.add(now, totals);
         }
         site.live = moment.content;
         site.add_visitors(now, moment.sight, moment.visitors);
-        let rows = site.counted.rows.len();
         site.add_pages(now, moment.pages);
-        self.rows += site.counted.rows.len() - rows;
         if let Some(registry) = moment.registry {
             site.registry = registry;
         }
+        self.rows += site.counted.rows.len() - before;
         self.lost += lost;
         let sight = if lost > 0 { Sight::Blind } else { moment.sight };
         // The live version is written at once: a gap is judged by the versions before and after it.
         self.is_urgent |= site.watches.add(now, moment.version.as_deref(), sight);
         self.is_urgent |= self.rows > MOST_LIVE / 2;
+    }
+
+    /// The sites that are to be written now, and whether old files are to be removed.
+    fn begin_to_write(&mut self, now: Second) -> (Vec<String>, bool) {
+        self.written = now;
+        let must_prune = self.of_old_files.is_some() || now >= self.pruned + HOUR || now < self.pruned;
+        if must_prune {
+            self.pruned = now;
+        }
+        (self.sites.keys().cloned().collect(), must_prune)
     }
 
     fn take(&mut self, site: &str) -> DayRows {

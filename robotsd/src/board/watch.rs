@@ -102,25 +102,31 @@ impl Watches {
     /// Adds a moment. Returns whether another version is live than before.
     pub(super) fn add(&mut self, now: Second, version: Option<&str>, sight: Sight) -> bool {
         let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
-        let last = self.list.last_mut();
-        let is_other = last.as_ref().is_none_or(|last| last.version.as_deref() != version);
-        let process = self.process;
-        let is_next = |last: &Watch| last.process == process && (last.to..=last.to + LONGEST_TICK).contains(&now);
-        let is_seen = sight == Sight::Clear && !was_blind;
-        match last {
-            Some(last) if !is_other && is_seen && is_next(last) => last.to = now,
-            // Nothing is seen at this moment, and nothing else is live than before.
-            Some(_) if !is_other && sight == Sight::Blind => {}
-            last => {
+        let (mut is_other, mut from, mut live_since) = (true, now, None);
+        if let Some(last) = self.list.last_mut() {
+            is_other = last.version.as_deref() != version;
+            let is_of_process = last.process == self.process;
+            let is_next = is_of_process && (last.to..=last.to + LONGEST_TICK).contains(&now);
+            let is_seen = is_next && !self.is_blind && !was_blind;
+            if !is_other && is_seen {
+                last.to = now;
+                return false;
+            }
+            if !is_other && self.is_blind {
+                // Nothing is seen at this moment, and nothing else is live than before.
+                return false;
+            }
+            if is_seen {
                 // Seen without a gap: a read since then is of one of both versions.
-                let seen = last.as_ref().filter(|last| is_seen && is_next(last)).map(|last| last.to);
-                let is_same = |last: &&mut Watch| !is_other && last.process == process;
-                let live_since = last.filter(is_same).map(|last| last.to);
-                self.has_begun = true;
-                let (from, version) = (seen.unwrap_or(now), version.map(str::to_owned));
-                self.list.push(Watch { from, to: now, version, process, live_since });
+                from = last.to;
+            }
+            if !is_other && is_of_process {
+                live_since = Some(last.to);
             }
         }
+        self.has_begun = true;
+        let (version, process) = (version.map(str::to_owned), self.process);
+        self.list.push(Watch { from, to: now, version, process, live_since });
         is_other
     }
 
@@ -181,29 +187,17 @@ pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     let mut watches: Vec<&Watch> = watches.iter().collect();
     watches.sort_by_key(|watch| (watch.from, watch.to));
     let mut gaps = Vec::new();
-    let mut before: Option<&Watch> = None;
+    let mut last: Option<&Watch> = None;
     for watch in watches {
-        match before {
-            None => gaps.push(Gap { from: 0, to: watch.from, version: None }),
-            // Between two processes another server may have shown another version, also within a second.
-            Some(before) if before.process != watch.process => {
-                let (from, to) = (before.to.min(watch.from), before.to.max(watch.from));
-                gaps.push(Gap { from, to: to.max(from.saturating_add(1)), version: None });
-            }
-            Some(before) if before.to < watch.from => {
-                // A watch between them may have been in a file that is gone.
-                let is_certain = before.version == watch.version && watch.live_since.is_some_and(|at| at <= before.to);
-                let version = before.version.clone().filter(|_| is_certain);
-                gaps.push(Gap { from: before.to, to: watch.from, version });
-            }
-            Some(_) => {}
-        }
-        if before.is_none_or(|before| before.to <= watch.to) {
-            before = Some(watch);
+        gaps.extend(match last {
+            None => Some(Gap { from: 0, to: watch.from, version: None }),
+            Some(last) => gap_between(last, watch),
+        });
+        if last.is_none_or(|last| last.to <= watch.to) {
+            last = Some(watch);
         }
     }
-    let end = before.map_or(0, |last| last.to);
-    gaps.push(Gap { from: end, to: Second::MAX, version: None });
+    gaps.push(Gap { from: last.map_or(0, |last| last.to), to: Second::MAX, version: None });
     for Lost { from, to } in lost {
         // The version there is among those that may be missing.
         gaps.iter_mut().filter(|gap| gap.from <= *to && *from <= gap.to).for_each(|gap| gap.version = None);
@@ -211,6 +205,22 @@ pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
         gaps.push(Gap { from: from.saturating_sub(1), to: *to, version: None });
     }
     gaps
+}
+
+/// The gap between a watch and the next one; `None` if nothing is missing between them.
+fn gap_between(before: &Watch, watch: &Watch) -> Option<Gap> {
+    // Between two processes another server may have shown another version, also within a second.
+    if before.process != watch.process {
+        let (from, to) = (before.to.min(watch.from), before.to.max(watch.from));
+        return Some(Gap { from, to: to.max(from.saturating_add(1)), version: None });
+    }
+    if before.to >= watch.from {
+        return None;
+    }
+    // A watch between them may have been in a file that is gone.
+    let is_certain = before.version == watch.version && watch.live_since.is_some_and(|at| at <= before.to);
+    let version = if is_certain { before.version.clone() } else { None };
+    Some(Gap { from: before.to, to: watch.from, version })
 }
 
 #[cfg(test)]
