@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,13 +11,13 @@ use std::{io, slice, thread};
 use foldhash::fast::RandomState;
 use indicatif::ProgressBar;
 use tower_robots::agent::Referrer;
-use tower_robots::policy::{Decision, Pace, Would};
+use tower_robots::policy::{Decision, Would};
 use tower_robots::rules::RequestPath;
 
 use super::chunks;
 use super::crawler_rows::{self, FailedClaims, RowPart, Rows};
 use super::format::{ChunkReader, LogLine, LoggedRequest, has_object};
-use super::headers::{HeaderCache, LONGEST_HEADER, RequestJudgement};
+use super::headers::{HeaderCache, IdentifiedHeader, LONGEST_HEADER, RequestJudgement};
 use super::history::{BoardNotes, VersionHistory};
 use super::identity::{LogEvidence, NameQuestions, address_as_logged, is_whole};
 use super::redaction::ReportPrivacy;
@@ -24,7 +25,7 @@ use super::rule_paths::{DecidingRule, Effect};
 use super::selection::{LogSelection, RequestedHosts};
 use super::source;
 use super::tally::{Hours, LogPeriod, RequestTally};
-use crate::board::{LogBoard, Second, is_page, service_of};
+use crate::board::{LogBoard, Second, service_of};
 use crate::evaluator::{Evaluator, KnownSender};
 
 /// Lines that could not be read, of which this many are kept, and octets of each.
@@ -110,87 +111,70 @@ impl ReplayCounts {
         Self { hosts, ..counts }
     }
 
+    /// Counts a request for the report, and for the board if there is a history of versions.
     fn entry(&mut self, plan: &ReplayPlan, headers: &mut HeaderCache, entry: &LoggedRequest<'_>) {
         self.requests += 1;
         self.nameless += u64::from(entry.agent.is_empty());
         self.timeless += u64::from(entry.time.is_none());
+        self.has_referers |= !entry.referer.is_empty();
         self.period.note(entry.time);
         let HeaderCache { known, of_version } = headers;
         let header = known.identify(&plan.evaluators, &plan.evidence, &entry.agent);
-        let kind = &header.kind;
-        let has_page = entry.method == &b"GET"[..] && !Pace::is_for_asset(&entry.target);
-        let is_found = entry.status.is_none_or(is_page);
-        self.has_referers |= !entry.referer.is_empty();
-        if header.is_of_visitor && has_page && is_found && !entry.referer.is_empty() {
+        if header.is_of_visitor && entry.got_page() && !entry.referer.is_empty() {
             self.visitor(plan, entry);
         }
         let logged = address_as_logged(&entry.address);
-        let address = logged.filter(|_| header.methods.is_some()).filter(is_whole);
-        let identity = header.sender(&plan.evidence, address, entry.time);
-        let sender = KnownSender { identity, address: logged };
-        let at = entry.time.and_then(|time| Second::try_from(time).ok());
-        if let (Some(history), Some(at)) = (&plan.history, at) {
+        let address = if header.methods.is_some() { logged.filter(is_whole) } else { None };
+        let sender = KnownSender { identity: header.sender(&plan.evidence, address, entry.time), address: logged };
+        if let (Some(history), Some(at)) = (&plan.history, entry.time.and_then(|time| Second::try_from(time).ok())) {
             self.board_notes.note(history, of_version, entry, sender, at);
         }
-        let RowPart { tally, rules, failed } = self.rows.of(kind).note(identity, entry.time);
+        self.judge(plan, header, entry, sender, address);
+    }
+
+    /// Counts a request in the row of its crawler and in its hour, by the judgement of the files.
+    fn judge(
+        &mut self,
+        plan: &ReplayPlan,
+        header: &IdentifiedHeader,
+        entry: &LoggedRequest<'_>,
+        sender: KnownSender,
+        address: Option<IpAddr>,
+    ) {
+        let kind = &header.kind;
+        let RowPart { tally, rules, failed } = self.rows.of(kind).note(sender.identity, entry.time);
         if !kind.is_crawler && header.agents.iter().all(|agent| !agent.is_judged) {
             tally.requests += 1;
             return;
         }
-        let path = plan.evaluators[0].path(&entry.target);
-        let method = std::str::from_utf8(&entry.method).unwrap_or_default();
-        let mut judgements = [RequestJudgement::Allowed; 2];
-        let mut last_decision = None;
-        for (judgement, (evaluator, judged)) in judgements.iter_mut().zip(plan.evaluators.iter().zip(&header.agents)) {
-            let decision = judged.decide(evaluator, sender, method, &path);
-            *judgement = RequestJudgement::of(decision.as_ref());
-            last_decision = decision;
-        }
-        let (first, now) = (judgements[0], judgements[plan.evaluators.len() - 1]);
-        let early = plan.effective_from.is_some_and(|from| entry.time.is_some_and(|time| time < from));
-        let rule = deciding_rule(plan.is_compared(), first, now).filter(|_| !early);
-        let has_effect = |effect| u64::from(rule.is_some_and(|rule| rule.effect == effect));
-        let (shut, opened) = (has_effect(Effect::ShutOut), has_effect(Effect::LetIn));
-        let disallowed = u64::from(!early && now.is_disallowed());
-        let would = last_decision.as_ref().map(Decision::would);
-        self.has_limit |= last_decision.is_some_and(|decision| decision.pace.is_some());
-        let one = RequestTally {
-            requests: 1,
-            disallowed,
-            would_refuse: if would == Some(Would::Refuse) { disallowed } else { 0 },
-            would_tag: if would == Some(Would::Tag) { disallowed } else { 0 },
-            disallowed_search_engines: if kind.is_index_engine { disallowed } else { 0 },
-            shut,
-            opened,
-            not_blamed: u64::from(early && now.is_disallowed()),
-            disallowed_before: u64::from(!early && first.is_disallowed()),
-            shut_search_engines: if kind.is_index_engine { shut } else { 0 },
-            robots_txt: u64::from(path.is_robots_txt()),
-            pages: u64::from(has_page && is_found && !path.is_robots_txt()),
-        };
-        *tally += one;
+        let judged = JudgedEntry::of(plan, header, entry, sender);
+        self.has_limit |= judged.has_pace;
+        *tally += judged.tally;
         let hours = match failed {
             Some((hours, addresses)) => {
                 // Without an address nothing fails.
                 if let Some(address) = address {
-                    addresses.note(address, one.disallowed > 0);
+                    addresses.note(address, judged.tally.disallowed > 0);
                 }
                 hours
             }
             None => &mut self.hours,
         };
-        if let Some(hour) = entry.time.filter(|_| kind.is_crawler).and_then(|time| hours.of(time)) {
-            *hour += one;
+        if kind.is_crawler
+            && let Some(hour) = entry.time.and_then(|time| hours.of(time))
+        {
+            *hour += judged.tally;
         }
-        if let Some(rule) = rule {
+        if let Some(rule) = judged.rule {
             rules.add(rule, &plan.privacy.target(&entry.target));
         }
     }
 
+    /// Counts a visitor that a service sent.
     fn visitor(&mut self, plan: &ReplayPlan, entry: &LoggedRequest<'_>) {
-        let registry = plan.evaluators.last().map(|evaluator| &evaluator.settings.registry);
-        let service = |registry| service_of(registry, &entry.referer, entry.host.as_deref(), &entry.target);
-        if let Some(service) = registry.and_then(|registry| service(registry)) {
+        let Some(evaluator) = plan.evaluators.last() else { return };
+        let registry = &evaluator.settings.registry;
+        if let Some(service) = service_of(registry, &entry.referer, entry.host.as_deref(), &entry.target) {
             *self.sent.entry(Arc::clone(service)).or_default() += 1;
         }
     }
@@ -223,6 +207,63 @@ impl ReplayCounts {
         next.sent.into_iter().for_each(|(service, count)| *self.sent.entry(service).or_default() += count);
         next.board_notes.join_to(&mut self.board);
         self.rows.merge(next.rows);
+    }
+}
+
+/// A request, judged by the one file or by both.
+struct JudgedEntry {
+    /// Its counts.
+    tally: RequestTally,
+    /// The rule to which it is counted.
+    rule: Option<DecidingRule>,
+    /// Whether a `Crawl-delay` applies to it.
+    has_pace: bool,
+}
+
+impl JudgedEntry {
+    fn of(plan: &ReplayPlan, header: &IdentifiedHeader, entry: &LoggedRequest<'_>, sender: KnownSender) -> Self {
+        let path = plan.evaluators[0].path(&entry.target);
+        let decide = |at: usize| header.agents[at].decide(&plan.evaluators[at], sender, entry.method(), &path);
+        let decision = decide(plan.evaluators.len() - 1);
+        let now = RequestJudgement::of(decision.as_ref());
+        let before = if plan.is_compared() { RequestJudgement::of(decide(0).as_ref()) } else { now };
+        let mut judged = Self {
+            tally: RequestTally {
+                requests: 1,
+                robots_txt: u64::from(path.is_robots_txt()),
+                pages: u64::from(entry.got_page() && !path.is_robots_txt()),
+                ..RequestTally::default()
+            },
+            rule: None,
+            has_pace: decision.is_some_and(|decision| decision.pace.is_some()),
+        };
+        let is_early = match (plan.effective_from, entry.time) {
+            (Some(from), Some(time)) => time < from,
+            _ => false,
+        };
+        if is_early {
+            judged.tally.not_blamed = u64::from(now.is_disallowed());
+            return judged;
+        }
+        judged.rule = deciding_rule(plan.is_compared(), before, now);
+        let tally = &mut judged.tally;
+        tally.disallowed = u64::from(now.is_disallowed());
+        tally.disallowed_before = u64::from(before.is_disallowed());
+        match judged.rule.map(|rule| rule.effect) {
+            Some(Effect::ShutOut) => tally.shut = 1,
+            Some(Effect::LetIn) => tally.opened = 1,
+            Some(Effect::Disallowed) | None => {}
+        }
+        match decision.as_ref().map(Decision::would) {
+            Some(Would::Refuse) => tally.would_refuse = tally.disallowed,
+            Some(Would::Tag) => tally.would_tag = tally.disallowed,
+            _ => {}
+        }
+        if header.kind.is_index_engine {
+            tally.disallowed_search_engines = tally.disallowed;
+            tally.shut_search_engines = tally.shut;
+        }
+        judged
     }
 }
 

@@ -4,7 +4,10 @@
 
 use std::borrow::Cow;
 
+use tower_robots::policy::Pace;
 use tower_robots::rules::Authority;
+
+use crate::board::is_page;
 
 /// Whether the line ends with referer and agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -305,6 +308,16 @@ pub(crate) struct LoggedRequest<'a> {
 }
 
 impl LoggedRequest<'_> {
+    /// The method; empty if it is not text.
+    pub(crate) fn method(&self) -> &str {
+        std::str::from_utf8(&self.method).unwrap_or_default()
+    }
+
+    /// Whether it got a page, and not a part of one; true of a log without statuses.
+    pub(crate) fn got_page(&self) -> bool {
+        *self.method == *b"GET" && !Pace::is_for_asset(&self.target) && self.status.is_none_or(is_page)
+    }
+
     /// The same request, without the line that it was read from.
     pub(super) fn into_owned(self) -> LoggedRequest<'static> {
         fn owned(value: Cow<'_, [u8]>) -> Cow<'static, [u8]> {

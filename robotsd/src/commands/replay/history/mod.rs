@@ -11,14 +11,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tower_robots::live::VersionHash;
-use tower_robots::policy::{Pace, Reason};
+use tower_robots::policy::Reason;
 use tower_robots::rules::{Access, Reading, RequestPath};
 
 use super::format::LoggedRequest;
 use super::headers::VersionHeaders;
 use crate::board::{
     self, Counted, CrawlerRequest, Disallowed, Done, GONE_BY, GoneBy, LogBoard, LoggedTimes, RowScratch, Second, cut,
-    is_page, standing, write_origin,
+    standing, write_origin,
 };
 use crate::commands::arguments::site::{OtherFiles, RobotsFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
@@ -195,7 +195,7 @@ impl BoardNotes {
         if crawler.is_none() && !judged.is_judged {
             return;
         }
-        let method = std::str::from_utf8(&entry.method).unwrap_or_default();
+        let method = entry.method();
         let path = version.evaluator.path(&entry.target);
         let decision = judged.decide(&version.evaluator, sender, method, &path);
         // The agent that a record of the layer is about.
@@ -208,15 +208,13 @@ impl BoardNotes {
         let Some(agent) = decided.or(crawler).or_else(with_group) else { return };
         let token = || agent.tokens().first().map(|token| Cow::Owned(token.to_string()));
         let name = agent.crawler().map(Cow::Borrowed).or_else(token).unwrap_or(agent.class().as_str().into());
-        let got_page = method == "GET" && agent.is_registered() && entry.status.is_none_or(is_page);
-        let got_page = got_page && !Pace::is_for_asset(&entry.target);
+        let got_page = agent.is_registered() && entry.got_page();
         let seen = CrawlerRequest { agent, name: &name, identity: standing(Some(sender.identity)), at, got_page };
         let host = entry.host.as_deref().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
         let origin = |out: &mut String| write_origin("", host, out);
-        let is_get = method == "GET";
         if RequestPath::is_robots_txt_target(&entry.target) {
             // No other answer is one that a crawler goes by.
-            if is_get && matches!(entry.status, None | Some(200 | 304)) {
+            if method == "GET" && matches!(entry.status, None | Some(200 | 304)) {
                 let is_served = in_force.is_some() && at - version.since >= history.deploy;
                 self.counted.read(&seen, |read| {
                     origin(&mut read.origin);
