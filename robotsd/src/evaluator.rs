@@ -14,7 +14,7 @@ use tower_robots::agent::{Agent, Agents, Identity, NamedAs, Recognizer, Registry
 use tower_robots::check::{self, Diff, DiffOptions, FileKind, Finding, Guard, Page, PageLoss, Report};
 use tower_robots::internals::Grace;
 use tower_robots::policy::{Action, Decision, Policy, Reason, RequestFacts};
-use tower_robots::rules::{Fallback, Line, Reading, RequestPath, RobotsTxt, RuleSet};
+use tower_robots::rules::{Line, Reading, RequestPath, RobotsTxt, RuleSet};
 
 use crate::config::{self, Config, ConfigError};
 use crate::names::UnknownName;
@@ -143,8 +143,7 @@ impl Evaluator {
 
     /// Whether a group of the file applies to an agent: if not, all its requests are allowed.
     pub(crate) fn has_group_for(&self, agent: &Agent) -> bool {
-        let fallback = if self.holds_to_star(agent) { Fallback::Star } else { Fallback::Nothing };
-        self.rules.select(agent.tokens(), fallback).applies()
+        self.settings.policy.has_group(&self.rules, agent)
     }
 
     /// The action of the policy for a request of these agents.

@@ -119,7 +119,7 @@ impl Record {
     /// the result of checking the claim ([`Identity::outcome`](crate::agent::Identity::outcome)).
     pub const FIELD: HeaderName = HeaderName::from_static("robots-verdict");
 
-    /// `None` where no agent of the request is a crawler.
+    /// `None` if the decision is about none of the agents, because none is a crawler.
     pub(super) fn new(
         content: &Content,
         policy: &Policy,
@@ -128,13 +128,7 @@ impl Record {
         decision: &Decision<'_>,
     ) -> Option<Box<Self>> {
         let verdict = decision.verdict;
-        let judged = agents.get(decision.agent).filter(|_| verdict.is_some() || decision.reason.is_reported());
-        // If a request is exempt there may be a group for its agent, though no verdict says so.
-        let is_exempt = decision.reason == Reason::Exempt;
-        let has_group = |agent: &&Agent| is_exempt && policy.has_group(content.rules(), agent);
-        let agent = judged
-            .or_else(|| agents.iter().find(|agent| is_crawler(agent)))
-            .or_else(|| agents.iter().find(has_group))?;
+        let agent = policy.subject(content.rules(), agents, decision)?;
         let rule = verdict.and_then(|verdict| verdict.rule());
         let group = rule.map(|rule| {
             let name = verdict.and_then(|verdict| verdict.name()).or_else(|| rule.group().names().next());

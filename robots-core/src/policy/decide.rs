@@ -213,6 +213,20 @@ impl Policy {
         rules.select(self.tokens_of(agent), fallback).applies()
     }
 
+    /// The agent that a decision about a request of these agents is about: the one it names, else the first crawler. If the
+    /// request is exempt there may be a group for another agent, though no verdict says so.
+    #[doc(hidden)]
+    pub fn subject<'a>(&self, rules: &RuleSet, agents: &'a [Agent], decision: &Decision<'_>) -> Option<&'a Agent> {
+        if decision.verdict.is_some() || decision.reason.is_reported() {
+            return agents.get(decision.agent);
+        }
+        let crawler = agents.iter().find(|agent| agent.class().is_crawler());
+        if crawler.is_none() && decision.reason == Reason::Exempt {
+            return agents.iter().find(|agent| self.has_group(rules, agent));
+        }
+        crawler
+    }
+
     /// Whether nothing of a policy or of these rules is for any of these agents, whatever they request and any client sends it: none is a
     /// crawler, none is held to `*`, and no group names one. Each decision is [`Reason::NoGroup`] then, and to know that costs less
     /// than to make it.

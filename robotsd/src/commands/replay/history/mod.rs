@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tower_robots::live::VersionHash;
-use tower_robots::policy::Reason;
+use tower_robots::policy::{Decision, Reason};
 use tower_robots::rules::{Access, Reading, RequestPath};
 
 use super::format::LoggedRequest;
@@ -191,21 +191,15 @@ impl BoardNotes {
         let place = in_force.unwrap_or(0);
         let Some(version) = history.versions.get(place) else { return };
         let judged = headers.of(place, &version.evaluator, &entry.agent);
-        let crawler = judged.agents.iter().find(|agent| agent.class().is_crawler());
-        if crawler.is_none() && !judged.is_judged {
+        if !judged.is_judged && !judged.agents.iter().any(|agent| agent.class().is_crawler()) {
             return;
         }
         let method = entry.method();
         let path = version.evaluator.path(&entry.target);
         let decision = judged.decide(&version.evaluator, sender, method, &path);
-        // The agent that a record of the layer is about.
-        let decided = decision.as_ref().and_then(|decision| {
-            let is_about = decision.verdict.is_some() || decision.reason.is_reported();
-            judged.agents.get(decision.agent).filter(|_| is_about)
-        });
-        let is_exempt = decision.as_ref().is_some_and(|decision| decision.reason == Reason::Exempt);
-        let with_group = || judged.agents.iter().find(|agent| is_exempt && version.evaluator.has_group_for(agent));
-        let Some(agent) = decided.or(crawler).or_else(with_group) else { return };
+        let decision = decision.unwrap_or(Decision::unjudged(Reason::NoGroup));
+        let Evaluator { rules, settings: EvaluatorSettings { policy, .. }, .. } = &version.evaluator;
+        let Some(agent) = policy.subject(rules, &judged.agents, &decision) else { return };
         let token = || agent.tokens().first().map(|token| Cow::Owned(token.to_string()));
         let name = agent.crawler().map(Cow::Borrowed).or_else(token).unwrap_or(agent.class().as_str().into());
         let got_page = agent.is_registered() && entry.got_page();
@@ -226,8 +220,7 @@ impl BoardNotes {
         if in_force.is_none() {
             return;
         }
-        let verdict = decision.as_ref().and_then(|decision| decision.verdict);
-        let verdict = verdict.filter(|verdict| verdict.access() == Access::Disallow);
+        let verdict = decision.verdict.filter(|verdict| verdict.access() == Access::Disallow);
         let Some(verdict) = verdict else {
             let limited = u64::from(entry.status == Some(429));
             self.counted.allow(&seen, Done { limited, ..Done::default() });
@@ -237,7 +230,7 @@ impl BoardNotes {
         let done = Done { refused, observed: 1 - refused, ..Done::default() };
         let request = Disallowed { agent, method, target: &entry.target, by: version.hash, form: verdict.form() };
         self.counted.disallow(&seen, done, |RowScratch { case, hits, .. }| {
-            case.judge_by(history.gone_by(place, at), Some(&version.evaluator.settings.policy), &request);
+            case.judge_by(history.gone_by(place, at), Some(policy), &request);
             origin(&mut case.origin);
             hits.version.clone_from(&version.name);
             let pattern = verdict.rule().map(|rule| String::from_utf8_lossy(rule.pattern())).unwrap_or_default();
