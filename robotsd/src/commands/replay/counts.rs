@@ -145,6 +145,7 @@ impl ReplayCounts {
         let RowPart { tally, rules, failed } = self.rows.of(kind).note(sender.identity, entry.time);
         if !kind.is_crawler && header.agents.iter().all(|agent| !agent.is_judged) {
             tally.requests += 1;
+            tally.allowed += 1;
             return;
         }
         let judged = JudgedEntry::of(plan, header, entry, sender);
@@ -230,6 +231,7 @@ impl JudgedEntry {
         let mut judged = Self {
             tally: RequestTally {
                 requests: 1,
+                allowed: u64::from(!now.is_disallowed()),
                 robots_txt: u64::from(path.is_robots_txt()),
                 pages: u64::from(entry.got_page() && !path.is_robots_txt()),
                 ..RequestTally::default()

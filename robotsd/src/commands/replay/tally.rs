@@ -6,21 +6,21 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 use serde::Serialize;
 
-/// The judgements of requests, under the last of the files. As JSON, the fields beside a kind of senders.
+/// Requests under one name, of one kind of senders or of one hour, and how they were judged: the row of every form of the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::Add, derive_more::AddAssign)]
 pub(super) struct RequestTally {
     pub(super) requests: u64,
+    pub(super) allowed: u64,
     pub(super) disallowed: u64,
-    /// Allowed under the first file and disallowed under the second, and the other way about.
+    /// Disallowed by the first file. The other judgements are by the last one.
+    pub(super) disallowed_before: u64,
+    /// Allowed by the first file and disallowed by the second, and the other way about.
     pub(super) shut: u64,
     pub(super) opened: u64,
     /// Disallowed, but before the rules held.
     pub(super) not_blamed: u64,
-    /// Disallowed under the first file.
-    #[serde(skip)]
-    pub(super) disallowed_before: u64,
-    /// Those that a change shuts out which are of search engines with an index.
-    #[serde(skip)]
+    pub(super) robots_txt: u64,
+    /// Requests of search engines with an index that a change shuts out.
     pub(super) shut_search_engines: u64,
     /// Disallowed ones of such search engines.
     #[serde(skip)]
@@ -30,8 +30,6 @@ pub(super) struct RequestTally {
     pub(super) would_refuse: u64,
     #[serde(skip)]
     pub(super) would_tag: u64,
-    #[serde(skip)]
-    pub(super) robots_txt: u64,
     /// Pages that were not refused.
     #[serde(skip)]
     pub(super) pages: u64,
@@ -42,12 +40,6 @@ pub(super) struct RequestTally {
 pub(super) struct LogPeriod {
     pub(super) first: Option<i64>,
     pub(super) last: Option<i64>,
-}
-
-impl RequestTally {
-    pub(super) const fn allowed(&self) -> u64 {
-        self.requests - self.disallowed - self.not_blamed
-    }
 }
 
 impl LogPeriod {

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::rows::{ImpostorRow, RequestCounts, RequestOutcomes, RuleRows};
+use super::rows::{ImpostorRow, RuleRows};
 use super::{Report, ReportedCrawler};
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{ChartPart, CrawlerGroup, CrawlerLine, counted, filters, grouped, markup, value_of};
@@ -27,7 +27,7 @@ fn crawler(report: &Report, row: &ReportedCrawler) -> CrawlerLine {
         (_, false) => "not checked".to_owned(),
         (requests, true) => format!("{} ({} disallowed)", grouped(requests), grouped(share.disallowed)),
     };
-    let read = match row.counts.robots_txt {
+    let read = match row.tally.robots_txt {
         0 => "never fetched".to_owned(),
         times => format!("fetched {}", counted(times, "time")),
     };
@@ -37,24 +37,24 @@ fn crawler(report: &Report, row: &ReportedCrawler) -> CrawlerLine {
         ("From addresses of its operator", share(&row.identity.verified)),
         ("Could be anyone's", share(&row.identity.claimed)),
     ];
-    line(report, (group, row.name.clone()), &row.counts, of_crawler, &row.by_rule)
+    line(report, (group, row.name.clone()), &row.tally, of_crawler, &row.by_rule)
 }
 
 fn impostor(report: &Report, row: &ImpostorRow) -> CrawlerLine {
     let addresses = row.addresses_in_words(usize::MAX);
     let (name, from) = (format!("Impostors of {}", row.crawler), [("From", addresses)]);
-    line(report, (CrawlerGroup::Impostors, name), &row.counts, from, &row.by_rule)
+    line(report, (CrawlerGroup::Impostors, name), &row.tally, from, &row.by_rule)
 }
 
 /// A line with a bar, which opens to more about it.
 fn line<const N: usize>(
     report: &Report,
     (group, name): (CrawlerGroup, String),
-    RequestCounts { requests, outcomes, .. }: &RequestCounts,
+    tally: &RequestTally,
     more: [(&'static str, String); N],
     by_rule: &RuleRows,
 ) -> CrawlerLine {
-    let RequestOutcomes { allowed, disallowed, not_blamed, shut, opened, .. } = *outcomes;
+    let RequestTally { requests, allowed, disallowed, not_blamed, shut, opened, .. } = *tally;
     let change = |count| report.is_compared().then_some(count);
     let counts = [
         ("Allowed", Some(allowed)),
@@ -65,14 +65,14 @@ fn line<const N: usize>(
     ];
     let counts = counts.into_iter().filter_map(|(name, count)| Some((name, grouped(count?))));
     let harm = if report.is_compared() { (shut, "shut out") } else { (disallowed, "disallowed") };
-    let value = value_of(harm, *requests);
+    let value = value_of(harm, requests);
     let value = if opened > 0 { format!("{value}, {} let in", grouped(opened)) } else { value };
     let details = markup(&Details { facts: more.into_iter().chain(counts).collect(), by_rule });
-    CrawlerLine { group, name, badge: None, parts: parts(outcomes, group.disallowed(), report), value, details }
+    CrawlerLine { group, name, badge: None, parts: parts(tally, group.disallowed(), report), value, details }
 }
 
 /// The parts of a bar: what a file disallows or a change does, then the rest.
-fn parts(of: &RequestOutcomes, harm: &'static str, report: &Report) -> Vec<ChartPart> {
+fn parts(of: &RequestTally, harm: &'static str, report: &Report) -> Vec<ChartPart> {
     match report.is_compared() {
         false => vec![(harm, of.disallowed), ("early", of.not_blamed), ("allowed", of.allowed)],
         true => {

@@ -53,7 +53,7 @@ impl ReplayPage<'_> {
     fn over_time(&self) -> Option<(&'static str, &'static str, TimeChart)> {
         let report = self.report;
         let (first, last) = (report.hours.first()?.start, report.hours.last()?.start);
-        if report.is_compared() && report.totals.outcomes.shut + report.totals.outcomes.opened == 0 {
+        if report.is_compared() && report.totals.tally.shut + report.totals.tally.opened == 0 {
             return Some(("The change", "", TimeChart { first, step: 3600, columns: Vec::new() }));
         }
         let hours = ((last - first) / 3600 + COLUMNS) / COLUMNS;
@@ -78,8 +78,8 @@ impl ReplayPage<'_> {
             let engines = sum.disallowed_search_engines;
             let others = sum.disallowed - engines;
             let parts =
-                [("engine", engines), ("disallowed", others), ("early", sum.not_blamed), ("allowed", sum.allowed())];
-            (parts.to_vec(), format!("{} allowed, {} disallowed", grouped(sum.allowed()), grouped(sum.disallowed)))
+                [("engine", engines), ("disallowed", others), ("early", sum.not_blamed), ("allowed", sum.allowed)];
+            (parts.to_vec(), format!("{} allowed, {} disallowed", grouped(sum.allowed), grouped(sum.disallowed)))
         };
         let with_time = |(at, sum): (usize, &RequestTally)| {
             let (parts, text) = column(sum);

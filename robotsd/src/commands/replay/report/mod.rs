@@ -10,7 +10,7 @@ use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 
 use self::history::PastJudgements;
-use self::rows::{ImpostorRow, RequestCounts, RequestOutcomes, RuleRows, SenderSplit, Senders, TotalCounts, text_of};
+use self::rows::{ImpostorRow, RuleRows, SenderSplit, Senders, text_of};
 use super::counts::{ReplayCounts, ReplayPlan};
 use super::crawler_rows::ReplayRow;
 use super::rule_paths::Effect;
@@ -44,9 +44,7 @@ pub(crate) struct Report {
     /// Seconds since 1970.
     first: Option<i64>,
     last: Option<i64>,
-    totals: TotalCounts,
-    #[serde(skip)]
-    total: RequestTally,
+    totals: CrawlerTotals,
     /// Search engines with an index that people use, from whom the change takes paths that they requested.
     pub(crate) search_engines_shut_out: Vec<String>,
     /// Who sent requests under crawlers' names.
@@ -73,24 +71,26 @@ struct ReportedCrawler {
     #[serde(skip)]
     is_index_engine: bool,
     #[serde(flatten)]
-    counts: RequestCounts,
+    tally: RequestTally,
     /// Who sent requests under its name. Those of impostors are not in the other counts of this row.
     identity: SenderSplit,
     #[serde(flatten)]
     by_rule: RuleRows,
 }
 
+/// Sums over all crawlers, without impostors.
+#[derive(Debug, Serialize)]
+struct CrawlerTotals {
+    crawler_requests: u64,
+    #[serde(flatten)]
+    tally: RequestTally,
+}
+
 #[derive(Debug, Serialize)]
 struct HourRow {
     /// Seconds since 1970.
     start: i64,
-    allowed: u64,
-    disallowed: u64,
-    not_blamed: u64,
-    shut: u64,
-    shut_search_engines: u64,
-    opened: u64,
-    #[serde(skip)]
+    #[serde(flatten)]
     tally: RequestTally,
 }
 
@@ -139,8 +139,7 @@ impl Report {
             has_limit: counts.has_limit,
             first: counts.period.first,
             last: counts.period.last,
-            totals: TotalCounts { crawler_requests: total.requests, outcomes: RequestOutcomes::of(&total, plan) },
-            total,
+            totals: CrawlerTotals { crawler_requests: total.requests, tally: total },
             search_engines_shut_out: rows
                 .iter()
                 .filter(|row| is_engine_shut_out(row))
@@ -150,7 +149,7 @@ impl Report {
             crawlers,
             impostors,
             others: others.collect(),
-            hours: counts.hours.sorted().map(HourRow::new).collect(),
+            hours: counts.hours.sorted().map(|(start, tally)| HourRow { start, tally }).collect(),
             given_back: history::balances(plan, counts),
             history: PastJudgements::new(plan, counts),
         }
@@ -164,7 +163,7 @@ impl Report {
     /// which none is verified, though claims were checked, come last: impostors may have sent all of them.
     fn headlines(&self) -> impl Iterator<Item = String> {
         let harm = |row: &ReportedCrawler| {
-            let (own, verified) = (&row.counts.outcomes, &row.identity.verified);
+            let (own, verified) = (&row.tally, &row.identity.verified);
             match self.is_compared() {
                 false => (own.disallowed, verified.disallowed, Effect::Disallowed, "disallowed"),
                 true if own.shut > 0 => (own.shut, verified.shut, Effect::ShutOut, "shut out"),
@@ -185,13 +184,13 @@ impl Report {
                 _ if verified == 0 => "; none of these verified".to_owned(),
                 unproven => format!("; {} of these {} not verified", grouped(unproven), grouped(count)),
             };
-            format!("{}: {} {what}{by}{doubt}", row.name, percent(count, row.counts.requests))
+            format!("{}: {} {what}{by}{doubt}", row.name, percent(count, row.tally.requests))
         })
     }
 
     /// The effect of the mode `refuse` on disallowed requests; `None` where nothing is.
     fn if_refused(&self) -> Option<String> {
-        let RequestTally { disallowed, would_refuse, would_tag, .. } = self.total;
+        let RequestTally { disallowed, would_refuse, would_tag, .. } = self.totals.tally;
         let passing = disallowed.saturating_sub(would_refuse + would_tag);
         let parts = [
             (would_tag, "only tagged, as those of search engines that people use are"),
@@ -236,18 +235,10 @@ impl ReportedCrawler {
             class: row.agent.class,
             category: row.agent.category,
             is_index_engine: row.agent.is_index_engine,
-            counts: RequestCounts::of(own, plan),
+            tally: *own,
             identity: SenderSplit::of([row]),
             by_rule: RuleRows::new(&row.rules, plan),
         }
-    }
-}
-
-impl HourRow {
-    fn new((start, tally): (i64, RequestTally)) -> Self {
-        let RequestTally { disallowed, not_blamed, shut, shut_search_engines, opened, .. } = tally;
-        let allowed = tally.allowed();
-        Self { start, allowed, disallowed, not_blamed, shut, shut_search_engines, opened, tally }
     }
 }
 

@@ -124,55 +124,6 @@ pub(super) fn text_of(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
-/// Requests under one name: of a crawler, or of its impostors.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct RequestCounts {
-    pub(super) requests: u64,
-    #[serde(flatten)]
-    pub(super) outcomes: RequestOutcomes,
-    pub(super) robots_txt: u64,
-}
-
-/// Sums over all crawlers, without impostors.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct TotalCounts {
-    pub(super) crawler_requests: u64,
-    #[serde(flatten)]
-    pub(super) outcomes: RequestOutcomes,
-}
-
-/// How many requests met which end.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(super) struct RequestOutcomes {
-    pub(super) allowed: u64,
-    pub(super) disallowed: u64,
-    /// Under the file that is compared with.
-    pub(super) disallowed_before: Option<u64>,
-    pub(super) shut: u64,
-    pub(super) opened: u64,
-    pub(super) not_blamed: u64,
-}
-
-impl RequestCounts {
-    pub(super) fn of(tally: &RequestTally, plan: &ReplayPlan) -> Self {
-        let (requests, robots_txt) = (tally.requests, tally.robots_txt);
-        Self { requests, outcomes: RequestOutcomes::of(tally, plan), robots_txt }
-    }
-}
-
-impl RequestOutcomes {
-    pub(super) fn of(tally: &RequestTally, plan: &ReplayPlan) -> Self {
-        Self {
-            allowed: tally.allowed(),
-            disallowed: tally.disallowed,
-            disallowed_before: plan.is_compared().then_some(tally.disallowed_before),
-            shut: tally.shut,
-            opened: tally.opened,
-            not_blamed: tally.not_blamed,
-        }
-    }
-}
-
 /// Addresses of a crawler's impostors, and of a suspect path.
 const ADDRESSES: usize = 20;
 const SUSPECT_ADDRESSES: usize = 3;
@@ -235,7 +186,7 @@ pub(super) struct SuspectRow {
 pub(crate) struct ImpostorRow {
     pub(super) crawler: String,
     #[serde(flatten)]
-    pub(super) counts: RequestCounts,
+    pub(super) tally: RequestTally,
     /// Those with the most requests.
     pub(super) addresses: Vec<AddressRow>,
     /// The rest of them; of very many addresses not all are distinguished.
@@ -350,10 +301,10 @@ impl ImpostorRow {
         let failed = |row: &ReplayRow| Some(Self::new(&row.agent.name, row.failed.as_deref()?, plan));
         let mut rows: Vec<_> = counts.rows.iter().filter_map(failed).collect();
         let harm = |row: &Self| {
-            let RequestOutcomes { shut, opened, disallowed, .. } = row.counts.outcomes;
+            let RequestTally { shut, opened, disallowed, .. } = row.tally;
             if plan.is_compared() { shut + opened } else { disallowed }
         };
-        rows.sort_by_cached_key(|row| (std::cmp::Reverse((harm(row), row.counts.requests)), row.crawler.clone()));
+        rows.sort_by_cached_key(|row| (std::cmp::Reverse((harm(row), row.tally.requests)), row.crawler.clone()));
         rows
     }
 
@@ -363,7 +314,7 @@ impl ImpostorRow {
         let rest_requests = rest.iter().map(|row| row.tally.requests).sum::<u64>();
         Self {
             crawler: crawler.to_owned(),
-            counts: RequestCounts::of(&failed.tally, plan),
+            tally: failed.tally,
             addresses,
             other_addresses: rest.len() as u64,
             other_addresses_requests: rest_requests + failed.addresses.dropped.requests,

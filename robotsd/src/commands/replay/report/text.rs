@@ -40,7 +40,7 @@ impl TextReport<'_> {
     }
 
     fn more_crawlers(&self) -> Option<String> {
-        more_crawlers(self.report.crawlers.iter().skip(CRAWLERS).map(|row| row.counts.requests))
+        more_crawlers(self.report.crawlers.iter().skip(CRAWLERS).map(|row| row.tally.requests))
     }
 
     /// Those with rules and paths.
@@ -49,7 +49,7 @@ impl TextReport<'_> {
     }
 
     fn more_impostors(&self) -> Option<String> {
-        more_crawlers(self.report.impostors.iter().skip(IMPOSTORS).map(|row| row.counts.requests))
+        more_crawlers(self.report.impostors.iter().skip(IMPOSTORS).map(|row| row.tally.requests))
     }
 
     fn detailed_impostors(&self) -> impl Iterator<Item = &ImpostorRow> {
@@ -69,14 +69,14 @@ impl TextReport<'_> {
 
     /// Requests as a bar: disallowed ones dark, allowed ones light.
     fn bar(&self, row: &ReportedCrawler) -> String {
-        let most = self.crawlers().map(|row| row.counts.requests).max().unwrap_or(1);
+        let most = self.crawlers().map(|row| row.tally.requests).max().unwrap_or(1);
         // A count above zero takes one column at least.
         let columns = |count: u64| {
             let exact = count as f64 / most.max(1) as f64 * BAR as f64;
             if count == 0 { 0 } else { (exact.round() as usize).clamp(1, BAR) }
         };
-        let all = columns(row.counts.requests);
-        let dark = columns(row.counts.outcomes.disallowed).min(all);
+        let all = columns(row.tally.requests);
+        let dark = columns(row.tally.disallowed).min(all);
         format!("{}{}{}", "█".repeat(dark), "░".repeat(all - dark), " ".repeat(BAR - all))
     }
 
@@ -90,7 +90,7 @@ fn verified(row: &ReportedCrawler) -> String {
 }
 
 fn reads(row: &ReportedCrawler) -> String {
-    match row.counts.robots_txt {
+    match row.tally.robots_txt {
         0 => "never fetched".to_owned(),
         1 => "fetched once".to_owned(),
         times => format!("fetched {} times", grouped(times)),
