@@ -93,10 +93,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             let product = product.map(|word| String::from_utf8_lossy(word.text(header.bytes)).into_owned());
             return Claim { class: Class::Headless, category: None, product };
         }
-        match evidence.claim(header) {
-            Some(claim) => claim,
-            None => nothing(silent_class(header)),
-        }
+        evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
     }
 
     /// Whether the part at this position may name the agent.

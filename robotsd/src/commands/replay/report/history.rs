@@ -139,10 +139,10 @@ pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<Operator
         (row.agent.operator.as_deref().unwrap_or_default(), pages)
     });
     let sent = counts.sent.iter().map(|(service, visitors)| ((&**service).into(), *visitors));
-    plan.evaluators
-        .last()
-        .filter(|_| counts.has_referers)
-        .map_or_else(Vec::new, |evaluator| OperatorBalance::all(taken, sent, &evaluator.settings.registry))
+    match plan.evaluators.last() {
+        Some(evaluator) if counts.has_referers => OperatorBalance::all(taken, sent, &evaluator.settings.registry),
+        _ => Vec::new(),
+    }
 }
 
 /// A crawler with its judgement, and the reason.
