@@ -450,46 +450,14 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
     if files.is_empty() {
         return disputes;
     }
-    let (mut owners, mut pairs) = (HashMap::new(), BTreeMap::new());
-    for site in sites {
-        let part = parts.of(site.span().start);
-        for claim in claims(site.get_ref(), part) {
-            let Some(owned) = claim.owned() else { continue };
-            let first: Claim<'_> = *owners.entry(owned).or_insert(claim);
-            if first.part != part {
-                disputes.places.insert(claim.at.span());
-                pairs.entry(part).or_insert((first, claim));
-            }
-        }
-    }
-    let had = |claim: Claim<'_>| {
-        let kept = claim.part.checked_sub(1).and_then(|file| files[file].kept.as_deref());
-        let kept = kept.and_then(|kept| reader::read::<SitesFile>(kept).ok());
-        let owned = claim.owned();
-        kept.is_some_and(|kept| {
-            kept.site.iter().flat_map(|site| claims(site.get_ref(), 0)).any(|own| own.owned() == owned)
-        })
-    };
-    let fault = |claim: Claim<'_>, is: &str, other: Claim<'_>, why: &str| {
-        let path = parts.path(other.part).display();
-        let (spelling, help) = if claim.text == other.text {
-            (String::new(), None)
-        } else {
-            (format!(" as {:?}", other.text), Some("a host belongs to one file, with every port".to_owned()))
-        };
-        claim.at.fault(format!("the {} {:?} {is} {path}{spelling}{why}", claim.kind, claim.text)).help(help)
-    };
-    let lost = |claim: Claim<'_>, to: Claim<'_>| fault(claim, "belongs to", to, ", which had it first");
-    let shared = |claim: Claim<'_>, with: Claim<'_>| {
-        let shared = fault(claim, "is in", with, " too, and neither file had it before, so neither is taken");
-        shared.help("leave it to one of them".to_owned())
-    };
     let mut open = Vec::new();
-    for (first, second) in pairs.into_values() {
-        match (had(first), had(second)) {
-            (_, true) => disputes.faults.push(lost(first, second)),
-            (false, false) if first.part != 0 => open.extend([shared(first, second), shared(second, first)]),
-            _ => disputes.faults.push(lost(second, first)),
+    for (first, second) in disputed_claims(sites, parts, &mut disputes.places) {
+        match (first.was_in_force(files), second.was_in_force(files)) {
+            (_, true) => disputes.faults.push(first.lost_to(second, parts)),
+            (false, false) if first.part != 0 => {
+                open.extend([first.shared_with(second, parts), second.shared_with(first, parts)]);
+            }
+            _ => disputes.faults.push(second.lost_to(first, parts)),
         }
     }
     // Who is refused for another reason claims nothing.
@@ -497,6 +465,56 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
         disputes.faults = open;
     }
     disputes
+}
+
+/// The first claim of each file that another file has already, after that one's. Notes the place of each such claim.
+fn disputed_claims<'s>(
+    sites: &'s [Spanned<RawSite>],
+    parts: &Parts,
+    places: &mut HashSet<Range<usize>>,
+) -> impl Iterator<Item = (Claim<'s>, Claim<'s>)> {
+    let (mut owners, mut pairs) = (HashMap::new(), BTreeMap::new());
+    for site in sites {
+        let part = parts.of(site.span().start);
+        for claim in claims(site.get_ref(), part) {
+            let Some(owned) = claim.owned() else { continue };
+            let first: Claim<'_> = *owners.entry(owned).or_insert(claim);
+            if first.part != part {
+                places.insert(claim.at.span());
+                pairs.entry(part).or_insert((first, claim));
+            }
+        }
+    }
+    pairs.into_values()
+}
+
+impl Claim<'_> {
+    /// Whether the version of its file that was in force had it.
+    fn was_in_force(self, files: &[IncludedFile]) -> bool {
+        let Some(kept) = self.part.checked_sub(1).and_then(|file| files[file].kept.as_deref()) else { return false };
+        let Ok(kept) = reader::read::<SitesFile>(kept) else { return false };
+        let owned = self.owned();
+        kept.site.iter().flat_map(|site| claims(site.get_ref(), 0)).any(|own| own.owned() == owned)
+    }
+
+    fn lost_to(self, other: Claim<'_>, parts: &Parts) -> Fault {
+        self.fault("belongs to", other, ", which had it first", parts)
+    }
+
+    fn shared_with(self, other: Claim<'_>, parts: &Parts) -> Fault {
+        self.fault("is in", other, " too, and neither file had it before, so neither is taken", parts)
+            .help("leave it to one of them".to_owned())
+    }
+
+    fn fault(self, is: &str, other: Claim<'_>, why: &str, parts: &Parts) -> Fault {
+        let path = parts.path(other.part).display();
+        let (spelling, help) = if self.text == other.text {
+            (String::new(), None)
+        } else {
+            (format!(" as {:?}", other.text), Some("a host belongs to one file, with every port".to_owned()))
+        };
+        self.at.fault(format!("the {} {:?} {is} {path}{spelling}{why}", self.kind, self.text)).help(help)
+    }
 }
 
 fn claims(site: &RawSite, part: usize) -> impl Iterator<Item = Claim<'_>> {

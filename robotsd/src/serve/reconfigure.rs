@@ -21,7 +21,7 @@ use tower_robots::check::Severity;
 
 use super::admin_places::AdminPlaces;
 use super::descriptors::Descriptors;
-use super::listeners::Listeners;
+use super::listeners::{ListenerPlan, Listeners};
 use super::preparation::{Preparation, PreparedConfig, RejectedConfig};
 use super::upgrade::{HandedSockets, Successor};
 use super::watched_files::{CertificateWatch, WatchedFiles};
@@ -218,6 +218,23 @@ impl ActiveConfig {
         }
         changes.extend(come_and_gone);
         changes.extend(plan.changes.iter().cloned());
+        self.replace_sites(sites, &settings);
+        changes.extend(self.replace_listeners(plan, &config));
+        changes.extend(self.limit(&config));
+        self.admin.follow(config.admin.as_ref());
+        let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
+        self.certificates.follow(serving.certificates.clone());
+        // An included file may have changed after it was read, and before it was watched.
+        let is_watched_late = watched.iter().any(|(path, _)| config.included.paths.contains(path));
+        self.watches.follow(&config, watched);
+        self.state.is_serving(serving);
+        self.replace_config(config);
+        let is_again = is_watched_late || !unusable.is_empty();
+        self.change.again = is_again.then(|| Instant::now() + AGAIN);
+        self.outcome(changes, &settings, unusable)
+    }
+
+    fn replace_sites(&mut self, sites: Arc<Sites>, settings: &[SettingChange]) {
         let before = std::mem::replace(&mut self.sites, sites);
         self.workers.replace(&self.sites);
         // Once requests are answered by them, and before the board asks what was counted.
@@ -231,36 +248,37 @@ impl ActiveConfig {
         if let Some(engines) = self.sites.spared_engines().filter(|now| before.spared_engines().as_ref() != Some(now)) {
             self.log.say(LogEvent::SearchEngines, engines);
         }
-        drop(before);
+    }
+
+    /// Opens and closes listeners. Returns the error if one cannot be opened.
+    fn replace_listeners(&mut self, plan: ListenerPlan, config: &Config) -> Option<String> {
         let opened = self.listeners.lock().apply(plan, &mut self.workers, &self.edge, &self.log);
         self.listeners.lock().set_limits(&config.edge);
         match opened {
             Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
             // It was bound: only a process without descriptors gets here.
-            Err(error) => changes.push(error),
+            Err(error) => return Some(error),
         }
-        changes.extend(self.limit(&config));
-        self.admin.follow(config.admin.as_ref());
-        let serving = serving(&self.sites, &self.listeners.lock(), &self.admin, &self.workers, &self.edge);
-        let is_deferred = settings.iter().any(SettingChange::is_for_start);
-        let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
-        next_start.retain(SettingChange::is_for_start);
-        self.certificates.follow(serving.certificates.clone());
-        // An included file may have changed after it was read, and before it was watched.
-        let is_watched_late = watched.iter().any(|(path, _)| config.included.paths.contains(path));
-        self.watches.follow(&config, watched);
-        self.state.is_serving(serving);
-        let is_other = self.config.text != config.text;
+        None
+    }
+
+    fn replace_config(&mut self, config: Arc<Config>) {
         let before = std::mem::replace(&mut self.config, config);
         follow_included(&before.included.refused, &self.config, &self.log);
-        if is_other {
+        if before.text != self.config.text {
             log_warnings(&self.config, &self.log);
         }
+    }
 
-        let is_again = is_watched_late || !unusable.is_empty();
-        self.change.again = is_again.then(|| Instant::now() + AGAIN);
+    /// What a swap has changed, in one word and in a sentence.
+    fn outcome(
+        &mut self,
+        mut changes: Vec<String>,
+        settings: &[SettingChange],
+        unusable: Vec<UnusableSource>,
+    ) -> (&'static str, String) {
+        let is_deferred = settings.iter().any(SettingChange::is_for_start);
         let is_news = self.change.logged != unusable;
-        let path = self.path.display();
         let outcome = if changes.is_empty() && !is_deferred && !is_news { "unchanged" } else { "published" };
         changes.extend(unusable.iter().map(ToString::to_string));
         self.change.logged = unusable;
@@ -271,19 +289,20 @@ impl ActiveConfig {
             Some(last) => format!("nothing is different; in force since {last}"),
             None => "nothing is different".to_owned(),
         };
-        // Said at each reload until the next start, not only when it was written.
-        let mut waits: Vec<_> = next_start.iter().map(SettingChange::table).collect();
-        waits.dedup();
-        let waits = if waits.is_empty() {
-            String::new()
-        } else {
-            format!("; with `robotsd upgrade` or a restart: {}", waits.join(", "))
-        };
         if outcome == "published" {
             self.change.last = Some(format!("{}: {message}", rfc3339(SystemTime::now())));
         }
+        let mut message = format!("{}: {message}", self.path.display());
+        // Said at each reload until the next start, not only when it was written.
+        let mut next_start = setting_changes(&self.started, &self.config.text).unwrap_or_default();
+        next_start.retain(SettingChange::is_for_start);
+        if !next_start.is_empty() {
+            let mut tables: Vec<_> = next_start.iter().map(SettingChange::table).collect();
+            tables.dedup();
+            message += &format!("; with `robotsd upgrade` or a restart: {}", tables.join(", "));
+        }
         self.state.config.accept(outcome == "published", next_start, &self.config.included.refused);
-        (outcome, format!("{path}: {message}{waits}"))
+        (outcome, message)
     }
 
     /// Grants the limits of a config to new connections.

@@ -1,7 +1,7 @@
 //! The command `robotsd serve`. It opens what a config names, in this order: signal handlers, admin interface, sites,
 //! workers, listeners.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use super::supervisor::{Signal, Signals, Supervisor};
 use super::upgrade::Predecessor;
 use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
-use crate::admin::ServerState;
+use crate::admin::{ServerState, Serving};
 use crate::config::{Config, ConfigArgument, connect_now, local_token_files};
 use crate::date;
 use crate::edge::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits};
@@ -38,155 +38,214 @@ const CLOCK: &str = "the clock is before 1970 or after 9999: responses bear a wr
 /// state directory is.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Serves a config until the process is to end.
-pub(super) async fn serve(
-    path: &Path,
+/// What is said if a signal ends a start.
+const STOPPED: &str = "a signal came before anything was served";
+
+/// What a process starts with.
+struct Start<'a> {
+    path: &'a Path,
     strict: bool,
-    config: &Arc<Config>,
-    mut inherited: InheritedSockets,
-    predecessor: Option<&Arc<Predecessor>>,
-    log: &Log,
-    access: Option<&AccessLog>,
-) -> Result<(), String> {
-    // Handlers first: a signal that comes while starting must not end the process half-way.
-    let mut signals = Signals::listen().map_err(|error| format!("signals cannot be handled: {error}"))?;
-    let supervisor = Supervisor::new(log.clone());
-    if let Err(message) = descriptors::raise() {
-        log.say(LogEvent::Descriptors, message);
-    }
-    if !date::is_clock_set() {
-        log.say(LogEvent::Clock, CLOCK);
-    }
-    log_warnings(config, log);
-    let (state, requests) = ServerState::new(path, log.clone(), access.map(|access| access.lost.clone()));
-    let state = Arc::new(state);
-    state.audit.keep_in(config.audit_place(), config.replica());
-    state.config.accept(false, Vec::new(), &config.included.refused);
-    state.watchdog.report_panics(log);
-    if let Some(predecessor) = predecessor {
+    config: &'a Arc<Config>,
+    predecessor: Option<&'a Arc<Predecessor>>,
+    log: &'a Log,
+    access: Option<&'a AccessLog>,
+}
+
+impl Start<'_> {
+    /// Serves the config until the process is to end.
+    async fn serve(&self, mut inherited: InheritedSockets) -> Result<(), String> {
+        let Self { path, config, log, access, .. } = *self;
+        // Handlers first: a signal that comes while starting must not end the process half-way.
+        let mut signals = Signals::listen().map_err(|error| format!("signals cannot be handled: {error}"))?;
+        let supervisor = Supervisor::new(log.clone());
+        self.prepare_process();
+        let (state, requests) = ServerState::new(path, log.clone(), access.map(|access| access.lost.clone()));
+        let state = Arc::new(state);
+        state.audit.keep_in(config.audit_place(), config.replica());
+        state.config.accept(false, Vec::new(), &config.included.refused);
+        state.watchdog.report_panics(log);
+        if let Some(predecessor) = self.predecessor {
+            ListenerPlan::rehearse(config, &inherited)?;
+            self.take_place(predecessor, &mut signals).await?;
+        }
+        let token_files = local_token_files(path, config.state_dir.as_deref());
+        let mut admin = self.open_admin(&state, &token_files, &mut inherited).await?;
         ListenerPlan::rehearse(config, &inherited)?;
+        let Some((sites, watches)) = self.open_sites(&mut signals).await? else { return Ok(()) };
+        admin.keep_token(&token_files);
+
+        let mut workers = Workers::start(config.workers, &sites)
+            .map_err(|error| format!("{} workers cannot be started: {error}", config.workers))?;
+        let loops = workers.event_loops().chain([("control".to_owned(), Handle::current())]);
+        let watch =
+            state.watchdog.watch(loops, log).map_err(|error| format!("the watchdog cannot be started: {error}"))?;
+        let plan = ListenerPlan::first(config, &mut inherited, workers.count(), log)?;
+        let unused_files = inherited.unused_files();
+        inherited.finish()?;
+        let (edge, descriptors) = self.edge()?;
+        let mut listeners = Listeners::default();
+        // Logged when all are open: a reader of the first line may connect to another listener.
+        for address in listeners.apply(plan, &mut workers, &edge, log)? {
+            log.say(LogEvent::Listening, address);
+        }
+        let serving = serving(&sites, &listeners, &admin, &workers, &edge);
+        let mut active = ActiveConfig {
+            path: path.to_owned(),
+            config: Arc::clone(config),
+            sites,
+            listeners: Arc::new(Mutex::new(listeners)),
+            workers,
+            edge,
+            descriptors,
+            certificates: CertificateWatch::introduce(serving.certificates.clone(), log),
+            watches,
+            state,
+            admin,
+            started: Arc::clone(&config.text),
+            log: log.clone(),
+            change: PendingChange::default(),
+        };
+        let board = BoardKeeper::new(config, &active.sites, log);
+        self.announce(&mut active, board.as_ref(), serving, &supervisor, unused_files).await?;
+        ControlLoop::new(active, signals, requests, supervisor, access, board, watch).run().await
+    }
+
+    /// Raises the limit of descriptors, and logs what is wrong with the machine or the config.
+    fn prepare_process(&self) {
+        if let Err(message) = descriptors::raise() {
+            self.log.say(LogEvent::Descriptors, message);
+        }
+        if !date::is_clock_set() {
+            self.log.say(LogEvent::Clock, CLOCK);
+        }
+        log_warnings(self.config, self.log);
+    }
+
+    /// Asks the process before to hand over its place, and waits until it has.
+    async fn take_place(&self, predecessor: &Arc<Predecessor>, signals: &mut Signals) -> Result<(), String> {
         let asking = Arc::clone(predecessor);
         let taken = tokio::task::spawn_blocking(move || asking.take());
         tokio::select! {
             taken = taken => if !taken.unwrap_or(false) {
                 let message = format!("process {}, whose place this one takes, has ended before", predecessor.process);
-                log.say_at(LogLevel::Warn, LogEvent::Upgrade, message);
+                self.log.say_at(LogLevel::Warn, LogEvent::Upgrade, message);
             },
-            () = stop_signal(&mut signals) => {
-                log.say(LogEvent::Stopped, "a signal came before anything was served");
+            () = stop_signal(signals) => {
+                self.log.say(LogEvent::Stopped, STOPPED);
                 return Err("a signal ended it".to_owned());
             }
         }
-    }
-    let mut admin = AdminPlaces::new(&state, log);
-    let token_files = local_token_files(path, config.state_dir.as_deref());
-    if let Some(settings) = &config.admin {
-        if let Some(socket) = settings.socket.as_deref().filter(|_| predecessor.is_none() && inherited.is_empty()) {
-            let ended = async {
-                while connect_now(socket).is_ok() {
-                    sleep(Duration::from_millis(20)).await;
-                }
-            };
-            // A process that goes on is reported by the attempt to listen there.
-            let _ = timeout(PATIENCE, ended).await;
-        }
-        admin.open(settings, &token_files, &mut inherited)?;
-    }
-    if predecessor.is_none() {
-        // So that `status` shows the start. The state directory may still be another process's.
-        let _ = admin.leave_place(path, None);
+        Ok(())
     }
 
-    ListenerPlan::rehearse(config, &inherited)?;
-    let opening = {
-        let (path, config, log) = (path.to_owned(), Arc::clone(config), log.clone());
-        tokio::task::spawn_blocking(move || {
+    /// Opens the admin interface, and leaves its place where `status` finds it, so that it shows the start.
+    async fn open_admin(
+        &self,
+        state: &Arc<ServerState>,
+        token_files: &[PathBuf],
+        inherited: &mut InheritedSockets,
+    ) -> Result<AdminPlaces, String> {
+        let mut admin = AdminPlaces::new(state, self.log);
+        if let Some(settings) = &self.config.admin {
+            let is_first = self.predecessor.is_none() && inherited.is_empty();
+            if let Some(socket) = settings.socket.as_deref().filter(|_| is_first) {
+                wait_for_end(socket).await;
+            }
+            admin.open(settings, token_files, inherited)?;
+        }
+        if self.predecessor.is_none() {
+            // The state directory may still be another process's.
+            let _ = admin.leave_place(self.path, None);
+        }
+        Ok(admin)
+    }
+
+    /// Opens the sites, and watches their files. `None` if a signal ends the start.
+    async fn open_sites(&self, signals: &mut Signals) -> Result<Option<(Arc<Sites>, WatchedFiles)>, String> {
+        let (path, config, strict, log) =
+            (self.path.to_owned(), Arc::clone(self.config), self.strict, self.log.clone());
+        let opening = tokio::task::spawn_blocking(move || {
             config.misplaced_state().map_or(Ok(()), Err)?;
             let sites = Arc::new(Sites::open(&config, strict, &log)?);
             let watches = WatchedFiles::of(&path, &config, &sites.watcher());
             Ok::<_, String>((sites, watches))
-        })
-    };
-    let (sites, watches) = tokio::select! {
-        opened = opening => opened.map_err(|error| format!("the sites cannot be opened: {error}"))??,
-        () = stop_signal(&mut signals) => {
-            log.say(LogEvent::Stopped, "a signal came before anything was served");
-            return Ok(());
-        }
-    };
-    admin.keep_token(&token_files);
-    if let Some(engines) = sites.spared_engines() {
-        log.say(LogEvent::SearchEngines, engines);
-    }
-    let mut workers = Workers::start(config.workers, &sites)
-        .map_err(|error| format!("{} workers cannot be started: {error}", config.workers))?;
-    let loops = workers.event_loops().chain([("control".to_owned(), Handle::current())]);
-    let watch = state.watchdog.watch(loops, log).map_err(|error| format!("the watchdog cannot be started: {error}"))?;
-    let plan = ListenerPlan::first(config, &mut inherited, workers.count(), log)?;
-    let unused_files = inherited.unused_files();
-    inherited.finish()?;
-
-    let descriptors = Descriptors::count();
-    let bound = descriptors.bound(config)?;
-    log.say(if bound.is_short { LogEvent::ConnectionsBounded } else { LogEvent::Connections }, bound.reason);
-    let edge = Edge::new(
-        EdgeLimits { connections: bound.connections, ..config.edge.clone() },
-        trouble(log.clone(), LogPrivacy::new(&config.log)),
-        access.map(AccessLog::observer),
-    );
-    let mut listeners = Listeners::default();
-    // Logged when all are open: a reader of the first line may connect to another listener.
-    for address in listeners.apply(plan, &mut workers, &edge, log)? {
-        log.say(LogEvent::Listening, address);
-    }
-    let serving = serving(&sites, &listeners, &admin, &workers, &edge);
-    let (summary, certificates) = (serving.summary(), serving.certificates.clone());
-    // The process before would not know of a change that is made before it hears that this one serves.
-    let changes = state.changes.write().await;
-    if let Err(message) = admin.leave_place(path, sites.state.directory.as_ref()) {
-        log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
-    }
-    // An answer of the admin interface says that there is no board if it is not there yet.
-    let board = BoardKeeper::new(config, &sites, log);
-    if let Some(keeper) = &board {
-        let _ = state.board.set(Arc::clone(&keeper.board));
-    }
-    state.is_serving(serving);
-    if let Some(fleet) = &sites.state.fleet {
-        let sites: Arc<ServerState> = Arc::clone(&state);
-        fleet.start(sites).map_err(|error| format!("the thread of the fleet cannot be started: {error}"))?;
-    }
-    follow_included(&[], config, log);
-    let served = Arc::clone(&sites);
-    tokio::task::spawn_blocking(move || served.announce());
-    supervisor.ready(&summary);
-    if let Some(predecessor) = predecessor {
-        predecessor.serves(&summary);
-        for file in unused_files {
-            // One that is left behind leads nowhere.
-            let _ = std::fs::remove_file(file);
+        });
+        tokio::select! {
+            opened = opening => {
+                let opened = opened.map_err(|error| format!("the sites cannot be opened: {error}"))??;
+                if let Some(engines) = opened.0.spared_engines() {
+                    self.log.say(LogEvent::SearchEngines, engines);
+                }
+                Ok(Some(opened))
+            }
+            () = stop_signal(signals) => {
+                self.log.say(LogEvent::Stopped, STOPPED);
+                Ok(None)
+            }
         }
     }
-    drop(changes);
 
-    let certificates = CertificateWatch::introduce(certificates, log);
-    let active = ActiveConfig {
-        path: path.to_owned(),
-        config: Arc::clone(config),
-        sites,
-        listeners: Arc::new(Mutex::new(listeners)),
-        workers,
-        edge,
-        descriptors,
-        certificates,
-        watches,
-        state: Arc::clone(&state),
-        admin,
-        started: Arc::clone(&config.text),
-        log: log.clone(),
-        change: PendingChange::default(),
+    /// The edge, with as many connections as there are descriptors for.
+    fn edge(&self) -> Result<(Edge, Descriptors), String> {
+        let Self { config, log, access, .. } = *self;
+        let descriptors = Descriptors::count();
+        let bound = descriptors.bound(config)?;
+        log.say(if bound.is_short { LogEvent::ConnectionsBounded } else { LogEvent::Connections }, bound.reason);
+        let limits = EdgeLimits { connections: bound.connections, ..config.edge.clone() };
+        let edge =
+            Edge::new(limits, trouble(log.clone(), LogPrivacy::new(&config.log)), access.map(AccessLog::observer));
+        Ok((edge, descriptors))
+    }
+
+    /// Says everywhere that this process serves: in the admin interface, to the fleet, the supervisor and the process before.
+    async fn announce(
+        &self,
+        active: &mut ActiveConfig,
+        board: Option<&BoardKeeper>,
+        serving: Serving,
+        supervisor: &Supervisor,
+        unused_files: Vec<PathBuf>,
+    ) -> Result<(), String> {
+        let ActiveConfig { sites, state, admin, .. } = active;
+        let summary = serving.summary();
+        // The process before would not know of a change that is made before it hears that this one serves.
+        let _changes = state.changes.write().await;
+        if let Err(message) = admin.leave_place(self.path, sites.state.directory.as_ref()) {
+            self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
+        }
+        // An answer of the admin interface says that there is no board if it is not there yet.
+        if let Some(keeper) = board {
+            let _ = state.board.set(Arc::clone(&keeper.board));
+        }
+        state.is_serving(serving);
+        if let Some(fleet) = &sites.state.fleet {
+            let state: Arc<ServerState> = Arc::clone(state);
+            fleet.start(state).map_err(|error| format!("the thread of the fleet cannot be started: {error}"))?;
+        }
+        follow_included(&[], self.config, self.log);
+        let served = Arc::clone(sites);
+        tokio::task::spawn_blocking(move || served.announce());
+        supervisor.ready(&summary);
+        if let Some(predecessor) = self.predecessor {
+            predecessor.serves(&summary);
+            for file in unused_files {
+                // One that is left behind leads nowhere.
+                let _ = std::fs::remove_file(file);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits for a process that was killed, and still answers on the admin socket.
+async fn wait_for_end(socket: &Path) {
+    let ended = async {
+        while connect_now(socket).is_ok() {
+            sleep(Duration::from_millis(20)).await;
+        }
     };
-    ControlLoop::new(active, signals, requests, supervisor, access, board, watch).run().await
+    // A process that goes on is reported by the attempt to listen there.
+    let _ = timeout(PATIENCE, ended).await;
 }
 
 /// Waits for a signal to stop; while starting, everything is being read anyway.
@@ -261,8 +320,15 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
         // Only for signals and the admin interface; requests have threads of their own.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("the runtime cannot be started: {error}"))?;
-        let serving = serve(&path, args.strict, &config, inherited, predecessor.as_ref(), &log, access.as_ref());
-        let served = runtime.block_on(serving);
+        let start = Start {
+            path: &path,
+            strict: args.strict,
+            config: &config,
+            predecessor: predecessor.as_ref(),
+            log: &log,
+            access: access.as_ref(),
+        };
+        let served = runtime.block_on(start.serve(inherited));
         // The process does not wait for a file that is still being read.
         runtime.shutdown_background();
         access.iter().for_each(AccessLog::flush);

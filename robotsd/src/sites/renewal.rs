@@ -12,6 +12,7 @@ use tower_robots::agent::Registry;
 use tower_robots::live::{Gate, VersionHashPrefix, WhenMissing};
 
 use super::appended_parts::FollowedRegistry;
+use super::backend::BackendSource;
 use super::gate_settings::GateSettings;
 use super::inheritance::Inheritance;
 use super::robots_opener::RobotsOpener;
@@ -54,6 +55,19 @@ pub(crate) struct UnusableSource {
     why: String,
 }
 
+/// A site of another config, before its source is opened.
+struct PlannedSite<'a> {
+    site: &'a SiteConfig,
+    /// The site of that name that is served.
+    before: Option<&'a ServedSite>,
+    settings: SiteSettings,
+    gate_settings: GateSettings,
+    backend: Option<BackendSource>,
+}
+
+/// The robots.txt of a site; with the reason if it is the one before because the new source cannot be used.
+type OpenedSource = Result<(Arc<SiteRobots>, Option<String>), String>;
+
 impl Sites {
     /// Makes the sites of another config. Blocks: it reads files, and waits for a fetch where a site has a robots.txt
     /// already.
@@ -64,58 +78,43 @@ impl Sites {
     pub(crate) fn renew(&self, config: &Config) -> Result<Renewal, String> {
         let held = self.opener();
         let (registry, followed) = self.renew_sources(&held, config)?;
-        let opener = held.with(registry, followed, config.gate.clone());
         let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
-        let of = |site: &SiteConfig| before.get(&*site.name).copied();
         let inherited = || {
             let find = |name: &str| before.get(name).map(|site| site.robots.former()).unwrap_or_default();
             Inheritance::new(config, &self.hosts(), find)
         };
         let inheritance = Arc::new(inherited());
-        let opener = opener.inheriting(&inheritance);
-
+        let opener = held.with(registry, followed, config.gate.clone()).inheriting(&inheritance);
         let evidence = SenderEvidence::renewed(self.evidence.as_ref(), config, &opener.registry, &self.log)?;
-
         let rate_store = renewed_rate_store(self.rate_store.as_ref(), config, &self.log)?;
 
         // First everything that can be wrong without a source being opened.
         let sites = SiteOpener::new(config, evidence.as_ref(), &self.log, self.privacy);
-        let gate_before = |site: &SiteConfig| {
-            let from = || before.get(inheritance.predecessor(&site.name)?).copied();
-            of(site).or_else(from).map(|before| &before.gate)
-        };
-        let plan = |site| -> Result<_, String> {
-            let gate_before = gate_before(site);
+        let mut planned = Vec::with_capacity(config.sites.len());
+        for site in &config.sites {
+            let same = before.get(&*site.name).copied();
+            let predecessor = || before.get(inheritance.predecessor(&site.name)?).copied();
+            let gate_before = same.or_else(predecessor).map(|before| &before.gate);
             let gate_settings = opener.gate_settings(site, gate_before);
             let gate = self.gate(&gate_settings, &opener, site, gate_before)?;
-            Ok((site, opener.site_settings(site, gate), gate_settings, sites.backend(site, of(site))?))
-        };
-        let planned: Vec<_> = config.sites.iter().map(plan).collect::<Result<_, _>>()?;
-        let mut changes = Vec::with_capacity(planned.len());
-        for some in planned.chunks(AT_ONCE) {
-            let open = |(site, settings, ..): &(&SiteConfig, SiteSettings, _, _)| {
-                self.source(&opener, site, settings, of(site))
-            };
-            let is_kept = |site: &SiteConfig| of(site).is_some_and(|before| before.has_source_of(site));
-            changes.extend(if some.iter().all(|(site, ..)| is_kept(site)) {
-                some.iter().map(open).collect::<Vec<_>>()
-            } else {
-                in_parallel(some, open)
-            });
+            let settings = opener.site_settings(site, gate);
+            let backend = sites.backend(site, same)?;
+            planned.push(PlannedSite { site, before: same, settings, gate_settings, backend });
         }
+        let sources = self.open_sources(&opener, &planned);
 
         // With the switches as they are by now.
         let inheritance = inherited();
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
         let (mut come_and_gone, mut altered, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
-        for ((site, settings, gate, backend), change) in planned.into_iter().zip(changes) {
-            let before = of(site);
-            let (robots, why) = change.map_err(|error| format!("site {:?}: {error}", site.name))?;
+        for (PlannedSite { site, before, settings, gate_settings, backend }, source) in planned.into_iter().zip(sources)
+        {
+            let (robots, why) = source.map_err(|error| format!("site {:?}: {error}", site.name))?;
             if before.is_some() {
                 applied.push((robots.clone(), settings));
             }
-            let mut made = sites.around(site, (gate, robots), backend, before);
+            let mut made = sites.around(site, (gate_settings, robots), backend, before);
             if let (Some(why), Some(before)) = (why, before) {
                 unusable.push(UnusableSource { site: site.name.clone(), why });
                 made.keep_source_of(before);
@@ -143,6 +142,22 @@ impl Sites {
             altered,
             unusable,
         })
+    }
+
+    /// Opens the sources of sites, [`AT_ONCE`] at a time. Threads are started only if one of them is another source than before.
+    fn open_sources(&self, opener: &RobotsOpener, planned: &[PlannedSite<'_>]) -> Vec<OpenedSource> {
+        let open = |planned: &PlannedSite<'_>| self.source(opener, planned.site, &planned.settings, planned.before);
+        let is_kept =
+            |planned: &PlannedSite<'_>| planned.before.is_some_and(|before| before.has_source_of(planned.site));
+        let mut sources = Vec::with_capacity(planned.len());
+        for some in planned.chunks(AT_ONCE) {
+            if some.iter().all(is_kept) {
+                sources.extend(some.iter().map(open));
+            } else {
+                sources.extend(in_parallel(some, open));
+            }
+        }
+        sources
     }
 
     /// The registry of another config, and the documents that are followed for it.
@@ -183,15 +198,14 @@ impl Sites {
         Ok(held)
     }
 
-    /// The robots.txt of a site: the one before where the source is the same, else one that is opened. If the new source cannot be used,
-    /// it is the one before, with the reason.
+    /// The robots.txt of a site: the one before if the source is the same, else one that is opened.
     fn source(
         &self,
         opener: &RobotsOpener,
         site: &SiteConfig,
         settings: &SiteSettings,
         before: Option<&ServedSite>,
-    ) -> Result<(Arc<SiteRobots>, Option<String>), String> {
+    ) -> OpenedSource {
         if let Some(before) = before.filter(|before| before.has_source_of(site)) {
             return Ok((before.robots.clone(), None));
         }

@@ -29,7 +29,6 @@ type Forwarded = Result<Response<ResponseBody>, UpstreamFailure>;
 
 impl UpstreamState {
     pub(super) async fn forward(self: &Arc<Self>, mut request: Box<Request<RequestBody>>) -> Forwarded {
-        use ExchangeError::{Broken, GivenUp, Timeout, Unanswered, Unsent};
         let ClientRequest { peer, interim, wants_websocket, accepts_trailers, mut forwarded, .. } =
             request.extensions_mut().remove::<ClientRequest>().unwrap_or_default();
         let client = peer.as_ref().map(ClientKey::new).unwrap_or_default();
@@ -87,47 +86,28 @@ impl UpstreamState {
                 }
             };
             let state = lease.connection.exchange_state();
-            if let Unsent(_, error) | Unanswered(_, error) | Broken(error) = &failed {
-                if error.ends_connection() {
-                    // Before the second attempt, which may bring the same response.
-                    self.shared.connection_limit.separate_requests();
-                }
-                if !state.is_reused
-                    && state.nothing_received
-                    && state.body_failure.is_none()
-                    && error.is_of_transport()
-                    && lease.connection.is_first_to_blame()
-                {
-                    // A new connection broke before an answer.
-                    self.shared.failed(&lease.candidate.server, lease.ticket, FailureKind::Broken, error);
-                }
-            }
-            request = match (failed, copy) {
-                (Unsent(request, _), _) if !is_second => request,
-                (Unanswered(request, error), _)
-                    if is_replayable && !is_second && may_repeat(&request, state, &error) =>
-                {
-                    request
-                }
-                (Broken(_), Some(copy)) if state.nothing_received => copy,
-                (Timeout, _) => {
-                    let detail = format_args!("{lease}: no response in time");
-                    return Err(UpstreamFailure::new(FailureKind::ResponseTimeout, detail));
-                }
-                (GivenUp, _) => {
-                    let detail = "the client did not go on with its request, and the connection was needed for others";
-                    return Err(UpstreamFailure::new(FailureKind::RequestTimeout, format_args!("{lease}: {detail}")));
-                }
-                (Unsent(_, error) | Unanswered(_, error) | Broken(error), _) => {
-                    return Err(failure(&lease, state, &error));
-                }
-            };
+            self.note_failure(&lease, state, &failed);
+            request = FailedExchange { failed, copy, state, is_second, is_replayable }.request_to_repeat(&lease)?;
             // On a connection made since, of its own where it is of HTTP/1.1: there is no third time.
             is_second = true;
             // The connection closes by that.
             let failed = lease.candidate;
             drop(lease.connection);
             lease = Box::pin(self.another(&failed, requirement)).await?;
+        }
+    }
+
+    /// Notes what a failed exchange says about its server.
+    fn note_failure(&self, lease: &Lease, state: ExchangeState, failed: &ExchangeError) {
+        use ExchangeError::{Broken, Unanswered, Unsent};
+        let (Unsent(_, error) | Unanswered(_, error) | Broken(error)) = failed else { return };
+        if error.ends_connection() {
+            // Before the second attempt, which may bring the same response.
+            self.shared.connection_limit.separate_requests();
+        }
+        let is_new_and_broke = !state.is_reused && state.nothing_received && state.body_failure.is_none();
+        if is_new_and_broke && error.is_of_transport() && lease.connection.is_first_to_blame() {
+            self.shared.failed(&lease.candidate.server, lease.ticket, FailureKind::Broken, error);
         }
     }
 
@@ -170,6 +150,40 @@ impl UpstreamState {
                 if is_wanted { this.give_up() } else { this.sweep() }
             }
         });
+    }
+}
+
+/// An exchange that brought no response.
+struct FailedExchange {
+    failed: ExchangeError,
+    /// The request once more, if it had to be copied before it was sent.
+    copy: Option<Box<Request<RequestBody>>>,
+    state: ExchangeState,
+    is_second: bool,
+    is_replayable: bool,
+}
+
+impl FailedExchange {
+    /// The request, if it may be sent once more, on another connection; else the failure for the client.
+    fn request_to_repeat(self, lease: &Lease) -> Result<Box<Request<RequestBody>>, UpstreamFailure> {
+        use ExchangeError::{Broken, GivenUp, Timeout, Unanswered, Unsent};
+        let Self { failed, copy, state, is_second, is_replayable } = self;
+        match (failed, copy) {
+            (Unsent(request, _), _) if !is_second => Ok(request),
+            (Unanswered(request, error), _) if is_replayable && !is_second && may_repeat(&request, state, &error) => {
+                Ok(request)
+            }
+            (Broken(_), Some(copy)) if state.nothing_received => Ok(copy),
+            (Timeout, _) => {
+                let detail = format_args!("{lease}: no response in time");
+                Err(UpstreamFailure::new(FailureKind::ResponseTimeout, detail))
+            }
+            (GivenUp, _) => {
+                let detail = "the client did not go on with its request, and the connection was needed for others";
+                Err(UpstreamFailure::new(FailureKind::RequestTimeout, format_args!("{lease}: {detail}")))
+            }
+            (Unsent(_, error) | Unanswered(_, error) | Broken(error), _) => Err(failure(lease, state, &error)),
+        }
     }
 }
 
