@@ -43,10 +43,10 @@ pub mod rate;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::agent::network::bits;
-    pub use crate::check::directives::distance;
     pub use crate::identity::address_class::AddressClass;
     #[cfg(feature = "signatures")]
     pub use crate::identity::signature::kept_checks::KeptChecks;
     pub use crate::policy::grace::Grace;
     pub use crate::rules::keyword::first_few;
+    pub use strsim::damerau_levenshtein;
 }

@@ -3,7 +3,8 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
-use super::directives::distance;
+use strsim::generic_damerau_levenshtein;
+
 use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
@@ -108,7 +109,7 @@ impl<'r> CrawlersByToken<'r> {
         let known = self.by_token().iter();
         let near = known
             .filter(|(known, _)| known.len() >= SHORTEST_GUESS && known.len().abs_diff(token.len()) <= 2)
-            .map(|(known, crawler)| (distance(token, known), known.len(), *crawler))
+            .map(|(known, crawler)| (generic_damerau_levenshtein(token, known), known.len(), *crawler))
             .filter(|(distance, length, _)| *distance <= allowance((*length).min(token.len())))
             .min_by_key(|(distance, _, crawler)| (*distance, &crawler.name));
         near.map(|(_, _, crawler)| crawler.name.as_str())

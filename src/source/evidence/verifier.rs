@@ -7,8 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
-
-use robots_core::internals::distance;
+use robots_core::internals::damerau_levenshtein;
 
 use super::claim_paths::ClaimPaths;
 use super::claimants::FirstSeen;
@@ -78,7 +77,7 @@ impl Configured {
         let mut unnamed: Vec<_> = self.copies.keys().filter(|url| !urls.clone().any(|known| known == *url)).collect();
         unnamed.sort();
         let line = |url: &String| {
-            let near = urls.clone().map(|known| (distance(url.as_bytes(), known.as_bytes()), known)).min();
+            let near = urls.clone().map(|known| (damerau_levenshtein(url, known), known)).min();
             let near = near.filter(|(distance, known)| *distance <= known.len() / 4);
             let meant = near.map_or_else(String::new, |(_, known)| format!(": did you mean {known:?}?"));
             format!("the copy of the list {url:?} has no effect, because no row of the registry names that list{meant}")

@@ -1,7 +1,8 @@
 //! `unknown-lint`: a comment that turns off what does not exist.
 
+use strsim::generic_damerau_levenshtein;
+
 use crate::check::checked_file::codes;
-use crate::check::directives::distance_within;
 use crate::check::lint::*;
 
 pub(crate) const LINT: Lint = Lint {
@@ -38,8 +39,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 /// The code that is probably meant.
 fn nearest(codes: &[&'static str], code: &[u8]) -> Option<&'static str> {
     let near = codes.iter().filter(|known| known.len().abs_diff(code.len()) <= MOST_SLIPS);
-    let near = near.filter_map(|known| Some((distance_within(code, known.as_bytes(), MOST_SLIPS)?, *known)));
-    near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+    let near = near.map(|known| (generic_damerau_levenshtein(code, known.as_bytes()), *known));
+    near.filter(|(distance, _)| *distance <= MOST_SLIPS).min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
