@@ -1,4 +1,5 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 // The crate's page is also that of the registry, where links lead to docs.rs. Here they lead to the items: of two definitions
 // of a link the first counts.
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("docs/crate_links.md"))]

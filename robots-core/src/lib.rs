@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 /// Debugs a value by what a reader wants to know of it, because its fields are many, large, secret or functions. The parameters of a
 /// generic type stand in brackets: `|it| [S: std::fmt::Debug] Robots::<S> { inner: it.inner }`.

@@ -8,6 +8,8 @@
 //! operator about a server that runs. `commands` holds the rest of the command line: the commands that read files, and those
 //! that query a running server.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
 #[doc(hidden)]
 pub mod benching;
 pub mod docs;

@@ -201,22 +201,16 @@ fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     move |octet| headers[..headers.partition_point(|(start, _)| *start <= octet)].last().map_or(0, |(_, end)| *end)
 }
 
-/// Resolves every part, also after one of them has a problem. Sites whose robots.txt is unknown are left out, of the file as well.
+/// Resolves every part, also after one of them has a problem.
 fn collect(
     file: &mut RawConfig,
     parts: &Parts,
     faults: &mut Faults,
     is_source_unknown: impl Fn(Range<usize>) -> bool,
 ) -> Config {
-    if file.listener.is_empty() {
-        let fault = Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\"");
-        faults.push(fault);
-    }
+    require_listener_and_site(file, faults);
     let folder = parts.folder(0);
     let patterns = included::patterns(&file.include, parts.path(0), faults);
-    if file.site.is_empty() && file.include.is_empty() {
-        faults.push(Fault::new(0..0, "there is no [[site]]: write one with a name and upstreams or a root"));
-    }
     let of_admin: Vec<_> = file.admin.iter().flat_map(RawAdmin::addresses).collect();
     listener::conflicts(&file.listener, &of_admin, faults);
     let listeners = file.listener.iter().filter_map(|listener| faults.keep(listener::resolve(listener, folder)));
@@ -267,13 +261,7 @@ fn collect(
     let log = faults.keep(log::resolve(&file.log, folder));
     let registry = RegistrySources::resolve(&file.agents, state_dir.as_deref(), folder, faults);
     let registry_accept = faults.keep(registry::accepted(&file.agents));
-    sites
-        .iter_mut()
-        .zip(&file.site)
-        .filter(|(_, raw)| is_source_unknown(raw.span()))
-        .for_each(|(site, _)| *site = None);
-    let mut kept = sites.iter().map(Option::is_some);
-    file.site.retain(|_| kept.next() == Some(true));
+    leave_out_unknown(file, &mut sites, is_source_unknown);
     Config {
         text: "".into(),
         parts: parts.clone(),
@@ -302,6 +290,32 @@ fn collect(
         upstream: limits.upstream,
         log: log.unwrap_or_default(),
     }
+}
+
+/// Reports a config that would serve nothing.
+fn require_listener_and_site(file: &RawConfig, faults: &mut Faults) {
+    if file.listener.is_empty() {
+        let fault = Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\"");
+        faults.push(fault);
+    }
+    if file.site.is_empty() && file.include.is_empty() {
+        faults.push(Fault::new(0..0, "there is no [[site]]: write one with a name and upstreams or a root"));
+    }
+}
+
+/// Removes each site whose robots.txt is unknown or that has a problem, from the file as well.
+fn leave_out_unknown(
+    file: &mut RawConfig,
+    sites: &mut [Option<site::SiteConfig>],
+    is_source_unknown: impl Fn(Range<usize>) -> bool,
+) {
+    for (site, raw) in sites.iter_mut().zip(&file.site) {
+        if is_source_unknown(raw.span()) {
+            *site = None;
+        }
+    }
+    let mut is_kept = sites.iter().map(Option::is_some);
+    file.site.retain(|_| is_kept.next() == Some(true));
 }
 
 /// Where the hooks of each file may go: the config, then those that it includes.

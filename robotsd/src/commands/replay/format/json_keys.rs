@@ -28,7 +28,8 @@ word_enum! {
 }
 
 impl JsonField {
-    /// The keys that are known; the first that an object has counts. A point leads into an object.
+    /// The known keys of this field. The first one that an object has counts; a `.` leads into a nested object.
+    #[expect(clippy::too_many_lines, reason = "a table")]
     const fn known_keys(self) -> &'static [&'static str] {
         match self {
             Self::Agent => &[
