@@ -196,10 +196,11 @@ impl PartReader {
                         _ => reader.recovered(),
                     });
                 let builder = saved_in.into_iter().fold(builder, |builder, folder| builder.saved_in(folder));
-                let (followed, trouble) = builder.start().map_err(|error| failed(&error))?;
-                if let Some(fragment) = followed.current() {
-                    self.take(Ok((Fragment::clone(&fragment), None)));
+                // The saved copy is taken before the first fetch can end: after a fetch that failed it would look like a good one.
+                if let Ok(fragment) = part_at_hand(&self.settings) {
+                    self.take(Ok((fragment, None)));
                 }
+                let (followed, trouble) = builder.start().map_err(|error| failed(&error))?;
                 if let Some(trouble) = trouble {
                     self.say(LogLevel::Warn, &format!("what was saved cannot be used: {trouble}"));
                 }
