@@ -1,8 +1,8 @@
-//! A stream cut into chunks of whole lines, worked on by every core.
+//! Cuts a stream into chunks of whole lines, which are processed on every core.
 //!
-//! The counts of each chunk are joined in the order of the log, so the result is the same however many workers there are.
-//! Chunks are read only as far ahead as the workers need, and their buffers are filled again: memory stays the same
-//! however long the log is.
+//! The counts of the chunks are joined in the order of the log, so the result does not depend on
+//! the number of workers. Chunks are read only as far ahead as the workers need, and their buffers
+//! are reused: memory use does not depend on the length of the log.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -13,18 +13,19 @@ use parking_lot::Mutex;
 
 use super::format::FIELDS;
 
-/// Octets of a chunk.
+/// Size of a chunk, in bytes.
 const CHUNK: usize = 1 << 20;
 
-/// A line longer than this is cut into lines that make no sense, and counted as such.
+/// Maximum length of a line, in bytes. A longer line is cut into pieces, which count as unreadable
+/// lines.
 const LONGEST_LINE: usize = CHUNK / 2;
 
-/// A line of names of columns longer than this is not one.
+/// Maximum length of a line of column names, in bytes. A longer line is not taken as one.
 const LONGEST_COLUMNS: usize = 16 << 10;
 
-/// Runs `work` over the chunks of all inputs on this many threads, each with a state of its own, and joins what it returns
-/// in the order of the chunks. An input that cannot be read, or not to its end, does not keep the others from being read; the
-/// errors are returned.
+/// Runs `work` over the chunks of all inputs on `workers` threads, each with its own state, and
+/// joins the results in the order of the chunks. If an input cannot be read, or not to its end, the
+/// others are still read; the errors are returned.
 pub(super) fn for_each<S, C: Send>(
     inputs: impl IntoIterator<Item = io::Result<Box<dyn Read + Send>>>,
     workers: usize,
@@ -32,7 +33,7 @@ pub(super) fn for_each<S, C: Send>(
     work: impl Fn(&mut S, &[u8]) -> C + Sync,
     join: impl FnMut(C),
 ) -> Vec<io::Error> {
-    // No send blocks: `ahead` bounds what is on its way.
+    // Sending never blocks: `ahead` limits the number of chunks under way.
     let (send, chunks) = channel::<Chunk<C>>();
     let chunks = Mutex::new(chunks);
     thread::scope(|scope| {
@@ -40,11 +41,13 @@ pub(super) fn for_each<S, C: Send>(
             let mut state = state();
             while let Some(Chunk { octets, counted }) = next(&chunks) {
                 let counts = work(&mut state, &octets);
-                // No thread waits for them once another worker has panicked.
+                // Sending fails only if another worker has panicked; then nothing waits for the
+                // counts.
                 let _ = counted.send((counts, octets));
             }
         };
-        // One that panics has lost counts: the scope panics then, because going on would hide that.
+        // If a worker panics, counts are lost. The scope then panics too, because continuing would
+        // hide the loss.
         for _ in 0..workers {
             scope.spawn(worker);
         }
@@ -59,27 +62,30 @@ pub(super) fn for_each<S, C: Send>(
     })
 }
 
-/// The counts of a chunk, and its buffer.
+/// Counts of a chunk, and its buffer.
 type CountedChunk<C> = (C, Vec<u8>);
 
-/// Octets, and where their counts are sent with the buffer. A worker that panics drops it, so that the reader never waits in vain.
+/// Bytes of a chunk, and the sender that returns their counts with the buffer. A worker that panics
+/// drops the sender, so the reader never waits in vain.
 struct Chunk<C> {
     octets: Vec<u8>,
     counted: Sender<CountedChunk<C>>,
 }
 
-/// The chunks on their way to the workers. Their counts come back in the order of the chunks, whichever is counted first.
+/// Chunks under way to the workers. Their counts are joined in the order of the chunks, whichever
+/// is counted first.
 struct Pipeline<C, J> {
     /// `None` after a worker panicked.
     send: Option<Sender<Chunk<C>>>,
-    /// The most chunks that are on their way.
+    /// Maximum number of chunks under way.
     ahead: usize,
     waiting: VecDeque<Receiver<CountedChunk<C>>>,
     join: J,
 }
 
 impl<C, J: FnMut(C)> Pipeline<C, J> {
-    /// Sends a chunk and takes back what is counted; `false` after a worker panicked.
+    /// Sends a chunk, after joining finished counts if too many chunks are under way. Returns
+    /// `false` if a worker has panicked.
     fn send(&mut self, octets: Vec<u8>, buffers: &mut Vec<Vec<u8>>) -> bool {
         while self.waiting.len() >= self.ahead {
             self.take(buffers);
@@ -90,7 +96,7 @@ impl<C, J: FnMut(C)> Pipeline<C, J> {
         send.send(Chunk { octets, counted }).is_ok()
     }
 
-    /// Waits for the counts of the first chunk that is on its way, and joins them.
+    /// Waits for the counts of the oldest chunk under way, and joins them.
     fn take(&mut self, buffers: &mut Vec<Vec<u8>>) {
         let Some(counts) = self.waiting.pop_front() else { return };
         match counts.recv() {
@@ -105,7 +111,7 @@ impl<C, J: FnMut(C)> Pipeline<C, J> {
         }
     }
 
-    /// Joins what is still on its way.
+    /// Joins all counts that are still under way.
     fn finish(mut self) {
         while !self.waiting.is_empty() {
             self.take(&mut Vec::new());
@@ -113,12 +119,12 @@ impl<C, J: FnMut(C)> Pipeline<C, J> {
     }
 }
 
-/// The next chunk, or `None` once the reader is done.
+/// Returns the next chunk, or `None` if the reader is done.
 fn next<C>(chunks: &Mutex<Receiver<Chunk<C>>>) -> Option<Chunk<C>> {
     chunks.lock().recv().ok()
 }
 
-/// Cuts one input into chunks that end where lines end; the last one may lack its line end.
+/// Cuts one input into chunks that end at line ends; the last chunk may lack the line end.
 fn cut(
     input: &mut dyn Read,
     buffers: &mut Vec<Vec<u8>>,
@@ -133,7 +139,7 @@ fn cut(
         chunk.append(&mut rest);
         let missing = CHUNK.saturating_sub(chunk.len());
         chunk.reserve_exact(missing);
-        // Octets that were read before an error count.
+        // Bytes that were read before an error count.
         let read = Read::take(&mut *input, missing as u64).read_to_end(&mut chunk);
         if chunk.len() == columns.len() {
             return read.map(drop);
@@ -155,8 +161,8 @@ fn cut(
     }
 }
 
-/// The last line that names the columns of the lines after it. Chunks are counted apart, so each begins with the line that
-/// holds for it.
+/// Returns the last line that names the columns of the lines after it. Chunks are counted
+/// separately, so each one begins with the column line that applies to it.
 fn last_columns(chunk: &[u8]) -> Option<&[u8]> {
     let is_start = |at: usize| at == 0 || chunk[at - 1] == b'\n';
     let start = memchr::memmem::rfind_iter(chunk, FIELDS).find(|at| is_start(*at))?;
@@ -236,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Lines that were read before the octets went bad count.
+    /// Lines that were read before the error count.
     #[test]
     fn an_input_with_an_error_does_not_keep_it_and_the_others_from_being_read() {
         for inputs in [vec![input("a\n"), Err(io::Error::other("gone")), input("a\n")], vec![Ok(Box::new(Cut(false)))]]

@@ -1,4 +1,4 @@
-//! Counting requests, in bounded memory, and those of search engines for `diff`.
+//! Counts requests in bounded memory, and the requests of search engines for `diff`.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -28,63 +28,66 @@ use super::tally::{Hours, LogPeriod, RequestTally};
 use crate::board::{LogBoard, Second, service_of};
 use crate::evaluator::{Evaluator, KnownSender};
 
-/// Lines that could not be read, of which this many are kept, and octets of each.
+/// Maximum number of unreadable lines that are kept as samples, and the maximum size of each, in
+/// bytes.
 const SAMPLES: usize = 3;
 const SAMPLE: usize = 160;
 
-/// The settings of a replay, the same for every worker.
+/// Settings of a replay, the same for every worker.
 #[derive(Debug)]
 pub(super) struct ReplayPlan {
-    /// The names of the files.
+    /// Names of the log files.
     pub(super) logs: Vec<String>,
     pub(super) robots: String,
     pub(super) against: Option<String>,
-    /// The robots.txt, and the one to compare it with.
+    /// The robots.txt; in a comparison, also the second one, last.
     pub(super) evaluators: Vec<Evaluator>,
     pub(super) selection: LogSelection,
-    /// Requests before this are counted apart: the rules did not hold yet.
+    /// Time when the rules began to apply; earlier requests are counted separately.
     pub(super) effective_from: Option<i64>,
     pub(super) privacy: ReportPrivacy,
-    /// The evidence about senders.
+    /// Evidence about the senders.
     pub(super) evidence: LogEvidence,
-    /// The versions by which crawlers are judged as on the board.
+    /// Versions to judge crawlers by, as on the board.
     pub(super) history: Option<VersionHistory>,
-    /// Whether the logs are said to have every read of robots.txt.
+    /// Whether the config says that the logs contain every read of robots.txt.
     pub(super) sees_all: bool,
 }
 
 impl ReplayPlan {
-    /// Whether two files are compared.
+    /// Reports whether two files are compared.
     pub(super) fn is_compared(&self) -> bool {
         self.against.is_some()
     }
 }
 
-/// Counts of one chunk, or of all until then.
+/// Counts of one chunk, or of all chunks so far.
 #[derive(Debug, Default)]
 pub(super) struct ReplayCounts {
     pub(super) requests: u64,
     pub(super) hosts: RequestedHosts,
     pub(super) unread: u64,
-    /// Lines of robotsd's log of events.
+    /// Number of lines that belong to robotsd's log of events.
     pub(super) events: u64,
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
-    /// Whether any of these is a JSON object, whose key for the User-Agent may be another one.
+    /// Whether a line without a User-Agent is a JSON object: its User-Agent may have an unknown
+    /// key.
     pub(super) has_nameless_json: bool,
     pub(super) timeless: u64,
     pub(super) period: LogPeriod,
     pub(super) rows: Rows,
     pub(super) hours: Hours,
-    /// Whether the policy limits any request by a `Crawl-delay`.
+    /// Whether a `Crawl-delay` limits any of the requests under the policy.
     pub(super) has_limit: bool,
-    /// Crawlers whose failed claims say nothing, because the log may not hold their addresses.
+    /// Crawlers whose failed claims prove nothing, because the log may not contain the addresses of
+    /// clients.
     pub(super) suspects: Vec<(String, FailedClaims)>,
-    /// Whether the log has the `Referer` of any request.
+    /// Whether any request in the log has a `Referer`.
     pub(super) has_referers: bool,
-    /// Visitors sent by services.
+    /// Number of visitors that each service referred.
     pub(super) sent: HashMap<Arc<Referrer>, u64, RandomState>,
-    /// The counts of a chunk for the board, and those of all chunks together.
+    /// Observations of one chunk for the board; `board` combines those of all chunks.
     pub(super) board_notes: BoardNotes,
     pub(super) board: LogBoard,
 }
@@ -111,7 +114,7 @@ impl ReplayCounts {
         Self { hosts, ..counts }
     }
 
-    /// Counts a request for the report, and for the board if there is a history of versions.
+    /// Counts a request for the report, and for the board if there is a version history.
     fn entry(&mut self, plan: &ReplayPlan, headers: &mut HeaderCache, entry: &LoggedRequest<'_>) {
         self.requests += 1;
         self.nameless += u64::from(entry.agent.is_empty());
@@ -132,7 +135,7 @@ impl ReplayCounts {
         self.judge(plan, header, entry, sender, address);
     }
 
-    /// Counts a request in the row of its crawler and in its hour, by the judgement of the files.
+    /// Counts a request in the row of its crawler and in its hour, as the files judge it.
     fn judge(
         &mut self,
         plan: &ReplayPlan,
@@ -153,7 +156,7 @@ impl ReplayCounts {
         *tally += judged.tally;
         let hours = match failed {
             Some((hours, addresses)) => {
-                // Without an address nothing fails.
+                // A claim fails only if the request has an address.
                 if let Some(address) = address {
                     addresses.note(address, judged.tally.disallowed > 0);
                 }
@@ -171,7 +174,7 @@ impl ReplayCounts {
         }
     }
 
-    /// Counts a visitor that a service sent.
+    /// Counts a visitor that a service referred.
     fn visitor(&mut self, plan: &ReplayPlan, entry: &LoggedRequest<'_>) {
         let Some(evaluator) = plan.evaluators.last() else { return };
         let registry = &evaluator.settings.registry;
@@ -180,7 +183,8 @@ impl ReplayCounts {
         }
     }
 
-    /// Once all is counted: says of which crawlers the claims that failed say nothing, and counts them as claimed.
+    /// Finds, after all chunks are counted, the crawlers whose failed claims prove nothing, and
+    /// counts these claims as claimed.
     pub(super) fn conclude(&mut self, plan: &ReplayPlan) {
         let names = crawler_rows::with_suspect_path(self.rows.iter());
         if let Some(history) = &plan.history {
@@ -211,13 +215,13 @@ impl ReplayCounts {
     }
 }
 
-/// A request, judged by the one file or by both.
+/// A request, judged by one file, or by both files of a comparison.
 struct JudgedEntry {
-    /// Its counts.
+    /// Counts of this request.
     tally: RequestTally,
-    /// The rule to which it is counted.
+    /// The rule that the request is counted under.
     rule: Option<DecidingRule>,
-    /// Whether a `Crawl-delay` applies to it.
+    /// Whether a `Crawl-delay` applies to the request.
     has_pace: bool,
 }
 
@@ -269,7 +273,7 @@ impl JudgedEntry {
     }
 }
 
-/// The names that have to be looked up to judge the claims of a chunk.
+/// Returns the addresses whose names must be looked up to judge the claims of a chunk.
 pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> NameQuestions {
     let questions = RefCell::default();
     read_lines(&plan.selection, &mut RequestedHosts::default(), chunk, |_, read| {
@@ -283,7 +287,8 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
     questions.into_inner()
 }
 
-/// Reads every line of a chunk that is not empty, and no request for other hosts than the selected ones.
+/// Calls `take` for every line of a chunk, except empty lines and requests that are not selected,
+/// such as those for other hosts.
 fn read_lines(
     selection: &LogSelection,
     hosts: &mut RequestedHosts,
@@ -307,7 +312,8 @@ fn read_lines(
     }
 }
 
-/// The rule to which a request is counted, if it is disallowed, or a change changes its outcome.
+/// Returns the rule that a request is counted under, if the request is disallowed, or a change
+/// alters its result.
 fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement) -> Option<DecidingRule> {
     let (effect, line) = match (first, last) {
         (_, RequestJudgement::Disallowed(line)) if !compared => (Effect::Disallowed, line),
@@ -318,34 +324,34 @@ fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement
     Some(DecidingRule { effect, line })
 }
 
-/// Targets that are kept of one crawler; requests for others are counted.
+/// Maximum number of targets kept per crawler; requests for further targets are only counted.
 const MOST_TARGETS: usize = 100_000;
 
-/// Octets of a target that is kept.
+/// Maximum length of a target that is kept, in bytes.
 const LONGEST: usize = 2048;
 
-/// The requests of search engines that have an index people use, but for robots.txt, by the name of each. Every client that claims to be one
-/// counts: a log alone does not say who sent a request.
+/// Requests, other than for robots.txt, of search engines that have an index people use, by search
+/// engine. Every client that claims to be one counts: a log alone does not show who sent a request.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct SearchRequests {
     pub(in crate::commands) crawlers: BTreeMap<String, RequestedTargets>,
-    /// Lines that are requests for the site, of anyone.
+    /// Number of requests for the site, by any client.
     pub(in crate::commands) requests: u64,
-    /// Lines that could not be read.
+    /// Number of lines that could not be read.
     pub(in crate::commands) unread: u64,
     pub(in crate::commands) hosts: RequestedHosts,
 }
 
-/// The targets that one crawler requested, and how often.
+/// Targets that one crawler requested, with the number of requests for each.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct RequestedTargets {
     pub(in crate::commands) targets: HashMap<Box<[u8]>, u64, RandomState>,
-    /// All of its requests, those for targets that are not kept included.
+    /// Number of all its requests, including those for targets that are not kept.
     pub(in crate::commands) requests: u64,
 }
 
 impl SearchRequests {
-    /// Reads logs with every core. Those that could be read count, whatever happened to the others.
+    /// Reads logs on every core. Logs that could be read count even if others fail.
     pub(in crate::commands) fn read(
         logs: &[PathBuf],
         selection: &LogSelection,
@@ -362,7 +368,7 @@ impl SearchRequests {
                 one.unread += u64::from(line == LogLine::Unread);
                 let LogLine::Request(request) = line else { return };
                 one.requests += 1;
-                // A longer header is not a search engine's.
+                // No search engine sends a longer header.
                 if request.agent.len() <= LONGEST_HEADER && !RequestPath::is_robots_txt_target(&request.target) {
                     let kind = &headers.known.identify(slice::from_ref(evaluator), &evidence, &request.agent).kind;
                     if kind.is_index_engine {

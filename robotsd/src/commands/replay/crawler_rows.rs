@@ -1,4 +1,4 @@
-//! One row of counts for each crawler, in bounded memory, with its failed claims and its suspect paths.
+//! Counts in one row per crawler, in bounded memory, with failed claims and suspect paths.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,10 +10,12 @@ use super::headers::AgentKind;
 use super::rule_paths::RulePaths;
 use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 
-/// Crawlers that get a row of their own. Names can be made up: the rest share one.
+/// Maximum number of crawlers with a row of their own. Names can be made up, so further crawlers
+/// share one row.
 const ROWS: usize = 1024;
 
-/// Nodes of the path trees of each of the first rows, and of each row after them.
+/// Maximum number of nodes in the path trees of each of the first `FULL_ROWS` rows; later rows get
+/// `NODES_LATER`.
 const NODES: usize = 512;
 const FULL_ROWS: usize = 256;
 const NODES_LATER: usize = 64;
@@ -24,35 +26,37 @@ pub(super) struct Rows {
     by_name: HashMap<String, usize, RandomState>,
 }
 
-/// Counts of one crawler, or of one class of agents that are none.
+/// Counts of one crawler, or of one class of agents that are not crawlers.
 #[derive(Clone, Debug)]
 pub(super) struct ReplayRow {
     pub(super) agent: AgentKind,
     /// Requests whose claim the evidence confirms.
     pub(super) verified: RequestTally,
     pub(super) verified_period: LogPeriod,
-    /// Requests whose claim it neither confirms nor refutes, and how many of them for which reason.
+    /// Requests whose claim the evidence neither confirms nor refutes; `undecided` counts them by
+    /// reason.
     pub(super) claimed: RequestTally,
     pub(super) undecided: BTreeMap<&'static str, u64>,
-    /// Targets of both that are disallowed; where two files are compared, those that change.
+    /// Disallowed targets of verified and claimed requests; in a comparison, the targets whose
+    /// judgement changes.
     pub(super) rules: RulePaths,
-    /// Requests whose claim it refutes.
+    /// Requests whose claim the evidence refutes.
     pub(super) failed: Option<Box<FailedClaims>>,
-    /// Whether claims were checked by addresses.
+    /// Whether any claim was checked by its address.
     pub(super) is_checked: bool,
 }
 
-/// The part of a row in which a request is counted.
+/// The part of a row that counts a request.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
     pub(super) rules: &'r mut RulePaths,
-    /// The hours and addresses of failed claims.
+    /// Hours and addresses of failed claims.
     pub(super) failed: Option<(&'r mut Hours, &'r mut FailedAddresses)>,
 }
 
 impl Rows {
-    /// The row of an agent.
+    /// Returns the row of an agent.
     pub(super) fn of(&mut self, agent: &AgentKind) -> &mut ReplayRow {
         let at = self.by_name.get(&agent.name).copied().unwrap_or_else(|| self.insert(agent));
         &mut self.rows[at]
@@ -76,7 +80,8 @@ impl Rows {
         }
     }
 
-    /// Counts the failed claims of these crawlers as undecided; they are returned with the names.
+    /// Counts the failed claims of these crawlers as undecided, and returns them with the names of
+    /// the crawlers.
     pub(super) fn forgive(&mut self, names: &[String]) -> Vec<(String, FailedClaims)> {
         let suspects = self.rows.iter_mut().filter(|row| names.contains(&row.agent.name));
         suspects.filter_map(ReplayRow::forgive).collect()
@@ -94,7 +99,7 @@ impl ReplayRow {
         Self { agent, verified, verified_period, claimed, undecided, rules, failed: None, is_checked: false }
     }
 
-    /// Notes the identity of a request, and returns what the request is counted in.
+    /// Records the identity of a request, and returns the part of the row that counts the request.
     pub(super) fn note(&mut self, identity: Identity, time: Option<i64>) -> RowPart<'_> {
         self.is_checked |= !matches!(
             identity,
@@ -122,7 +127,7 @@ impl ReplayRow {
         }
     }
 
-    /// Requests that are not an impostor's.
+    /// Returns the counts without those of impostors.
     pub(super) fn own(&self) -> RequestTally {
         self.claimed + self.verified
     }
@@ -150,22 +155,25 @@ impl ReplayRow {
     }
 }
 
-/// So many addresses that fail say nothing about the path.
+/// Maximum number of failing addresses that prove nothing about the path.
 const HANDFUL: usize = 5;
 
-/// How far a crawler that verifies may be from claims that fail, to show that its own address comes through. In seconds.
+/// Maximum distance between failed claims and a verified request of the same crawler, in seconds.
+/// Within it, the verified request shows that the log contains the crawler's own addresses.
 const DAY: i64 = 24 * 60 * 60;
 
-/// The crawlers of these rows whose failed claims say nothing, because the log may not hold the addresses of clients: a log that was
-/// written behind a proxy must not make an impostor of every crawler.
+/// Returns the crawlers whose failed claims prove nothing, because the log may not contain the
+/// addresses of clients. A log that was written behind a proxy must not make every crawler an
+/// impostor.
 ///
 /// The failed claims of a crawler are suspect
 ///
-/// 1. where more than a handful of addresses fail, and nothing of the crawler verifies within a day of them;
-/// 2. where no crawler at all verifies, and an address that fails claims to be crawlers of several operators, as a proxy
-///    does.
+/// 1. if more than `HANDFUL` addresses fail, and no request of the crawler verifies within a day of
+///   them; or
+/// 2. if no request of any crawler verifies, and one failing address claims to be crawlers of
+///   several operators, as a proxy does.
 ///
-/// Then they count as claimed.
+/// Suspect claims count as claimed.
 pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + Clone) -> Vec<String> {
     let is_any_verified = rows.clone().any(|row| row.verified.requests > 0);
     let shared = if is_any_verified { HashSet::new() } else { shared_addresses(rows.clone()) };
@@ -179,7 +187,7 @@ pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + 
     rows.filter(is_suspect).map(|row| row.agent.name.clone()).collect()
 }
 
-/// Addresses that claim to be crawlers of several operators.
+/// Returns the addresses that claim to be crawlers of several operators.
 fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<IpAddr> {
     let mut operators = HashMap::<IpAddr, &str>::new();
     let mut shared = HashSet::new();
@@ -195,17 +203,17 @@ fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<Ip
     shared
 }
 
-/// Addresses that have counts of their own, for each crawler.
+/// Maximum number of addresses with their own counts, per crawler.
 const ADDRESSES: usize = 1_024;
 
-/// Nodes of the path trees.
+/// Maximum number of nodes in the path trees of failed claims.
 const FAILED_NODES: usize = 256;
 
-/// Hours with counts: half a year.
+/// Maximum number of hours with counts: half a year.
 const HOURS: usize = 4_400;
 
-/// The requests under the name of a crawler from addresses that are not its operator's: by impostors, unless the log is found not to
-/// hold the addresses of clients.
+/// Requests that use the name of a crawler from addresses that are not its operator's. They are
+/// sent by impostors, unless the log turns out not to contain the addresses of clients.
 #[derive(Clone, Debug)]
 pub(super) struct FailedClaims {
     pub(super) tally: RequestTally,
@@ -236,13 +244,13 @@ impl FailedClaims {
 }
 
 impl FailedAddresses {
-    /// The clients, as far as they are known: addresses, or networks of one client, as each /64 of IPv6 is.
+    /// Returns the known clients: IPv4 addresses, and IPv6 networks of /64 (one client each).
     pub(super) fn networks(&self) -> HashSet<IpAddr> {
         self.keys().map(|address| client(*address)).collect()
     }
 }
 
-/// A client has a whole /64.
+/// Returns the address that stands for the client; an IPv6 client has a whole /64.
 fn client(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

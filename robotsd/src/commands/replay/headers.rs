@@ -1,5 +1,5 @@
-//! Headers and the agents they name, cached, and the judgements of their requests by a robots.txt, under the policy that is
-//! enforced.
+//! Headers and the agents that they name, cached, and the judgement of their requests by a
+//! robots.txt under the enforced policy.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,21 +13,21 @@ use tower_robots::rules::{Access, RequestPath};
 use super::identity::{ClaimMethods, LogEvidence};
 use crate::evaluator::{Evaluator, KnownSender};
 
-/// Headers whose agents are cached; beyond it the cache is emptied.
+/// Maximum number of headers in the cache; when it is full, it is emptied.
 const HEADERS: usize = 8192;
 
-/// Longest header that is cached.
+/// Maximum length of a cached header, in bytes.
 pub(super) const LONGEST_HEADER: usize = 512;
 
-/// The headers that one worker has seen. It changes no count.
+/// The headers that one worker has seen. The cache does not affect any count.
 #[derive(Debug, Default)]
 pub(super) struct HeaderCache {
     pub(super) known: KnownHeaders,
-    /// Under the version of a history that was in force last.
+    /// Headers under the version of the history that was in force last.
     pub(super) of_version: VersionHeaders,
 }
 
-/// The agents of headers under the version that was in force last.
+/// Agents of headers under the version that was in force last.
 #[derive(Debug, Default)]
 pub(super) struct VersionHeaders {
     version: usize,
@@ -35,7 +35,7 @@ pub(super) struct VersionHeaders {
 }
 
 impl VersionHeaders {
-    /// The agents that a header names, judged by the version with this number.
+    /// Returns the agents that a header names, judged by the version with this number.
     pub(super) fn of(&mut self, version: usize, evaluator: &Evaluator, header: &[u8]) -> &JudgedAgents {
         if self.version != version {
             *self = Self { version, known: KnownHeaders::default() };
@@ -44,41 +44,41 @@ impl VersionHeaders {
     }
 }
 
-/// Headers under the files that are judged.
+/// Headers under the files that judge the requests.
 #[derive(Debug, Default)]
 pub(super) struct KnownHeaders {
     headers: HashMap<Box<[u8]>, usize, RandomState>,
     identified: Vec<IdentifiedHeader>,
 }
 
-/// A header, recognised.
+/// A header and what was recognised in it.
 #[derive(Debug)]
 pub(super) struct IdentifiedHeader {
-    /// The row it is counted in, as long as there are not too many.
+    /// Row that counts the header, unless there are too many rows.
     pub(super) kind: AgentKind,
-    /// Under each of the files.
+    /// Agents under each of the files.
     pub(super) agents: Vec<JudgedAgents>,
-    /// How its claim can be checked by an address.
+    /// How an address can confirm or refute the claim of the header.
     pub(super) methods: Option<ClaimMethods>,
-    /// Whether none of its agents is a crawler.
+    /// Whether no agent of the header is a crawler.
     pub(super) is_of_visitor: bool,
 }
 
-/// A crawler, or a class of agents that are none.
+/// A crawler, or a class of agents that are not crawlers.
 #[derive(Clone, Debug)]
 pub(super) struct AgentKind {
     pub(super) name: String,
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    /// Whether it is one agent, not a class of them.
+    /// Whether this is one crawler, not a class of agents.
     pub(super) is_crawler: bool,
-    /// Whether it is a search engine with an index that people use.
+    /// Whether this is a search engine with an index that people use.
     pub(super) is_index_engine: bool,
     pub(super) operator: Option<String>,
 }
 
 impl KnownHeaders {
-    /// The agents of a header under each of the files.
+    /// Returns the agents of a header under each of the files.
     pub(super) fn identify(
         &mut self,
         evaluators: &[Evaluator],
@@ -107,7 +107,7 @@ impl KnownHeaders {
 }
 
 impl IdentifiedHeader {
-    /// The sender of a request with this header.
+    /// Returns the identity of the sender of a request with this header.
     pub(super) fn sender(&self, evidence: &LogEvidence, address: Option<IpAddr>, time: Option<i64>) -> Identity {
         match (self.agents.last(), &self.methods) {
             (Some(judged), Some(methods)) => evidence.identify(&judged.agents, methods, address, time, None),
@@ -134,12 +134,12 @@ impl AgentKind {
         }
     }
 
-    /// The row for crawlers that get none of their own.
+    /// Returns the row for crawlers that do not get their own.
     pub(super) fn other_crawlers() -> Self {
         Self::unnamed("other crawlers", Class::Declared, true)
     }
 
-    /// Several agents that are counted together.
+    /// Returns a row for several agents that are counted together.
     fn unnamed(name: &str, class: Class, is_crawler: bool) -> Self {
         let name = name.to_owned();
         Self { name, class, category: None, is_crawler, is_index_engine: false, operator: None }
@@ -153,12 +153,12 @@ pub(super) struct JudgedAgents {
     pub(super) is_judged: bool,
 }
 
-/// The judgement of a request.
+/// Judgement of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestJudgement {
     /// No rule applies, or the rules allow it.
     Allowed,
-    /// Disallowed, by the rule in this line where a rule decides.
+    /// Disallowed; contains the line of the deciding rule, if a rule decides.
     Disallowed(Option<usize>),
 }
 
@@ -169,7 +169,7 @@ impl JudgedAgents {
         Self { agents, is_judged }
     }
 
-    /// The decision of the policy; `None` where no group applies.
+    /// Returns the decision of the policy, or `None` if no group applies.
     pub(super) fn decide<'e>(
         &self,
         evaluator: &'e Evaluator,

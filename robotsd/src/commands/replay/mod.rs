@@ -1,14 +1,22 @@
-//! `robotsd replay LOG…`: the effect that a robots.txt, or a change of it, would have had on the traffic of a log.
+//! `robotsd replay LOG…`: shows the effect that a robots.txt, or a change of it, would have had on
+//! the requests in a log.
 //!
-//! Logs are read in chunks, by every core, in bounded memory ([`chunks`], [`counts`]); the counts do not depend on the
-//! number of cores, and unreadable lines are counted. Paths are grouped by rule and pattern ([`rule_paths`]). Agents
-//! are identified and judged as a server does it ([`headers`]). The requests of a crawler are split by who sent them
-//! ([`identity`]): what impostors did ([`FailedClaims`](crawler_rows::FailedClaims)) is not counted to it. Reports hold no
-//! values of queries and no whole addresses unless options ask for them ([`redaction`]). Requests that come sooner than a
-//! `Crawl-delay` are not counted: a server with the rate mode `observe` measures them.
+//! Logs are read in chunks on every core, in bounded memory ([`chunks`], [`counts`]). The counts do
+//! not depend on the number of cores, and unreadable lines are counted. Paths are grouped by rule
+//! and pattern ([`rule_paths`]). Agents are identified and judged as a server does it
+//! ([`headers`]). The requests of a crawler are split by sender ([`identity`]): requests of
+//! impostors ([`FailedClaims`](crawler_rows::FailedClaims)) are not counted as the crawler's.
+//! Reports contain no query values and no whole addresses unless options ask for them
+//! ([`redaction`]). Requests that exceed a `Crawl-delay` are not counted: a server with the rate
+//! mode `observe` measures them.
 //!
-//! Exit status: 0, 1 if a change shuts a search engine out of a path that it requested, or an expectation is not met, 2 if an
-//! input could not be read, the others being read all the same, or if no request names an agent.
+//! Exit status:
+//!
+//! - 0 otherwise;
+//! - 1 if a change blocks a search engine from a path that it requested, or if an expectation is
+//!   not met;
+//! - 2 if an input could not be read (the other inputs are still read), or if no request names an
+//!   agent.
 
 mod chunks;
 mod counts;
@@ -58,20 +66,20 @@ use crate::expectations::ExpectationsFile;
 use crate::input::{self, named, stdin_once};
 use crate::render::{printable, printable_path, stderr, stdout, write_json};
 
-/// The advice for logs of which no line is a request.
+/// Error message for logs that contain no request.
 const NO_LINE: &str = "no line of the logs could be read as a request: they are access logs in the common or combined format, \
                        JSON lines, W3C (with its line \"#Fields:\") or those of AWS load balancers, as their server wrote them or as \
                        Docker, Kubernetes, filebeat, journald and syslog pass them on; name the format with --log-format where it is \
                        not found";
 
-/// The advice for logs without any User-Agent.
+/// Error message for logs without any User-Agent.
 const NO_AGENT: &str = "no request of the logs names an agent, so the report says nothing about crawlers";
 
-/// The same of logs whose lines are those of an error log.
+/// Error message for logs whose lines are those of a server's error log.
 const ERROR_LOG: &str = "the logs are error logs, which hold a few requests and no User-Agent: name the access logs of the server, such \
                          as access.log";
 
-/// The same of logs whose lines are those of robotsd's log of events.
+/// Error message for logs whose lines are those of robotsd's log of events.
 const EVENT_LOG: &str = "this is robotsd's log of events, which has only those requests that robots.txt is against: name its log of \
                          requests (`access` in [log]), or the access log of the proxy that asks it";
 
@@ -160,7 +168,7 @@ pub(crate) struct ReplayArgs {
     keep_addresses: bool,
 }
 
-/// How a report is written.
+/// Output format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ReportForm {
     /// Bars in the terminal
@@ -171,7 +179,7 @@ enum ReportForm {
     Html,
 }
 
-/// A moment, or the beginning of a day, in seconds since 1970.
+/// Parses a moment, or a day (which means its beginning), into seconds since 1970.
 fn moment(text: &str) -> Result<i64, String> {
     let fault = || "write a day or a moment of UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned();
     date::parsed(text.trim()).ok_or_else(fault)
@@ -218,7 +226,7 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
             emit(&report, args.format, file).map_err(|error| named(path, &error))?;
         }
     }
-    // The report holds what could be read.
+    // The report has already been written: it covers what could be read.
     errors.iter().for_each(|error| complain(error));
     plan.selection.complain_of_missing_keys();
     let has_none = report.requests == 0 && all.hosts == Default::default();
@@ -284,7 +292,8 @@ impl ReplayArgs {
         })
     }
 
-    /// Reads the logs with every core, and joins what `work` makes of the chunks in their order.
+    /// Reads the logs on every core, and passes the results of `work` to `join` in the order of the
+    /// chunks.
     fn read_logs<C: Send>(
         &self,
         open: impl Fn(&Path, &ProgressBar) -> io::Result<Box<dyn Read + Send>>,
@@ -297,7 +306,8 @@ impl ReplayArgs {
         chunks::for_each(inputs, workers, HeaderCache::default, work, join)
     }
 
-    /// Finds the addresses in the logs whose names say more than lists do, and looks them up.
+    /// Finds the addresses in the logs whose names would add evidence to the lists, and looks them
+    /// up.
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(
@@ -306,7 +316,7 @@ impl ReplayArgs {
             )));
         }
         let mut questions = NameQuestions::default();
-        // A log that cannot be read is reported when the requests are counted.
+        // A log that cannot be read is reported later, when the requests are counted.
         self.read_logs(
             source::open_unchecked,
             |headers, chunk| counts::name_questions(plan, headers, chunk),
@@ -316,7 +326,8 @@ impl ReplayArgs {
         identity::look_up(questions, &plan.evidence.patterns, resolvers)
     }
 
-    /// Whether the last robots.txt meets the expectations; writes to standard error what it does not meet.
+    /// Reports whether the last robots.txt meets the expectations; prints failed expectations to
+    /// stderr.
     fn meets_expectations(&self, site: &SelectedSite, plan: &ReplayPlan, report: &Report) -> io::Result<bool> {
         let (Some(path), Some(evaluator)) = (&self.expect, plan.evaluators.last()) else { return Ok(true) };
         let file = ExpectationsFile::read(path, input::read, &site.settings.registry).map_err(io::Error::other)?;

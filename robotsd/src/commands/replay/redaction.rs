@@ -1,21 +1,23 @@
-//! Redaction: a report holds the names of a query and the network of an address, not the values or the address.
+//! Redaction: reports contain the names in a query and the network of an address, but not the query
+//! values or the whole address.
 
 use std::net::IpAddr;
 
 use crate::log::LogPrivacy;
 
-/// Whether reports hold whole queries and addresses.
+/// Whether reports contain whole queries and addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReportPrivacy {
     pub(super) keep_queries: bool,
     pub(super) keep_addresses: bool,
 }
 
-/// Octets of a path that a report holds.
+/// Maximum length of a path in a report, in bytes.
 const LONGEST: usize = 200;
 
 impl ReportPrivacy {
-    /// A target as it may be shown: the values of its query left out, and cut where it is long.
+    /// Returns a target as it may be shown: without the values of its query, and cut if it is too
+    /// long.
     pub(super) fn target(self, target: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(target.len().min(LONGEST));
         match memchr::memchr(b'?', target) {
@@ -23,7 +25,7 @@ impl ReportPrivacy {
                 shown.extend_from_slice(&target[..at]);
                 for (index, pair) in target[at + 1..].split(|octet| *octet == b'&').enumerate() {
                     shown.push(if index == 0 { b'?' } else { b'&' });
-                    // A name alone may be a value.
+                    // A name without a value may itself be a secret value.
                     let name = memchr::memchr(b'=', pair).map_or(0, |end| end + 1);
                     shown.extend_from_slice(&pair[..name]);
                     if !pair.is_empty() {
@@ -40,8 +42,8 @@ impl ReportPrivacy {
         shown
     }
 
-    /// A line that could not be read, as it may be shown: it may hold anything anywhere, so digits go, and text behind
-    /// a `?` up to the next blank or quote.
+    /// Returns an unreadable line as it may be shown. Such a line may contain anything anywhere, so
+    /// digits are masked, and so is the text from a `?` up to the next space, tab or quote.
     pub(super) fn line(self, line: &[u8]) -> Vec<u8> {
         if self.keep_queries && self.keep_addresses {
             return line.to_vec();
@@ -63,7 +65,7 @@ impl ReportPrivacy {
         shown
     }
 
-    /// An address as it may be shown: its /24 or /48.
+    /// Returns an address as it may be shown: its /24 or /48.
     pub(super) fn address(self, address: IpAddr) -> String {
         if self.keep_addresses {
             return address.to_string();

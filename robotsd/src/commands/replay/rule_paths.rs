@@ -1,39 +1,41 @@
-//! Disallowed and changed targets by the rule that decides about them, in bounded memory.
+//! Disallowed and changed targets, grouped by deciding rule, in bounded memory.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Of the nodes of its trees, one in this many may be a rule.
+/// Number of nodes per rule: at most one in this many nodes may be the root of a rule's tree.
 const NODES_A_RULE: usize = 8;
 
-/// How trees are made smaller, until that suffices: the values that are kept at each place, and the parts of a target.
+/// Steps of shrinking trees until they are small enough: the number of values kept at each place,
+/// and the number of parts kept per target.
 const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
-/// The effect of a rule on requests.
+/// Effect of a rule on requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Effect {
-    /// One file: it disallows them.
+    /// One file: the rule disallows the requests.
     Disallowed,
-    /// Two files: the second disallows them, the first does not.
+    /// Two files: the second disallows the requests, the first does not.
     ShutOut,
-    /// Two files: the first disallows them, the second does not.
+    /// Two files: the first disallows the requests, the second does not.
     LetIn,
 }
 
-/// The rule that disallows, in the first file where a change lets in, else in the last.
+/// The rule that disallows a request: a rule of the first file if a change allows the request,
+/// otherwise a rule of the last file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DecidingRule {
     pub(super) effect: Effect,
-    /// `None` stands for the rules that are not distinguished.
+    /// Line of the rule; `None` stands for all rules that are not distinguished.
     pub(super) line: Option<usize>,
 }
 
 /// Targets by rule. Every request is counted, however many targets and rules there are.
 #[derive(Clone, Debug)]
 pub(super) struct RulePaths {
-    /// The most nodes of all trees together.
+    /// Maximum number of nodes in all trees together.
     capacity: usize,
     nodes: usize,
     rules: BTreeMap<DecidingRule, PathTree>,
@@ -61,7 +63,8 @@ impl RulePaths {
         self.shrink();
     }
 
-    /// By effect, and the rules that decide about the most requests first.
+    /// Returns the rules by effect; within an effect, rules that decide the most requests come
+    /// first.
     pub(super) fn sorted(&self) -> Vec<(DecidingRule, &PathTree)> {
         let mut rules: Vec<_> = self.rules.iter().map(|(rule, tree)| (*rule, tree)).collect();
         rules.sort_by_key(|(rule, tree)| (rule.effect, std::cmp::Reverse(tree.total), *rule));
@@ -75,7 +78,7 @@ impl RulePaths {
         if self.nodes <= self.capacity {
             return;
         }
-        // Half is made free, so that this is seldom done.
+        // Half of the space is freed at once, so that this happens rarely.
         for (limit, depth) in KEPT {
             self.rules.values_mut().for_each(|tree| {
                 tree.keep_frequent(limit);
@@ -88,7 +91,7 @@ impl RulePaths {
         }
     }
 
-    /// Tells the less frequent half of the rules apart no more.
+    /// Merges the less frequent half of the rules into one.
     fn join_rare_rules(&mut self) {
         let mut totals: Vec<u64> = self.rules.values().map(|tree| tree.total).collect();
         let middle = totals.len() / 2;
@@ -102,40 +105,45 @@ impl RulePaths {
     }
 }
 
-/// Segments of a path and parts of a query that are distinguished; the rest of a target stays in one piece.
+/// Maximum number of path segments and query parts that are distinguished; the rest of a target
+/// stays in one piece.
 const DEEPEST: usize = 12;
 
-/// So few values are shown one by one, and up to `SOME` where they are requested more than once or twice.
+/// Up to `FEW` different values are shown one by one. Up to `SOME` values, each is shown if it has
+/// at least `REPEATED` requests.
 const FEW: usize = 3;
 const SOME: usize = 6;
 const REPEATED: u64 = 3;
 
-/// Among more values than that, one is shown that has this many requests, and one of this many of all of them.
+/// Among more values, one is shown if it has at least `FREQUENT` requests, and at least one of
+/// `FREQUENT_SHARE` of all requests.
 const FREQUENT: u64 = 10;
 const FREQUENT_SHARE: u64 = 20;
 
-/// The octets that begin a part of a target: a segment, the first name of a query, another name, a value.
+/// First byte of each part of a target: of a segment, the first query name, another query name, and
+/// a value.
 const KINDS: [u8; 4] = *b"/?&=";
 
-/// Requests by the parts of their targets, with paths as patterns: a segment, or a name or value of a query, that varies becomes `*`.
+/// Requests by the parts of their targets, with paths as patterns. A segment, or a name or value of
+/// a query, that varies becomes `*`.
 ///
-/// The tree loses how often one of many values was requested, never a request: the counts of its patterns add up to what was
-/// added.
+/// The tree forgets how often one of many values was requested, but it loses no request: the counts
+/// of its patterns add up to the number of added targets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathTree {
-    /// A segment, name or value with what stands before it; empty at the root.
+    /// Segment, name or value, with its separator in front; empty at the root.
     part: Box<[u8]>,
-    /// Requests that end here, and with those below.
+    /// Number of requests whose target ends here; `total` also includes those of the nodes below.
     ends: u64,
     pub(super) total: u64,
-    /// Whether what follows is not distinguished any more.
+    /// Whether the rest of the targets is no longer distinguished.
     is_cut: bool,
-    /// In the order of their parts.
+    /// Children, sorted by `part`.
     children: Vec<PathTree>,
 }
 
 impl PathTree {
-    /// Adds a target, and returns how many nodes are new.
+    /// Adds a target, and returns the number of new nodes.
     pub(super) fn add(&mut self, target: &[u8]) -> usize {
         let mut new = 0;
         let mut node = self;
@@ -171,21 +179,21 @@ impl PathTree {
         }
     }
 
-    /// Nodes, with this one.
+    /// Returns the number of nodes, including this one.
     pub(super) fn size(&self) -> usize {
         1 + self.children.iter().map(Self::size).sum::<usize>()
     }
 
-    /// Keeps this many values at each place, those that are requested most.
+    /// Keeps the `limit` most requested values at each place.
     pub(super) fn keep_frequent(&mut self, limit: usize) {
         self.generalize(&|mut totals, _| {
             totals.sort_unstable_by(|a, b| b.cmp(a));
-            // Of equally frequent ones, all stay or none.
+            // Equally frequent values are either all kept or all removed.
             totals.get(limit).map_or(0, |next| next + 1)
         });
     }
 
-    /// Tells nothing apart below this many parts.
+    /// Stops distinguishing targets after their first `depth` parts.
     pub(super) fn cut(&mut self, depth: usize) {
         if depth > 0 {
             self.children.iter_mut().for_each(|child| child.cut(depth - 1));
@@ -196,7 +204,7 @@ impl PathTree {
         }
     }
 
-    /// Patterns and their requests, the most frequent first.
+    /// Returns patterns with their number of requests, the most frequent first.
     pub(super) fn patterns(&self) -> Vec<(Vec<u8>, u64)> {
         let mut tree = self.clone();
         tree.generalize(&|totals, wildcard| {
@@ -213,12 +221,14 @@ impl PathTree {
         patterns
     }
 
-    /// At each place, puts a wildcard for the values with fewer requests than `least` gives for all of them.
+    /// Replaces rare values with a wildcard, at each place. A value is rare if it has fewer
+    /// requests than `least` returns for all values of the place.
     fn generalize(&mut self, least: &impl Fn(Vec<u64>, Option<u64>) -> u64) {
-        // One child alone stays as it is; most nodes have no more.
+        // A single child stays as it is; most nodes have no more.
         let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
         for &kind in kinds {
-            // One of many values that may stand here: a wildcard is all of them, and a bare slash is the page of a folder itself.
+            // Only values that can vary count: a wildcard already stands for all values, and a bare
+            // slash is the page of a folder itself.
             let of_kind = |child: &&Self| !matches!(&*child.part, [_] | [_, b'*']) && child.kind() == kind;
             if !self.children.iter().any(|child| of_kind(&child)) {
                 continue;
@@ -228,7 +238,7 @@ impl PathTree {
             let totals = self.children.iter().filter(of_kind).map(|child| child.total).collect();
             let least = least(totals, at.ok().map(|at| self.children[at].total));
             let is_rare = |child: &Self| of_kind(&child) && child.total < least;
-            // One value alone says more than a wildcard.
+            // A single value tells the reader more than a wildcard.
             if self.children.iter().filter(|child| is_rare(child)).count() < 2 - usize::from(at.is_ok()) {
                 continue;
             }
@@ -261,7 +271,7 @@ impl PathTree {
     }
 }
 
-/// A target cut before each segment, before each name of its query and before each value.
+/// Splits a target before each segment, each name in its query and each value.
 fn parts(target: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = target;
     let mut count = 0;
@@ -273,7 +283,7 @@ fn parts(target: &[u8]) -> impl Iterator<Item = &[u8]> {
         let ends = |octet: &u8| match octet {
             b'/' | b'?' => !in_query,
             b'&' => in_query,
-            // A value may hold the sign too.
+            // A value may contain `=`, too.
             b'=' => in_query && *first != b'=',
             _ => false,
         };

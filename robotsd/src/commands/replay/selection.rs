@@ -1,4 +1,5 @@
-//! Which requests of a log count: those for a host of the site, and no questions of other proxies about requests.
+//! Selects the requests of a log that count: those for a host of the site. Questions of other
+//! proxies about requests do not count.
 
 use std::io;
 
@@ -12,7 +13,7 @@ use crate::exit::complain;
 use crate::html::counted;
 use crate::target_url::is_http;
 
-/// How lines are read, and which of their requests count. Without a config all do.
+/// How lines are read, and which of their requests count. Without a config, all requests count.
 #[derive(Debug)]
 pub(in crate::commands) struct LogSelection {
     pub(super) format: ReplayLogFormat,
@@ -21,21 +22,24 @@ pub(in crate::commands) struct LogSelection {
     is_host_named: bool,
 }
 
-/// Requests that were read, and for whom they were.
+/// Number of requests by the host that they are for, as far as they are left out or need a note.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
-    /// For another site, so that they count nowhere else.
+    /// Requests for another site. They count nowhere else.
     pub(in crate::commands) other: u64,
-    /// Without a host in the log; they count as the site's.
+    /// Requests without a host in the log. They count as the site's.
     pub(in crate::commands) unnamed: u64,
-    /// Questions of a proxy, which do not say what they are about: they count nowhere else.
+    /// Questions of a proxy that do not contain the request they are about. They count nowhere
+    /// else.
     pub(in crate::commands) questions: u64,
-    /// Second questions, for the page of a refusal: the log of robotsd has the request in the line of the first.
+    /// Second questions, for the page of a refusal. robotsd's log has the request in the line of
+    /// the first question.
     pub(in crate::commands) refusal_pages: u64,
 }
 
 impl LogSelection {
-    /// The requests for a site. Those of a line without a host are for the one that is named, or else for the site, which is noted.
+    /// Selects the requests for a site. Requests from lines without a host are for `host`; without
+    /// `host` they count as the site's, and the number of them is noted.
     pub(in crate::commands) fn of(
         site: &SelectedSite,
         format: ReplayLogFormat,
@@ -64,7 +68,8 @@ impl LogSelection {
         }
     }
 
-    /// Whether a request is for the site; counts it where that is not plain.
+    /// Reports whether a request is for the site; counts it in `counts` if it is left out or has no
+    /// host.
     pub(super) fn has(&self, request: &LoggedRequest<'_>, counts: &mut RequestedHosts) -> bool {
         if request.target.starts_with(b"/-/")
             && let Some(kind) = question_kind(&request.target)
@@ -85,7 +90,8 @@ impl LogSelection {
         is_own
     }
 
-    /// The lines that were left out and the assumptions, as sentences without a stop; `requests` are those that count.
+    /// Returns notes about requests that were left out and about assumptions, as sentences without
+    /// a full stop. `requests` is the number of requests that count.
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
         let pages = (counts.refusal_pages > 0).then(|| {
             let questions = counted(counts.refusal_pages, "second question");
@@ -113,13 +119,13 @@ impl LogSelection {
         questions.chain(left_out).chain(assumed).collect()
     }
 
-    /// Says which keys of --json-keys no line has, once all are read.
+    /// Prints, after all lines are read, which keys of --json-keys no line contains.
     pub(in crate::commands) fn complain_of_missing_keys(&self) {
         let missing = self.json_keys.missing();
         missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs has this key")));
     }
 
-    /// Why no request counts, where all are for other hosts, or questions.
+    /// Returns why no request counts, if all requests are questions or are for other hosts.
     pub(in crate::commands) fn says_nothing(&self, counts: RequestedHosts) -> Option<String> {
         if counts.questions + counts.refusal_pages > 0 && counts.other == 0 {
             return self.notes(counts, 0).into_iter().next();
@@ -130,7 +136,8 @@ impl LogSelection {
     }
 }
 
-/// The host that a request names: that of its target goes before the field `Host` (RFC 9112, section 3.2.2).
+/// Returns the host that a request names. The host in the target takes precedence over the field
+/// `Host` (RFC 9112, section 3.2.2).
 fn named_host<'r>(request: &'r LoggedRequest<'_>) -> Option<&'r [u8]> {
     let of_target = || Authority::of_url(&request.target).filter(|(scheme, ..)| is_http(scheme));
     of_target().map(|(_, authority, _)| authority.host_and_port).or(request.host.as_deref())

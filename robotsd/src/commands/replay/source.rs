@@ -1,4 +1,4 @@
-//! Logs as streams of octets: files, compressed or not, and standard input; and the progress of reading them.
+//! Logs as streams of bytes (files, compressed or not, and standard input), with a progress bar.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -15,14 +15,15 @@ use crate::render::printable;
 const GZIP: &[u8] = &[0x1F, 0x8B];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 
-/// Octets read ahead of decompression.
+/// Size of the read buffer in front of decompression, in bytes.
 const AHEAD: usize = 256 << 10;
 
-/// Octets of a log that are looked at before it is read.
+/// Size of the buffer for examining the beginning of a log, in bytes.
 const HEAD: usize = 4 << 10;
 
-/// Opens a log; `-` is standard input. Its first octets, not its name, show how it is compressed. Errors name the log, also
-/// those of reading on. That a log is empty is said on standard error. The progress is that of what is read, before decompression.
+/// Opens a log; `-` is standard input. Compression is recognised by the first bytes, not by the
+/// name. All errors name the log, including those of later reads. Prints a notice to stderr if the
+/// log is empty. The progress bar counts the bytes before decompression.
 pub(super) fn open(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Read + Send>> {
     let mut log = open_named(path, progress)?;
     if log.fill_buf()?.is_empty() {
@@ -31,7 +32,7 @@ pub(super) fn open(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Re
     Ok(Box::new(log))
 }
 
-/// As [`open`], for a log that is opened again later.
+/// Like [`open`], but without the notice about an empty log: for a log that is opened again later.
 pub(super) fn open_unchecked(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Read + Send>> {
     Ok(Box::new(open_named(path, progress)?))
 }
@@ -52,11 +53,11 @@ fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<Named
     Ok(beginning)
 }
 
-/// The octets of a log, and whether they were compressed.
+/// Returns the decompressed bytes of a log, and whether they were compressed.
 fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> = match path == Path::new("-") {
         true => Box::new(io::stdin()),
-        // A device goes on for ever, but for the empty one.
+        // Reading a device never ends, except for `/dev/null`.
         false if is_device(path)? => {
             let fault = "this is a device: name a file, a pipe, or - for standard input";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
@@ -79,11 +80,12 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
     })
 }
 
-/// What packed a file that is not unpacked here, by the first bytes of the file, and the command that unpacks it to standard output.
+/// Returns the name of a compression format that is not supported, recognised by the first bytes of
+/// a file, and the command that unpacks it to standard output.
 fn unread_packing(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
         [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
-        // The digit is the size of blocks; then comes the first block, or the end of an empty file.
+        // The digit is the block size; after it comes the first block, or the end of an empty file.
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, 0x41 | 0x72, ..] => ("bzip2", "bzip2 -dc"),
         [0x04, 0x22, 0x4D, 0x18, ..] => ("lz4", "lz4 -dc"),
         [b'L', b'Z', b'I', b'P', 0 | 1, ..] => ("lzip", "lzip -dc"),
@@ -101,7 +103,7 @@ fn is_device(path: &Path) -> io::Result<bool> {
     Ok((kind.is_char_device() || kind.is_block_device()) && path != Path::new("/dev/null"))
 }
 
-/// A log whose errors say which one it is.
+/// A log whose errors contain its name.
 struct NamedLog {
     name: String,
     log: Box<dyn Read + Send>,
@@ -126,7 +128,7 @@ impl Read for NamedLog {
     }
 }
 
-/// A zstd file is frames in a row; logs that were joined have several.
+/// Decoder for a sequence of zstd frames; logs that were joined have several.
 struct Zstd<R: BufRead> {
     decoder: Option<StreamingDecoder<R, FrameDecoder>>,
 }
@@ -153,9 +155,9 @@ impl<R: BufRead> Read for Zstd<R> {
     }
 }
 
-/// A bar for reading these files.
+/// Returns a progress bar for reading these files.
 pub(super) fn reading_bar(paths: &[PathBuf]) -> ProgressBar {
-    // None where one is no plain file.
+    // The total is `None` if any path is not a regular file.
     let size = |path: &PathBuf| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
     let total: Option<u64> = paths.iter().map(size).sum();
     let template = match total {
@@ -165,9 +167,10 @@ pub(super) fn reading_bar(paths: &[PathBuf]) -> ProgressBar {
     bar(total, template)
 }
 
-/// A bar on standard error, hidden where that is no terminal, and erased once it is dropped.
+/// Returns a progress bar on standard error. It is hidden if standard error is not a terminal, and
+/// erased when it is dropped.
 pub(super) fn bar(total: Option<u64>, template: &str) -> ProgressBar {
-    // The templates are right; should they not be, the default one will do.
+    // The templates are valid; if one were not, the default style would be used.
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr()).with_style(style);
     if !bar.is_hidden() {

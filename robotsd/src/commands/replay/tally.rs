@@ -1,4 +1,4 @@
-//! Counts of requests: under one name, of one kind of sender, and by the hour, in bounded memory.
+//! Counts of requests, in bounded memory: by name, by kind of sender and by hour.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -6,36 +6,38 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 use serde::Serialize;
 
-/// Requests under one name, of one kind of senders or of one hour, and how they were judged: the row of every form of the report.
+/// Number of requests of one name, one kind of sender or one hour, by judgement. Every format of
+/// the report has a row of these counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::Add, derive_more::AddAssign)]
 pub(super) struct RequestTally {
     pub(super) requests: u64,
     pub(super) allowed: u64,
     pub(super) disallowed: u64,
-    /// Disallowed by the first file. The other judgements are by the last one.
+    /// Disallowed by the first file. All other judgements are by the last file.
     pub(super) disallowed_before: u64,
-    /// Allowed by the first file and disallowed by the second, and the other way about.
+    /// Allowed by the first file and disallowed by the second; `opened` counts the reverse.
     pub(super) shut: u64,
     pub(super) opened: u64,
-    /// Disallowed, but before the rules held.
+    /// Disallowed, but before the rules applied.
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    /// Requests of search engines with an index that a change shuts out.
+    /// Requests of search engines with an index that a change blocks.
     pub(super) shut_search_engines: u64,
-    /// Disallowed ones of such search engines.
+    /// Disallowed requests of search engines with an index.
     #[serde(skip)]
     pub(super) disallowed_search_engines: u64,
-    /// Disallowed ones that the mode `refuse` would have refused, and those that it would only have tagged.
+    /// Disallowed requests that the mode `refuse` would have refused; `would_tag` counts those that
+    /// it would only have tagged.
     #[serde(skip)]
     pub(super) would_refuse: u64,
     #[serde(skip)]
     pub(super) would_tag: u64,
-    /// Pages that were not refused.
+    /// Requests for pages that were not refused.
     #[serde(skip)]
     pub(super) pages: u64,
 }
 
-/// The first and the last time of something, in seconds since 1970.
+/// Times of the first and the last request, in seconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogPeriod {
     pub(super) first: Option<i64>,
@@ -55,7 +57,7 @@ impl LogPeriod {
         self.note(other.last);
     }
 
-    /// Whether all of it is more than `seconds` before or after the other.
+    /// Reports whether the whole period is more than `seconds` before or after the other.
     pub(super) fn is_apart_from(&self, other: &Self, seconds: i64) -> bool {
         let is_after = |this: &Self, that: &Self| {
             this.first.zip(that.last).is_some_and(|(first, last)| first.saturating_sub(last) > seconds)
@@ -64,13 +66,13 @@ impl LogPeriod {
     }
 }
 
-/// Hours with counts of their own: a little more than four years.
+/// Maximum number of hours with their own counts: a little more than four years.
 const HOURS: usize = 40_000;
 
-/// The judgements of the requests of crawlers, hour by hour.
+/// Judgements of the requests of crawlers, by hour.
 #[derive(Clone, Debug)]
 pub(super) struct Hours {
-    /// How many hours have counts.
+    /// Maximum number of hours that have counts.
     most: usize,
     hours: BTreeMap<i64, RequestTally>,
 }
@@ -86,7 +88,8 @@ impl Hours {
         Self { most, hours: BTreeMap::new() }
     }
 
-    /// The counts of the hour of a time in seconds since 1970, or `None` where there are too many hours.
+    /// Returns the counts for the hour of `time` (seconds since 1970), or `None` if there are
+    /// already too many hours.
     pub(super) fn of(&mut self, time: i64) -> Option<&mut RequestTally> {
         self.hour(time.div_euclid(3600))
     }
@@ -106,25 +109,26 @@ impl Hours {
         }
     }
 
-    /// Hours as seconds since 1970.
+    /// Returns the hours, in seconds since 1970, with their counts.
     pub(super) fn sorted(&self) -> impl Iterator<Item = (i64, RequestTally)> {
         self.hours.iter().map(|(hour, counts)| (hour * 3600, *counts))
     }
 }
 
-/// Requests from an address, or from several.
+/// Number of requests from one or more addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, derive_more::AddAssign)]
 pub(super) struct AddressTally {
     pub(super) requests: u64,
     pub(super) disallowed: u64,
 }
 
-/// Requests by address, or by what is asked of one, for so many of these at most: of more, the less frequent half is dropped.
+/// Requests by address, or by a question about an address, for at most `MOST` keys. When there are
+/// more, the less frequent half is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct FrequentCounts<K, const MOST: usize> {
-    /// With a fast hash of a random seed.
+    /// Map with a fast hash and a random seed.
     counts: HashMap<K, AddressTally, RandomState>,
-    /// Of those that were dropped for others.
+    /// Total of the dropped keys.
     pub(super) dropped: AddressTally,
 }
 
@@ -145,7 +149,7 @@ impl<K: Copy + Hash + Ord, const MOST: usize> FrequentCounts<K, MOST> {
             return;
         }
         if self.counts.len() >= MOST {
-            // Half is made free, so that this is seldom done.
+            // Half of the space is freed at once, so that this happens rarely.
             let mut all = self.sorted();
             all.split_off(MOST / 2).into_iter().for_each(|(_, tally)| self.dropped += tally);
             self.counts = all.into_iter().collect();
@@ -153,14 +157,14 @@ impl<K: Copy + Hash + Ord, const MOST: usize> FrequentCounts<K, MOST> {
         self.counts.insert(key, tally);
     }
 
-    /// Adds those of the next chunk.
+    /// Adds the counts of the next chunk.
     pub(super) fn merge(&mut self, next: Self) {
         self.dropped += next.dropped;
-        // Nearly all are known once a few chunks are counted.
+        // After a few chunks, almost all keys are known.
         let (known, mut new): (Vec<_>, Vec<_>) =
             next.counts.into_iter().partition(|(key, _)| self.counts.contains_key(key));
         if self.counts.len() + new.len() > MOST {
-            // Not all have room, so the order must not be that of a map.
+            // Not all new keys fit, so the result must not depend on the order of the map.
             sort(&mut new);
         }
         known.into_iter().chain(new).for_each(|(key, tally)| self.add(key, tally));
@@ -170,7 +174,7 @@ impl<K: Copy + Hash + Ord, const MOST: usize> FrequentCounts<K, MOST> {
         self.counts.keys()
     }
 
-    /// Those that are known, the most frequent first.
+    /// Returns the keys with their counts, the most frequent first.
     pub(super) fn sorted(&self) -> Vec<(K, AddressTally)> {
         let mut sorted: Vec<_> = self.counts.iter().map(|(key, tally)| (*key, *tally)).collect();
         sort(&mut sorted);
@@ -178,7 +182,7 @@ impl<K: Copy + Hash + Ord, const MOST: usize> FrequentCounts<K, MOST> {
     }
 }
 
-/// Those with the most requests first.
+/// Sorts by number of requests, the most first.
 fn sort<K: Copy + Ord>(counts: &mut [(K, AddressTally)]) {
     counts.sort_unstable_by_key(|(key, tally)| (std::cmp::Reverse(tally.requests), *key));
 }

@@ -1,4 +1,5 @@
-//! The common log format and its extensions, and the access logs of an AWS application load balancer, which quote as it does.
+//! The common log format and its extensions, and the access logs of AWS application load balancers,
+//! which use the same quotes.
 //!
 //! A line of any format becomes a [`LoggedRequest`].
 
@@ -9,15 +10,16 @@ use tower_robots::rules::Authority;
 
 use crate::board::is_page;
 
-/// Whether the line ends with referer and agent.
+/// Whether a line must contain referer and agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quotes {
     Optional,
     Present,
 }
 
-/// `[host[:port] ]address ident user [time] "request" status size[ "referer" "agent"]…`, also behind what a collector puts in front of
-/// a line, such as the date, host and program of syslog.
+/// Parses `[host[:port] ]address ident user [time] "request" status size[ "referer" "agent"]…`,
+/// also after the prefix that a collector adds to a line, such as the date, host and program of
+/// syslog.
 pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     let (before, rest) = line.split_at(first_quote(line)?);
     let (bracket, time) = time_bracket(before)?;
@@ -56,7 +58,8 @@ pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     })
 }
 
-/// Whether the value in the place of the agent is another one, because the server writes a host, an address or the agent before it.
+/// Reports whether the value in the agent's position is something else, because the server writes a
+/// host, an address or the agent before it.
 fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
     if agent.starts_with(b"Mozilla/") {
         return false;
@@ -66,7 +69,7 @@ fn is_other_than_agent(agent: &[u8], referer: &[u8]) -> bool {
     is_address(first) || (may_be_referer(agent) && !may_be_referer(referer))
 }
 
-/// The sender of a request, as the words before the time have it.
+/// The sender of a request, parsed from the words before the time.
 #[derive(Clone, Copy)]
 struct Client<'a> {
     host: Option<&'a [u8]>,
@@ -74,11 +77,11 @@ struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// Finds the address, and the virtual host before it. A user name may hold anything that a client sent, so the first word that can be
-    /// the address is the address.
+    /// Finds the address, and the virtual host before it. A user name may contain anything that a
+    /// client sent, so the first word that can be the address is taken.
     fn of(head: &'a [u8]) -> Option<Self> {
         let (first, rest) = head.split_at(memchr::memchr(b' ', head).unwrap_or(head.len()));
-        // `host - - - [` has a host, and no address.
+        // `host - - - [` contains a host, but no address.
         let has_host = |user: &[u8]| matches!(user, [b'-', b' ', _, ..]) && !is_address(first);
         if let [b' ', b'-', b' ', user @ ..] = rest
             && is_client(first)
@@ -100,7 +103,7 @@ impl<'a> Client<'a> {
             at => is_address(words[*at]) && is_dash(at + 1),
         };
         let at = (1..words.len()).find(is_sender)?;
-        // A word of the prefix may look like the name of a host in a local network.
+        // A word of the prefix may look like a host name of a local network.
         let host = Some(words[at - 1]).filter(|word| is_host(word) && (at == 1 || word.contains(&b'.')));
         Some(Self { host, address: words[at] })
     }
@@ -111,13 +114,14 @@ pub(super) fn is_address(word: &[u8]) -> bool {
     may_be && std::str::from_utf8(word).is_ok_and(|word| word.parse::<std::net::IpAddr>().is_ok())
 }
 
-/// Whether a word can be the address of a client, or the name that a server logs instead; `nginx:` is the tag of a program.
+/// Reports whether a word can be the address of a client, or the name that a server logs instead.
+/// `nginx:` is the tag of a program, so it cannot.
 fn is_client(word: &[u8]) -> bool {
     let is_of_name = |octet: &u8| matches!(octet, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b':' | b'%' | b'[' | b']');
     !word.is_empty() && word.iter().all(is_of_name) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))
 }
 
-/// Whether a word can be a virtual host with its port, or `-` for none; a time is not one.
+/// Reports whether a word can be a virtual host with its port, or `-` for no host; a time cannot.
 fn is_host(word: &[u8]) -> bool {
     let mut parts = word.split(|octet| *octet == b':');
     let name = parts.next().unwrap_or_default();
@@ -126,14 +130,15 @@ fn is_host(word: &[u8]) -> bool {
     is_client(word) && (in_brackets.is_some_and(is_address) || (is_name && parts.count() < 2))
 }
 
-/// A word without the colours that begin it where a terminal was written to.
+/// Removes the terminal colour code at the beginning of a word.
 fn without_colour(word: &[u8]) -> &[u8] {
     let Some(escape) = word.strip_prefix(b"\x1b[") else { return word };
     memchr::memchr(b'm', escape).map_or(word, |end| &escape[end + 1..])
 }
 
-/// robotsd ends a line with the site, the action and the request's id, each in quotes. Others may have three values there too, so
-/// this is a site if the config has one of that name.
+/// Returns the site from a line of robotsd, which ends with the site, the action and the id of the
+/// request, each in quotes. Other servers may write three values there too, so it counts as a site
+/// only if the config has one with that name.
 fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (site, rest) = quoted(rest)?;
     let (_action, rest) = quoted(rest)?;
@@ -141,23 +146,24 @@ fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
     rest.trim_ascii().is_empty().then(|| value(site)).filter(|site| !site.is_empty())
 }
 
-/// Longest time in brackets.
+/// Maximum length of a time in brackets, in bytes.
 const LONGEST_TIME: usize = 48;
 
-/// The start of the time among the bytes before the request, and the time if it can be read. Hosts and numbers of processes may be in
-/// brackets too, and a collector or a user's name may hold a time, so the last that holds a time counts.
+/// Finds the time in the bytes before the request: returns the position of its bracket, and the
+/// time if it can be parsed. Hosts and process ids may be in brackets too, and a collector's prefix
+/// or a user name may contain a time, so the last bracket with a time counts.
 fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
     let time_at = |at: usize| {
         let rest = &before[at + 1..];
         let end = memchr::memchr(b']', &rest[..rest.len().min(LONGEST_TIME)])?;
-        // A short number is that of a process.
+        // A short number is a process id.
         any_time(&rest[..end]).filter(|_| end > 8).map(|time| (at, Some(time)))
     };
     let last = || memchr::memrchr(b'[', before).map(|at| (at, None));
     memchr::memrchr_iter(b'[', before).find_map(time_at).or_else(last)
 }
 
-/// `GET /path HTTP/1.1`; servers log whatever they receive.
+/// Splits a request line such as `GET /path HTTP/1.1`; servers log whatever they receive.
 pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     let at = memchr::memchr(b' ', request)?;
     let (method, rest) = (&request[..at], &request[at + 1..]);
@@ -165,7 +171,8 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     (is_method(method) && end > 0).then(|| (method, unescaped(&rest[..end])))
 }
 
-/// Whether two values of a line without a request line can be a method and its target. Other lines have values of these names too.
+/// Reports whether two values of a line without a request line can be a method and its target.
+/// Other lines also have values with these names.
 pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
 }
@@ -174,18 +181,18 @@ fn is_method(method: &[u8]) -> bool {
     !method.is_empty() && method.iter().all(|octet| octet.is_ascii_alphabetic() || *octet == b'-')
 }
 
-/// Whether a text begins as a URL does.
+/// Reports whether a string begins like a URL.
 fn has_scheme(text: &[u8]) -> bool {
     let scheme = text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || b"+-.".contains(octet)).count();
     scheme > 0 && text[scheme..].starts_with(b"://")
 }
 
-/// The quote that begins the request; those in a user name are escaped.
+/// Finds the quote that begins the request; quotes in a user name are escaped.
 fn first_quote(line: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'"', line).find(|at| line[..*at].last() != Some(&b'\\'))
 }
 
-/// The text between the next two quotes, and the rest; escaped quotes do not count.
+/// Returns the text between the next two quotes, and the rest; escaped quotes do not count.
 pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let start = memchr::memchr(b'"', text)? + 1;
     let mut at = start;
@@ -199,7 +206,8 @@ pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Whether each quote that begins a text has one that ends it; a line that was cut has one more.
+/// Reports whether every opening quote has a closing one; a line that was cut has an unmatched
+/// quote.
 fn has_all_quotes(mut rest: &[u8]) -> bool {
     while let Some((_, after)) = quoted(rest) {
         rest = after;
@@ -211,7 +219,7 @@ pub(super) fn value(text: &[u8]) -> Cow<'_, [u8]> {
     if text == b"-" { Cow::default() } else { unescaped(text) }
 }
 
-/// Undoes the escapes of servers: `\"` and `\\` (Apache), `\x22` (nginx).
+/// Removes the escapes of servers: `\"` and `\\` (Apache), `\x22` (nginx).
 fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     let Some(first) = memchr::memchr(b'\\', text) else { return Cow::Borrowed(text) };
     let mut out = text[..first].to_vec();
@@ -236,10 +244,11 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Kinds of connections, which begin a line of a load balancer.
+/// Connection types, which begin a line of a load balancer.
 const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
 
-/// Whether a line begins as one of a load balancer: `https 2018-07-02T22:23:00.186641Z app/name/50dc6c495c0c9188 …`
+/// Reports whether a line begins like one of a load balancer: `https 2018-07-02T22:23:00.186641Z
+/// app/name/50dc6c495c0c9188 …`
 pub(super) fn begins_alb(line: &[u8]) -> bool {
     let mut words = line.splitn(4, |octet| *octet == b' ');
     words.next().is_some_and(|kind| ALB_KINDS.contains(&kind))
@@ -247,7 +256,7 @@ pub(super) fn begins_alb(line: &[u8]) -> bool {
         && words.next().is_some_and(|balancer| balancer.starts_with(b"app/"))
 }
 
-/// `kind time balancer client:port target:port … "METHOD URL HTTP/x" "agent" …`
+/// Parses `kind time balancer client:port target:port … "METHOD URL HTTP/x" "agent" …`.
 pub(super) fn read_alb(line: &[u8]) -> Option<LoggedRequest<'_>> {
     let mut words = line.splitn(5, |octet| *octet == b' ');
     if !words.next().is_some_and(|kind| ALB_KINDS.contains(&kind)) {
@@ -258,7 +267,7 @@ pub(super) fn read_alb(line: &[u8]) -> Option<LoggedRequest<'_>> {
     let behind = words.next()?;
     let status = status(behind.split(|octet| *octet == b' ').nth(4));
     let (request, rest) = quoted(behind)?;
-    // A request that could not be read is `- http://example.com:80- -`.
+    // An unreadable request is logged as `- http://example.com:80- -`.
     let (method, url) = request_line(request).filter(|(method, _)| *method != b"-")?;
     let (agent, _) = quoted(rest)?;
     let (host, target) = match Authority::of_url(&url) {
@@ -282,43 +291,44 @@ pub(super) fn read_alb(line: &[u8]) -> Option<LoggedRequest<'_>> {
     })
 }
 
-/// The three digits of a status.
+/// Parses the three digits of a status.
 pub(super) fn status(word: Option<&[u8]>) -> Option<u16> {
     let digits = word.filter(|word| word.len() == 3)?;
     number(digits).and_then(|number| u16::try_from(number).ok())
 }
 
-/// A request, as a line of a log has it.
+/// A request, as a log line contains it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LoggedRequest<'a> {
-    /// The host with its port, where the log has it; empty where the request named none.
+    /// Host with port; `None` if the log does not contain it, empty if the request named none.
     pub(crate) host: Option<Cow<'a, [u8]>>,
-    /// The site of robotsd that answered, where the log may be its own.
+    /// robotsd site that answered, if the log may be robotsd's own.
     pub(crate) site: Option<Cow<'a, [u8]>>,
     pub(crate) address: Cow<'a, [u8]>,
-    /// Seconds since 1970, where the line has a time.
+    /// Seconds since 1970; `None` if the line has no time.
     pub(crate) time: Option<i64>,
     pub(crate) method: Cow<'a, [u8]>,
     pub(crate) target: Cow<'a, [u8]>,
-    /// Of the response, where the line has it.
+    /// Status of the response; `None` if the line has none.
     pub(crate) status: Option<u16>,
-    /// Empty where the log has none or `-`.
+    /// Empty if the log has no referer, or `-`.
     pub(crate) referer: Cow<'a, [u8]>,
     pub(crate) agent: Cow<'a, [u8]>,
 }
 
 impl LoggedRequest<'_> {
-    /// The method; empty if it is not text.
+    /// Returns the method, or an empty string if it is not text.
     pub(crate) fn method(&self) -> &str {
         std::str::from_utf8(&self.method).unwrap_or_default()
     }
 
-    /// Whether it got a page, and not a part of one; true of a log without statuses.
+    /// Reports whether the request got a page, not an asset of one. Requests in a log without
+    /// statuses count as successful.
     pub(crate) fn got_page(&self) -> bool {
         *self.method == *b"GET" && !Pace::is_for_asset(&self.target) && self.status.is_none_or(is_page)
     }
 
-    /// The same request, without the line that it was read from.
+    /// Returns the same request without borrowing from its line.
     pub(super) fn into_owned(self) -> LoggedRequest<'static> {
         fn owned(value: Cow<'_, [u8]>) -> Cow<'static, [u8]> {
             Cow::Owned(value.into_owned())
@@ -337,7 +347,7 @@ impl LoggedRequest<'_> {
     }
 }
 
-/// `10/Oct/2000:13:55:36 -0700`
+/// Parses `10/Oct/2000:13:55:36 -0700`.
 fn clf_time(text: &[u8]) -> Option<i64> {
     const MONTHS: [&[u8]; 12] =
         [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
@@ -348,14 +358,14 @@ fn clf_time(text: &[u8]) -> Option<i64> {
     Some(days(year, month as i64 + 1, day) * 86_400 + clock - zone(&text[20..]))
 }
 
-/// `2000-10-10T13:55:36.123+02:00`, also with a blank for the `T`.
+/// Parses `2000-10-10T13:55:36.123+02:00`, also with a space instead of the `T`.
 pub(super) fn rfc3339(text: &[u8]) -> Option<i64> {
     let (year, month, day) = (number(text.get(..4)?)?, number(text.get(5..7)?)?, number(text.get(8..10)?)?);
     let clock = clock(text.get(11..19)?)?;
     (1..=12).contains(&month).then(|| days(year, month, day) * 86_400 + clock - zone(&text[19..]))
 }
 
-/// Either form, or a number as a text.
+/// Parses a time in either format, or as a number.
 pub(super) fn any_time(text: &[u8]) -> Option<i64> {
     let of_number = || {
         let text =
@@ -365,25 +375,25 @@ pub(super) fn any_time(text: &[u8]) -> Option<i64> {
     rfc3339(text).or_else(|| clf_time(text)).or_else(of_number)
 }
 
-/// Seconds since 1970, or milliseconds, microseconds or nanoseconds.
+/// Converts a number of seconds, milliseconds, microseconds or nanoseconds since 1970 into seconds.
 pub(super) fn numbered_time(number: f64) -> Option<i64> {
     let units = [1.0, 1e3, 1e6, 1e9];
     units.iter().map(|unit| number / unit).find(|seconds| *seconds < 1e11).map(|seconds| seconds as i64)
 }
 
-/// `13:55:36`
+/// Parses `13:55:36` into seconds.
 fn clock(text: &[u8]) -> Option<i64> {
     let [h1, h2, b':', m1, m2, b':', s1, s2] = text else { return None };
     Some(number(&[*h1, *h2])? * 3600 + number(&[*m1, *m2])? * 60 + number(&[*s1, *s2])?)
 }
 
-/// The zone at the end of a time, in seconds; a fraction of the second may be in front of it.
+/// Parses the time zone at the end of a time, in seconds; fractional seconds may precede it.
 fn zone(text: &[u8]) -> i64 {
     let at = text.iter().position(|octet| matches!(octet, b'+' | b'-'));
     at.and_then(|at| offset(&text[at..])).unwrap_or(0)
 }
 
-/// `+0200` or `+02:00`, in seconds.
+/// Parses `+0200` or `+02:00` into seconds.
 fn offset(text: &[u8]) -> Option<i64> {
     let (sign, digits) = match text {
         [b'+', digits @ ..] => (1, digits),
@@ -401,9 +411,9 @@ fn number(digits: &[u8]) -> Option<i64> {
     digits.iter().try_fold(0, |sum: i64, digit| digit.is_ascii_digit().then(|| sum * 10 + i64::from(digit - b'0')))
 }
 
-/// Days from 1970-01-01 in the Gregorian calendar.
+/// Returns the number of days from 1970-01-01, in the Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> i64 {
-    // A year that begins in March has its leap day last.
+    // If years begin in March, the leap day is the last day of a year.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let of_era = year.rem_euclid(400);

@@ -1,4 +1,4 @@
-//! JSON objects as requests, and the lines that collectors put into objects.
+//! Parses JSON objects as requests, and finds the lines that collectors put into objects.
 
 use std::borrow::Cow;
 
@@ -43,8 +43,8 @@ pub(super) fn read<'a>(line: &'a [u8], keys: &JsonKeys) -> Option<LoggedRequest<
     clf::is_request(&entry.method, &entry.target).then_some(entry)
 }
 
-/// Whether an object has a User-Agent under a key that is not known, such as `req.headers.user-agent`: a request without one would be
-/// another request.
+/// Reports whether an object has a User-Agent under an unknown key, such as
+/// `req.headers.user-agent`. Without its User-Agent the request would be judged wrongly.
 fn has_agent(object: &ObjectAsVec<'_>) -> bool {
     let is_key = |key: &str| {
         let letters = key.to_ascii_lowercase().replace(|char: char| !char.is_ascii_alphabetic(), "");
@@ -57,9 +57,10 @@ fn has_agent(object: &ObjectAsVec<'_>) -> bool {
     })
 }
 
-/// Whether a line is one of robotsd's log of events, some of which are about requests that its log of requests has too.
+/// Reports whether a line belongs to robotsd's log of events; some events are about requests that
+/// robotsd's log of requests contains too.
 pub(super) fn is_event(line: &[u8]) -> bool {
-    // As the log begins each of its lines: other lines are not parsed twice.
+    // Every line of this log begins like this; the check avoids parsing other lines twice.
     if !line.starts_with(br#"{"ts":"#) {
         return false;
     }
@@ -68,14 +69,15 @@ pub(super) fn is_event(line: &[u8]) -> bool {
     line.contains_key("level") && line.get("event").and_then(Value::as_str).is_some_and(is_known)
 }
 
-/// The texts of an object that may be a line of a log, those of objects in it included: collectors such as Docker put each line of a
-/// program into an object.
+/// Returns the strings of an object, including nested objects, that may be log lines: collectors
+/// such as Docker put each line of a program into an object.
 pub(super) fn texts(line: &[u8]) -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
     if let Ok(object) = serde_json::from_slice(line) {
         add_texts(&object, &mut texts);
     }
-    // A line with a request has quotes; of several lines none would be the right one.
+    // A line with a request contains quotes. A string of several lines is skipped: it would not be
+    // clear which line to take.
     let is_line = |text: &[u8]| memchr::memchr(b'"', text).is_some() && memchr::memchr(b'\n', text).is_none();
     texts.retain(|text| is_line(text));
     texts
@@ -84,7 +86,7 @@ pub(super) fn texts(line: &[u8]) -> Vec<Vec<u8>> {
 fn add_texts(value: &Value<'_>, texts: &mut Vec<Vec<u8>>) {
     match value {
         Value::Str(text) => texts.push(text.trim().as_bytes().to_vec()),
-        // The journal writes a text that is not plain as the numbers of its bytes.
+        // The journal writes a string with special characters as an array of its bytes.
         Value::Array(items) => {
             let octet = |item: &Value<'_>| u8::try_from(item.as_u64()?).ok();
             texts.extend(items.iter().map(octet).collect::<Option<Vec<u8>>>());
@@ -94,7 +96,7 @@ fn add_texts(value: &Value<'_>, texts: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// A text; of a list the first.
+/// Returns a string, or the first one of an array.
 fn text_of<'a>(value: &Value<'a>) -> Option<Cow<'a, str>> {
     match value {
         Value::Str(text) => Some(text.clone()),
@@ -117,7 +119,7 @@ fn status_of(value: &Value<'_>) -> Option<u16> {
     }
 }
 
-/// `192.0.2.1:1234`, `[2001:db8::1]:1234`
+/// Removes the port: `192.0.2.1:1234`, `[2001:db8::1]:1234`.
 fn address_of_socket(socket: Cow<'_, str>) -> Cow<'_, str> {
     let address = socket.parse::<std::net::SocketAddr>();
     address.map_or(socket, |address| Cow::Owned(address.ip().to_string()))
@@ -130,7 +132,7 @@ fn octets(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// A User-Agent, which CloudFront escapes in its JSON objects too.
+/// Returns a User-Agent; CloudFront escapes it in its JSON objects too.
 fn agent_of(text: Option<Cow<'_, str>>) -> Cow<'_, [u8]> {
     let agent = value(text);
     let is_escaped = memchr::memmem::find(&agent, b"%20").is_some() && !agent.contains(&b' ');

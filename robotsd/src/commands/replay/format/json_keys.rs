@@ -1,7 +1,8 @@
-//! The keys under which JSON objects hold the values of a request: those that servers and services use, or those that an operator names.
+//! The keys of JSON objects that hold the values of a request: the keys of known servers and
+//! services, and keys that an operator names.
 //!
-//! The known keys are those of nginx as its documentation names them, Caddy, Traefik, Envoy, Cloudflare, Google Cloud and the Elastic
-//! Common Schema.
+//! The known keys are those in nginx's documentation, and those of Caddy, Traefik, Envoy,
+//! Cloudflare, Google Cloud and the Elastic Common Schema.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +13,7 @@ use serde_json_borrow::{ObjectAsVec, Value};
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// A value of a request, which an object has under one of several keys.
+    /// A value of a request, which an object contains under one of several keys.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum JsonField {
         Agent = "ua",
@@ -28,7 +29,8 @@ word_enum! {
 }
 
 impl JsonField {
-    /// The known keys of this field. The first one that an object has counts; a `.` leads into a nested object.
+    /// Returns the known keys of this field. The first key that an object contains counts; a `.`
+    /// leads into a nested object.
     #[expect(clippy::too_many_lines, reason = "a table")]
     const fn known_keys(self) -> &'static [&'static str] {
         match self {
@@ -64,7 +66,7 @@ impl JsonField {
                 "httpRequest.requestUrl",
                 "url.original",
             ],
-            // Those with a port before those without.
+            // Keys whose value includes a port come first.
             Self::Host => &[
                 "http_host",
                 "RequestAddr",
@@ -152,10 +154,10 @@ impl FromStr for JsonKey {
     }
 }
 
-/// The keys by which objects are read.
+/// The keys for reading objects.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct JsonKeys {
-    /// Those of an operator, each with whether any object has it.
+    /// Keys that the operator named, each with a flag that is set when an object contains it.
     named: Vec<(JsonKey, AtomicBool)>,
 }
 
@@ -168,12 +170,12 @@ impl JsonKeys {
         !self.named.is_empty()
     }
 
-    /// The keys that an operator names and no object has.
+    /// Returns the operator's keys that no object contained.
     pub(in crate::commands) fn missing(&self) -> impl Iterator<Item = &JsonKey> {
         self.named.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed)).map(|(key, _)| key)
     }
 
-    /// Remembers which of the named keys an object has.
+    /// Records which of the operator's keys an object contains.
     pub(super) fn note(&self, object: &ObjectAsVec<'_>) {
         let missing = self.named.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed));
         let found = missing.filter(|(key, _)| find(object, &key.key).is_some());
@@ -184,10 +186,11 @@ impl JsonKeys {
         self.named.iter().any(|(key, _)| key.field == field)
     }
 
-    /// The known keys of a value. Where an operator names a key, no other is tried.
+    /// Returns the known keys of a value. They are not tried if the operator names a key for the
+    /// value.
     fn known(&self, field: JsonField) -> &'static [&'static str] {
         let is_named = match field {
-            // A named method or path is not that of the request line.
+            // A method or path that the operator names replaces the one in the request line.
             JsonField::Request => {
                 [field, JsonField::Method, JsonField::Path].into_iter().any(|field| self.is_named(field))
             }
@@ -196,7 +199,7 @@ impl JsonKeys {
         if is_named { &[] } else { field.known_keys() }
     }
 
-    /// What `read` makes of each value that an object has under the keys of this one.
+    /// Applies `read` to each value that an object has under the keys of this field.
     pub(super) fn values<'o, 'a, T>(
         &'o self,
         object: &'o ObjectAsVec<'a>,
@@ -213,7 +216,7 @@ impl JsonKeys {
     }
 }
 
-/// A line for each value of a request.
+/// Writes one line for each value of a request.
 impl fmt::Display for JsonKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON objects are read by these keys, and --json-keys VALUE=KEY names others:")?;
@@ -226,7 +229,7 @@ impl fmt::Display for JsonKeys {
     }
 }
 
-/// The value under a key, whose points may lead into objects; upper and lower case are one.
+/// Returns the value under a key, ignoring case; dots in the key may lead into nested objects.
 fn find<'o, 'a>(object: &'o ObjectAsVec<'a>, key: &str) -> Option<&'o Value<'a>> {
     let member = |key: &str| object.iter().find(|(known, _)| known.eq_ignore_ascii_case(key)).map(|(_, value)| value);
     member(key).or_else(|| {
@@ -242,7 +245,7 @@ fn find<'o, 'a>(object: &'o ObjectAsVec<'a>, key: &str) -> Option<&'o Value<'a>>
 mod tests {
     use super::*;
 
-    /// Each is in the table of the documentation.
+    /// Each key is in the table of the documentation.
     #[test]
     fn the_documentation_names_every_known_key() {
         let chapter = include_str!("../../../docs/operating.md");

@@ -1,4 +1,4 @@
-//! Lines of access logs as requests, whatever their format.
+//! Parses lines of access logs as requests, in any format.
 
 mod clf;
 mod json;
@@ -32,7 +32,8 @@ pub(in crate::commands) enum ReplayLogFormat {
     Alb,
 }
 
-/// Objects and prefixes of collectors around each other, such as those of a container and of the service that gathers its output.
+/// Maximum nesting of collectors' objects and prefixes, such as those of a container and of the
+/// service that gathers its output.
 const MOST_WRAPPERS: usize = 3;
 
 /// Reads the lines of one chunk of a log.
@@ -41,11 +42,11 @@ pub(super) struct ChunkReader<'k> {
     format: ReplayLogFormat,
     json_keys: &'k JsonKeys,
     columns: W3cColumns,
-    /// Whether the format was found, not named: then lines in another one are read too.
+    /// Whether the format was detected, not named: then lines in other formats are read too.
     is_found: bool,
 }
 
-/// The kind of a line of a log.
+/// The kind of a log line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LogLine<'a> {
     Request(LoggedRequest<'a>),
@@ -57,7 +58,7 @@ pub(super) enum LogLine<'a> {
 }
 
 impl<'k> ChunkReader<'k> {
-    /// Finds the format of a chunk, where it is not known.
+    /// Creates a reader; detects the format of the chunk if it is not known.
     pub(super) fn new(format: ReplayLogFormat, json_keys: &'k JsonKeys, chunk: &[u8]) -> Self {
         let is_found = format == ReplayLogFormat::Auto;
         Self { format: format.detect(json_keys, chunk), json_keys, columns: W3cColumns::default(), is_found }
@@ -93,7 +94,7 @@ impl<'k> ChunkReader<'k> {
         request.map_or(LogLine::Unread, LogLine::Request)
     }
 
-    /// Reads a line of a log whose server was given another format at some time.
+    /// Reads a line in another format: the server's log format may have been changed.
     fn read_any<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let formats = [ReplayLogFormat::of(line), ReplayLogFormat::Common];
         let read =
@@ -101,7 +102,7 @@ impl<'k> ChunkReader<'k> {
         formats.into_iter().find_map(read)
     }
 
-    /// Reads the line that a collector put into this one, within so many others.
+    /// Reads the line that a collector put into this one, through at most `most` levels.
     fn read_wrapped(&self, line: &[u8], most: usize) -> LogLine<'static> {
         for inner in wrapped(line) {
             let read = match self.read_bare(&inner) {
@@ -121,8 +122,8 @@ impl<'k> ChunkReader<'k> {
     }
 }
 
-/// The lines that may be within a line: the texts of a JSON object, an object behind a prefix, and what is behind a quote that does not
-/// end, which LiteSpeed writes in front of a line.
+/// Returns the lines that may be inside a line: the strings of a JSON object, an object after a
+/// prefix, and the text after an unmatched quote, which LiteSpeed writes in front of a line.
 fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
     let line = line.trim_ascii();
     match memchr::memchr(b'{', line) {
@@ -133,7 +134,8 @@ fn wrapped(line: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl ReplayLogFormat {
-    /// Reads a line; `None` where it is no request in this format, or needs the line of columns.
+    /// Reads a line. `None` if it is not a request in this format, or if the format needs the line
+    /// of columns.
     pub(super) fn read<'a>(self, line: &'a [u8], json_keys: &JsonKeys) -> Option<LoggedRequest<'a>> {
         match self {
             Self::Auto => Self::of(line).read(line, json_keys),
@@ -145,7 +147,8 @@ impl ReplayLogFormat {
         }
     }
 
-    /// Whether a line that was read surely is one of this format. Lines of error logs hold requests too.
+    /// Reports whether a line that was parsed is certainly in this format. Lines of error logs
+    /// contain requests too.
     fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
         match self {
             Self::Common => request.time.is_some(),
@@ -154,14 +157,14 @@ impl ReplayLogFormat {
         }
     }
 
-    /// The format of a chunk's first lines: the one that most of them are read in.
+    /// Returns the format that can parse most of a chunk's first lines.
     pub(super) fn detect(self, json_keys: &JsonKeys, chunk: &[u8]) -> Self {
         if self != Self::Auto {
             return self;
         }
         let sample: Vec<&[u8]> =
             chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty()).take(50).collect();
-        // Chunks after the first begin with the line of columns too.
+        // Chunks after the first one also begin with the line of columns.
         if sample.iter().any(|line| line.starts_with(FIELDS)) {
             return Self::W3c;
         }
@@ -186,19 +189,20 @@ impl ReplayLogFormat {
     }
 }
 
-/// Whether a line, which may be cut, has a JSON object. Servers escape the quotes that clients send.
+/// Reports whether a line, which may be cut, contains a JSON object. Servers escape the quotes that
+/// clients send.
 pub(super) fn has_object(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{") || memchr::memmem::find(line, b"{\"").is_some()
 }
 
-/// Whether a line is one of an error log, as nginx and Apache write them.
+/// Reports whether a line belongs to an error log of nginx or Apache.
 pub(super) fn is_of_error_log(line: &[u8]) -> bool {
-    // `2026/11/22 10:00:00 [error] 7#7: …`; a date in front of it is of no access log.
+    // nginx: `2026/11/22 10:00:00 [error] 7#7: …`; no access log has such a date in front.
     let is_nginx = line.get(..22).is_some_and(|head| {
         let digits = head.iter().map(|octet| if octet.is_ascii_digit() { b'0' } else { *octet });
         digits.take(21).eq(*b"0000/00/00 00:00:00 [") && head[21].is_ascii_lowercase()
     });
-    // `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7] …`
+    // Apache: `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7] …`
     let is_apache = || {
         let line = line.strip_prefix(b"[")?;
         let (time, rest) = line.split_at(memchr::memchr(b']', line)?);

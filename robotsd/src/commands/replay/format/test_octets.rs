@@ -1,10 +1,10 @@
-//! An entry for fuzzing: lines of logs, which hold what clients sent.
+//! Entry point for fuzzing log lines, which contain what clients sent.
 
 use clap::ValueEnum;
 
 use super::{ChunkReader, FIELDS, JsonKeys, LogLine, ReplayLogFormat};
 
-/// A line in every format. The format that is found for it is one that reads it, if any does.
+/// Parses a line in every format. Detection must always return a format.
 pub fn log_line(octets: &[u8]) {
     let keys = JsonKeys::default();
     for format in ReplayLogFormat::value_variants() {
@@ -18,7 +18,7 @@ pub fn log_line(octets: &[u8]) {
     if let LogLine::Request(request) = reader.read(octets) {
         assert!(request.target.len() <= octets.len() && request.agent.len() <= octets.len());
     }
-    // A line that is wrapped has no more than the wrapper.
+    // A line inside a wrapper is no longer than the wrapper.
     if let LogLine::Request(request) = ChunkReader::new(ReplayLogFormat::Auto, &keys, octets).read(octets) {
         assert!(request.target.len() <= octets.len() && request.agent.len() <= octets.len() * 3);
     }

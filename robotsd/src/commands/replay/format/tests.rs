@@ -1,4 +1,4 @@
-//! A table of lines as servers write them.
+//! Tests with lines as servers write them.
 
 use clap::ValueEnum as _;
 
@@ -16,7 +16,7 @@ fn shown(format: ReplayLogFormat, line: &str) -> Option<[String; 6]> {
     read(format, line).map(|entry| texts(&entry))
 }
 
-/// The format that is found for a log.
+/// Returns the format that is detected for a log.
 fn found(log: &str) -> ReplayLogFormat {
     ReplayLogFormat::Auto.detect(&JsonKeys::default(), log.as_bytes())
 }
@@ -104,7 +104,7 @@ fn lines_of_a_load_balancer_are_read() {
     assert_eq!(shown(ReplayLogFormat::Alb, ALB), Some(want.map(str::to_owned)));
     assert_eq!(found(ALB), ReplayLogFormat::Alb);
     assert_eq!(read(ReplayLogFormat::Alb, ALB).and_then(|entry| entry.time), Some(1_530_570_180));
-    // The root without a path, an address in brackets, and text of a client that is no request.
+    // A URL without a path, an address in brackets, and bytes of a client that are not a request.
     let line =
         ALB.replace("https://example.com:443/a?b=c", "https://[2001:db8::1]:443").replace("192.0.2.7:", "2001:db8::2:");
     assert_eq!(
@@ -119,7 +119,7 @@ fn lines_of_a_load_balancer_are_read() {
     }
 }
 
-/// The requests of a chunk, and how many lines were directives and unread.
+/// Returns the requests of a chunk, and the number of directives and of unread lines.
 fn of_chunk(chunk: &str) -> (Vec<[String; 6]>, usize, usize) {
     let keys = JsonKeys::default();
     let mut reader = ChunkReader::new(ReplayLogFormat::Auto, &keys, chunk.as_bytes());
@@ -204,7 +204,7 @@ fn the_format_is_recognised_by_most_lines() {
     assert_eq!(ReplayLogFormat::Json.detect(&JsonKeys::default(), mixed.as_bytes()), ReplayLogFormat::Json);
 }
 
-/// A server may have been given another format within a chunk of its log.
+/// The log format of a server may change within a chunk.
 #[test]
 fn lines_in_another_format_are_read_where_the_format_was_found() {
     let keys = JsonKeys::default();
@@ -226,7 +226,7 @@ fn lines_in_another_format_are_read_where_the_format_was_found() {
     assert_eq!(named.read(common.as_bytes()), LogLine::Unread);
 }
 
-/// They hold a request as well, which an access log has besides.
+/// Such lines contain a request that the access log contains too.
 #[test]
 fn lines_of_error_logs_and_lines_that_are_cut_are_not_read_in_the_common_format() {
     let keys = JsonKeys::default();
@@ -242,7 +242,7 @@ fn lines_of_error_logs_and_lines_that_are_cut_are_not_read_in_the_common_format(
     }
 }
 
-/// An error log alone is in no format, however few quotes its lines have.
+/// An error log is in no access log format, however few quotes its lines contain.
 #[test]
 fn an_error_log_holds_no_requests() {
     let keys = JsonKeys::default();
@@ -272,13 +272,14 @@ fn no_line_has_a_host_for_an_address_where_another_format_has_the_address() {
             assert_eq!(*request.address, *b"192.0.2.7", "{line}");
             assert_eq!(request.host.as_deref(), host.map(str::as_bytes), "{line}");
         }
-        // One that no format has an address for is read all the same.
+        // A line whose client is not an address is read all the same.
         let named = CURL.replace("192.0.2.7", "client.test");
         assert!(matches!(reader.read(named.as_bytes()), LogLine::Request(_)));
     }
 }
 
-/// The host and the address of each line, where it is a request by GPTBot for `/a` at the usual time.
+/// Returns the host and the address of each line that is a request by GPTBot for `/a` at the usual
+/// time.
 fn gptbots(lines: &[String]) -> Vec<Option<(Option<String>, String)>> {
     let keys = JsonKeys::default();
     let chunk = lines.join("\n");
@@ -313,14 +314,14 @@ fn lines_that_a_collector_put_into_an_object_are_read() {
         ]
     };
     let of_server = [GPTBOT, GPTBOT_JSON].into_iter().flat_map(objects);
-    // In several, as a container's output that a service gathers.
+    // Nested objects, such as the output of a container that a service gathers.
     let twice = objects(&objects(GPTBOT)[0]);
     let lines: Vec<_> =
         of_server.chain(twice).chain([format!(r#"{{"MESSAGE":{octets}}}"#)]).chain([GPTBOT.to_owned()]).collect();
     for (line, read) in lines.iter().zip(gptbots(&lines)) {
         assert_eq!(read, Some((None, "192.0.2.7".to_owned())), "{line}");
     }
-    // A format that is named is that of the line within.
+    // A named format is the format of the inner line.
     let keys = JsonKeys::default();
     for (format, line) in [(ReplayLogFormat::Combined, GPTBOT), (ReplayLogFormat::Json, GPTBOT_JSON)] {
         for line in objects(line) {
@@ -370,7 +371,7 @@ fn lines_behind_a_prefix_are_read() {
     for (line, read) in objects.iter().zip(gptbots(&objects)).filter(|(line, _)| !line.starts_with('"')) {
         assert_eq!(read, Some((None, "192.0.2.7".to_owned())), "{line}");
     }
-    // Caddy's log for people has the time in front of the object only.
+    // Caddy's console format has the time only in front of the object.
     let caddy = "2000/10/10 20:55:36.541\tinfo\thttp.log.access.log0\thandled request\t{\"request\": {\"remote_addr\": \"192.0.2.5:63746\", \
                  \"method\": \"GET\", \"host\": \"shop.test\", \"uri\": \"/a\", \"headers\": {\"User-Agent\": [\"GPTBot/1.2\"]}}, \"status\": 200}";
     assert_eq!(gptbots(&[caddy.to_owned()]), [Some((Some("shop.test".to_owned()), "192.0.2.5".to_owned()))]);
@@ -396,7 +397,7 @@ fn the_address_is_the_one_that_a_server_writes() {
         ("shop.test:443 fe80::abc%enp0s8 - -", Some("shop.test:443"), "fe80::abc%enp0s8"),
         ("10.72.153.53 [2001:db8::9] - -", None, "10.72.153.53"),
         ("192.0.2.7, 10.0.0.9 - -", None, "10.0.0.9"),
-        // A client names itself as it likes.
+        // A client can choose any user name.
         ("192.0.2.7 - 66.249.66.1 -", None, "192.0.2.7"),
         ("192.0.2.7 - x: 66.249.66.1 - -", None, "192.0.2.7"),
         ("192.0.2.7 - [01/Jan/2001:00:00:00 +0000]", None, "192.0.2.7"),
@@ -408,7 +409,7 @@ fn the_address_is_the_one_that_a_server_writes() {
     }
 }
 
-/// Each holds what looks like a request, and none is a line that a server writes for it.
+/// Each line contains something like a request, but is not a line that a server writes for one.
 #[test]
 fn what_is_not_understood_is_unread() {
     let keys = JsonKeys::default();
@@ -425,14 +426,15 @@ fn what_is_not_understood_is_unread() {
         "Nov 27 13:40:30 localhost haproxy[5417]: 192.0.2.1:47878 [27/Nov/2026:13:40:30.102] https~ backend/srv 395/0 200 1654 {a|b} \"GET /a HTTP/1.1\"",
         "[27/Nov/2026:18:41:26 +0000] - 200 200 - GET https shop.test \"/a\" [Client 192.0.2.9] \"GPTBot/1.2\" \"-\"",
         r#"{"level":"error","msg":"no answer to \"GET /a HTTP/1.1\" from 192.0.2.7"}"#,
-        // Values of other things under the names of those of a request.
+        // Other values under the names of request fields.
         r#"{"level":"info","method":"tools/list","path":"/a"}"#,
         r#"{"level":"info","method":"dns-01","target":"shop.test"}"#,
-        // The User-Agent is not lacking.
+        // Lines with a User-Agent under an unknown key.
         r#"{"method":"GET","path":"/a","userAgent":"GPTBot/1.2"}"#,
         r#"{"method":"GET","path":"/a","req":{"headers":{"user-agent":["GPTBot/1.2"]}}}"#,
         r#"{"method":"GET","path":"/a","client_ua":"GPTBot/1.2"}"#,
-        // A host, an address or the agent in front of the value that is in the place of the agent, and two lines in one.
+        // A host, an address or the agent before the value in the agent's position, and two lines
+        // in one.
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "shop.test" "https://x.test/" "GPTBot/1.2""#,
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "GPTBot/1.2" "-""#,
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 23 "-" "10.0.0.1, 192.0.2.7" "GPTBot/1.2""#,
@@ -462,15 +464,15 @@ fn objects_are_read_by_the_keys_that_are_named() {
     let want = (text("192.0.2.7"), text("GET"), text("/a"), text("GPTBot/1.2"), Some(971_211_336));
     assert_eq!(read(&keys), Some(want));
     assert_eq!(keys.missing().count(), 0);
-    // A key that is named counts alone.
+    // Only a named key counts.
     let keys = named(&["ua=none", "path=path", "method=proxy.verb"]);
     assert_eq!(read(&keys), Some((String::new(), text("GET"), text("/other"), String::new(), None)));
     assert_eq!(keys.missing().map(ToString::to_string).collect::<Vec<_>>(), ["ua=none"]);
-    // A key of a line that cannot be read without another one is not missing.
+    // A key counts as found even if its line cannot be read for lack of another key.
     let keys = named(&["path=none", "ua=none", "ua=proxy.userAgent"]);
     assert_eq!(read(&keys), None);
     assert_eq!(keys.missing().map(ToString::to_string).collect::<Vec<_>>(), ["path=none", "ua=none"]);
-    // The known keys alone would make a request without a User-Agent of it.
+    // With the known keys alone, the result would be a request without a User-Agent.
     assert_eq!(read(&named(&[])), None);
     assert_eq!(read(&named(&["ua=proxy.userAgent"])).map(|read| read.2), Some(text("/b")));
 }
@@ -524,7 +526,7 @@ fn values_in_quotes_are_read_where_a_log_has_columns() {
     assert_eq!((directives, unread), (2, 2));
 }
 
-/// A line with more columns than are named would be read shifted.
+/// The values of a line with more columns than named would be assigned to the wrong columns.
 #[test]
 fn a_line_with_other_columns_than_the_log_names_is_unread() {
     let (requests, _, unread) = of_chunk(

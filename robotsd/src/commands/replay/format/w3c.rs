@@ -1,15 +1,16 @@
-//! The W3C extended log format: a line `#Fields:` names the columns. IIS separates them by blanks, CloudFront by tabs, and other servers
-//! write values with blanks as strings in quotes.
+//! The W3C extended log format: a line `#Fields:` names the columns. IIS separates columns with
+//! spaces, CloudFront with tabs. Other servers write values that contain spaces as quoted strings.
 
 use std::borrow::Cow;
 
 use super::clf::{LoggedRequest, is_request, rfc3339, status};
 
-/// The start of the line that names the columns.
+/// Start of the line that names the columns.
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
 
-/// The names of the columns that are read: of method, path, query, agent, referer, status, address, date, time, host, and of the host
-/// that the client named, where the one before is that of the distribution.
+/// Names of the columns that are read: method, path, query, agent, referer, status, address, date,
+/// time, and host. The last column is the host that the client named; in a log with this column,
+/// the previous one contains the name of the distribution.
 const READ: [&[&[u8]]; 11] = [
     &[b"cs-method"],
     &[b"cs-uri-stem", b"cs-uri"],
@@ -24,25 +25,25 @@ const READ: [&[&[u8]]; 11] = [
     &[b"x-host-header"],
 ];
 
-/// The place of each column; a log has those that its server is configured to write.
+/// Position of each column; a log has the columns that its server is configured to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct W3cColumns {
     places: [Option<usize>; READ.len()],
-    /// How many columns there are, those that are not read included.
+    /// Number of all columns, including those that are not read.
     count: usize,
 }
 
-/// A value of a line.
+/// A value in a line.
 #[derive(Clone, Copy)]
 enum W3cValue<'a> {
-    /// As the server writes it, which leaves no blank in it.
+    /// Value without quotes, which contains no separator.
     Plain(&'a [u8]),
-    /// A string in quotes, without them; quotes in it are doubled.
+    /// Content of a quoted string; quotes in it are doubled.
     Quoted(&'a [u8]),
 }
 
 impl W3cColumns {
-    /// Reads the line `#Fields: …`; `None` where it is another one.
+    /// Parses the line `#Fields: …`; `None` if it is another line.
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
         let names = line.strip_prefix(FIELDS)?.to_ascii_lowercase();
         let names: Vec<&[u8]> = names.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty()).collect();
@@ -50,10 +51,10 @@ impl W3cColumns {
         Some(Self { places, count: names.len() })
     }
 
-    /// Reads a line of these columns.
+    /// Parses a line with these columns.
     pub(super) fn read<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let line = line.trim_ascii_end();
-        // A value in quotes may hold the other one.
+        // The first space or tab is the separator; a quoted value may contain the other one.
         let blank = line[memchr::memchr2(b' ', b'\t', line)?];
         let values = self.values(line, blank)?;
         let value = |column: Option<usize>| values.get(column?).filter(|value| !matches!(value, W3cValue::Plain(b"-")));
@@ -87,8 +88,8 @@ impl W3cColumns {
         })
     }
 
-    /// The values of a line; `None` if they are not those of the columns. IIS writes a quote that a client sent as it is, so a line is
-    /// first read with strings in quotes, and then without.
+    /// Splits a line into values; `None` if they do not match the columns. IIS does not escape
+    /// quotes that a client sent, so the line is parsed first with quoted strings and then without.
     fn values<'a>(&self, line: &'a [u8], blank: u8) -> Option<Vec<W3cValue<'a>>> {
         let has_quotes = memchr::memchr(b'"', line).is_some();
         let with_strings = has_quotes.then(|| with_strings(line, blank)).flatten();
@@ -96,7 +97,8 @@ impl W3cColumns {
             return Some(values);
         }
         let values: Vec<_> = line.split(|octet| *octet == blank).map(W3cValue::Plain).collect();
-        // Some servers leave out empty values at the end. Without path, query or agent it would be another request.
+        // Some servers omit empty values at the end. Without path, query or agent, the line would
+        // be read as a different request.
         let [_, path, query, agent, ..] = self.places;
         let is_whole = || [path, query, agent].into_iter().flatten().all(|place| place < values.len());
         (values.len() == self.count || (values.len() < self.count && !has_quotes && is_whole())).then_some(values)
@@ -119,7 +121,8 @@ impl<'a> W3cValue<'a> {
     }
 }
 
-/// The values of a line, of which those that begin with a quote are strings; `None` if one does not end.
+/// Splits a line into values; a value that begins with a quote is a string. `None` if a string is
+/// not closed.
 fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     let (mut values, mut rest) = (Vec::new(), line);
     loop {
@@ -142,7 +145,8 @@ fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     }
 }
 
-/// The text before the quote that ends a string, in which a quote is doubled, and what is behind it.
+/// Returns the content of a string up to its closing quote (quotes in it are doubled), and the rest
+/// after it.
 fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut end = memchr::memchr(b'"', text)?;
     while text.get(end + 1) == Some(&b'"') {
@@ -151,8 +155,8 @@ fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..end], &text[end + 1..]))
 }
 
-/// IIS writes `+` for a blank and leaves a `+` as it is. The one of `(+https://…)` and `; +https://…` is no blank: it is
-/// how crawlers name their page.
+/// Replaces `+` with a space: IIS writes `+` for a space, and leaves a `+` as it is. The `+` of
+/// `(+https://…)` and `; +https://…` is kept: crawlers write it in front of the URL of their page.
 fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'+', text).is_none() {
         return Cow::Borrowed(text);
@@ -165,7 +169,8 @@ fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(octets.collect())
 }
 
-/// CloudFront escapes what is no plain octet, and a `%` of the header again: a blank is `%20` or `%2520`.
+/// Decodes a value of CloudFront, which escapes special bytes, and escapes the `%` of a header
+/// again: a space is `%20` or `%2520`.
 pub(super) fn percent_decoded(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'%', text).is_none() {
         return Cow::Borrowed(text);

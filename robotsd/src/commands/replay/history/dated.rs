@@ -1,5 +1,5 @@
-//! Versions that lie as files beside each other: a date in the name of a file says since when it was in force, else the time of its last
-//! change does.
+//! Versions that are saved as files. A version came into force at the date in the name of its file
+//! or, without a date, when the file was last changed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use crate::date;
 use crate::input;
 use crate::render::printable_path;
 
-/// The files that a history is made of.
+/// Description of the files that can form a history, for error messages.
 pub(super) const EXPECTED: &str = "a history is of files as they were served, with the day in their names, such as robots-2026-11-01.txt, or of a file that git \
                                    tracks";
 
-/// Whether a path is a dated file, or a directory of them and not with the one robots.txt of a repository.
+/// Reports whether a path is a dated file, or a directory of dated files without a `robots.txt`.
 pub(super) fn are_dated(path: &Path) -> bool {
     match path.is_dir() {
         true => !path.join("robots.txt").exists() && files_in(path).is_ok(),
@@ -21,7 +21,7 @@ pub(super) fn are_dated(path: &Path) -> bool {
     }
 }
 
-/// The versions at these paths, the newest first.
+/// Returns the versions at these paths, the newest first.
 pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
     let mut dated = Vec::new();
     for path in paths {
@@ -46,11 +46,11 @@ pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
     Ok(found)
 }
 
-/// The files of a directory with a date in their names, which are not hidden.
+/// Returns the files of a directory that are not hidden and have a date in their names.
 ///
 /// # Errors
 ///
-/// If there is none: what else lies there need not be a robots.txt.
+/// If there is no such file: files without a date need not be a robots.txt.
 fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for file in std::fs::read_dir(folder).map_err(|error| input::named(folder, &error))? {
@@ -71,16 +71,17 @@ fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The moment in a name, in UTC: `2026-11-01`, `20261101`, `robots-2026-11-01T12:30:00Z.txt`, `2026-11-01_1230`.
+/// Parses the time in a file name, in UTC: `2026-11-01`, `20261101`,
+/// `robots-2026-11-01T12:30:00Z.txt`, `2026-11-01_1230`.
 fn date_in(name: &str) -> Option<i64> {
     let begins = (0..name.len()).filter(|at| !name.as_bytes()[..*at].last().is_some_and(u8::is_ascii_digit));
     begins.filter_map(|at| name.get(at..)).find_map(moment)
 }
 
-/// The moment that a text begins with.
+/// Parses a time at the beginning of a string.
 fn moment(text: &str) -> Option<i64> {
     let mut rest = text;
-    // Digits, and before them one of the signs that part numbers.
+    // Parses digits after an optional separator.
     let mut number = |digits: usize, signs: &str| {
         let behind = rest.strip_prefix(|sign| signs.contains(sign)).unwrap_or(rest);
         let number = behind.get(..digits).filter(|number| number.bytes().all(|digit| digit.is_ascii_digit()))?;
@@ -91,7 +92,7 @@ fn moment(text: &str) -> Option<i64> {
     let hour = number(2, "Tt-_ ").unwrap_or("00");
     let (minute, second) = (number(2, ":-.").unwrap_or("00"), number(2, ":-.").unwrap_or("00"));
     let at = |clock: &str| date::parsed(&format!("{year}-{month}-{day}T{clock}Z"));
-    // The text behind a day may be a number of another kind.
+    // The digits after a day may not be a time.
     at(&format!("{hour}:{minute}:{second}")).or_else(|| at("00:00:00"))
 }
 

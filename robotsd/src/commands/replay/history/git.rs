@@ -1,12 +1,14 @@
-//! The versions of a file in a git repository, as the command `git` has them.
+//! Reads the versions of a file in a git repository with the command `git`.
 //!
-//! A version is in force from the moment at which its commit was made on the branch that is checked out. Of a merge that is the
-//! merge itself: what stood on another branch before was not live. The order is that of the commits, whatever their dates are: a version
-//! is no newer than those that came of it. The settings of the user do not change the answer.
+//! A version is in force from the time of its commit on the branch that is checked out. For a
+//! merge, this is the time of the merge commit: before it, the content of another branch was not
+//! live. The versions are in the order of the commits, whatever their dates are: a version is never
+//! newer than the commits that follow it. The user's settings do not affect the result.
 //!
-//! **A repository runs no program.** Its own config may be somebody else's, as in a checkout that was sent as an archive, and can name
-//! programs. [`ALWAYS`], [`LOG`] and [`ENVIRONMENT`] keep git from running them. The config of the user and the system stays in force,
-//! because `safe.directory` counts only there.
+//! **No program that a repository names is run.** The config of a repository may come from someone
+//! else, as in a checkout that was sent as an archive, and can name programs. [`ALWAYS`], [`LOG`]
+//! and [`ENVIRONMENT`] keep git from running them. The config of the user and of the system stays
+//! in force, because git reads `safe.directory` only there.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -15,21 +17,25 @@ use std::process::{Command, Stdio};
 use super::{DatedVersion, FoundVersions, MOST_VERSIONS};
 use crate::render::{printable, printable_path};
 
-/// The file of a directory.
+/// Name of the file that is read if a path is a directory.
 const FILE: &str = "robots.txt";
 
-/// Options of every command. A file name is not a pattern. `-c` overrides settings of the user that change the answer, and settings of the
-/// repository that name programs; an empty value names none.
+/// Options of every command. File names are not patterns. `-c` overrides the user's settings that
+/// would change the result, and the repository's settings that name programs; an empty value names
+/// no program.
 const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log.follow=false -c log.diffMerges=separate \
                       -c log.mailmap=false -c core.pager=cat -c core.hooksPath=/dev/null -c core.fsmonitor= \
                       -c core.alternateRefsCommand=true -c alias.remote-none=";
 
-/// Variables of every command. Git fetches an object that a partial clone lacks, by programs that the repository names. Git 2.45 and later
-/// obeys `GIT_NO_LAZY_FETCH`. Earlier versions allow only the protocol "none", whose helper is the alias `remote-none`: [`ALWAYS`] empties it.
+/// Environment variables of every command. To fetch an object that a partial clone lacks, git runs
+/// programs that the repository names. Git 2.45 and later obeys `GIT_NO_LAZY_FETCH`. For earlier
+/// versions, only the protocol "none" is allowed, whose helper is the alias `remote-none`;
+/// [`ALWAYS`] makes that alias do nothing.
 const ENVIRONMENT: [(&str, &str); 3] =
     [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
-/// One line for a commit, and one for what it made of the file. `-O` overrides a file that the repository names, which git would read.
+/// Prints one line per commit, and one line for its change of the file. `-O` overrides a setting of
+/// the repository that names a file for git to read.
 const LOG: &str = "log --first-parent -m --raw --no-abbrev --no-renames --no-color --no-show-signature --no-ext-diff \
                    --no-textconv -O/dev/null --format=%H%x20%ct";
 
@@ -37,26 +43,26 @@ const LOG: &str = "log --first-parent -m --raw --no-abbrev --no-renames --no-col
 struct Change {
     commit: String,
     at: i64,
-    /// As git writes it: `100644`, or `120000` for a link.
+    /// Mode as git writes it: `100644`, or `120000` for a link.
     mode: String,
     blob: String,
 }
 
-/// Whether a path is in a repository, or is one.
+/// Reports whether a path is in a repository, or is a repository.
 pub(super) fn has_repository(path: &Path) -> bool {
     let Ok(path) = path.canonicalize() else { return false };
     let is_bare = |folder: &Path| folder.join("HEAD").is_file() && folder.join("objects").is_dir();
     path.ancestors().any(|folder| folder.join(".git").exists() || is_bare(folder))
 }
 
-/// The versions of a file, or of the robots.txt of a directory, the newest first.
+/// Returns the versions of a file, or of the robots.txt of a directory, the newest first.
 ///
 /// # Errors
 ///
-/// If there is no `git`, it refuses, or no commit has the file.
+/// If `git` is not installed or fails, or no commit contains the file.
 pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
     let shown = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
-    // Of a link git keeps the path that it leads to, not what is there.
+    // For a link, git stores the path that it points to, not the content there.
     let file = shown.canonicalize().unwrap_or_else(|_| shown.clone());
     let folder = file.parent().unwrap_or(Path::new("/"));
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -82,13 +88,13 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// A file that was deleted has no rules.
+    /// Reports whether the commit deleted the file. A deleted file has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }
 }
 
-/// The commits that changed a file, the newest first, and one more than may be read.
+/// Returns the commits that changed a file, the newest first; at most one more than may be read.
 fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let most = format!("--max-count={}", MOST_VERSIONS + 1);
     let log = git(folder, LOG.split(' ').chain([&*most, "--", name]))?;
@@ -110,14 +116,15 @@ fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Reads what the commits made of the file, as far as there is room: git says the size of each before its octets.
+/// Reads the content of the file in these commits, up to the limits: git prints the size of each
+/// version before its bytes.
 fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> io::Result<()> {
     let mut git = command(folder);
     git.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut process = git.spawn()?;
     let names: String =
         changes.iter().filter(|change| !change.is_removal()).map(|change| format!("{}\n", change.blob)).collect();
-    // All names fit into a pipe, so writing them waits for nothing.
+    // All names fit into the buffer of a pipe, so writing them does not block.
     if let Some(mut questions) = process.stdin.take() {
         questions.write_all(names.as_bytes())?;
     }
@@ -139,13 +146,13 @@ fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> 
     };
     let done = read();
     drop(answers);
-    // It may be about to write what there is no room for.
+    // It may still be writing versions that exceed the limits.
     let _ = process.kill();
     process.wait()?;
     done.map_err(|error: io::Error| io::Error::other(format!("{}: git: {error}", printable_path(folder))))
 }
 
-/// Reads `HASH blob SIZE`. For an object that is not there git writes `HASH missing`, or ends.
+/// Reads `HASH blob SIZE`. For a missing object, git prints `HASH missing`, or exits.
 fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
     let mut line = String::new();
     answers.read_line(&mut line)?;
@@ -161,7 +168,7 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
 fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(ALWAYS.split(' ')).envs(ENVIRONMENT);
-    // A hook of git that calls this names its own repository.
+    // A git hook that runs this command sets these variables for its own repository.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"] {
         command.env_remove(name);
     }

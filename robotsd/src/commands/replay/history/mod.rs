@@ -1,7 +1,9 @@
-//! `--history`: each request is judged by the version of robots.txt that its crawler had read by then, with the words of the board.
+//! `--history`: judges each request by the version of robots.txt that its crawler had read by then,
+//! as the board does.
 //!
-//! The versions come from git ([`git`]) or from dated files ([`dated`]), and the reads from the log. A line is counted as a
-//! worker counts a request, and judged by the board ([`LogBoard`]): the same traffic has the same judgements.
+//! The versions come from git ([`git`]) or from dated files ([`dated`]), and the reads from the
+//! log. Each line is counted as a worker of the server counts a request, and judged by the board
+//! ([`LogBoard`]), so the same traffic gets the same judgements.
 
 mod dated;
 mod git;
@@ -23,35 +25,36 @@ use crate::board::{
 use crate::commands::arguments::site::{OtherFiles, RobotsFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
 
-/// Versions that are read, the newest ones; of what was before them nothing is known.
+/// Maximum number of versions that are read, the newest ones. Nothing is known about earlier
+/// versions.
 const MOST_VERSIONS: usize = 512;
 
-/// Octets of all of them together.
+/// Maximum size of all versions together, in bytes.
 const MOST_OCTETS: usize = 16 << 20;
 
-/// A version with the moment at which it came into force.
+/// A version, and the time when it came into force.
 #[derive(Debug)]
 struct DatedVersion {
-    /// In seconds since 1970.
+    /// Seconds since 1970.
     at: i64,
     /// The commit or the file.
     source: String,
     bytes: Vec<u8>,
 }
 
-/// The versions that are found, the newest first, within the bounds.
+/// The versions that were found, the newest first, within the limits.
 #[derive(Debug, Default)]
 struct FoundVersions {
-    /// The file that they are of, or the newest of them.
+    /// The file that these versions belong to; with dated files, the newest of them.
     file: String,
     versions: Vec<DatedVersion>,
     octets: usize,
-    /// Versions that are not among them, as sentences without a stop.
+    /// Why versions were left out, as sentences without a full stop.
     left_out: Vec<String>,
 }
 
 impl FoundVersions {
-    /// Whether the next version may be read, which has so many octets; that it may not is noted.
+    /// Reports whether the next version, of this size, may be read; if not, notes why.
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
@@ -63,7 +66,7 @@ impl FoundVersions {
         false
     }
 
-    /// Notes that a version is not read, nor any before it.
+    /// Notes that this version and all earlier ones are left out.
     fn leave_out(&mut self, source: &str, why: &str) {
         self.left_out.push(format!("versions up to {source} are left out: {why}"));
     }
@@ -73,11 +76,11 @@ impl FoundVersions {
 #[derive(Debug)]
 pub(super) struct VersionHistory {
     pub(super) versions: Vec<PastVersion>,
-    /// The file that they are of, or the newest of them.
+    /// The file that these versions belong to; with dated files, the newest of them.
     file: String,
-    /// Versions that are not among them, as sentences without a stop.
+    /// Why versions were left out, as sentences without a full stop.
     pub(super) left_out: Vec<String>,
-    /// For so long after its date a version may not be served yet.
+    /// Maximum time after its date during which a version may not be served yet, in seconds.
     deploy: Second,
 }
 
@@ -85,7 +88,7 @@ pub(super) struct VersionHistory {
 #[derive(Debug)]
 pub(super) struct PastVersion {
     pub(super) since: Second,
-    /// As the board names it.
+    /// Name of the version on the board.
     pub(super) name: String,
     pub(super) source: String,
     hash: VersionHash,
@@ -93,8 +96,9 @@ pub(super) struct PastVersion {
 }
 
 impl VersionHistory {
-    /// Reads the versions at these paths: one that is in a git repository, or dated files and directories of them. `deploy` says how
-    /// long after its date a version may still not be served.
+    /// Reads the versions at these paths: one path in a git repository, or dated files and
+    /// directories of dated files. `deploy` is the maximum time after its date during which a
+    /// version may not be served yet, in seconds.
     pub(super) fn read(paths: &[PathBuf], deploy: Option<Second>, settings: &EvaluatorSettings) -> io::Result<Self> {
         let of_git = match paths {
             [path] => git::has_repository(path) && !dated::are_dated(path),
@@ -114,7 +118,8 @@ impl VersionHistory {
                 continue;
             }
             let (name, since) = (board::version_name(hash), Second::try_from(at).unwrap_or(0));
-            // A page in git was served; one among files that somebody saved is none that was.
+            // An HTML page in git was served as it is. An HTML page among saved files was probably
+            // never served, so it is refused.
             let evaluator = match of_git {
                 true => Evaluator::new(bytes, Reading::Standard, settings),
                 false => RobotsFile { name: source.clone(), bytes }
@@ -123,28 +128,29 @@ impl VersionHistory {
             };
             versions.push(PastVersion { since, name, source, hash, evaluator });
         }
-        // A file that was written down is what was served; a commit has to be deployed.
+        // Saved files are what was served; a commit has to be deployed first.
         let deploy = deploy.unwrap_or(if of_git { DEPLOYED } else { 0 });
         Ok(Self { versions, file, left_out, deploy })
     }
 
-    /// The newest version.
+    /// Returns the newest version.
     pub(super) fn newest(&self) -> Option<RobotsFile> {
         let bytes = self.versions.last()?.evaluator.robots().bytes().to_vec();
         Some(RobotsFile { name: self.file.clone(), bytes })
     }
 
-    /// When each came into force, and its name.
+    /// Returns the times when the versions came into force, and their names.
     pub(super) fn dates(&self) -> Vec<(Second, &str)> {
         self.versions.iter().map(|version| (version.since, version.name.as_str())).collect()
     }
 
-    /// The number of the one in force.
+    /// Returns the index of the version in force at a time.
     fn at(&self, time: Second) -> Option<usize> {
         self.versions.partition_point(|version| version.since <= time).checked_sub(1)
     }
 
-    /// The versions that a crawler may go by while one is in force.
+    /// Returns the versions that a crawler may follow at `time`, while the version at `place` is in
+    /// force.
     fn gone_by(&self, place: usize, time: Second) -> impl Iterator<Item = GoneBy<'_>> + Clone {
         let versions = &self.versions[..=place];
         let may_be = move |at: &usize| versions.get(at + 1).is_none_or(|next| next.since + GONE_BY >= time);
@@ -157,13 +163,13 @@ impl VersionHistory {
     }
 }
 
-/// How long after a commit its version may still not be served, where nothing is said.
+/// Default time after a commit during which its version may not be served yet, in seconds.
 const DEPLOYED: Second = 15 * 60;
 
-/// The counts of a chunk for the board.
+/// Observations of one chunk for the board.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Counts without room for another row, before those with it.
+    /// Counts that had no room for another row; they are joined before `counted`.
     full: Vec<Counted>,
     counted: Counted,
     times: LoggedTimes,
@@ -174,7 +180,7 @@ impl BoardNotes {
         self.full.into_iter().chain([self.counted]).for_each(|counted| board.join(counted, &self.times));
     }
 
-    /// Counts a line as a worker counts its request.
+    /// Counts a line as a worker of the server counts a request.
     pub(super) fn note(
         &mut self,
         history: &VersionHistory,
@@ -207,7 +213,7 @@ impl BoardNotes {
         let host = entry.host.as_deref().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
         let origin = |out: &mut String| write_origin("", host, out);
         if RequestPath::is_robots_txt_target(&entry.target) {
-            // No other answer is one that a crawler goes by.
+            // A crawler does not follow any other response.
             if method == "GET" && matches!(entry.status, None | Some(200 | 304)) {
                 let is_served = in_force.is_some() && at - version.since >= history.deploy;
                 self.counted.read(&seen, |read| {
@@ -240,7 +246,7 @@ impl BoardNotes {
     }
 }
 
-/// Whether something is at a path.
+/// Returns the metadata of a path, or an error that names it.
 fn must_exist(path: &Path) -> io::Result<std::fs::Metadata> {
     std::fs::metadata(path).map_err(|error| crate::input::named(path, &error))
 }

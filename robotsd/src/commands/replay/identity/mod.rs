@@ -1,16 +1,20 @@
-//! The senders of the requests of a log, by the evidence of today.
+//! Identifies the senders of the requests in a log, by the evidence of today.
 //!
 //! A report is about the past, and the evidence may be older or newer than a request:
 //!
-//! 1. A list verifies at any age. It makes an impostor only of a request that it is close to ([`is_close`]); else an address
-//!    that it lacks is claimed, and counted apart as such.
-//! 2. Of several copies of a list the one counts that a server begins with. The others verify as well: newer ones always, older ones
-//!    requests before its date.
-//! 3. Names are looked up on request only, before the requests are counted ([`names`]), with the same limits on time.
-//! 4. An address that may have been truncated decides nothing, and neither does one that is private or a trusted proxy's.
-//! 5. Signatures are not in logs.
+//! 1. A list verifies requests at any age. It refutes a claim only if the request is close to it in
+//!   time ([`is_close`]). Otherwise a request from an address that is not on the list stays
+//!   claimed, and is counted separately as such.
+//! 2. If there are several copies of a list, the copy that a server starts with is the one that
+//!   refutes. The others only verify: newer copies verify all requests, older copies those made
+//!   before the date of the first one.
+//! 3. Names are looked up only if requested, before the requests are counted ([`names`]), with the
+//!   same limits on time.
+//! 4. An address decides nothing if it may have been truncated, is private, or is that of a trusted
+//!   proxy.
+//! 5. Logs do not contain signatures.
 //!
-//! Whether the log holds the addresses of clients at all is judged by all of it
+//! The whole log decides whether it contains the addresses of clients at all
 //! ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
 
 mod names;
@@ -34,28 +38,29 @@ use crate::date::{parsed, seconds};
 
 pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 
-/// The evidence that a log is judged by.
+/// Evidence for judging a log.
 #[derive(Debug, Default)]
 pub(super) struct LogEvidence {
-    /// By name.
+    /// Evidence by the name of the crawler.
     crawlers: HashMap<String, Arc<CrawlerEvidence>>,
-    /// The patterns of names by the numbers that questions have.
+    /// Patterns of names; questions contain the index of their patterns.
     pub(super) patterns: Vec<Arc<[NamePattern]>>,
     pub(super) answers: Option<NameAnswers>,
-    /// The proxies of the config: a request that came through one is no evidence about the client.
+    /// The trusted proxies of the config: their addresses prove nothing about clients.
     trusted_proxies: Vec<Network>,
 }
 
 /// How the claims of a crawler can be checked.
 #[derive(Debug)]
 pub(super) struct CrawlerEvidence {
-    /// `None` stands for a list of which there is no copy.
+    /// Lists of the crawler's addresses; `None` if there is no copy of a list.
     lists: Box<[Option<Arc<ListCopies>>]>,
     names: Option<usize>,
 }
 
 impl LogEvidence {
-    /// The evidence for the crawlers of a registry. Returns also why copies of lists cannot be used.
+    /// Reads the evidence for the crawlers of a registry. Also returns why copies of lists cannot
+    /// be used.
     pub(super) fn read(registry: &Registry, places: &EvidencePlaces) -> (Self, Vec<String>) {
         let mut evidence = Self { trusted_proxies: places.trusted_proxies.clone(), ..Self::default() };
         let (mut known, mut troubles) = (HashMap::<&str, Option<Arc<ListCopies>>>::new(), Vec::new());
@@ -71,7 +76,8 @@ impl LogEvidence {
         (evidence, troubles)
     }
 
-    /// How the claims of these agents can be checked by an address; `None` where they cannot.
+    /// Returns how an address can confirm or refute the claims of these agents, or `None` if it
+    /// cannot.
     pub(super) fn methods_of(&self, agents: &[Agent]) -> Option<ClaimMethods> {
         let known = |agent: &Agent| self.crawlers.get(agent.registered()?.name.as_str()).cloned();
         match agents {
@@ -80,7 +86,8 @@ impl LogEvidence {
         }
     }
 
-    /// The sender of a request of these agents, logged with this address and time. Notes what names have to be looked up for it.
+    /// Identifies the sender of a request with these agents, logged with this address and time.
+    /// Adds the names that must be looked up for it to `questions`.
     pub(super) fn identify(
         &self,
         agents: &[Agent],
@@ -91,11 +98,11 @@ impl LogEvidence {
     ) -> Identity {
         let address = PublicAddress::of(address, |address| self.is_trusted_proxy(address)).ok();
         let evidence = EvidenceAt { evidence: self, methods, time, questions };
-        // The result depends on the time of the request, which is part of the evidence.
+        // The result depends on the time of the request, which is part of `evidence`.
         IdentityRequest::new(agents, address).identify(&evidence, SystemTime::UNIX_EPOCH).identity
     }
 
-    /// The lists of these crawlers, by URL.
+    /// Returns the lists of these crawlers, sorted by URL.
     pub(super) fn lists_of<'c>(&self, crawlers: impl IntoIterator<Item = &'c str>) -> Vec<&ListCopies> {
         let evidence = crawlers.into_iter().filter_map(|name| self.crawlers.get(name));
         let mut lists: Vec<_> =
@@ -118,16 +125,16 @@ impl LogEvidence {
     }
 }
 
-/// How the claims of a header can be checked, so that it is found out once for all its requests.
+/// How the claims of a header can be checked; determined once for all its requests.
 #[derive(Debug)]
 pub(super) enum ClaimMethods {
-    /// By the evidence of the one crawler.
+    /// By the evidence of the only crawler.
     One(Arc<CrawlerEvidence>),
-    /// Each crawler by its own.
+    /// Each crawler by its own evidence.
     Several,
 }
 
-/// The evidence about a request of this time.
+/// Evidence about a request of this time.
 struct EvidenceAt<'e> {
     evidence: &'e LogEvidence,
     methods: &'e ClaimMethods,
@@ -135,7 +142,8 @@ struct EvidenceAt<'e> {
     questions: Option<&'e RefCell<NameQuestions>>,
 }
 
-/// A fetcher that acts for a person may run on that person's device, so no evidence refutes it, however old.
+/// A fetcher that acts for a person may run on that person's device, so evidence of any age cannot
+/// refute it.
 fn is_refutable(crawler: &Crawler) -> bool {
     crawler.category != Category::UserFetch
 }
@@ -156,7 +164,7 @@ impl ClaimEvidence for EvidenceAt<'_> {
             let copies = copies.as_ref()?;
             let set = copies.set_for(address, self.time);
             let best = &copies.best;
-            // Only a list that was fetched has a date on which its operator confirmed it.
+            // Only a fetched list has a date when its operator confirmed it.
             let is_close = best.copy.confirmed.is_some() && is_close(best.date, self.time);
             let counts = !is_refutable(crawler) || is_close;
             Some(ListEvidence { set, confirmed: counts.then_some(now) })
@@ -171,7 +179,7 @@ impl ClaimEvidence for EvidenceAt<'_> {
             questions.borrow_mut().note((names, address), false);
         }
         let Some(answers) = &self.evidence.answers else {
-            // Lists are complete by themselves.
+            // Lists are complete: with lists, missing names do not make a claim undecided.
             return methods.lists.is_empty().then_some(MethodOutcome::Undecided(UndecidedReason::NotLoaded));
         };
         Some(match answers.outcome(names, address) {
@@ -183,18 +191,18 @@ impl ClaimEvidence for EvidenceAt<'_> {
     }
 }
 
-/// The address, if it is one; it may have been truncated.
+/// Parses the address of a log line, which may have been truncated; `None` if it is not an address.
 pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     Some(text.parse::<IpAddr>().ok()?.to_canonical())
 }
 
-/// Whether an address is that of a client, as far as it shows.
+/// Reports whether an address can be that of a client.
 ///
-/// Logs are often written with truncated addresses, to a /24, a /48 or a /64. Such an address is another one than that of the
-/// client, and only looks like an address. So one that ends as a truncated one does decides nothing; hardly any client
-/// has one.
+/// Logs are often written with addresses truncated to a /24, a /48 or a /64. A truncated address
+/// looks like an address but is not the client's. An address that ends like a truncated one
+/// therefore decides nothing; hardly any client has one.
 pub(crate) fn is_whole(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.octets()[3] != 0,
@@ -204,42 +212,46 @@ pub(crate) fn is_whole(address: &IpAddr) -> bool {
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// How long before a request a list may have been confirmed, to make an impostor of its sender: as for a server.
+/// Maximum time from the confirmation of a list to a request that it may refute, in seconds: as for
+/// a server.
 const CONFIRMED_BEFORE: i64 = DAY;
 
-/// How long after it. Lists lose addresses: over four months one lost half of its prefixes. So a list of today says little
-/// about who had an address a year ago.
+/// Maximum time from a request to the confirmation of a list that may refute it, in seconds. Lists
+/// lose addresses: over four months one list lost half of its prefixes. A list of today therefore
+/// says little about who had an address a year ago.
 const CONFIRMED_AFTER: i64 = 30 * DAY;
 
 /// The copies of one list.
 #[derive(Debug)]
 pub(crate) struct ListCopies {
     pub(crate) url: String,
-    /// The one that a server begins with.
+    /// The copy that a server starts with.
     pub(crate) best: DatedCopy,
-    /// They verify requests that were made before the date of the best one, or where they are newer.
+    /// Further copies. They verify requests made before the date of `best`; newer copies verify all
+    /// requests.
     others: Vec<DatedCopy>,
 }
 
 #[derive(Debug)]
 pub(crate) struct DatedCopy {
     pub(crate) copy: ListCopy,
-    /// When it was right, in seconds since 1970: when it was fetched or last confirmed, or what its file says.
+    /// Time when the copy was right, in seconds since 1970: when it was fetched or last confirmed,
+    /// or the date in its file.
     pub(crate) date: i64,
 }
 
 impl ListCopies {
-    /// The copies of the list at a URL. Notes why one cannot be used.
+    /// Reads the copies of the list at a URL. Adds to `troubles` why a copy cannot be used.
     fn read(url: &str, places: &EvidencePlaces, troubles: &mut Vec<String>) -> Option<Self> {
         let copies = places.list_copies(url, |trouble| troubles.push(trouble));
         let mut copies = copies.into_iter().map(|copy| DatedCopy::of(copy, places.own_copy(url)));
         Some(Self { url: url.to_owned(), best: copies.next()?, others: copies.collect() })
     }
 
-    /// The addresses of the list for a question about one of them, of a request at this time.
+    /// Returns the addresses of the list that decide about `address`, for a request of this time.
     ///
-    /// An address that the best copy lost was the operator's as long as an older copy holds, and one that only a newer copy has
-    /// is the operator's now.
+    /// An older copy may contain an address that the best copy lost: the operator had it until
+    /// then. An address that only a newer copy contains is the operator's now.
     fn set_for(&self, address: PublicAddress, time: Option<i64>) -> &RangeSet {
         let best = &self.best.copy.list.set;
         if self.others.is_empty() || best.contains(address.get()) {
@@ -253,7 +265,8 @@ impl ListCopies {
 }
 
 impl DatedCopy {
-    /// `own` is the operator's own file: its list may say when it was made, else it is of the time of its last change.
+    /// `own` is the path of the operator's own file. Its list may contain its date; otherwise the
+    /// time of its last change counts.
     fn of(copy: ListCopy, own: Option<&Path>) -> Self {
         let changed = || own.and_then(|path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok());
         let written = || copy.fetched.or(copy.list.created.as_deref()).and_then(day_of);
@@ -263,12 +276,12 @@ impl DatedCopy {
     }
 }
 
-/// Whether evidence of a date may refute a request of this time.
+/// Reports whether evidence of a date may refute a request of this time.
 fn is_close(date: i64, time: Option<i64>) -> bool {
     time.is_some_and(|time| (-CONFIRMED_BEFORE..=CONFIRMED_AFTER).contains(&date.saturating_sub(time)))
 }
 
-/// The beginning of the day that a text begins with.
+/// Parses the first ten characters as a day, and returns its beginning in seconds since 1970.
 fn day_of(text: &str) -> Option<i64> {
     parsed(text.get(..10)?)
 }

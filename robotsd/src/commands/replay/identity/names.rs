@@ -1,7 +1,7 @@
-//! Looking names of addresses up, before the requests of a log are counted.
+//! Looks up names of addresses, before the requests of a log are counted.
 //!
-//! Bounded: 50 questions a second, 32 addresses at once, and a number of addresses in all. Ctrl-C ends it; then what is
-//! known by then counts.
+//! Limits: 50 questions per second, 32 addresses at once, and a maximum number of addresses in
+//! total. Ctrl-C ends the look-ups; answers received by then count.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,19 +23,21 @@ use crate::commands::replay::tally::FrequentCounts;
 use crate::date::seconds;
 use crate::exit::complain;
 
-/// Addresses that are looked up. Each takes one question at least, so this many take more than three minutes.
+/// Maximum number of addresses that are looked up. Each takes at least one question, so the maximum
+/// takes more than three minutes.
 const MOST_LOOKED_UP: usize = 10_000;
 
-/// More take so long that it is said where no bar shows it.
+/// Number of addresses above which a message announces how long the look-ups take, if no progress
+/// bar is shown.
 const FEW: usize = 500;
 
-/// Questions that leave in a second.
+/// Number of questions sent per second.
 const PACE: usize = 50;
 
-/// The exit status of a process that Ctrl-C ends.
+/// Exit status of a process that Ctrl-C ends.
 const INTERRUPTED: i32 = 130;
 
-/// Asks the resolvers, or without any those of the system.
+/// Looks up names through these resolvers, or through those of the system if there are none.
 pub(crate) fn look_up(
     questions: NameQuestions,
     patterns: &[Arc<[NamePattern]>],
@@ -108,7 +110,8 @@ async fn ask(
     Ok(outcomes)
 }
 
-/// From the first Ctrl-C that was waited for, the process has to end itself.
+/// Ends the process on the next Ctrl-C: after the first wait for Ctrl-C, the default handler no
+/// longer does.
 fn end_on_the_next_interrupt(runtime: Runtime) {
     thread::spawn(move || {
         if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
@@ -117,8 +120,9 @@ fn end_on_the_next_interrupt(runtime: Runtime) {
     });
 }
 
-/// A resolver without a way out says no to everything: that an address failed counts only where one of the same operator
-/// verified. The look-ups of a run take less than the hour that such a proof holds.
+/// A resolver without network access says no to everything. A failed address therefore counts only
+/// if another address of the same operator verified. Such a proof is valid for an hour; the
+/// look-ups of a run take less.
 fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, MethodOutcome>, patterns: usize) {
     let mut is_proven = vec![false; patterns];
     for ((names, _), outcome) in &*outcomes {
@@ -133,22 +137,22 @@ fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, Met
     }
 }
 
-/// Addresses that are counted before the most frequent are looked up.
+/// Maximum number of addresses that are counted to find the most frequent ones.
 const MOST_COUNTED: usize = 1 << 16;
 
-/// An address, and the number of the patterns that its names are to have.
+/// Index of the patterns that the names must match, and the address to look up.
 pub(crate) type NameQuestion = (usize, PublicAddress);
 
-/// The addresses whose names say more, with their requests.
+/// Addresses whose names add evidence, with their number of requests.
 pub(in crate::commands::replay) type NameQuestions = FrequentCounts<NameQuestion, MOST_COUNTED>;
 
-/// The results by names for claims.
+/// Results of the name look-ups for claims.
 #[derive(Debug)]
 pub(crate) struct NameAnswers {
     pub(crate) outcomes: HashMap<NameQuestion, MethodOutcome>,
-    /// When they were queried, in seconds since 1970.
+    /// Time of the look-ups, in seconds since 1970.
     pub(super) asked: i64,
-    /// Addresses that were not looked up.
+    /// Number of addresses that were not looked up.
     pub(crate) left_out: usize,
 }
 

@@ -1,4 +1,5 @@
-//! The details below a crawler of the page: who sent its requests, and the rules that decide about them with their paths.
+//! Details of a crawler in the HTML report: the senders of its requests, and the deciding rules
+//! with their paths.
 
 use askama::Template;
 
@@ -14,7 +15,7 @@ struct Details<'a> {
     by_rule: &'a RuleRows,
 }
 
-/// Every crawler, and the impostors of each.
+/// Returns a line for every crawler, and for the impostors of each.
 pub(super) fn lines(report: &Report) -> Vec<CrawlerLine> {
     let crawlers = report.crawlers.iter().map(|row| crawler(report, row));
     crawlers.chain(report.impostors.iter().map(|row| impostor(report, row))).collect()
@@ -46,7 +47,7 @@ fn impostor(report: &Report, row: &ImpostorRow) -> CrawlerLine {
     line(report, (CrawlerGroup::Impostors, name), &row.tally, from, &row.by_rule)
 }
 
-/// A line with a bar, which opens to more about it.
+/// Returns a line with a bar that expands into details.
 fn line<const N: usize>(
     report: &Report,
     (group, name): (CrawlerGroup, String),
@@ -71,7 +72,8 @@ fn line<const N: usize>(
     CrawlerLine { group, name, badge: None, parts: parts(tally, group.disallowed(), report), value, details }
 }
 
-/// The parts of a bar: what a file disallows or a change does, then the rest.
+/// Returns the parts of a bar: first what the file disallows or what the change affects, then the
+/// rest.
 fn parts(of: &RequestTally, harm: &'static str, report: &Report) -> Vec<ChartPart> {
     match report.is_compared() {
         false => vec![(harm, of.disallowed), ("early", of.not_blamed), ("allowed", of.allowed)],

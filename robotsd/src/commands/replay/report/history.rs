@@ -1,4 +1,5 @@
-//! The judgements of crawlers by the versions that they had read, and the visitors that crawling brings: a part of each form of the report.
+//! Judgements of crawlers by the versions that they had read, and visitors gained in return for
+//! crawling. Every format of the report contains them.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +10,14 @@ use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
 use crate::commands::replay::history::PastVersion;
 use crate::html::{counted, grouped};
 
-/// Crawlers that are shown, and operators.
+/// Maximum number of crawlers, and of operators, that are shown.
 pub(super) const SHOWN: usize = 25;
 
-/// Crawlers of one judgement that are named.
+/// Maximum number of crawlers that are named per judgement.
 const NAMED: usize = 10;
 
-/// The judgements, the worst first, with what one crawler does and what several do.
+/// Judgements from worst to best, each with its name and its phrases for one crawler and for
+/// several.
 const JUDGEMENTS: [(&str, &str, &str); 4] = [
     ("ignores", "ignores robots.txt", "ignore robots.txt"),
     ("has not read the newest version", "has not read the newest version", "have not read the newest version"),
@@ -23,20 +25,20 @@ const JUDGEMENTS: [(&str, &str, &str); 4] = [
     ("obeys", "obeys", "obey"),
 ];
 
-/// The words of the board, by the versions of a history.
+/// The board's judgements, by the versions of a history.
 #[derive(Debug, Serialize)]
 pub(crate) struct PastJudgements {
-    /// The oldest first.
+    /// Versions, the oldest first.
     versions: Vec<VersionRow>,
-    /// Whether the logs are said to have every read of robots.txt.
+    /// Whether the config says that the logs contain every read of robots.txt.
     sees_all: bool,
-    /// The times for which the logs have no line.
+    /// Periods without a line in the logs.
     lacking: Vec<[String; 2]>,
     lacking_hours: u64,
-    /// Why older versions are not among them.
+    /// Why older versions were left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
-    /// As `/board.json` has them.
+    /// Crawlers, in the form of `/board.json`.
     crawlers: Vec<CrawlerBoard>,
 }
 
@@ -68,8 +70,8 @@ impl PastJudgements {
         })
     }
 
-    /// The crawlers of each judgement, the worst first, as in `2 ignore robots.txt: GPTBot, Bytespider`, then the names under which
-    /// requests came that are not judged, and why.
+    /// Returns the crawlers of each judgement, the worst first, such as `2 ignore robots.txt:
+    /// GPTBot, Bytespider`; then the names that are not judged, with the reason.
     pub(super) fn verdicts(&self) -> Vec<String> {
         let listed = |names: &[&str]| {
             let more = names.len().saturating_sub(NAMED) as u64;
@@ -99,7 +101,7 @@ impl PastJudgements {
         verdicts
     }
 
-    /// As sentences without a stop.
+    /// Returns notes, as sentences without a full stop.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let newest = self.versions.last();
         let versions = newest.map(|newest| {
@@ -123,14 +125,15 @@ impl PastJudgements {
         versions.into_iter().chain(self.left_out.iter().cloned()).chain(lacking).chain(unseen)
     }
 
-    /// Crawlers with a judgement, or that requested what is disallowed; with the judgement of each, and the reason.
+    /// Returns the crawlers that are judged or requested a disallowed path, each with its judgement
+    /// and the reason.
     pub(super) fn shown(&self) -> Vec<(&CrawlerBoard, String, String)> {
         let shown = self.crawlers.iter().filter(|crawler| crawler.word.is_some() || crawler.disallowed > 0);
         shown.map(said).collect()
     }
 }
 
-/// The pages that crawlers took, and the visitors that services sent.
+/// Returns the pages that crawlers took and the visitors that services referred, per operator.
 pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<OperatorBalance> {
     let rows = counts.rows.iter().filter(|row| row.agent.is_crawler);
     let taken = rows.map(|row| {
@@ -145,7 +148,7 @@ pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<Operator
     }
 }
 
-/// A crawler with its judgement, and the reason.
+/// Returns a crawler with its judgement and the reason.
 fn said(crawler: &CrawlerBoard) -> (&CrawlerBoard, String, String) {
     let word = crawler.word.clone().or_else(|| crawler.no_word.clone()).unwrap_or_default();
     let all = counted(crawler.allowed + crawler.disallowed, "other request");

@@ -1,7 +1,9 @@
-//! The report as one page with charts: no scripts, nothing to load, legible in the dark and in the light.
+//! The report as one HTML page with charts: it has no scripts, loads nothing, and is legible in
+//! dark and light mode.
 //!
-//! `page.html` is the page, and here is what it asks for. Logs hold text of unknown clients; the template escapes all of it. The one style
-//! sheet is allowed by its hash. Each number is text, or the title of its column.
+//! `page.html` is the template; this module computes its values. Logs contain text of unknown
+//! clients, so the template escapes all of it. The page's policy allows its only style sheet by
+//! hash. Each number is text, or the title of its column.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -12,10 +14,10 @@ use super::{Report, details};
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{ChartPart, Markup, STYLE, TimeChart, bar, crawler_lines, filters, grouped, moment};
 
-/// Crawlers in a list.
+/// Maximum number of crawlers in a list.
 const LISTED: usize = 20;
 
-/// Columns of the chart over time, at most.
+/// Maximum number of columns in the chart over time.
 const COLUMNS: i64 = 72;
 
 #[derive(Template)]
@@ -38,7 +40,8 @@ pub(in crate::commands::replay) fn page(report: &Report) -> String {
 }
 
 impl ReplayPage<'_> {
-    /// Every crawler with its bar, which opens to its rules; where two files are compared, with what the change does.
+    /// Returns every crawler with a bar that expands into its rules; in a comparison, with the
+    /// effect of the change.
     fn crawlers(&self) -> Option<Markup> {
         let lines = details::lines(self.report);
         let (harm, kept) = match self.report.is_compared() {
@@ -48,8 +51,8 @@ impl ReplayPage<'_> {
         (!lines.is_empty()).then(|| crawler_lines(&lines, harm, &[("opened", "let in"), ("early", kept)]))
     }
 
-    /// Requests of crawlers over time, with the title of the chart and what it counts; where two files are compared, those that change,
-    /// and no column where none does.
+    /// Returns the chart of crawlers' requests over time, with its title and what it counts. In a
+    /// comparison it counts the requests that change, and has no columns if none do.
     fn over_time(&self) -> Option<(&'static str, &'static str, TimeChart)> {
         let report = self.report;
         let (first, last) = (report.hours.first()?.start, report.hours.last()?.start);
@@ -57,7 +60,8 @@ impl ReplayPage<'_> {
             return Some(("The change", "", TimeChart { first, step: 3600, columns: Vec::new() }));
         }
         let hours = ((last - first) / 3600 + COLUMNS) / COLUMNS;
-        // Columns that a day consists of, or days, and the first begins with one.
+        // A column covers a divisor of a day, or whole days; the first column begins at a multiple
+        // of that length.
         let step = [1, 2, 3, 4, 6, 12].into_iter().find(|step| *step >= hours).unwrap_or((hours + 23) / 24 * 24) * 3600;
         let first = first.div_euclid(step) * step;
         let mut sums = vec![RequestTally::default(); usize::try_from((last - first) / step + 1).unwrap_or(1)];
@@ -66,7 +70,7 @@ impl ReplayPage<'_> {
                 *sum += hour.tally;
             }
         }
-        // Those of search engines at the bottom.
+        // Search engines are at the bottom.
         let column = |sum: &RequestTally| -> (Vec<ChartPart>, String) {
             if report.is_compared() {
                 let engines = sum.shut_search_engines;
@@ -93,7 +97,7 @@ impl ReplayPage<'_> {
         })
     }
 
-    /// The part of a sender in requests under crawlers' names.
+    /// Returns a bar with a sender's share of the requests under crawlers' names.
     fn bar_of(&self, share: &RequestTally) -> Markup {
         let most = self.report.identity.shares().map(|(share, _)| share.requests).max().unwrap_or(0);
         bar(&[("disallowed", share.disallowed), ("allowed", share.requests - share.disallowed)], most)

@@ -1,4 +1,4 @@
-//! The report of a replay, as text, JSON or HTML, and what it holds: counted, sorted and redacted.
+//! The report of a replay as text, JSON or HTML, and its data: counted, sorted and redacted.
 
 mod details;
 mod history;
@@ -18,7 +18,7 @@ use super::tally::RequestTally;
 use crate::board::OperatorBalance;
 use crate::html::{counted, grouped, percent, period};
 
-/// Crawlers that a report begins with.
+/// Maximum number of crawlers in the headline.
 const HEADLINES: usize = 3;
 
 #[derive(Debug, Serialize)]
@@ -27,36 +27,39 @@ pub(crate) struct Report {
     pub(crate) robots: String,
     pub(crate) against: Option<String>,
     pub(crate) requests: u64,
-    /// Requests for hosts of other sites, which are in no other count, and requests without a host, which are.
+    /// Requests for hosts of other sites, which no other count includes; `without_host` counts
+    /// requests without a host, which other counts include.
     other_hosts: u64,
     without_host: u64,
     #[serde(skip)]
     host_notes: Vec<String>,
     pub(crate) unread_lines: u64,
     unread_samples: Vec<String>,
-    /// Requests without a User-Agent: all of them where the format lacks it.
+    /// Requests without a User-Agent: all requests, if the log format lacks it.
     nameless: u64,
-    /// Requests whose time cannot be read.
+    /// Requests without a readable time.
     timeless: u64,
-    /// Whether the policy limits any request by a `Crawl-delay`.
+    /// Whether a `Crawl-delay` limits any of the requests under the policy.
     #[serde(skip)]
     has_limit: bool,
-    /// Seconds since 1970.
+    /// Time of the first request, in seconds since 1970.
     first: Option<i64>,
     last: Option<i64>,
     totals: CrawlerTotals,
-    /// Search engines with an index that people use, from whom the change takes paths that they requested.
+    /// Search engines with an index that people use, if the change blocks a path that they
+    /// requested.
     pub(crate) search_engines_shut_out: Vec<String>,
-    /// Who sent requests under crawlers' names.
+    /// Senders of the requests under crawlers' names.
     identity: Senders,
     crawlers: Vec<ReportedCrawler>,
-    /// Requests under crawlers' names by others.
+    /// Requests that impostors sent under crawlers' names.
     impostors: Vec<ImpostorRow>,
-    /// Agents that are no crawlers, by class.
+    /// Agents that are not crawlers, by class.
     others: Vec<ClassRow>,
     /// Requests of crawlers by the hour.
     hours: Vec<HourRow>,
-    /// The operators of which a service is known, with what their crawlers took and their services sent.
+    /// Operators with a known service: the pages that their crawlers took, and the visitors that
+    /// their services referred.
     given_back: Vec<OperatorBalance>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<PastJudgements>,
@@ -67,12 +70,13 @@ struct ReportedCrawler {
     name: String,
     class: Class,
     category: Option<Category>,
-    /// Whether it is a search engine with an index that people use.
+    /// Whether this is a search engine with an index that people use.
     #[serde(skip)]
     is_index_engine: bool,
     #[serde(flatten)]
     tally: RequestTally,
-    /// Who sent requests under its name. Those of impostors are not in the other counts of this row.
+    /// Senders of the requests under this name. The other counts of this row do not include
+    /// impostors.
     identity: SenderSplit,
     #[serde(flatten)]
     by_rule: RuleRows,
@@ -88,7 +92,7 @@ struct CrawlerTotals {
 
 #[derive(Debug, Serialize)]
 struct HourRow {
-    /// Seconds since 1970.
+    /// Beginning of the hour, in seconds since 1970.
     start: i64,
     #[serde(flatten)]
     tally: RequestTally,
@@ -113,7 +117,7 @@ impl Report {
             let weight = (is_engine_shut_out(row), harm(own), own.requests);
             (std::cmp::Reverse(weight), crawler.agent.name.as_str())
         });
-        // A name that impostors alone use is among theirs.
+        // A name that only impostors use is listed with the impostors.
         let is_crawler = |(row, own): &&(&ReplayRow, RequestTally)| row.agent.is_crawler && own.requests > 0;
         let crawlers: Vec<_> =
             rows.iter().filter(is_crawler).map(|(row, own)| ReportedCrawler::new(row, own, plan)).collect();
@@ -159,8 +163,9 @@ impl Report {
         self.against.is_some()
     }
 
-    /// The headline: search engines, and then the crawlers with the most disallowed or changed requests, a sentence each. Those of
-    /// which none is verified, though claims were checked, come last: impostors may have sent all of them.
+    /// Returns the headline, one sentence per crawler: search engines first, then the crawlers with
+    /// the most disallowed or changed requests. Crawlers whose claims were checked but never
+    /// verified come last: impostors may have sent all their requests.
     fn headlines(&self) -> impl Iterator<Item = String> {
         let harm = |row: &ReportedCrawler| {
             let (own, verified) = (&row.tally, &row.identity.verified);
@@ -188,7 +193,7 @@ impl Report {
         })
     }
 
-    /// The effect of the mode `refuse` on disallowed requests; `None` where nothing is.
+    /// Describes the effect of the mode `refuse` on disallowed requests; `None` if there are none.
     fn if_refused(&self) -> Option<String> {
         let RequestTally { disallowed, would_refuse, would_tag, .. } = self.totals.tally;
         let passing = disallowed.saturating_sub(would_refuse + would_tag);
@@ -202,23 +207,23 @@ impl Report {
         (disallowed > 0).then(|| format!("with mode = \"refuse\", {refused} of these would be refused{parts}"))
     }
 
-    /// From the first request to the last.
+    /// Returns the period from the first request to the last.
     fn times(&self) -> Option<String> {
         self.first.zip(self.last).map(|(first, last)| period(first, last))
     }
 
-    /// The search engines that the change shuts out.
+    /// Returns the search engines that the change blocks.
     fn engines_shut_out(&self) -> Vec<&ReportedCrawler> {
         self.crawlers.iter().filter(|row| self.search_engines_shut_out.contains(&row.name)).collect()
     }
 
-    /// Whether the log does not hold who sent its requests, or nobody said.
+    /// Reports whether no request has a User-Agent.
     const fn lacks_names(&self) -> bool {
         self.requests > 0 && self.nameless == self.requests
     }
 
-    /// Whether the requests that are not of crawlers are worth a line: those without any name are, where something of them is
-    /// disallowed.
+    /// Reports whether the requests of other agents are worth a line. If no request has a
+    /// User-Agent, they are only if some are disallowed.
     pub(crate) fn has_others(&self) -> bool {
         !self.lacks_names() || self.others.iter().any(|row| row.disallowed > 0)
     }
@@ -242,7 +247,7 @@ impl ReportedCrawler {
     }
 }
 
-/// As sentences without a stop.
+/// Returns what the log does not show, as sentences without a full stop.
 fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
     let nameless = report.lacks_names().then(|| {
         "no request has a User-Agent, or the log does not hold it, so crawlers cannot be told from others: the combined \
@@ -265,13 +270,15 @@ fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
     report.host_notes.iter().cloned().chain(nameless).chain(timeless).chain(uncounted)
 }
 
-/// As in `3 more crawlers with 1,200 requests`; `None` where there are none.
+/// Describes the crawlers that are not shown, such as `3 more crawlers with 1,200 requests`; `None`
+/// if there are none.
 fn more_crawlers(requests: impl ExactSizeIterator<Item = u64>) -> Option<String> {
     let count = requests.len() as u64;
     (count > 0).then(|| format!("{} with {}", counted(count, "more crawler"), counted(requests.sum(), "request")))
 }
 
-/// Requests of agents that are no crawlers, as `115 by browsers, 2 by HTTP libraries`; `None` where there are none.
+/// Describes the requests of agents that are not crawlers, such as `115 by browsers, 2 by HTTP
+/// libraries`; `None` if there are none.
 fn other_requests(rows: &[ClassRow]) -> Option<String> {
     let by = |row: &ClassRow| {
         let agents = match row.class {

@@ -1,5 +1,5 @@
-//! The rows of a report: the rules that decide about requests with the paths of these requests, what became of requests, and who
-//! sent them.
+//! Rows of a report: deciding rules with the paths of their requests, judgements of requests, and
+//! senders.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,37 +16,38 @@ use crate::commands::replay::rule_paths::{DecidingRule, Effect, PathTree, RulePa
 use crate::commands::replay::tally::{AddressTally, RequestTally};
 use crate::html::{counted, grouped};
 
-/// Rules, and patterns of a rule in a report.
+/// Maximum number of rules in a report, and of patterns per rule.
 const RULES: usize = 20;
 const PATTERNS: usize = 10;
 
-/// The rules that decide about requests: those that disallow, or, where two files are compared, those of the change.
+/// Deciding rules: those that disallow requests, or, in a comparison, those of the change.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRows {
     pub(super) rules: Vec<RuleRow>,
-    /// The rest of them.
+    /// Number of rules that are not listed.
     pub(super) other_rules: u64,
     pub(super) other_rules_requests: u64,
 }
 
-/// The effect of one rule on the requests of a crawler.
+/// Effect of one rule on the requests of a crawler.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRow {
     pub(super) effect: Effect,
-    /// The file it is in: the first where a change lets in.
+    /// File that contains the rule: the first file if the change allows requests.
     pub(super) file: String,
-    /// Its line and pattern; `None` for rules that were too many to be distinguished.
+    /// Line of the rule; `line` and `pattern` are `None` for rules that were too many to be
+    /// distinguished.
     pub(super) line: Option<usize>,
     pub(super) pattern: Option<String>,
     pub(super) requests: u64,
-    /// Its requests by the pattern of their paths.
+    /// Requests by the pattern of their paths.
     pub(super) paths: Vec<PatternRow>,
-    /// The rest of them.
+    /// Number of paths that are not listed.
     pub(super) other_paths: u64,
     pub(super) other_paths_requests: u64,
 }
 
-/// Requests whose paths are alike: `*` stands for what varies.
+/// Requests with similar paths; `*` stands for the part that varies.
 #[derive(Debug, Serialize)]
 pub(super) struct PatternRow {
     pub(super) pattern: String,
@@ -64,7 +65,7 @@ impl RuleRows {
         }
     }
 
-    /// The patterns with the most requests of an effect, as `/cart/ and /sale`.
+    /// Returns the patterns of an effect with the most requests, such as `/cart/ and /sale`.
     pub(super) fn patterns(&self, effect: Effect) -> Option<String> {
         let mut patterns =
             self.rules.iter().filter(|rule| rule.effect == effect).filter_map(|rule| rule.pattern.as_ref());
@@ -101,7 +102,7 @@ impl RuleRow {
         }
     }
 
-    /// Its effect, and where it stands.
+    /// Returns the effect of the rule, and its file and line.
     pub(super) fn sentence(&self) -> String {
         let (effect, file) = (self.effect_words(), &self.file);
         match (self.line, &self.pattern) {
@@ -110,7 +111,7 @@ impl RuleRow {
         }
     }
 
-    /// The text before the rule.
+    /// Returns the text before the rule.
     pub(super) const fn effect_words(&self) -> &'static str {
         match self.effect {
             Effect::Disallowed => "",
@@ -124,24 +125,24 @@ pub(super) fn text_of(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
-/// Addresses of a crawler's impostors, and of a suspect path.
+/// Maximum number of addresses listed for a crawler's impostors, and for a suspect path.
 const ADDRESSES: usize = 20;
 const SUSPECT_ADDRESSES: usize = 3;
 
-/// The evidence, and what it says about all requests under crawlers' names.
+/// Evidence, and its result for all requests under crawlers' names.
 #[derive(Debug, Serialize)]
 pub(super) struct Senders {
-    /// The day of the oldest list that took part.
+    /// Date of the oldest list that was used.
     pub(super) lists_of: Option<String>,
     lists: Vec<ListRow>,
-    /// `None` where no names were looked up.
+    /// Name look-ups; `None` if names were not looked up.
     pub(super) names: Option<NamesRow>,
     #[serde(flatten)]
     pub(super) split: SenderSplit,
     pub(super) suspect_paths: Vec<SuspectRow>,
 }
 
-/// Requests under a crawler's name, by what the evidence says about the claim.
+/// Requests under a crawler's name, by the result of checking the claim.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SenderSplit {
     /// Whether any claim could be checked.
@@ -149,13 +150,13 @@ pub(super) struct SenderSplit {
     pub(super) is_checked: bool,
     pub(super) verified: RequestTally,
     pub(super) claimed: RequestTally,
-    /// Why they are not verified, and not refuted: the words of the log.
+    /// Why claims are neither verified nor refuted, with the reasons of the log.
     pub(super) claimed_because: BTreeMap<&'static str, u64>,
-    /// Counted nowhere else.
+    /// Requests of impostors, which no other count includes.
     pub(super) impostors: RequestTally,
 }
 
-/// A list that took part.
+/// A list that was used.
 #[derive(Debug, Serialize)]
 struct ListRow {
     url: String,
@@ -164,19 +165,20 @@ struct ListRow {
     prefixes: usize,
 }
 
-/// Addresses whose names were looked up, and those for which there were too many.
+/// Number of addresses whose names were looked up, and of those left out because there were too
+/// many.
 #[derive(Debug, Serialize)]
 pub(super) struct NamesRow {
     pub(super) looked_up: usize,
     left_out: usize,
 }
 
-/// A crawler whose claims fail, where the log may not hold the addresses of clients.
+/// A crawler whose claims fail, although the log may not contain the addresses of clients.
 #[derive(Debug, Serialize)]
 pub(super) struct SuspectRow {
     pub(super) crawler: String,
     pub(super) requests: u64,
-    /// The addresses or networks with the most requests.
+    /// Addresses or networks with the most requests.
     pub(super) addresses: Vec<String>,
     pub(super) other_addresses: u64,
 }
@@ -187,16 +189,17 @@ pub(crate) struct ImpostorRow {
     pub(super) crawler: String,
     #[serde(flatten)]
     pub(super) tally: RequestTally,
-    /// Those with the most requests.
+    /// Addresses with the most requests.
     pub(super) addresses: Vec<AddressRow>,
-    /// The rest of them; of very many addresses not all are distinguished.
+    /// Number of addresses that are not listed. If there are very many addresses, not all of them
+    /// are counted.
     pub(super) other_addresses: u64,
     pub(super) other_addresses_requests: u64,
     #[serde(flatten)]
     pub(super) by_rule: RuleRows,
 }
 
-/// An address of an impostor, or its network.
+/// Address of an impostor, or its network.
 #[derive(Debug, Serialize)]
 pub(super) struct AddressRow {
     pub(super) address: String,
@@ -226,7 +229,7 @@ impl Senders {
         }
     }
 
-    /// The evidence by which claims are checked, where there is any.
+    /// Describes the evidence for checking claims; `None` if there is none.
     pub(super) fn evidence(&self) -> Option<String> {
         let names = self.names.as_ref().map(|names| names.looked_up).filter(|looked_up| *looked_up > 0);
         let lists = self.lists_of.iter().map(|day| format!("the lists of {day}"));
@@ -234,7 +237,8 @@ impl Senders {
         (!parts.is_empty()).then(|| format!("by {}", parts.join(" and ")))
     }
 
-    /// Requests under crawlers' names by who sent them, as it stands behind their number; those of impostors only where there are any.
+    /// Returns the requests under crawlers' names by sender, each with the phrase that follows the
+    /// number. Impostors are included only if there are any.
     pub(super) fn shares(&self) -> impl Iterator<Item = (&RequestTally, &'static str)> {
         let SenderSplit { verified, claimed, impostors, .. } = &self.split;
         let impostors =
@@ -244,7 +248,8 @@ impl Senders {
             .chain(impostors)
     }
 
-    /// Why requests could be anyone's, in words, with their numbers; the most frequent first.
+    /// Returns the reasons why requests could be anyone's, with their numbers; the most frequent
+    /// first.
     pub(super) fn reasons(&self) -> Vec<(String, u64)> {
         let mut reasons: Vec<_> = self.split.claimed_because.iter().collect();
         reasons.sort_by_key(|(_, requests)| std::cmp::Reverse(**requests));
@@ -279,7 +284,7 @@ impl Senders {
 }
 
 impl SenderSplit {
-    /// Of these crawlers together.
+    /// Returns the sums over these crawlers.
     pub(super) fn of<'r>(rows: impl IntoIterator<Item = &'r ReplayRow>) -> Self {
         let mut split = Self::default();
         for row in rows {
@@ -296,7 +301,8 @@ impl SenderSplit {
 }
 
 impl ImpostorRow {
-    /// The impostors of every crawler, those who were disallowed the most first.
+    /// Returns the impostors of every crawler, those with the most disallowed or changed requests
+    /// first.
     pub(super) fn all(counts: &ReplayCounts, plan: &ReplayPlan) -> Vec<Self> {
         let failed = |row: &ReplayRow| Some(Self::new(&row.agent.name, row.failed.as_deref()?, plan));
         let mut rows: Vec<_> = counts.rows.iter().filter_map(failed).collect();
@@ -322,7 +328,8 @@ impl ImpostorRow {
         }
     }
 
-    /// So many of the addresses with their requests, and what the others requested.
+    /// Lists up to `most` addresses with their requests, and the number of requests from the
+    /// others.
     pub(super) fn addresses_in_words(&self, most: usize) -> String {
         let (shown, rest) = self.addresses.split_at(most.min(self.addresses.len()));
         let rest = rest.iter().map(|row| row.tally.requests).sum::<u64>() + self.other_addresses_requests;
@@ -345,7 +352,7 @@ impl SuspectRow {
     }
 }
 
-/// Addresses as they may be shown, those with the most requests first.
+/// Returns addresses as they may be shown, those with the most requests first.
 fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<AddressRow> {
     let mut tallies = BTreeMap::<String, AddressTally>::new();
     for (address, tally) in addresses {
@@ -356,7 +363,7 @@ fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<Ad
     rows
 }
 
-/// The day of a time in seconds since 1970.
+/// Returns the day of a time in seconds since 1970.
 fn day_of(seconds: i64) -> String {
     date_of(u64::try_from(seconds).unwrap_or(0))
 }

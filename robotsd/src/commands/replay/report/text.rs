@@ -1,6 +1,7 @@
 //! The report for a terminal.
 //!
-//! `text.txt` is the report, and here is what it asks for. Whatever a log holds is printed on the line where it stands.
+//! `text.txt` is the template; this module computes its values. Text from a log cannot break out of
+//! its line.
 
 use askama::Template;
 
@@ -10,20 +11,21 @@ use crate::commands::output::filters;
 use crate::html::grouped;
 use crate::render::{cut, printable};
 
-/// Crawlers that are shown; the rest are summed up.
+/// Maximum number of crawlers that are shown; the rest are summed up.
 const CRAWLERS: usize = 25;
 
-/// Of those, how many with rules and paths.
+/// Maximum number of these crawlers that are shown with rules and paths.
 const DETAILED: usize = 5;
 
-/// Columns of a bar.
+/// Width of a bar, in columns.
 const BAR: usize = 20;
 
-/// How many rules are shown of a crawler, and how many patterns of a rule.
+/// Maximum number of rules shown per crawler, and of patterns per rule.
 const RULES: usize = 8;
 const PATTERNS: usize = 5;
 
-/// Crawlers whose impostors are shown, addresses of each, and how many of them with rules and paths.
+/// Maximum number of crawlers whose impostors are shown, of addresses for each, and of impostors
+/// shown with rules and paths.
 const IMPOSTORS: usize = 10;
 const ADDRESSES: usize = 5;
 const DETAILED_IMPOSTORS: usize = 3;
@@ -43,7 +45,7 @@ impl TextReport<'_> {
         more_crawlers(self.report.crawlers.iter().skip(CRAWLERS).map(|row| row.tally.requests))
     }
 
-    /// Those with rules and paths.
+    /// Returns the crawlers that are shown with rules and paths.
     fn detailed(&self) -> impl Iterator<Item = &ReportedCrawler> {
         self.report.crawlers.iter().filter(|row| !row.by_rule.rules.is_empty()).take(DETAILED)
     }
@@ -56,21 +58,21 @@ impl TextReport<'_> {
         self.report.impostors.iter().filter(|row| !row.by_rule.rules.is_empty()).take(DETAILED_IMPOSTORS)
     }
 
-    /// Columns of names.
+    /// Returns the width of the name column.
     fn width(&self) -> usize {
         self.crawlers().map(|row| printable(&row.name).chars().count()).max().unwrap_or(0).clamp(7, 32)
     }
 
-    /// The name of a crawler, cut where it is wider than its column.
+    /// Returns the name of a crawler, cut if it is wider than its column.
     fn name(&self, row: &ReportedCrawler) -> String {
         let (name, width) = (printable(&row.name), self.width());
         if name.chars().count() > width { cut(&name, width - 1) } else { name }
     }
 
-    /// Requests as a bar: disallowed ones dark, allowed ones light.
+    /// Returns requests as a bar: disallowed requests are dark, allowed requests light.
     fn bar(&self, row: &ReportedCrawler) -> String {
         let most = self.crawlers().map(|row| row.tally.requests).max().unwrap_or(1);
-        // A count above zero takes one column at least.
+        // A count above zero takes at least one column.
         let columns = |count: u64| {
             let exact = count as f64 / most.max(1) as f64 * BAR as f64;
             if count == 0 { 0 } else { (exact.round() as usize).clamp(1, BAR) }
@@ -97,19 +99,21 @@ fn reads(row: &ReportedCrawler) -> String {
     }
 }
 
-/// How many patterns of a rule are not shown, and the requests of these; none where all are.
+/// Returns the number of patterns of a rule that are not shown, and their requests; `None` if all
+/// are shown.
 fn other_paths(rule: &RuleRow) -> Option<(u64, u64)> {
     let rest = rule.paths.iter().skip(PATTERNS).map(|path| path.requests);
     others(rest, rule.other_paths, rule.other_paths_requests)
 }
 
-/// The same of the rules of a crawler.
+/// Returns the number of a crawler's rules that are not shown, and their requests; `None` if all
+/// are shown.
 fn other_rules(by_rule: &RuleRows) -> Option<(u64, u64)> {
     let rest = by_rule.rules.iter().skip(RULES).map(|rule| rule.requests);
     others(rest, by_rule.other_rules, by_rule.other_rules_requests)
 }
 
-/// Those that are in the report and not shown, with those that it does not hold.
+/// Adds the rows beyond the display limit and the rows that the report does not list.
 fn others(rest: impl ExactSizeIterator<Item = u64>, others: u64, of_others: u64) -> Option<(u64, u64)> {
     let count = rest.len() as u64 + others;
     (count > 0).then(|| (count, rest.sum::<u64>() + of_others))
