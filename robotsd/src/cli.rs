@@ -115,7 +115,8 @@ pub(crate) fn run() -> ExitCode {
     })
 }
 
-/// Errors repeat words of the command line, which may come from names of files that others chose: those are escaped.
+/// Parses the command line. Errors repeat arguments, which may come from file names that others
+/// chose, so unprintable characters are escaped.
 fn parsed(words: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let words: Vec<OsString> = words.collect();
     Cli::try_parse_from(&words).map_err(|error| {

@@ -1,4 +1,4 @@
-//! How the program ends: exit codes that every command shares, and the messages on standard error.
+//! Exit codes that all commands share, and messages on stderr.
 
 use std::fmt::Display;
 use std::io;
@@ -6,24 +6,25 @@ use std::process::ExitCode;
 
 pub(crate) use crate::render::complain;
 
-/// The command ran, and its answer is no: findings, unmet expectations, a rejected reload.
+/// The command ran, and its result is negative: findings, unmet expectations, a rejected reload.
 pub(crate) const NEGATIVE: u8 = 1;
 
 /// The command could not run: bad arguments, a bad config, an unreadable file, a port in use.
 pub(crate) const FAILED: u8 = 2;
 
-/// Writes the reason to standard error, and ends with [`FAILED`].
+/// Prints the reason to stderr and returns [`FAILED`].
 pub(crate) fn fail(reason: &dyn Display) -> ExitCode {
     complain(reason);
     ExitCode::from(FAILED)
 }
 
-/// 0, or [`NEGATIVE`] where the answer is no.
+/// Returns 0, or [`NEGATIVE`] if the result is negative.
 pub(crate) fn answer(is_positive: bool) -> ExitCode {
     ExitCode::from(if is_positive { 0 } else { NEGATIVE })
 }
 
-/// Ends a command that writes to standard output. A closed pipe is a reader that has seen enough.
+/// Ends a command that writes to standard output. A closed pipe is not an error: its reader has
+/// seen enough.
 pub(crate) fn written(result: io::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,

@@ -1,7 +1,7 @@
-//! The file of expectations, as it is written.
+//! The file of expectations.
 //!
 //! ```toml
-//! robots = "robots.txt"            # beside this file; optional where --robots is given
+//! robots = "robots.txt"            # relative to this file; optional with --robots
 //!
 //! [[allow]]
 //! agents = ["Googlebot", "bingbot"]
@@ -25,8 +25,9 @@ use crate::input::{Places, ReadInput};
 use crate::render::printable_path;
 use crate::target_url::TargetUrl;
 
-/// Octets of a file of expectations, and agents times paths of all its tables: bounds on the cost. A file that is read as TOML
-/// takes a hundred times its size.
+/// Maximum size of a file of expectations, in bytes, and maximum number of pairs of agents and
+/// paths in all its tables. Both limit the cost: parsed as TOML, a file takes a hundred times its
+/// size.
 const MOST_OCTETS: usize = 1 << 20;
 const MOST_PAIRS: usize = 100_000;
 
@@ -47,21 +48,21 @@ impl Document for Written {
     const NAME: &'static str = "the file";
 }
 
-/// A file of expectations that makes sense.
+/// A valid file of expectations.
 #[derive(Debug)]
 pub(crate) struct ExpectationsFile {
-    /// As written, relative to the file.
+    /// Path as written, relative to the file.
     pub(crate) robots: Option<PathBuf>,
     pub(crate) expectations: Expectations,
-    /// Every agent as it is written.
+    /// Every agent as written.
     pub(crate) agents: Vec<WrittenWord>,
-    /// Every path as it is written, in the order of the expectations.
+    /// Every path as written, in the order of the expectations.
     pub(crate) paths: Vec<WrittenWord>,
-    /// The place of the first path of each expectation among them.
+    /// Index in `paths` of the first path of each expectation.
     first_paths: Vec<usize>,
 }
 
-/// The name of an agent, or a path, and its place.
+/// Name of an agent, or a path, with its position.
 #[derive(Debug)]
 pub(crate) struct WrittenWord {
     pub(crate) text: String,
@@ -70,7 +71,7 @@ pub(crate) struct WrittenWord {
 }
 
 impl ExpectationsFile {
-    /// The line and column of the path that an expectation is about, which counts from 0.
+    /// Returns the line and column of a path in an expectation; expectations count from 0.
     pub(crate) fn place(&self, expectation: usize, path: &str) -> (usize, usize) {
         let of = self.first_paths.get(expectation).map_or(&[][..], |first| &self.paths[*first..]);
         of.iter().find(|written| written.text == path).map_or((1, 1), |written| written.place)
@@ -87,7 +88,7 @@ impl ExpectationsFile {
         Self::parse(path, &as_utf8(path, octets)?, registry)
     }
 
-    /// Reads the text of a file; `name` is what errors call it.
+    /// Parses the text of a file; `name` is its name in errors.
     fn parse(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let at = |faults| ConfigError { command: "test", ..ConfigError::at(name, text, faults) };
         let written: Written = read_document(text).map_err(at)?;
@@ -125,10 +126,10 @@ impl ExpectationsFile {
     }
 }
 
-/// The shortest table that expects something.
+/// Hint that shows the shortest valid table.
 const EXAMPLE: &str = "write [[allow]] or [[disallow]], with agents = [\"Googlebot\"] and paths = [\"/\"]";
 
-/// The faults of the values of a table.
+/// Returns the errors in the values of a table.
 fn faults(table: &Spanned<Expected>) -> Vec<Fault> {
     let (span, table) = (table.span(), table.get_ref());
     let (agents, paths) = (table.agents.get_ref(), table.paths.get_ref());

@@ -1,4 +1,5 @@
-//! Reading with a bound, such as the files of the command line, and finding line and column in them.
+//! Bounded reading of inputs, such as the files of the command line, and positions in them by line
+//! and column.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,22 +11,22 @@ use tower_robots::live::LiveRobots;
 use crate::files;
 use crate::render::printable_path;
 
-/// The source from which a robots.txt is read.
+/// Source of a robots.txt.
 #[derive(Clone, Debug)]
 pub(crate) enum InputSource {
     Stdin,
     File(PathBuf),
-    /// One that was found in a folder: nothing but a regular file is read.
+    /// A file found in a folder: only a regular file is read.
     Found(PathBuf),
 }
 
 impl InputSource {
-    /// `-` is standard input.
+    /// Returns the source of a path; `-` is standard input.
     pub(crate) fn of(path: &Path) -> Self {
         if path == Path::new("-") { Self::Stdin } else { Self::File(path.to_owned()) }
     }
 
-    /// Its name in messages; it may hold any character.
+    /// Returns the name for messages; it may contain any character.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdin => "<stdin>".to_owned(),
@@ -33,7 +34,7 @@ impl InputSource {
         }
     }
 
-    /// The file that it is.
+    /// Returns the path, or `None` for standard input.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::Stdin => None,
@@ -50,13 +51,15 @@ impl InputSource {
     }
 }
 
-/// Opens a file that a command line names, or the pipe that a shell makes for `<(…)`, which has a writer.
+/// Opens a file that the command line names, or the pipe that a shell creates for `<(…)`, which has
+/// a writer.
 ///
 /// # Errors
 ///
-/// An error of the system, or [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is a FIFO: opening one waits for a writer, which may never come.
+/// An error of the system, or [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is a FIFO:
+/// opening one waits for a writer, which may never come.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // The shell's is `/dev/fd/63`. On Linux that leads to `pipe:[4711]`, which is not the path of anything.
+    // The shell's pipe is `/dev/fd/63`. On Linux this links to `pipe:[4711]`, which is not a path.
     let has_place = || path.canonicalize().is_ok_and(|place| !place.starts_with("/dev/fd"));
     if std::fs::metadata(path)?.file_type().is_fifo() && has_place() {
         let fault =
@@ -66,18 +69,18 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Reads a file that a command line names to its end; it is opened by [`open`].
+/// Reads a whole file that the command line names; see [`open`].
 pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Refuses to read standard input twice: the second reading would find an empty file, which looks like an answer.
+/// Refuses to read standard input twice: the second time it would look like an empty file.
 ///
 /// # Errors
 ///
-/// If several of the paths are `-`.
+/// If more than one path is `-`.
 pub(crate) fn stdin_once<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> io::Result<()> {
     match paths.into_iter().filter(|path| *path == Path::new("-")).count() {
         0 | 1 => Ok(()),
@@ -98,7 +101,7 @@ fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// An error with the file that it is about.
+/// Returns the error with the file that it is about.
 pub(crate) fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", printable_path(path)))
 }
@@ -109,28 +112,31 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     source.read().map_err(|error| named(Path::new(&source.name()), &error))
 }
 
-/// How a file is read: [`read`] where a command line names it, [`read_configured`] where a config does.
+/// Function that reads a file: [`read`] for a file of the command line, [`read_configured`] for a
+/// file of the config.
 pub(crate) type ReadInput = fn(&Path) -> io::Result<Vec<u8>>;
 
-/// Reads a file that a config names: nothing writes into a FIFO there, unlike `<(…)` on a command line. The error names it.
+/// Reads a file that a config names. FIFOs are refused: unlike for `<(…)` on a command line,
+/// nothing writes into them. The error names the file.
 pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
     read_found(path, LiveRobots::MAX_FILE)
 }
 
-/// Reads a regular file of at most so many octets. The error names it.
+/// Reads a regular file of at most `most` bytes. The error names it.
 pub(crate) fn read_found(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let octets = files::open(path).and_then(|(file, _)| read_bounded(file, most));
     octets.map_err(|error| named(path, &error))
 }
 
-/// Octets up to a bound; one more is an error with [`TooManyOctets`] in it, and not a cut that looks like an end.
+/// Reader of at most a given number of bytes. A further byte is an error that contains
+/// [`TooManyOctets`], so that the limit is not mistaken for the end.
 #[derive(Debug)]
 pub(crate) struct AtMost<R> {
     octets: R,
     left: usize,
 }
 
-/// There are more octets than may be read.
+/// Error: the input is larger than the limit.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("larger than may be read")]
 pub(crate) struct TooManyOctets;
@@ -151,13 +157,14 @@ impl<R: Read> Read for AtMost<R> {
 }
 
 impl TooManyOctets {
-    /// Whether it is why a reader failed.
+    /// Reports whether a read failed because of the limit.
     pub(crate) fn is_in(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|cause| cause.is::<Self>())
     }
 }
 
-/// What a decoder makes of octets, with errors that say so. Those of where it reads from are passed on.
+/// Reader that decodes bytes and names its errors as decoding errors. Errors of the underlying
+/// reader are passed on.
 #[derive(Debug)]
 pub(crate) struct Unpacked<R, F> {
     pub(crate) octets: R,
@@ -175,19 +182,19 @@ impl<R: Read, E: std::error::Error + Send + Sync + 'static, F: Fn(io::Error) -> 
     }
 }
 
-/// Line and column of an octet of a text, in characters, both from 1.
+/// Returns line and column of a byte position in a string, in characters, both from 1.
 pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
     Places::of(text).at(at)
 }
 
-/// Octets from one place that is kept to the next.
+/// Distance between two positions that are stored, in bytes.
 const STRIDE: usize = 1 << 10;
 
-/// Lines and columns of many octets of one text, each found in the same time.
+/// Finds lines and columns of byte positions in one string, each in bounded time.
 #[derive(Debug)]
 pub(crate) struct Places<'t> {
     text: &'t str,
-    /// Octets with their line and column, in their order.
+    /// Byte positions with their line and column, in order.
     known: Vec<(usize, (usize, usize))>,
 }
 
@@ -204,7 +211,7 @@ impl<'t> Places<'t> {
         Self { text, known }
     }
 
-    /// Line and column in characters, both from 1.
+    /// Returns line and column in characters, both from 1.
     pub(crate) fn at(&self, octet: usize) -> (usize, usize) {
         let before = self.known.partition_point(|(at, _)| *at <= octet).saturating_sub(1);
         let (start, place) = self.known[before];

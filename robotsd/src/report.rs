@@ -1,7 +1,8 @@
-//! The reports about a running robotsd: the answers of the admin interface, which the commands read.
+//! Reports about a running robotsd: the responses of the admin interface, which the commands read.
 //!
-//! Types only: `sites` and `admin` fill them, and `commands` prints them. Fields are only ever added: a command and the
-//! process it reaches may be of different versions, so readers have a default for fields that are missing.
+//! This module contains only types: `sites` and `admin` fill them in, and `commands` prints them.
+//! Fields are only ever added. A command and the process that it queries may be of different
+//! versions, so readers have defaults for missing fields.
 
 mod served_versions;
 mod site;
@@ -16,7 +17,7 @@ pub(crate) use self::site::{
 };
 use crate::word_enum::word_enum;
 
-/// `GET /status`.
+/// Response to `GET /status`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StatusReport {
@@ -28,43 +29,46 @@ pub(crate) struct StatusReport {
     pub(crate) uptime_seconds: u64,
     /// The config file, and whether it is in force.
     pub(crate) config: ConfigReport,
-    /// The last upgrade in place that is under way or has failed.
+    /// The last upgrade in place, if it is under way or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<UpgradeReport>,
-    /// The crawlers that are known; `None` while starting.
+    /// The known crawlers; `None` during start-up.
     pub(crate) registry: Option<RegistryReport>,
-    /// The evidence by which the senders of requests are checked; none if they are not checked.
+    /// Evidence for checking the senders of requests; `None` if they are not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
-    /// The store in which crawlers are counted with other processes; none if each counts for itself.
+    /// Store that shares the counts of crawlers with other processes; `None` if each process counts
+    /// for itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_store: Option<RateStoreReport>,
-    /// The hooks of `[[notify]]`, each with the event that it sent last.
+    /// Hooks of `[[notify]]`, each with the event that it sent last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<PublishHookReport>,
-    /// The fleet that it is of, as it was seen last.
+    /// The fleet of this process, as last seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetReport>,
-    /// The traffic of the listeners; `None` while starting.
+    /// Traffic of the listeners; `None` during start-up.
     pub(crate) traffic: Option<TrafficReport>,
-    /// The bound on open connections.
+    /// Maximum number of open connections.
     pub(crate) connections: Option<usize>,
-    /// `off` if nothing is enforced for any site, else `on`; empty while starting.
+    /// `off` if nothing is enforced for any site, otherwise `on`; empty during start-up.
     pub(crate) enforcement: String,
-    /// The switch of every site, or the fleet's: sites may also be off one by one.
+    /// Switch of all sites, or of the fleet. Single sites may be off in addition.
     pub(crate) switch: String,
-    /// The next steps that concern every site.
+    /// Next steps that concern all sites.
     pub(crate) next: Vec<NextStep>,
-    /// Why the switch of every site is taken for `off` although it was not turned.
+    /// Why the switch of all sites counts as `off` although nobody turned it off.
     pub(crate) switch_trouble: Option<String>,
-    /// Whether the state directory can be written, with every site's part of it and the board; none without one.
+    /// Whether the state directory is writable, including the parts of all sites and of the board;
+    /// `None` if no state directory is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state_writable: Option<bool>,
-    /// The threads that stand still.
+    /// Threads that have stopped making progress.
     pub(crate) stalled: Vec<String>,
-    /// Troubles that concern every site: of the state directory, of certificates and others.
+    /// Problems that concern all sites, such as those with the state directory or with
+    /// certificates.
     pub(crate) troubles: Vec<String>,
-    /// Whether the client may look at no site that there is, which is a trouble.
+    /// Whether sites exist but the client may not see any of them, which is a problem.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_blind: bool,
     pub(crate) listeners: Vec<ListenerReport>,
@@ -72,7 +76,8 @@ pub(crate) struct StatusReport {
 }
 
 impl StatusReport {
-    /// Where crawlers may get a version that waits all the same, or what they get there; none unless other proxies ask robotsd.
+    /// Describes whether crawlers may get the pending version although it is held; `None` unless
+    /// other proxies ask robotsd.
     pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
@@ -83,11 +88,11 @@ impl StatusReport {
     }
 }
 
-/// Something to do, with the command that does it where there is one.
+/// A step to take, with the command for it if there is one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NextStep {
     pub(crate) what: String,
-    /// The program and its arguments, each as it is: quoting is the shell's matter.
+    /// Program and arguments, unquoted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) command: Vec<String>,
 }
@@ -97,13 +102,14 @@ impl NextStep {
         Self { what: what.into(), command: Vec::new() }
     }
 
-    /// Whether its command is for the robotsd that runs: others read a file, and name it.
+    /// Reports whether the command addresses the running robotsd; other commands read a file and
+    /// name it.
     pub(crate) fn is_for_running(&self) -> bool {
         let words = self.command.iter().map(String::as_str).take(2);
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
     }
 
-    /// The first step of a fleet with a name.
+    /// Returns the first step for a fleet that has a name.
     pub(crate) fn make_document() -> Self {
         let what = "no document of the fleet has been read, so nothing is enforced; to make it, once for all replicas";
         Self::command(what, ["robotsd", "fleet", "init"])
@@ -118,66 +124,71 @@ impl NextStep {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
-    /// `accepted`: the file is in force; `rejected`: it cannot be used, and the config before is served.
+    /// `accepted`: the file is in force; `rejected`: it cannot be used, and the previous config
+    /// stays in force.
     pub(crate) state: String,
-    /// When the config that is served was accepted.
+    /// Time when the config in force was accepted.
     pub(crate) accepted: String,
     pub(crate) rejected: Option<RejectedConfigReport>,
-    /// The settings of the config that is served which have another value until robotsd starts again.
+    /// Settings of the config in force that will have another value after the next start.
     pub(crate) next_start: Vec<SettingChange>,
-    /// The included files that are not in force.
+    /// Included files that are not in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) refused: Vec<RefusedFileReport>,
 }
 
-/// A file with sites that the config includes and that cannot be used.
+/// An included file with sites that cannot be used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RefusedFileReport {
     pub(crate) path: String,
     pub(crate) since: String,
-    /// The first error, with path, line and column, how many more there are, and what is served in place of the file.
+    /// The first error (with path, line and column), the number of further errors, and what is
+    /// served instead of the file.
     pub(crate) why: String,
-    /// Whether its last good copy is in force; else its sites are not served.
+    /// Whether the last good copy of the file is in force; otherwise its sites are not served.
     pub(crate) is_kept: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RejectedConfigReport {
-    /// Since when the file cannot be used, and when it was last tried.
+    /// Time when the file became unusable; `tried` is the time of the last attempt to read it.
     pub(crate) since: String,
     pub(crate) tried: String,
-    /// The first error, with path, line and column, and how many more there are.
+    /// The first error (with path, line and column), and the number of further errors.
     pub(crate) why: String,
-    /// The settings that are served with another value than the file has; none where the file cannot be read so far.
+    /// Settings with another value in the file than in force; `None` if the file cannot be parsed
+    /// far enough to tell.
     pub(crate) held_back: Option<Vec<SettingChange>>,
-    /// The next steps.
+    /// Next steps.
     pub(crate) next: Vec<NextStep>,
 }
 
-/// A setting that has another value in one config than in another: in the file than in the process.
+/// A setting that differs between two configs, such as the file and the running process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettingChange {
-    /// The site whose setting it is.
+    /// Site of the setting; `None` if it is not a setting of a site.
     pub(crate) site: Option<String>,
-    /// The key, from its table on: `limits.drain`, `modes[agent:GPTBot].mode`.
+    /// Key with its table: `limits.drain`, `modes[agent:GPTBot].mode`.
     pub(crate) setting: String,
-    /// The value in the first config, which is served; none where it is not set there and has no default.
+    /// Value in the first config, which is in force; `None` if it is not set there and has no
+    /// default.
     #[serde(rename = "running")]
     pub(crate) before: Option<String>,
-    /// The value in the second config, which is the file's, likewise.
+    /// Value in the second config, which is the file; `None` if it is not set there and has no
+    /// default.
     #[serde(rename = "file")]
     pub(crate) after: Option<String>,
 }
 
-/// The store in which processes share what they count of crawlers.
+/// The store that shares the counts of crawlers between processes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RateStoreReport {
-    /// Its URL, without user and password.
+    /// URL of the store, without user and password.
     pub(crate) place: String,
     /// `used`, or `out` while each process counts for itself.
     pub(crate) state: String,
-    /// Why no request asks it, where that is so.
+    /// Why no request uses the store, if none does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unasked: Option<String>,
     /// The last failure.
@@ -185,35 +196,36 @@ pub(crate) struct RateStoreReport {
     pub(crate) trouble: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trouble_at: Option<String>,
-    /// How often it was lost.
+    /// Number of times that the store became unavailable.
     pub(crate) outages: u64,
-    /// Questions to it: `answered`, `late` or `failed`.
+    /// Queries to the store, by result: `answered`, `late` or `failed`.
     pub(crate) calls: Vec<KindCount>,
-    /// Limited requests: `allowed` or `denied` by it, `known-denied` by an earlier denial of it, or counted by this process `alone`.
+    /// Limited requests, by result: `allowed` or `denied` by the store, `known-denied` because of
+    /// an earlier denial, or counted by this process `alone`.
     pub(crate) requests: Vec<KindCount>,
 }
 
-/// An upgrade in place: the answer to `POST /upgrade`, and the last one in the status.
+/// An upgrade in place: the response to `POST /upgrade`, and the last upgrade in the status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct UpgradeReport {
-    /// `under-way`; `done`: the new process serves; `failed`: the process goes on as before.
+    /// `under-way`; `done`: the new process serves; `failed`: the old process continues.
     pub(crate) state: String,
-    /// When that was.
+    /// Time when this state was reached.
     pub(crate) at: String,
-    /// The number of the new process; none where none was started.
+    /// Process id of the new process; `None` if none was started.
     pub(crate) process: Option<u32>,
     pub(crate) message: String,
 }
 
-/// The registry of crawlers, with the rows of a published one and of an extra file.
+/// The registry of crawlers, including the rows of a published registry and of an extra file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RegistryReport {
     pub(crate) crawlers: usize,
-    /// Rows for which the documentation of their operator was read.
+    /// Number of crawlers whose operator's documentation was read.
     pub(crate) checked: usize,
-    /// The last day on which that was done.
+    /// Last day when such documentation was read.
     pub(crate) last_checked: Option<String>,
-    /// The one that is published at a URL, where one is followed.
+    /// The registry that is followed at a URL, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<PublishedRegistryReport>,
 }
@@ -222,14 +234,14 @@ pub(crate) struct RegistryReport {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PublishedRegistryReport {
     pub(crate) url: String,
-    /// `fetched` or `saved`; none where there is none yet.
+    /// `fetched` or `saved`; `None` if no registry has been fetched yet.
     pub(crate) origin: Option<String>,
     pub(crate) hash: Option<String>,
-    /// When its server last said that it is right.
+    /// Time of the last response that confirmed this registry.
     pub(crate) confirmed: Option<String>,
-    /// The version that waits to be accepted.
+    /// The pending version.
     pub(crate) waiting: Option<WaitingRegistryReport>,
-    /// Why the last fetch brought nothing.
+    /// Why the last fetch failed.
     pub(crate) trouble: Option<String>,
 }
 
@@ -239,25 +251,25 @@ pub(crate) struct WaitingRegistryReport {
     pub(crate) why: String,
 }
 
-/// The evidence about who sends requests.
+/// Evidence about the senders of requests.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct IdentityReport {
     pub(crate) lists: Vec<ListReport>,
     pub(crate) directories: Vec<DirectoryReport>,
-    /// Addresses whose names are known, and those that wait to be looked up.
+    /// Number of addresses whose names are known; `names_waiting` counts those not yet looked up.
     pub(crate) names_known: usize,
     pub(crate) names_waiting: usize,
-    /// The paths on which claims fail and are not refuted.
+    /// Network paths whose failed claims are not refuted.
     pub(crate) suspects: Vec<SuspectReport>,
-    /// The missing evidence, a line for each cause, as the log has it.
+    /// The missing evidence, one line per cause, as in the log.
     pub(crate) troubles: Vec<String>,
-    /// Why what is known of paths does not outlive the process.
+    /// Why the knowledge about network paths does not survive the process.
     pub(crate) paths_trouble: Option<String>,
 }
 
 impl IdentityReport {
-    /// How many lists were confirmed within a day: only those can refute a claim.
+    /// Returns the number of lists confirmed within a day; only those can refute a claim.
     pub(crate) fn confirmed_lists(&self) -> usize {
         self.lists.iter().filter(|list| list.age_seconds.is_some_and(|age| age <= 24 * 3600)).count()
     }
@@ -271,19 +283,19 @@ impl IdentityReport {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ListReport {
     pub(crate) url: String,
-    /// `fetched`, `saved`, `file` or `embedded`; none where there is no list.
+    /// `fetched`, `saved`, `file` or `embedded`; `None` if there is no copy of the list.
     pub(crate) origin: Option<String>,
     pub(crate) prefixes: usize,
-    /// When its operator made it, as it says itself.
+    /// Creation time, as given in the list.
     pub(crate) created: Option<String>,
-    /// When its server last said that it is right, and how long ago that was.
+    /// Time of the last response that confirmed the list; `age_seconds` is the time since then.
     pub(crate) confirmed: Option<String>,
     pub(crate) age_seconds: Option<u64>,
-    /// Why the last fetch brought nothing.
+    /// Why the last fetch failed.
     pub(crate) trouble: Option<String>,
 }
 
-/// A directory of keys; one that no request has needed has neither keys nor trouble.
+/// A directory of keys. Until a request needs it, `keys` and `trouble` are both `None`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DirectoryReport {
     pub(crate) url: String,
@@ -292,102 +304,105 @@ pub(crate) struct DirectoryReport {
     pub(crate) trouble: Option<String>,
 }
 
-/// A path of requests on which no claim is refuted, because its addresses may be those of a proxy.
+/// A network path whose claims are not refuted, because its addresses may be those of a proxy.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SuspectReport {
     pub(crate) site: String,
     pub(crate) listener: String,
-    /// Empty for those whose signature names no crawler that is registered.
+    /// Name of the crawler; empty for signatures that do not name a registered crawler.
     pub(crate) crawler: String,
-    /// The kind of evidence that fails: `range`, `rdns` or `signature`.
+    /// Kind of evidence that fails: `range`, `rdns` or `signature`.
     pub(crate) method: String,
-    /// The networks of most of its addresses: they may be missing in `trusted_proxies`.
+    /// Networks of most addresses of the path; they may be missing in `trusted_proxies`.
     pub(crate) networks: Vec<String>,
-    /// When the crawler was last verified on it.
+    /// Time when the crawler was last verified on this path.
     pub(crate) last_verified: Option<String>,
 }
 
-/// `POST /reload`.
+/// Response to `POST /reload`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadReport {
-    /// The outcome for the config, if that was read again.
+    /// Result for the config, if it was read again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<ReloadOutcome>,
-    /// The outcome for the extra registry, if there is one.
+    /// Result for the extra registry, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) registry: Option<ReloadOutcome>,
     pub(crate) sites: Vec<SiteReload>,
 }
 
-/// The outcome of reading the config or the registry again.
+/// Result of reading the config or the registry again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadOutcome {
-    /// `published`, `kept`, or of a config `unchanged` or `partly`.
+    /// `published` or `kept`; for a config also `unchanged` or `partly`.
     pub(crate) outcome: String,
-    /// One line, and one more for each included file that is refused.
+    /// One line, and another one for each included file that is refused.
     pub(crate) message: String,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteReload {
     pub(crate) name: String,
-    /// Until when some of what is disallowed is only observed.
+    /// End of the grace period, during which new rules are only observed.
     pub(crate) grace_end: Option<String>,
-    /// Number of rules that only observe until then.
+    /// Number of rules that are only observed until then.
     #[serde(default)]
     pub(crate) grace_rules: usize,
-    /// `published`, `unchanged`, `kept` (the candidate was rejected) or `gated` (it waits to be accepted).
+    /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (it is held until
+    /// accepted).
     pub(crate) outcome: String,
     /// The version that is live now.
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
-    /// The parts that are appended, after they were read again; for the files of a folder, at the first of them.
+    /// The appended parts, after they were read again. For a folder of files, the first file lists
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
 }
 
-/// `POST /accept`, `POST /rollback` and `POST /enforce`: the change.
+/// The change made by `POST /accept`, `POST /rollback` or `POST /enforce`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChangeReport {
-    /// None where every site was meant.
+    /// The changed site; `None` if the change was for all sites.
     pub(crate) site: Option<String>,
-    /// In one sentence.
+    /// The change in one sentence.
     pub(crate) message: String,
     /// The version that is live now.
     pub(crate) hash: Option<String>,
     /// The version that was live before.
     pub(crate) before: Option<String>,
-    /// The version that waits to be accepted now.
+    /// The pending version after the change.
     pub(crate) waiting: Option<String>,
-    /// The new position of the switch: `on` or `off`.
+    /// New position of the switch: `on` or `off`.
     pub(crate) enforcement: Option<String>,
-    /// Its position before.
+    /// Previous position of the switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) enforcement_before: Option<String>,
-    /// Whether a running robotsd did it; else it holds from the next start.
+    /// Whether a running robotsd made the change; otherwise it takes effect at the next start.
     pub(crate) running: bool,
-    /// Whether it still holds after a restart.
+    /// Whether the change survives a restart.
     pub(crate) kept: bool,
-    /// Why it does not, where it should.
+    /// Why the change does not survive a restart although it should, or which replicas have not
+    /// received it.
     pub(crate) trouble: Option<String>,
-    /// The remaining steps.
+    /// Steps that remain to be taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) next: Vec<NextStep>,
 }
 
-/// `GET /fleet`: the document of a fleet, and its replicas, as one of them sees both.
+/// Response to `GET /fleet`: the document of a fleet and its replicas, as one replica sees them.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetReport {
     pub(crate) name: String,
-    /// The one that reports.
+    /// Name of the reporting replica.
     pub(crate) replica: String,
     pub(crate) store: String,
-    /// As it says of itself.
+    /// State that the reporting replica gives itself.
     pub(crate) state: ReplicaState,
     pub(crate) epoch: Option<String>,
-    /// Of the document in the store; none where that has none.
+    /// Revision of the document in the store; `None` if the store has no document.
     pub(crate) rev: Option<u64>,
-    /// When it was read last.
+    /// Time when the document was last read.
     pub(crate) read: Option<String>,
     #[serde(default)]
     pub(crate) troubles: Vec<String>,
@@ -399,13 +414,13 @@ pub(crate) struct FleetReport {
     pub(crate) replicas: Vec<FleetReplica>,
 }
 
-/// A mark by its id, or an accepted version by its hash.
+/// A fleet-wide off switch (`what` is its id), or an accepted version (`what` is its hash).
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetEntry {
-    /// `*`, or a site.
+    /// `*`, or the name of a site.
     pub(crate) scope: String,
     pub(crate) what: String,
-    /// 0 before the store has it.
+    /// Revision of the document that contains the entry; 0 until the store has it.
     pub(crate) rev: u64,
     pub(crate) by: String,
     pub(crate) at: String,
@@ -422,38 +437,40 @@ pub(crate) struct FleetReplica {
     pub(crate) why: Option<String>,
     pub(crate) version: String,
     pub(crate) silent_seconds: u64,
-    /// The version that it serves of each site.
+    /// The version that the replica serves for each site.
     #[serde(default)]
     pub(crate) sites: ServedVersions,
 }
 
 word_enum! {
-    /// How a replica stands to the document of its fleet.
+    /// State of a replica, compared with the document of its fleet.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum ReplicaState {
-        /// It has all that the store has.
+        /// It has everything that the store has.
         Synced = "synced",
-        /// It has other marks or accepts than the store.
+        /// Its off switches or accepted versions differ from the store.
         Behind = "behind",
-        /// A version that is accepted has not come to its source.
+        /// An accepted version has not reached its source.
         Lacks = "lacks",
         Missing = "missing",
-        /// It has no store now, or has not read it since its start.
+        /// It has no store now, or has not read the store since its start.
         Stale = "stale",
-        /// Entries of the store are older than its own, or gone.
+        /// Entries of the store are older than its own, or missing.
         WentBack = "went-back",
-        /// The document is of another fleet.
+        /// The document belongs to another fleet.
         Foreign = "foreign",
-        /// The document is of a later version.
+        /// The document has a newer format.
         Rejected = "rejected",
         /// It cannot read some fields of the document.
         Damaged = "damaged",
-        /// Another process has its name.
+        /// Another process uses its name.
         Doubled = "doubled",
-        /// As it says of itself; the document says whether it is synced, behind or lacks a version.
+        /// Reported by the replica itself; the document shows whether it is synced, behind or lacks
+        /// a version.
         Current = "current",
-        /// It has read no document, or is of another version, which has a state more.
+        /// It has not read a document, or its version of robotsd has states that this one does not
+        /// know.
         #[default]
         #[serde(other)]
         Unknown = "unknown",
@@ -461,7 +478,7 @@ word_enum! {
 }
 
 impl ReplicaState {
-    /// Whether a replica says it of itself.
+    /// Reports whether a replica reports this state itself.
     pub(crate) const fn is_own(self) -> bool {
         matches!(
             self,
@@ -482,13 +499,13 @@ impl FleetReport {
         self.replicas.iter().filter(|replica| replica.state == ReplicaState::Synced).count()
     }
 
-    /// Whether every replica has what the store has.
+    /// Reports whether every replica has what the store has.
     pub(crate) fn is_synced(&self) -> bool {
         self.troubles.is_empty() && self.rev.is_some() && self.synced() == self.replicas.len()
     }
 }
 
-/// What a replica answered, or why it did not.
+/// The response of a replica, or the reason why there is none.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReplicaAnswer<T> {
     pub(crate) replica: String,
@@ -498,7 +515,7 @@ pub(crate) struct ReplicaAnswer<T> {
     pub(crate) error: Option<String>,
 }
 
-/// `GET /history`: the reloads of a site, the newest last.
+/// Response to `GET /history`: the reloads of a site, the newest last.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HistoryReport {
     pub(crate) site: String,
@@ -515,10 +532,10 @@ pub(crate) struct RecordedReload {
     pub(crate) origin: String,
     pub(crate) hash: Option<String>,
     pub(crate) findings: Findings,
-    /// The effect on crawlers, in one sentence.
+    /// Effect on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
     pub(crate) message: String,
-    /// Who decided it, and why, where that was said.
+    /// Who decided it, if known; `reason` is the reason that they gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) who: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -526,7 +543,7 @@ pub(crate) struct RecordedReload {
 }
 
 impl RecordedReload {
-    /// ` by alice: "the sale"`, as far as that is known.
+    /// Returns ` by alice: "the sale"`, as far as the two are known.
     pub(crate) fn attribution(&self) -> String {
         let who = self.who.iter().map(|who| format!(" by {who}"));
         who.chain(self.reason.iter().map(|reason| format!(": {reason:?}"))).collect()
@@ -538,7 +555,8 @@ impl ChangeReport {
         Self { message, ..Self::default() }
     }
 
-    /// Why it ends with the process, where it does; or what has not heard of it yet.
+    /// Returns why the change ends with the process, if it does, or which replicas have not
+    /// received it.
     pub(crate) fn end(&self) -> Option<String> {
         let why = match (&self.trouble, self.kept) {
             (Some(trouble), true) => return Some(format!("it holds here, over restarts too; {trouble}")),

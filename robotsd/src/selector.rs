@@ -1,4 +1,4 @@
-//! Crawlers as an operator chooses them, in one syntax for `edit`, `agents` and `[site.modes]`: `agent:GPTBot`,
+//! Selects crawlers, in one syntax for `edit`, `agents` and `[site.modes]`: `agent:GPTBot`,
 //! `category:ai-training`, `operator:OpenAI` or `index`.
 
 use std::str::FromStr;
@@ -7,13 +7,13 @@ use tower_robots::agent::{Category, Crawler, Registry};
 
 use crate::names::did_you_mean;
 
-/// A choice of crawlers. A text without a key is a name.
+/// A selection of crawlers. A value without a key is a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selector {
     Agent(String),
     Category(Category),
     Operator(String),
-    /// The search engines with a public index.
+    /// Search engines with a public index.
     Index,
 }
 
@@ -41,7 +41,7 @@ impl FromStr for Selector {
 const FORMS: &str = "write a name, \"category:WORD\", \"operator:NAME\" or \"index\"";
 
 impl Selector {
-    /// Whether a crawler is one of these.
+    /// Reports whether a crawler is selected.
     pub(crate) fn has(&self, crawler: &Crawler) -> bool {
         match self {
             Self::Agent(name) => crawler.name.eq_ignore_ascii_case(name),
@@ -51,7 +51,8 @@ impl Selector {
         }
     }
 
-    /// These crawlers of a registry; an error where it has no such operator.
+    /// Returns the selected crawlers of a registry, or an error if the registry has no such
+    /// operator.
     pub(crate) fn of<'r>(&self, registry: &'r Registry) -> Result<Vec<&'r Crawler>, String> {
         let crawlers: Vec<_> = registry.crawlers().filter(|crawler| self.has(crawler)).collect();
         match self {

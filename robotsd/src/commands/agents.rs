@@ -1,4 +1,4 @@
-//! `robotsd agents`: the known crawlers, and the agents that headers name.
+//! `robotsd agents`: lists the known crawlers, and identifies the agents in headers.
 
 use std::io::{self, BufRead, Write};
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ use crate::names::did_you_mean;
 use crate::render::{printable, stdout, write_json};
 use crate::selector::Selector;
 
-/// Longest header that is read from standard input.
+/// Maximum length of a header that is read from standard input, in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
 /// List and search the known crawlers, or identify User-Agent headers
@@ -79,7 +79,7 @@ enum AgentsFormat {
     Json,
 }
 
-/// The row of a crawler, as JSON: what it is first, and where that is known from last.
+/// The row of a crawler as JSON: first its name and properties, last the source of the data.
 struct CrawlerListing<'a>(&'a Crawler);
 
 impl Serialize for CrawlerListing<'_> {
@@ -114,13 +114,13 @@ struct HeaderListing<'a> {
     header: &'a str,
     #[serde(flatten)]
     agent: AgentSummary<'a>,
-    /// The crawlers that the header names besides.
+    /// Further crawlers that the header names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     others: Vec<AgentSummary<'a>>,
 }
 
 impl AgentsArgs {
-    /// The settings of the site, or the default ones with the registry that is named.
+    /// Returns the settings of the site, or the default settings with the registry that is named.
     fn select(&self) -> io::Result<SelectedSite> {
         let mut selected = self.site.select()?;
         if let Some(path) = &self.registry {
@@ -157,7 +157,7 @@ pub(crate) fn run(args: &AgentsArgs) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Neither verified nor refuted.
+/// Exit status of --verify if the claim is neither verified nor refuted.
 const OPEN: u8 = 3;
 
 #[derive(Serialize)]
@@ -168,7 +168,7 @@ struct VerifiedClaim<'a> {
     identity: CheckedClaim,
 }
 
-/// Writes whether an address is that of a crawler, and why.
+/// Prints whether an address belongs to a crawler, and why.
 fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) -> io::Result<ExitCode> {
     let selected = args.select()?;
     let evaluator = Evaluator::new(Vec::new(), Reading::Standard, &selected.settings);
@@ -195,7 +195,7 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
     })
 }
 
-/// Writes the crawlers that all words fit, and answers how many they are.
+/// Prints the crawlers that match all words, and returns their number.
 fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: AgentsFormat) -> io::Result<usize> {
     let (chosen, words): (Vec<_>, Vec<_>) = words.iter().partition(|word| is_selector(word));
     let words: Vec<_> = words.iter().map(|word| word.to_lowercase()).collect();
@@ -207,7 +207,7 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
             selector.and_then(|selector| selector.of(registry).map(|_| selector)).map_err(io::Error::other)?;
         rows.retain(|crawler| selector.has(crawler));
     }
-    // A crawler with the name that the words spell comes first.
+    // A crawler whose name is exactly the words comes first.
     let wanted = words.join(" ");
     rows.sort_by_key(|crawler| {
         let name = crawler.name.to_lowercase();
@@ -225,12 +225,12 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
 #[template(path = "commands/agents.txt", whitespace = "preserve")]
 struct CrawlersText<'a> {
     rows: &'a [&'a Crawler],
-    /// How many the registry has.
+    /// Number of crawlers in the registry.
     all: usize,
 }
 
 impl CrawlersText<'_> {
-    /// Columns of names.
+    /// Returns the width of the name column.
     fn width(&self) -> usize {
         self.rows.iter().map(|row| printable(&row.name).chars().count()).max().unwrap_or(0)
     }
@@ -245,12 +245,12 @@ impl CrawlersText<'_> {
     }
 }
 
-/// The tokens that it obeys, the first before the others.
+/// Returns the tokens that a crawler obeys, in order of precedence.
 fn tokens(crawler: &Crawler) -> String {
     crawler.tokens.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then ")
 }
 
-/// The message if no crawler fits the words: the words of the registry that were probably meant.
+/// Returns the message if no crawler matches the words, with the words that were probably meant.
 fn no_crawler(words: &[String], registry: &Registry) -> String {
     let is_known = |word: &String| registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
     let unknown: Vec<_> = words.iter().filter(|word| !is_selector(word) && !is_known(word)).collect();
@@ -263,7 +263,7 @@ fn no_crawler(words: &[String], registry: &Registry) -> String {
     format!("no crawler of the registry fits {:?}: {hint}", words.join(" "))
 }
 
-/// Whether a word chooses crawlers by what they are, not by what their row says.
+/// Reports whether a word is a selector, not a word to search for.
 fn is_selector(word: &str) -> bool {
     word.contains(':') || word == "index"
 }
@@ -272,7 +272,7 @@ fn mentions(crawler: &Crawler, word: &str) -> bool {
     words_of(crawler).any(|text| text.to_lowercase().contains(word))
 }
 
-/// The texts that are searched for words.
+/// Returns the strings that are searched for words.
 fn words_of(crawler: &Crawler) -> impl Iterator<Item = String> {
     let own = [&*crawler.name, &*crawler.operator, crawler.category.as_str()].map(str::to_owned);
     own.into_iter().chain(crawler.tokens.iter().map(ToString::to_string))
@@ -307,13 +307,14 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
     Ok(())
 }
 
-/// The note about a word that other commands take for the name of a crawler, and that is none as a header.
+/// Returns a note if other commands would take a value for the name of a crawler, but it is not one
+/// as a header.
 fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
     let (named_as, agents) = evaluator.resolve(header);
     let crawler = agents.first().crawler();
     let is_same = match named_as {
         NamedAs::Header => true,
-        // No header is.
+        // `*` is never a header.
         NamedAs::Star => false,
         _ => crawler == evaluator.agents(header.as_bytes()).first().crawler(),
     };
@@ -356,7 +357,7 @@ impl<'a> AgentSummary<'a> {
     }
 }
 
-/// As in `54 (7 %) checked against their operators' pages, the last on 2026-11-22`.
+/// Formats, for example, `54 (7 %) checked against their operators' pages, the last on 2026-11-22`.
 pub(in crate::commands) fn checked_share(rows: usize, checked: usize, last: Option<&str>) -> String {
     let last = last.map_or_else(String::new, |day| format!(", the last on {day}"));
     format!("{checked} ({} %) checked against their operators' pages{last}", checked * 100 / rows.max(1))

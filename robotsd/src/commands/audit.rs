@@ -1,4 +1,4 @@
-//! `audit`: who changed what, as the file of the audit has it.
+//! `audit`: shows who changed what, from the audit file.
 
 use std::io;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ fn since(text: &str) -> Result<SystemTime, String> {
     moment.ok_or_else(|| "write a time such as 2027-03-31T08:00:00Z, a day such as 2027-03-31, or 7days".to_owned())
 }
 
-/// Exit status: 0, or 2 where there is no audit to read, or no such site.
+/// Exit status: 0, or 2 if there is no audit or no such site.
 pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     let (path, sites) = match &args.file {
         Some(file) => (file.clone(), Vec::new()),
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     if broken > 0 {
         complain(&format_args!("{}: {} cannot be read", path.display(), plural(broken, "line")));
     }
-    // A site that is gone has its lines all the same.
+    // A site that was removed still has its lines.
     let mut known = sites.iter().chain(records.iter().filter_map(|record| record.site.as_ref()));
     if let Some(name) = args.site.as_ref().filter(|name| !sites.is_empty() && !known.any(|known| is_of(known, name))) {
         return Err(refusal(unknown(name, &sites)));
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the audit is, and the names of the sites.
+/// Returns the path of the audit, and the names of the sites.
 fn place(args: &AuditArgs) -> Result<(PathBuf, Vec<String>), String> {
     let path = config_if_any(args.config.as_deref()).ok_or("there is no config: name it with --config FILE")?;
     let StatePlace { audit, sites, .. } = StatePlace::load(&path).map_err(|error| error.to_string())?;

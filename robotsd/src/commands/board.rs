@@ -1,4 +1,5 @@
-//! `robotsd board`: what crawlers did, by site; of a running robotsd, or of the files of several.
+//! `robotsd board`: shows what crawlers did, by site, for a running robotsd or for the files of
+//! several.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use crate::exit::{FAILED, complain};
 use crate::html::{filters, percent};
 use crate::report::StatusReport;
 
-/// Lines of a site that are listed; `--json` has more.
+/// Maximum number of lines per site; `--json` contains more.
 const LINES: usize = 10;
 
 #[derive(Debug, clap::Args)]
@@ -48,7 +49,7 @@ pub(crate) struct BoardArgs {
     csv: bool,
 }
 
-/// Exit status: 0, or 2 where robotsd, or one replica of all, could not be reached or a file could not be read.
+/// Exit status: 0, or 2 if robotsd or a replica could not be reached, or a file could not be read.
 pub(crate) fn run(args: &BoardArgs) -> io::Result<ExitCode> {
     let query =
         BoardQuery { site: args.site.clone().or_else(|| args.named.clone()), span: args.period, is_of_fleet: false };

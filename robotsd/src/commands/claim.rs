@@ -1,4 +1,5 @@
-//! Whether a request from an address is from the crawler that it names: the evidence, step by step.
+//! Checks whether a request from an address is from the crawler that it names, and records the
+//! evidence step by step.
 
 use std::cell::RefCell;
 use std::io;
@@ -18,24 +19,24 @@ use tower_robots::source::evidence::{ListCopy, NameResolver};
 use super::arguments::site::EvidencePlaces;
 use crate::date::rfc3339;
 
-/// The result of a check.
+/// Result of a check.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckedClaim {
     #[serde(flatten)]
     pub(super) identity: Identity,
-    /// The steps of the check, in order.
+    /// Steps of the check, in order.
     pub(super) steps: Vec<String>,
 }
 
-/// Whether names of the address are looked up.
+/// Whether the names of the address are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Names {
     LookUp,
     Leave,
 }
 
-/// Checks the claim of a request of these agents from this address. Lists are those that a running robotsd saved, else the
-/// operator's own, else those that are compiled in: nothing is fetched.
+/// Checks the claim of a request with these agents from this address. Uses the lists that a running
+/// robotsd saved, otherwise the operator's own, otherwise the built-in ones; fetches nothing.
 pub(super) fn check(
     agents: &[Agent],
     address: IpAddr,
@@ -76,10 +77,10 @@ pub(super) fn check(
     Ok(CheckedClaim { identity, steps })
 }
 
-/// Evidence whose every part is noted when it is looked at.
+/// Evidence that records every part of it that is examined.
 struct NotedEvidence<'a> {
     places: &'a EvidencePlaces,
-    /// With the runtime that it waits on.
+    /// Resolver, with the runtime that runs it.
     resolver: Option<(Runtime, NameResolver)>,
     note: &'a dyn Fn(String),
 }
@@ -97,7 +98,7 @@ impl NotedEvidence<'_> {
 
 impl ClaimEvidence for NotedEvidence<'_> {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        // The first copy is the one that counts.
+        // Only the first copy counts.
         let list = |url: &str| self.places.list_copies(url, self.note).into_iter().next();
         let copies: Vec<_> = crawler.ranges.iter().map(|url| (url, list(url))).collect();
         for (url, copy) in &copies {
@@ -142,7 +143,8 @@ impl ClaimEvidence for NotedEvidence<'_> {
     }
 }
 
-/// The names that the addresses of a crawler have; none where its operator does not say.
+/// Returns the name patterns of a crawler's addresses, or `None` if its operator does not publish
+/// any.
 pub(super) fn name_patterns(crawler: &Crawler) -> Option<Arc<[NamePattern]>> {
     let patterns: Arc<[NamePattern]> = crawler.reverse_dns.iter().filter_map(|text| text.parse().ok()).collect();
     Some(patterns).filter(|patterns| !patterns.is_empty())

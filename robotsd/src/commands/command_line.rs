@@ -1,5 +1,5 @@
-//! The commands that describe the command line, for packages: `robotsd completions SHELL`, the script by which a shell
-//! completes commands, options and their values, and `robotsd man`, the manual pages.
+//! Commands that describe the command line, for packages: `robotsd completions SHELL` prints a
+//! shell's completion script, and `robotsd man` writes the manual pages.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -22,7 +22,8 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// `command` is the whole command line, which only the binary's entry point knows.
+/// Prints the completion script. `command` is the whole command line, which only the binary's entry
+/// point knows.
 pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> io::Result<ExitCode> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
@@ -43,7 +44,8 @@ pub(crate) struct ManArgs {
     directory: PathBuf,
 }
 
-/// `command` is the whole command line, which only the binary's entry point knows.
+/// Writes the manual pages. `command` is the whole command line, which only the binary's entry
+/// point knows.
 pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
     let directory = &args.directory;
     let failed = |fault: &dyn Display| io::Error::other(format!("{}: {fault}", directory.display()));
@@ -51,14 +53,14 @@ pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
         return Err(failed(&"not a folder; make it first"));
     }
     let version = format!("robotsd {}", command.get_version().unwrap_or_default());
-    // The list of commands is in the page itself.
+    // The page already lists the commands.
     let mut command = command.disable_help_subcommand(true);
     command.build();
     write(&command, directory, &date_of_pages(), &version).map_err(|error| failed(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The pages of a command and of those below it.
+/// Writes the pages of a command and of its subcommands.
 fn write(command: &Command, directory: &Path, date: &str, version: &str) -> io::Result<()> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         write(below, directory, date, version)?;
@@ -69,7 +71,8 @@ fn write(command: &Command, directory: &Path, date: &str, version: &str) -> io::
     std::fs::write(directory.join(page.get_filename()), without_needless_breaks(&text))
 }
 
-/// A date that packages of one source share, as reproducible builds have it.
+/// Returns the date of the pages; builds from the same source use the same date, as reproducible
+/// builds require.
 fn date_of_pages() -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
     let time = seconds.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
@@ -78,7 +81,8 @@ fn date_of_pages() -> String {
     text
 }
 
-/// `clap_mangen` writes a break beside a blank line, which is one already, and spaces at the ends of lines; mandoc warns of both.
+/// Removes line breaks next to blank lines, and spaces at the ends of lines. `clap_mangen` writes
+/// both, and mandoc warns about them.
 fn without_needless_breaks(page: &[u8]) -> Vec<u8> {
     let lines: Vec<&[u8]> = page.split(|&octet| octet == b'\n').map(<[u8]>::trim_ascii_end).collect();
     let is_blank_line = |number: Option<usize>| {

@@ -1,4 +1,4 @@
-//! `robotsd config`: checks a config file as serving it would, or shows it with all its defaults.
+//! `robotsd config`: checks a config file as `serve` would, or shows it with all its defaults.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -127,7 +127,7 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     };
     let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
     if format == ProblemFormat::Text {
-        // Without [admin] there is the default socket alone.
+        // Without [admin], there is only the default socket.
         let admin = config.admin.iter().filter(|admin| !admin.is_usual || !admin.listeners.is_empty());
         let files = local_token_files(path, config.state_dir.as_deref());
         for way in admin.flat_map(|admin| admin.ways_to_change(&files)) {

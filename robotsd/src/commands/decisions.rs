@@ -1,9 +1,14 @@
-//! An operator's decision: `accept`, `rollback` and `enforce`.
+//! An operator's decisions: `accept`, `rollback` and `enforce`.
 //!
-//! It is sent to the running robotsd. If none runs, it is written to the state directory, which the next one starts with.
+//! A decision is sent to the running robotsd. If none runs, it is written to the state directory,
+//! and takes effect at the next start.
 //!
-//! Exit status: 0 when it is done, 1 when it is done but could not be written to the state directory, 2 when it could not be
-//! done. `accept` without a hash asks: 0 where nothing waits, 1 where a version does.
+//! Exit status:
+//!
+//! - 0 if the decision took effect, or for `accept` without a hash, if no version is pending;
+//! - 1 if it took effect but could not be written to the state directory, or for `accept` without a
+//!   hash, if a version is pending;
+//! - 2 if it failed.
 
 use std::io;
 use std::path::Path;
@@ -25,10 +30,10 @@ use crate::render::{shell_line, short_hash};
 use crate::report::{ChangeReport, SiteReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, unknown};
 
-/// Makes a decision where no robotsd runs, with its config.
+/// Function that makes a decision with the config when no robotsd runs.
 type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
-/// A decision: the path that it is sent to, with its query, and why it is made.
+/// A decision: the path and query that it is sent to, and its reason.
 struct Decision<'a> {
     path: &'a str,
     pairs: Vec<(&'a str, &'a str)>,
@@ -36,7 +41,7 @@ struct Decision<'a> {
 }
 
 impl Decision<'_> {
-    /// The user of this command, for what is done where no robotsd runs.
+    /// Returns the user of this command, for decisions made when no robotsd runs.
     fn by(&self) -> Attribution {
         let who = format!("uid {}", rustix::process::getuid().as_raw());
         Attribution { who: Some(who), reason: self.reason.reason.as_deref().map(audit::cut) }
@@ -47,7 +52,7 @@ impl Decision<'_> {
     }
 }
 
-/// Sends what `at_rest` does with the config where no robotsd runs.
+/// Sends a decision, or, if no robotsd runs, calls `at_rest` with the config.
 fn decide(
     running: &Running,
     decision: &Decision<'_>,
@@ -62,7 +67,7 @@ fn decide(
     })
 }
 
-/// Sends a decision to the running robotsd, or applies it to the state directory where none runs.
+/// Sends a decision to the running robotsd, or applies it to the state directory if none runs.
 fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
     let place = running.place();
     let target = &*decision.target();
@@ -71,11 +76,13 @@ fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::
         Ok(Ok(report)) => return conclude(&report, None, running),
         Ok(Err(error @ AskError::NotRunning(_))) => error.to_string(),
         Ok(Err(error)) => return Err(refusal(error)),
-        // Whether a process runs with the state directory its lock says, also where the config does not say how to reach it.
+        // The lock of the state directory shows whether a process uses it, even if the config does
+        // not tell how to reach that process.
         Err(unreachable) => unreachable.clone(),
     };
     let rested = audited(running, decision, at_rest);
-    // It started meanwhile, and may have read what was there before, or have the state directory open.
+    // A robotsd may have started meanwhile: it may have read the old state, or may have the state
+    // directory open.
     if let Ok(Ok(report)) = place.as_ref().map(asking) {
         return conclude(&report, None, running);
     }
@@ -91,7 +98,8 @@ fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io:
     say_report(report, running.json, |page| text(page, report, note, running), code)
 }
 
-/// Makes it where no robotsd runs, with its lines in the audit. Turning enforcement off is not held up by that.
+/// Makes a decision when no robotsd runs, and records it in the audit. A failing audit does not
+/// prevent switching enforcement off.
 fn audited(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> Result<ChangeReport, String> {
     let value = |name: &str| decision.pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let config = running.config_path();
@@ -179,7 +187,8 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     decide(&args.of.running, &decision, &|config| accept_at_rest(config, &args.of.site, &hash, &decision.by()))
 }
 
-/// Shows what waits. That is a question, and no decision: exit status 0 where nothing waits, 1 where a version does.
+/// Shows the pending version. This is a query, not a decision: exit status 0 if no version is
+/// pending, 1 if one is.
 fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
     let report: StatusReport = asked(&args.of.running, (&Method::GET, "/status"))?;
     let Some(site) = report.sites.iter().find(|site| site.name == args.of.site) else {
@@ -268,7 +277,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
         return fleet::enforce(&args.running, &decision.target());
     }
     send(&args.running, &decision, &|path| {
-        // Read by itself: the switch has to work while the rest of the config does not.
+        // Loaded separately from the config: the switch must work even if the rest of the config is
+        // broken.
         let StatePlace { folder, sites, .. } = StatePlace::load(path).map_err(|error| error.to_string())?;
         let folder = folder.ok_or_else(|| without_state(path))?;
         let state = StateDir::open(&folder).map_err(|error| in_use(&error))?;
@@ -293,7 +303,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     })
 }
 
-/// The switch of a process that runs is in its memory, so what is written behind its back would change nothing.
+/// Returns the error if a process uses the state directory. A running process has its switch in
+/// memory, so a change behind its back would have no effect.
 fn in_use(error: &StateError) -> String {
     let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(

@@ -1,9 +1,14 @@
-//! `robotsd edit`: keeps crawlers out of a site, or lets them in, by the smallest edit of its robots.txt.
+//! `robotsd edit`: blocks crawlers from a site, or allows them, with the smallest edit of its
+//! robots.txt.
 //!
-//! The file is written only once the edit is proved: every crawler that is meant is as wanted, and no other is treated otherwise.
+//! The file is written only after the edit is proved: every selected crawler is treated as
+//! requested, and every other crawler as before.
 //!
-//! Exit status: 0 where the file is as wanted, 1 where --diff shows that it is not yet, 2 where the file could not be read or written,
-//! or the edit is not proved.
+//! Exit status:
+//!
+//! - 0 if the file is now as requested;
+//! - 1 if --diff shows a necessary edit;
+//! - 2 if the file could not be read or written, or the edit is not proved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -56,7 +61,7 @@ pub(crate) struct EditArgs {
     site: SiteArgs,
 }
 
-/// The crawlers of an option, without a path.
+/// Parses the crawlers of an option; paths are refused.
 fn whom(text: &str) -> Result<Selector, String> {
     text.parse().map_err(|forms: String| match text.split_once(":/") {
         Some((_, path)) => format!(
@@ -66,12 +71,13 @@ fn whom(text: &str) -> Result<Selector, String> {
     })
 }
 
-/// The crawler of this name. A misspelled one would keep no crawler out.
+/// Returns the crawler with this name. Unknown names are refused: a misspelled name would block no
+/// crawler.
 fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let (named_as, agents) = evaluator.resolve(name);
     if let Some(unknown) = evaluator.unknown_name(name, None) {
         let fault = unknown.fault();
-        // A word that no crawler sends would keep no crawler out.
+        // Only a name that a crawler can send may block a crawler.
         let is_token = name.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'));
         let is_word = name.parse() == Ok(Selector::Index);
         let is_crawler = !is_word && is_token && evaluator.agents(name.as_bytes()).first().class().is_crawler();
@@ -99,22 +105,24 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     }
 }
 
-/// Whether a line can be for a crawler: a name ends at a slash, and some headers have one within the name.
+/// Reports whether a line of a robots.txt can name the crawler. A name ends at a slash, and some
+/// headers contain a slash within the name.
 fn can_be_named(crawler: &Crawler) -> bool {
     crawler.tokens.first().is_some_and(|own| ProductToken::from_name(own.as_bytes()).as_ref() == Some(own))
 }
 
 impl EditArgs {
-    /// Each crawler once, and what becomes of it.
+    /// Returns each selected crawler once, with the requested access.
     fn wanted(&self, evaluator: &Evaluator) -> Result<Vec<(Agent, Access)>, String> {
         let allow = self.allow.iter().map(|selector| (selector, Access::Allow));
         let mut selectors: Vec<_> = allow.chain(self.disallow.iter().map(|whom| (whom, Access::Disallow))).collect();
-        // The last one counts.
+        // If several selectors match a crawler, the last one counts.
         selectors.sort_by_key(|(selector, _)| matches!(selector, Selector::Agent(_)));
         let (mut wanted, mut faults) = (BTreeMap::new(), Vec::new());
         for (selector, access) in selectors {
             let agents: Vec<_> = match selector {
-                // A list of names that was kept elsewhere has several that are no crawler's.
+                // All unknown names are reported together: a list of names kept elsewhere often
+                // contains several.
                 Selector::Agent(name) => {
                     named(name, evaluator).map_err(|fault| faults.push(fault)).into_iter().collect()
                 }
@@ -164,7 +172,8 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
         Some(path) if old != new => replace(path, old, new)?,
         Some(_) => {}
     }
-    // Before the effect, so that both are in order where they go to one place.
+    // Flushed before the effect is written, so that the order is right if both go to the same
+    // place.
     out.flush()?;
     if args.diff || source.path().is_none() {
         write_effect(&mut stderr(), &name, &edited, &wanted, registry)?;
@@ -175,7 +184,7 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     Ok(exit::answer(!args.diff || old == new))
 }
 
-/// Writes the effect, and what an owner would take for granted and is not so.
+/// Writes the effect, and notes about what the owner might wrongly expect.
 fn write_effect(
     out: &mut impl Write,
     name: &str,
@@ -229,7 +238,7 @@ fn write_effect(
     Ok(())
 }
 
-/// Writes who they are; nothing where there are none.
+/// Writes a list of names; nothing if it is empty.
 fn list(out: &mut impl Write, what: &str, names: &[impl AsRef<str>]) -> io::Result<()> {
     if names.is_empty() { Ok(()) } else { writeln!(out, "{what}: {}", quoted_list(names)) }
 }

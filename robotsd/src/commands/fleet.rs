@@ -1,11 +1,17 @@
-//! `--fleet`: a command is sent to each replica of `[fleet]`, by its admin listener, to all at the same time. No robotsd has to run here.
+//! `--fleet`: sends a command to the admin listeners of all replicas of `[fleet]`, in parallel. No
+//! robotsd has to run on this machine.
 //!
-//! A replica that is not reached keeps no other from its answer, and is named. Exit status: 0 only where every replica has confirmed,
-//! 1 where one has answered that not all is well, or replicas serve different versions, 2 where one could not be reached, or refused.
+//! An unreachable replica does not affect the others; the output names it. Exit status:
 //!
-//! A fleet with a name has a document in a store, so one replica speaks for all: what it is told is in the store, and the others have it a
-//! second later. *Off* is sent to every replica all the same, by the same mark: it has to work without the store. A replica that is not
-//! reached follows later, so that is 1 there.
+//! - 0 if every replica has confirmed;
+//! - 1 if a replica reports a problem, or replicas serve different versions;
+//! - 2 if a replica could not be reached, or refused.
+//!
+//! A fleet with a name has a document in a store, so one replica acts for all: it writes the change
+//! to the store, and the others read it a second later. `enforce off` is nevertheless sent to every
+//! replica, with the same switch id, because it must work without the store. In such a fleet, an
+//! unreachable replica follows later, so the exit status is 1. reached follows later, so that is 1
+//! there.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,7 +37,7 @@ use crate::report::{
     ChangeReport, FleetReplica, FleetReport, NextStep, ReplicaAnswer, ReplicaState, ServedVersions, StatusReport,
 };
 
-/// Whether every replica is meant.
+/// Selects every replica.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct FleetArg {
     /// Every replica that fleet.replicas in the config names, each by its admin listener; end with 0 only where all have confirmed
@@ -50,17 +56,18 @@ impl<T> ReplicaAnswer<T> {
     }
 }
 
-/// How long replicas have to follow the one that was told.
+/// Time that replicas have to follow the one that received the change.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
-/// What becomes of a replica that has not confirmed, in a fleet with a name.
+/// Note about a replica that has not confirmed, in a fleet with a name.
 const FOLLOWS: &str = "; it follows the document of the fleet once it reads the store";
 
-/// The reason where none of the places that were asked is a replica.
+/// Reason if no queried address belongs to the replica.
 const UNASKED: &str =
     "no place in fleet.replicas answers for it, so `enforce off --fleet` reaches it by the store alone";
 
-/// Turns enforcement off or on, on every replica. Each has the same mark, so that it is lifted from all.
+/// Switches enforcement off or on, on every replica. All replicas get the same switch id, so that
+/// it can be lifted from all.
 pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let target = format!("{target}&mark={}", random());
     let (is_named, places) = places(running)?;
@@ -83,7 +90,8 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }
 
-/// Sends a decision about a site to one replica, for a fleet with a name; it holds for all. None for another fleet.
+/// Sends a decision about a site to one replica of a fleet with a name; it applies to all replicas.
+/// `None` if the fleet has no name.
 fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
     let (is_named, places) = places(running)?;
     if !is_named {
@@ -93,7 +101,7 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
     let report = wait_until_synced(running, &places, FOLLOWED)?;
     let mut answers = statuses(running)?;
     let differing = differing(&report.replicas, &answers).remove(site);
-    // The others have confirmed by what they say to the store.
+    // The other replicas confirm through the store.
     answers.retain(|of| of.answer.is_none());
     let text = |page: &mut Page| {
         page.text(&change.message);
@@ -129,7 +137,7 @@ pub(crate) enum FleetCommand {
     },
 }
 
-/// How long replicas may take.
+/// Time that replicas may take.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct WaitArg {
     /// With a fleet that has a name: wait until every replica is synced, for at most so long, such as 30s
@@ -137,7 +145,8 @@ pub(crate) struct WaitArg {
     wait: Option<Duration>,
 }
 
-/// Exit status: 0 when it was done, or every replica is synced, 1 when one is not, 2 when no replica could be reached, or it was refused.
+/// Exit status: 0 if the change was made or every replica is synced, 1 if a replica is not synced,
+/// 2 if no replica could be reached or it refused.
 pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     let (running, path) = match command {
         FleetCommand::Status { running, wait } => return document(running, *wait, None),
@@ -149,7 +158,7 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     say_report(&change, running.json, |page| page.title(&change.message), ExitCode::SUCCESS)
 }
 
-/// The document, and the state of every replica; with what each answers itself, where that is asked.
+/// The document and the state of every replica; also each replica's own response, if requested.
 #[derive(Serialize, Template)]
 #[template(path = "commands/fleet.txt", whitespace = "preserve")]
 struct FleetStatus<'a> {
@@ -157,7 +166,7 @@ struct FleetStatus<'a> {
     report: FleetReport,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     answers: Vec<ReplicaAnswer<StatusReport>>,
-    /// A line for each site of which replicas serve different versions.
+    /// One line for each site whose replicas serve different versions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differing: Vec<String>,
     #[serde(skip)]
@@ -167,7 +176,8 @@ struct FleetStatus<'a> {
 }
 
 impl FleetStatus<'_> {
-    /// What is to be done, by the commands that do it: to make the document, or to accept what waits.
+    /// Returns the next steps by the command for each: creating the document, or accepting a
+    /// pending version.
     fn next(&self) -> BTreeMap<String, String> {
         let is_new = self.report.state == ReplicaState::Unknown && self.report.troubles.is_empty();
         let sites = self.answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
@@ -177,7 +187,7 @@ impl FleetStatus<'_> {
     }
 }
 
-/// With what each replica answers itself, where there is a judge of that.
+/// Prints the document; with a `judge`, also each replica's own response.
 fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<StatusReport>>) -> io::Result<ExitCode> {
     let mut report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
     let answers = judge.map_or_else(|| Ok(Vec::new()), |_| statuses(running))?;
@@ -191,20 +201,21 @@ fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<St
     say_report(&status, running.json, |page| page.lay_out(&status), answer(is_well))
 }
 
-/// Has the report show of each replica what that answers itself, which is newer than what was heard of it, and which has not answered.
+/// Updates the report with the replicas' own responses, which are newer than their heartbeats, and
+/// marks replicas that no address reached.
 fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>]) {
     for FleetReplica { replica, why, sites, .. } in &mut report.replicas {
         let is_own = |status: &&StatusReport| status.fleet.as_ref().is_some_and(|fleet| fleet.replica == *replica);
         match answers.iter().filter_map(|of| of.answer.as_ref()).find(is_own) {
             Some(status) => *sites = versions(status),
-            // One that did not answer may be this one.
+            // An address that did not respond may be this replica's.
             None if why.is_none() && answers.iter().all(|of| of.answer.is_some()) => *why = Some(UNASKED.to_owned()),
             None => {}
         }
     }
 }
 
-/// The version that a replica serves of each site, by its own answer.
+/// Returns the version that a replica serves for each site, by its own response.
 fn versions(status: &StatusReport) -> ServedVersions {
     let sites = status.sites.iter();
     sites.map(|site| (site.name.clone(), site.hash.as_deref().map_or("", short_hash).to_owned())).collect()
@@ -212,12 +223,12 @@ fn versions(status: &StatusReport) -> ServedVersions {
 
 fn replica_line(FleetReplica { replica, state, why, version, .. }: &FleetReplica) -> String {
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    // One whose heartbeat cannot be read has said none.
+    // A replica whose heartbeat cannot be read has an empty version.
     let version = if version.is_empty() { String::new() } else { format!(", robotsd {version}") };
     format!("{replica}: {}{why}{version}", state.as_str())
 }
 
-/// The replicas that do not have what the store has.
+/// Lists the replicas that do not have what the store has.
 fn say_unsynced(page: &mut Page, report: &FleetReport) {
     report.troubles.iter().for_each(|trouble| page.text(trouble));
     for replica in report.replicas.iter().filter(|replica| replica.state != ReplicaState::Synced) {
@@ -231,7 +242,7 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
     page.title(if report.synced() == report.replicas.len() { &synced } else { &late });
 }
 
-/// Asks for the fleet until every replica is synced, or the time is over.
+/// Queries the fleet until every replica is synced or the time is over.
 fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -> io::Result<FleetReport> {
     let began = Instant::now();
     loop {
@@ -243,12 +254,14 @@ fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -
     }
 }
 
-/// The replicas of the config; none where it cannot be read, which is no reason not to ask the one that runs.
+/// Returns the replicas of the config; empty if it cannot be read, so that the local robotsd is
+/// asked instead.
 fn known_places(running: &Running) -> Vec<AdminPlace> {
     places(running).map(|(_, places)| places).unwrap_or_default()
 }
 
-/// Asks the first of these replicas that answers, or without any the one that runs with the config.
+/// Queries the first of these replicas that responds; if there are none, the robotsd that runs with
+/// the config.
 fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: AdminQuestion<'_>) -> io::Result<T> {
     let mut unreached = Vec::new();
     for place in places {
@@ -257,7 +270,8 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
             match ask_one_of_many(&place, of) {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::Refused(_, message)) => {
-                    // One that was asked before may have done it, which is why it is refused here.
+                    // A replica queried before may have made the change, so that it is refused
+                    // here.
                     unreached.push(message);
                     return Err(refusal(unreached.join("; ")));
                 }
@@ -268,7 +282,7 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
     if unreached.is_empty() { asked(running, of) } else { Err(refusal(unreached.join("; "))) }
 }
 
-/// Accepts a version on every replica; one on which it is live has confirmed it.
+/// Accepts a version on every replica. A replica that already serves it counts as confirmed.
 pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) -> io::Result<ExitCode> {
     if let Some(code) = decide_by_store(running, target, site)? {
         return Ok(code);
@@ -287,7 +301,8 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
     say_answers(running, &answers, judge_change, &[])
 }
 
-/// Rolls back every replica, where all serve the same version: it is the one that is left.
+/// Rolls back every replica, if all serve the same version: only then is it clear which version to
+/// leave.
 pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Result<ExitCode> {
     let answers = statuses(running)?;
     let fleets = answers.iter().filter_map(|of| of.answer.as_ref()?.fleet.as_ref());
@@ -300,7 +315,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
         };
         return Err(refusal(format_args!("{line}; so none is rolled back: {how}")));
     }
-    // By its hash, so that a replica that is asked after another may have done it does not go back to the version that is left.
+    // The rollback names the hash to restore: if an earlier replica has already rolled back,
+    // another one does not return to the version that was left.
     let sites = answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
     let before = sites.filter(|of| of.name == site).find_map(|of| of.before.as_deref());
     let hash = before.map(|before| format!("&hash={}", short_hash(before))).unwrap_or_default();
@@ -308,10 +324,10 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Says of an answer whether it confirms, and what is in it.
+/// Returns whether a response confirms, and its text.
 type Judge<T> = fn(&T) -> (bool, String);
 
-/// Asks every replica for a report.
+/// Queries a report from every replica.
 pub(super) fn report<T>(running: &Running, of: AdminQuestion<'_>, judge: Judge<T>) -> io::Result<ExitCode>
 where
     T: DeserializeOwned + Serialize + Send,
@@ -323,7 +339,7 @@ fn statuses(running: &Running) -> Answers<StatusReport> {
     ask_every(running, (&Method::GET, "/status"))
 }
 
-/// The status of every replica, and the sites of which they serve different versions.
+/// Prints the status of every replica, and the sites whose replicas serve different versions.
 pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitArg) -> io::Result<ExitCode> {
     if places(running)?.0 {
         return document(running, wait, Some(judge));
@@ -333,7 +349,7 @@ pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitAr
     say_answers(running, &answers, judge, &differing)
 }
 
-/// The board of every replica that answers.
+/// Returns the combined board of every replica that responds.
 pub(super) fn board(running: &Running, query: &BoardQuery) -> io::Result<BoardReport> {
     let answers = ask_every(running, (&Method::GET, &query.at(ROWS)))?;
     Ok(join(answers, query, seconds(SystemTime::now())))
@@ -344,14 +360,14 @@ fn judge_change(change: &ChangeReport) -> (bool, String) {
     (change.trouble.is_none(), format!("{}{end}", change.message))
 }
 
-/// A line for each; of one that has not answered, with what becomes of it.
+/// Prints one line per replica; for a replica without a response, appends `unanswered`.
 fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>, unanswered: &str) {
     for of in answers {
         page.title(&format!("{}{}", of.said(judge), if of.answer.is_none() { unanswered } else { "" }));
     }
 }
 
-/// With these lines about what is not well between the replicas.
+/// Prints the responses, and these lines about problems between the replicas.
 fn say_answers<T: Serialize>(
     running: &Running,
     answers: &[ReplicaAnswer<T>],
@@ -372,8 +388,9 @@ fn say_answers<T: Serialize>(
     say_report(&answers, running.json, text, code)
 }
 
-/// The sites of which replicas serve different versions, each with the line that says which: by their own answers, and of the others by
-/// what one of them has heard of them. Another may have heard it earlier.
+/// Returns the sites whose replicas serve different versions, each with a line that names the
+/// versions. Uses each replica's own response, or, without one, what another replica heard from it,
+/// which may be older.
 fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<String, String> {
     let heard = heard.iter().filter(|of| of.state != ReplicaState::Missing);
     let mut replicas: BTreeMap<&str, _> = heard.map(|of| (&*of.replica, of.sites.clone())).collect();
@@ -397,22 +414,22 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
     lines.collect()
 }
 
-/// Whether the fleet of the config has a name, and its replicas.
+/// Returns whether the fleet of the config has a name, and its replicas.
 fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     let unknown = || refusal("with --fleet name the config whose [fleet] has the replicas, with --config FILE");
     let path = running.config_path().ok_or_else(unknown)?;
     replicas(&path).map_err(refusal)
 }
 
-/// The answers of all replicas.
+/// Responses of all replicas.
 type Answers<T> = io::Result<Vec<ReplicaAnswer<T>>>;
 
-/// Asks every replica of the config the same.
+/// Sends the same query to every replica of the config.
 fn ask_every<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_>) -> Answers<T> {
     Ok(ask_all(&some_places(running)?, |replica| ask_one_of_many(replica, of)))
 }
 
-/// The replicas of the config, or where it names none the one that runs with it.
+/// Returns the replicas of the config, or, if it names none, the robotsd that runs with it.
 fn some_places(running: &Running) -> io::Result<Vec<AdminPlace>> {
     let (_, mut places) = places(running)?;
     if places.is_empty() {

@@ -1,9 +1,11 @@
 //! The commands, one file or folder each.
 //!
-//! `check`, `diff`, `edit`, `test`, `explain`, `replay`, `agents` and `config` read files and need no server. `status`, `history`,
-//! `reload`, `accept`, `rollback` and `enforce` query a running robotsd, which [`running`] finds, or each of a [`fleet`]; the last three
-//! are [`decisions`]. `audit` reads who made them, and `token` makes a token for those who do. `completions` and `man` describe the
-//! [`command_line`] itself. `serve` is a room of its own.
+//! `check`, `diff`, `edit`, `test`, `explain`, `replay`, `agents` and `config` read files and need
+//! no server. `status`, `history`, `reload`, `accept`, `rollback` and `enforce` query a running
+//! robotsd, found by [`running`], or every replica of a [`fleet`]. `accept`, `rollback` and
+//! `enforce` are in [`decisions`]. `audit` reads who made decisions, and `token` creates admin
+//! tokens. `completions` and `man` describe the [`command_line`] itself. `serve` is a separate
+//! module.
 
 pub(crate) mod agents;
 pub(crate) mod audit;

@@ -1,5 +1,5 @@
-//! Answers on standard output, and lines for a terminal: labels on the left, text folded at 80 columns, commands whole,
-//! nothing that commands a terminal.
+//! Output for a terminal: labels on the left, text folded at 80 columns, commands in one line, no
+//! terminal control characters.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -8,18 +8,18 @@ use askama::Template;
 
 use crate::render::{printable, shell_line, stdout, write_pretty_json};
 
-/// Columns of a line, for what can be folded.
+/// Maximum width of folded lines, in columns.
 const WIDTH: usize = 80;
 
-/// Columns before the text of a labelled line.
+/// Width of the label of a line, in columns.
 const LABEL: usize = 14;
 
-/// Text that grows line by line.
+/// Text that is built line by line.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct Page(String);
 
 impl Page {
-    /// A line that is not folded.
+    /// Appends a line that is not folded.
     pub(in crate::commands) fn title(&mut self, text: &str) {
         self.0.push_str(&printable(text));
         self.0.push('\n');
@@ -29,29 +29,30 @@ impl Page {
         self.0.push('\n');
     }
 
-    /// A label and its text; without a label it goes on below the one before.
+    /// Appends a label and its text; without a label, the text continues in the same column.
     pub(in crate::commands) fn line(&mut self, label: &str, text: &str) {
         let label = if label.is_empty() { String::new() } else { format!("{label}:") };
         self.fold(&format!("  {label:<width$}", width = LABEL - 2), LABEL, text);
     }
 
-    /// Text as far left as it goes, its further lines indented.
+    /// Appends folded text without a label; its further lines are indented.
     pub(in crate::commands) fn text(&mut self, text: &str) {
         self.fold("", 2, text);
     }
 
-    /// Text that is folded and not indented.
+    /// Appends folded text without indentation.
     pub(in crate::commands) fn paragraph(&mut self, text: &str) {
         self.fold("", 0, text);
     }
 
-    /// A command to be copied: never folded, quoted for a shell.
+    /// Appends a command to be copied: never folded, and quoted for a shell.
     pub(in crate::commands) fn command(&mut self, command: &[String]) {
         self.0.push_str(&format!("{:LABEL$}{}\n", "", shell_line(command)));
     }
 
-    /// The lines of a template, which shows them as they are printed: the text of one with a label, or with as much space, is folded,
-    /// and one after a tab is a command in the words of [`shell_line`]; any other is as it is.
+    /// Appends the lines of a template. The text after a label (or after spaces of the same width)
+    /// is folded. A line that begins with a tab is a command, already quoted by [`shell_line`]. Any
+    /// other line is appended as it is.
     pub(in crate::commands) fn lay_out(&mut self, template: &impl Template) {
         for line in template.to_string().lines() {
             match (line.strip_prefix('\t'), line.split_at_checked(LABEL)) {
@@ -93,13 +94,14 @@ impl Page {
     }
 }
 
-/// Writes an answer to standard output. A closed pipe is ignored.
+/// Writes text to standard output. A closed pipe is ignored.
 pub(in crate::commands) fn say(text: &str) {
     let mut out = stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes a report as JSON where that is wanted, else as text; the exit status is this one unless it cannot be written.
+/// Writes a report as JSON if `json` is set, otherwise as text. Returns `code` unless the report
+/// cannot be serialized.
 pub(in crate::commands) fn say_report(
     report: &impl serde::Serialize,
     json: bool,
@@ -116,7 +118,7 @@ pub(in crate::commands) fn say_report(
     Ok(code)
 }
 
-/// Writes an answer as JSON.
+/// Writes a value as JSON.
 pub(in crate::commands) fn say_json(value: &impl serde::Serialize) -> io::Result<()> {
     let mut text = Vec::new();
     write_pretty_json(&mut text, value)?;
@@ -124,7 +126,7 @@ pub(in crate::commands) fn say_json(value: &impl serde::Serialize) -> io::Result
     Ok(())
 }
 
-/// The filters of templates of text, as in `{{ requests|grouped|right(10) }}`.
+/// Filters of text templates, such as `{{ requests|grouped|right(10) }}`.
 #[expect(unreachable_pub, reason = "the macro makes public methods of types that are not")]
 pub(in crate::commands) mod filters {
     use std::fmt::Display;
@@ -134,13 +136,13 @@ pub(in crate::commands) mod filters {
     pub(in crate::commands) use crate::html::filters::{counted, grouped};
     use crate::render::printable;
 
-    /// A text at the left of a column.
+    /// Left-aligns text in a field of `width`.
     #[filter_fn]
     pub(in crate::commands) fn left(text: impl Display, _: &dyn Values, width: usize) -> askama::Result<String> {
         Ok(format!("{:width$}", printable(text.to_string())))
     }
 
-    /// A text at the right of one.
+    /// Right-aligns text in a field of `width`.
     #[filter_fn]
     pub(in crate::commands) fn right(text: impl Display, _: &dyn Values, width: usize) -> askama::Result<String> {
         Ok(format!("{:>width$}", printable(text.to_string())))

@@ -1,4 +1,5 @@
-//! `robotsd reload`: the config and every robots.txt are read again, or one robots.txt.
+//! `robotsd reload`: makes a running robotsd read the config and every robots.txt again, or one
+//! robots.txt.
 
 use std::io;
 use std::process::ExitCode;
@@ -28,8 +29,8 @@ pub(crate) struct ReloadArgs {
     fleet: FleetArg,
 }
 
-/// Exit status: 0 when everything was accepted, 1 when something was not, 2 when robotsd, or with `--fleet` one of them, could not be
-/// reached.
+/// Exit status: 0 if everything was accepted, 1 if something was not, 2 if robotsd (with `--fleet`,
+/// any replica) could not be reached.
 pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     let target = args.reason.target("/reload", args.site.as_deref().map(|site| ("site", site)));
     if args.fleet.fleet {
@@ -41,7 +42,7 @@ pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
     say_report(&report, args.running.json, text, answer(is_accepted(&report)))
 }
 
-/// What was read again: its outcome, and a line about it.
+/// Returns the result of everything that was read again, with a line about it.
 fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
     let others = [("config", &report.config), ("registry", &report.registry)].into_iter();
     let others = others.filter_map(|(what, reload)| Some((what, reload.as_ref()?)));
@@ -72,7 +73,7 @@ fn is_accepted(report: &ReloadReport) -> bool {
     outcomes(report).all(|outcome| is_taken(&outcome))
 }
 
-/// What was not accepted, or that all was.
+/// Lists what was not accepted, or reports that everything was.
 fn reload_line(report: &ReloadReport) -> String {
     let refused: Vec<_> = outcomes(report).filter(|of| !is_taken(of)).map(|(_, line)| line).collect();
     if refused.is_empty() { format!("reloaded {}", plural(report.sites.len(), "site")) } else { refused.join("; ") }

@@ -1,6 +1,6 @@
-//! The running robotsd that a command queries, `--config FILE` or `--admin PLACE`, and the commands that do little
-//! more: `history`, the reloads of a site and their results; `upgrade`, which has a new process of the program take the place of the
-//! running one.
+//! Selects the running robotsd that a command queries (`--config FILE` or `--admin PLACE`), and
+//! implements two simple commands. `history` shows the reloads of a site and their results;
+//! `upgrade` replaces the running process with a new one.
 
 use std::fmt::Display;
 use std::io;
@@ -20,7 +20,7 @@ use crate::exit::{answer, complain};
 use crate::render::{plural, printable, short_hash};
 use crate::report::{HistoryReport, NextStep, RecordedReload, UpgradeReport};
 
-/// The variable of the environment that names an admin interface.
+/// Environment variable that names an admin interface.
 const ADMIN_VARIABLE: &str = "ROBOTSD_ADMIN";
 
 /// How to reach a running robotsd.
@@ -53,13 +53,14 @@ impl Running {
         find_place(&self.config_path().unwrap_or_else(|| USUAL_CONFIG.into()))
     }
 
-    /// The config that is named, by the environment too, or the usual one where there is one.
+    /// Returns the config named by an option or by the environment, otherwise the default config if
+    /// it exists.
     pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
-        // Where the place is named, the config may be another's.
+        // If the admin interface is named, the default config may belong to another robotsd.
         if self.admin.is_some() { None } else { config_if_any(self.config.as_deref()) }
     }
 
-    /// A command for the same robotsd, as it is typed in the same place.
+    /// Returns a command for the same robotsd, as it can be typed in the same directory.
     pub(in crate::commands) fn command<'a>(
         &self,
         words: impl IntoIterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>,
@@ -68,20 +69,20 @@ impl Running {
         if let Some(config) = &self.config {
             command.extend(["--config".to_owned(), config.display().to_string()]);
         }
-        // Every replica is one that a config names.
+        // With --fleet, the config names the replicas.
         if let Some(place) = self.admin.as_ref().filter(|_| !command.iter().any(|word| word == "--fleet")) {
             command.extend(["--admin".to_owned(), place.to_string()]);
         }
         command
     }
 
-    /// The command of a step that an answer names, likewise.
+    /// Returns the command of a step for the same robotsd.
     pub(in crate::commands) fn step(&self, step: &NextStep) -> Vec<String> {
         if step.is_for_running() { self.command(&step.command) } else { step.command.clone() }
     }
 }
 
-/// The admin interface that the environment names.
+/// Returns the admin interface that the environment names.
 fn place_of_environment() -> Result<Option<AdminPlace>, String> {
     let named = std::env::var(ADMIN_VARIABLE).ok().filter(|place| !place.is_empty());
     named.map(|place| place.parse().map_err(|why| format!("{ADMIN_VARIABLE}: {why}"))).transpose()
@@ -93,18 +94,19 @@ pub(in crate::commands) fn asked<T: DeserializeOwned>(running: &Running, of: Adm
     ask(&place, of, complain).map_err(refusal)
 }
 
-/// The reason for which a command ends. It may hold any character: names come from a config, messages quote files.
+/// Returns an error with the reason why a command ends. The reason may contain any character,
+/// because it quotes configs and files, so it is escaped.
 pub(in crate::commands) fn refusal(reason: impl Display) -> io::Error {
     io::Error::other(printable(reason.to_string()))
 }
 
-/// A path with a query.
+/// Returns a path with a query.
 pub(in crate::commands) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
     let pair = |(name, value): &(&str, &str)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC));
     format!("{path}?{}", pairs.iter().map(pair).collect::<Vec<_>>().join("&"))
 }
 
-/// Why something is changed.
+/// Reason for a change.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reason {
     /// Why, for the audit
@@ -113,7 +115,7 @@ pub(crate) struct Reason {
 }
 
 impl Reason {
-    /// A path with a query, and the reason in it.
+    /// Returns a path with a query that contains the reason.
     pub(in crate::commands) fn target<'a>(
         &'a self,
         path: &str,
@@ -125,7 +127,7 @@ impl Reason {
     }
 }
 
-/// A site of it.
+/// A site of a running robotsd.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunningSite {
     #[command(flatten)]
@@ -135,7 +137,7 @@ pub(crate) struct RunningSite {
     pub(in crate::commands) site: String,
 }
 
-/// Exit status: 0, or 2 where robotsd could not be reached.
+/// Exit status: 0, or 2 if robotsd could not be reached.
 pub(crate) fn history(args: &RunningSite) -> io::Result<ExitCode> {
     let target = query("/history", &[("site", &args.site)]);
     let report: HistoryReport = asked(&args.running, (&Method::GET, &target))?;
@@ -163,7 +165,8 @@ pub(crate) struct UpgradeArgs {
     reason: Reason,
 }
 
-/// Exit status: 0 when the new process serves, 1 when the one before goes on, 2 when robotsd could not be reached.
+/// Exit status: 0 if the new process serves, 1 if the old process continues, 2 if robotsd could not
+/// be reached.
 pub(crate) fn upgrade(UpgradeArgs { running, reason }: &UpgradeArgs) -> io::Result<ExitCode> {
     let report: UpgradeReport = asked(running, (&Method::POST, &reason.target("/upgrade", [])))?;
     let text = |page: &mut Page| page.title(&format!("{}: {}", report.state, report.message));

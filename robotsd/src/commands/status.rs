@@ -1,7 +1,8 @@
-//! `robotsd status`: the state of a running robotsd. One site is described whole; of several those that need a hand, and each other on
-//! a line.
+//! `robotsd status`: shows the state of a running robotsd. A single site is described in full. If
+//! there are several, those that need attention are described, and each of the others gets one
+//! line.
 //!
-//! `status.txt` is the text, and here is what it asks for.
+//! `status.txt` is the template; this module computes its values.
 
 use std::io;
 use std::path::Path;
@@ -23,10 +24,10 @@ use crate::report::{
 };
 use crate::sites::unknown;
 
-/// Settings of a rejected config that the text shows.
+/// Maximum number of settings of a rejected config that are shown.
 const HELD_BACK: usize = 8;
 
-/// Sites that need a hand of which a summary says everything.
+/// Maximum number of sites that the summary describes in full.
 const DESCRIBED: usize = 12;
 
 #[derive(Debug, clap::Args)]
@@ -53,9 +54,15 @@ pub(crate) struct StatusArgs {
     wait: WaitArg,
 }
 
-/// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config or a file that it includes was
-/// rejected, a site is switched off or counts as off because a kill switch cannot be read, a site serves anything else than what its source holds (a version waits at the gate, the last good one
-/// is in force, or there is none), the state directory cannot be written, or the client may look at no site that there is, with `--problems` also when anything else needs a hand, 2 when it cannot be reached.
+/// Exit status:
+///
+/// - 0 if robotsd serves what its config says;
+/// - 1 if it is starting or draining; the config or an included file was rejected; a site is
+///   switched off, or counts as off because its switch cannot be read; a site does not serve the
+///   version in its source (because it is held at the gate, the last good one is in force, or there
+///   is none); the state directory is not writable; or sites exist but the client may not see any;
+/// - 1 with `--problems` also if anything else needs attention;
+/// - 2 if robotsd cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     let running = &args.running;
     if args.fleet.fleet {
@@ -84,7 +91,7 @@ fn is_well(report: &StatusReport) -> bool {
     is_served && !report.is_blind && are_well && !is_switch_unread && is_taken
 }
 
-/// Whether a site serves what its source holds.
+/// Reports whether a site serves the version in its source.
 fn is_current(site: &SiteReport) -> bool {
     site.state == "live" && site.pending.is_none()
 }
@@ -95,18 +102,19 @@ struct StatusLine<'a> {
     report: &'a StatusReport,
 }
 
-/// A running robotsd in a line, with what it does not serve as it should.
+/// Describes a running robotsd in one line, with its problems.
 pub(super) fn summary(report: &StatusReport) -> String {
     StatusLine { report }.to_string()
 }
 
-/// Leaves the site of this name or of this host alone, with every file of one that has a folder of them.
+/// Keeps only the site with this name or host, with all files of a site that has a folder of them.
 fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     let of_site = |site: &SiteReport| (site.hosts.clone(), site.name.clone());
     let all: Vec<_> = report.sites.iter().map(of_site).collect();
     let hosts = owners(all.iter().flat_map(|(hosts, name)| host_patterns(hosts).map(move |pattern| (pattern, name))));
     let is_name = report.sites.iter().any(|site| is_of(wanted, &site.name));
-    // A word without a dot that is no host of its own is a name with a slip in it, which a site with every host would answer for.
+    // A value without a dot that is not a listed host is a mistyped name; a site for all hosts
+    // would match it.
     let is_listed = || all.iter().any(|(hosts, _)| hosts.iter().any(|host| host.eq_ignore_ascii_case(wanted)));
     let host = hosts.get(wanted).filter(|_| !is_name && (wanted.contains(['.', ':']) || is_listed()));
     if !is_name && host.is_none() {
@@ -116,12 +124,12 @@ fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an operator has something to do, or to know.
+/// Reports whether there is something that an operator should do or know.
 pub(super) fn needs_an_operator(report: &StatusReport) -> bool {
     !is_well(report) || !report.troubles.is_empty() || report.sites.iter().any(|site| needs_a_hand(report, site))
 }
 
-/// Whether an operator has something to do about a site, or to know.
+/// Reports whether there is something about a site that an operator should do or know.
 fn needs_a_hand(report: &StatusReport, site: &SiteReport) -> bool {
     let is_out = |upstream: &UpstreamReport| upstream.state != "up";
     let is_failing = site.fetch.as_ref().is_some_and(|fetch| fetch.failing_since.is_some());
@@ -136,10 +144,10 @@ fn needs_a_hand(report: &StatusReport, site: &SiteReport) -> bool {
 struct StatusText<'a> {
     report: &'a StatusReport,
     running: &'a Running,
-    /// How many sites need a hand; none where there is only one.
+    /// Number of sites that need attention; `None` if there is only one site.
     in_need: Option<usize>,
     described: Vec<&'a SiteReport>,
-    /// Those that have a line.
+    /// Sites that get only one line.
     others: Vec<&'a SiteReport>,
 }
 
@@ -162,27 +170,29 @@ impl<'a> StatusText<'a> {
         shell_line(self.running.step(step))
     }
 
-    /// Whether this site is the first whose gate watches no pages: how to change that is the same for all of them.
+    /// Reports whether this is the first described site whose gate watches no pages. The advice is
+    /// the same for all of them, so it is shown once.
     fn explains_pages(&self, site: &SiteReport) -> bool {
         let first = self.described.iter().find(|site| site.watched_pages.as_ref().is_some_and(Vec::is_empty));
         first.is_some_and(|first| first.name == site.name)
     }
 
-    /// The command that shows what the check notes about a file.
+    /// Returns the command that shows the check's notes about a file.
     fn check_of(&self, site: &SiteReport) -> Option<String> {
         let command = ["robotsd", "check", "--config", &self.report.config.path, "--site", &site.name];
         Path::new(&site.origin).is_absolute().then(|| shell_line(command))
     }
 }
 
-/// The traffic of a site; of one with a directory of files at the first of them.
+/// Returns the traffic of a site. The traffic of a site with a directory of files is shown with the
+/// first file.
 fn traffic_of<'r>(report: &'r StatusReport, site: &SiteReport) -> Option<&'r SiteTraffic> {
     let traffic = report.traffic.as_ref()?.sites.iter().find(|traffic| is_of(&traffic.name, &site.name))?;
     let first = report.sites.iter().find(|other| is_of(&traffic.name, &other.name))?;
     (first.name == site.name).then_some(traffic)
 }
 
-/// `7 2xx, 1 5xx`, of kinds of which there are some.
+/// Formats counts, such as `7 2xx, 1 5xx`; leaves out zeros.
 fn counts<'c>(counts: impl IntoIterator<Item = (&'c str, u64)>) -> String {
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     let counts: Vec<_> = counts.map(|(kind, count)| format!("{count} {kind}")).collect();

@@ -1,7 +1,7 @@
-//! `robotsd test [FILE]`: holds a robots.txt against a file of expectations.
+//! `robotsd test [FILE]`: tests a robots.txt against a file of expectations.
 //!
-//! Exit status: 0 where all expectations are met, 1 where one is not, 2 where a file could not be read or is invalid, or names an
-//! agent that is nearly a crawler.
+//! Exit status: 0 if all expectations are met, 1 if one is not, 2 if a file could not be read, is
+//! invalid, or misspells the name of a crawler.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::input::{self, ReadInput, stdin_once};
 use crate::render::{printable, printable_path, stdout, write_json};
 use crate::retrieval::is_url;
 
-/// The expectations that are meant where no file and no site is named.
+/// Default file of expectations, if neither a file nor a site is named.
 const USUAL_FILE: &str = "robots.test.toml";
 
 /// Test a robots.txt against a file of expectations
@@ -59,7 +59,7 @@ enum TestFormat {
 #[derive(Serialize)]
 struct UnmetRecord<'a> {
     file: &'a str,
-    /// The place of the path in the expectation.
+    /// Position of the path in the file of expectations.
     line: usize,
     column: usize,
     #[serde(flatten)]
@@ -132,20 +132,22 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     Ok(if has_slips { ExitCode::from(FAILED) } else { exit::answer(outcome.is_met()) })
 }
 
-/// A robots.txt that was held against a file of expectations; as text, what is not met.
+/// A robots.txt that was tested against a file of expectations; its text form lists the unmet
+/// expectations.
 #[derive(Debug, Template)]
 #[template(path = "commands/unmet.txt", whitespace = "preserve")]
 pub(in crate::commands) struct EvaluatedExpectations<'a> {
     pub(in crate::commands) path: &'a Path,
     pub(in crate::commands) file: &'a ExpectationsFile,
-    /// The name of the robots.txt.
+    /// Name of the robots.txt.
     pub(in crate::commands) robots: &'a str,
     pub(in crate::commands) outcome: &'a ExpectationOutcome,
 }
 
 impl EvaluatedExpectations<'_> {
-    /// Writes to standard error which agents of the file no crawler is, and which paths look like patterns, each with its
-    /// place. Returns whether a name is a slip: an expectation about a crawler that does not exist guards nothing.
+    /// Prints to stderr which agents in the file are not crawlers, and which paths look like
+    /// patterns, with their positions. Returns whether a name is misspelled: an expectation about a
+    /// crawler that does not exist guards nothing.
     pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> bool {
         let path = printable_path(self.path);
         let mut has_slips = false;
@@ -164,7 +166,7 @@ impl EvaluatedExpectations<'_> {
             }
         }
         if !has_slips {
-            // A header with such a name is no name that is looked up above.
+            // The names that are looked up above do not include misspelled names within a header.
             for misspelled in &self.outcome.misspelled {
                 complain(&format_args!("{path}: error: {}", printable(misspelled)));
                 has_slips = true;
@@ -183,7 +185,7 @@ impl EvaluatedExpectations<'_> {
         has_slips
     }
 
-    /// The unmet pairs, each with the line and column of its path.
+    /// Returns the unmet pairs, each with the line and column of its path.
     pub(in crate::commands) fn unmet(&self) -> impl Iterator<Item = ((usize, usize), &Unmet)> {
         self.outcome.unmet.iter().map(|unmet| (self.file.place(unmet.expectation, &unmet.path), unmet))
     }

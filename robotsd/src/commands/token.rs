@@ -1,4 +1,5 @@
-//! `token`: makes a token for the admin interface. It is shown once; the config has its hash.
+//! `token`: creates a token for the admin interface. The token is shown once; the config contains
+//! only its hash.
 
 use std::io;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! Charts as SVG, of attributes alone: where the style sheet is missing, a bar is as large as any other. Colours are classes of the
-//! style sheet. Every number is text too, or the title of its column.
+//! Charts as SVG that uses only attributes: without the style sheet, bars still have a size.
+//! Colours are classes of the style sheet. Every number is also text, or the title of its column.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use super::{Markup, moment};
 /// A part of a bar or column: the class that colours it, and its count.
 pub(crate) type ChartPart = (&'static str, u64);
 
-/// The shortest part that is seen, in percent.
+/// Minimum length of a part, so that it is visible, in percent.
 const SHORTEST: f64 = 0.4;
 
-/// A bar, where one of `most` takes the whole length.
+/// Draws a bar; a count of `most` fills the whole length.
 pub(crate) fn bar(parts: &[ChartPart], most: u64) -> Markup {
     let mut out = "<svg class=\"bar\" aria-hidden=\"true\">".to_owned();
     let mut x = 0.0;
@@ -26,13 +26,13 @@ pub(crate) fn bar(parts: &[ChartPart], most: u64) -> Markup {
     Safe(out + "</svg>")
 }
 
-/// Counts over time: columns of one length each.
+/// Counts over time, in columns of equal duration.
 #[derive(Debug)]
 pub(crate) struct TimeChart {
-    /// The first second of the first column, and the seconds of each.
+    /// First second of the first column; `step` is the duration of each column, in seconds.
     pub(crate) first: i64,
     pub(crate) step: i64,
-    /// Parts of each column, the lowest first, and its text.
+    /// Parts of each column, from bottom to top, and its text.
     pub(crate) columns: Vec<(Vec<ChartPart>, String)>,
 }
 
@@ -45,19 +45,20 @@ impl TimeChart {
         }
     }
 
-    /// The moments below the columns, from the first to the last.
+    /// Returns the time labels below the columns, from the first to the last.
     pub(crate) fn axis(&self) -> [String; 5] {
         let length = self.end() - self.first;
         std::array::from_fn(|part| {
             let at = moment(self.first + length * part as i64 / 4);
-            // A day is enough where there are many, and an hour between the ends of a day.
+            // Long charts show only dates; short ones show the date at the ends and the time in
+            // between.
             let (is_long, is_end) = (self.step >= 86_400 || length > 4 * 86_400, part % 4 == 0);
             let text = if is_long { at.get(..10) } else { at.get(if is_end { 5.. } else { 11.. }) };
             text.unwrap_or_default().to_owned()
         })
     }
 
-    /// The number at the upper end of the axis.
+    /// Returns the number at the upper end of the axis.
     pub(crate) fn top(&self) -> u64 {
         round_above(self.most())
     }
@@ -70,7 +71,7 @@ impl TimeChart {
         self.first + self.step * self.columns.len() as i64
     }
 
-    /// Each column with its text, where one of `top` takes the whole height.
+    /// Draws each column, with its text; a count of `top` fills the whole height.
     pub(crate) fn columns(&self, top: u64) -> impl Iterator<Item = (Markup, &String)> {
         let width = 100.0 / self.columns.len().max(1) as f64;
         self.columns.iter().enumerate().map(move |(at, (parts, title))| {
@@ -87,7 +88,7 @@ impl TimeChart {
     }
 }
 
-/// All parts together.
+/// Returns the sum of all parts.
 pub(super) fn sum(parts: &[ChartPart]) -> u64 {
     parts.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
 }
@@ -96,7 +97,7 @@ fn of_hundred(count: u64, most: u64) -> f64 {
     (100.0 * count as f64 / most.max(1) as f64).max(SHORTEST)
 }
 
-/// The next number that is easy to halve and to read.
+/// Rounds up to a number that is easy to halve and to read.
 fn round_above(most: u64) -> u64 {
     let powers = std::iter::successors(Some(1_u64), |power| power.checked_mul(10));
     let steps =
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
     use crate::html::filters;
 
-    /// A page of a chart alone.
+    /// A page that contains only a chart.
     #[derive(Template)]
     #[template(
         ext = "html",

@@ -1,5 +1,6 @@
-//! Crawlers as lines with bars, grouped by purpose: what is disallowed is an alarm for a search engine, and meant for most
-//! others. A line opens, without scripts, to what else there is about its crawler.
+//! Lists crawlers as lines with bars, grouped by purpose. Disallowed requests are an alarm for a
+//! search engine, and intended for most other crawlers. A line expands, without scripts, into
+//! details about its crawler.
 
 use askama::Template;
 
@@ -7,11 +8,11 @@ use super::chart::{ChartPart, bar, sum};
 use super::{Markup, counted, filters, grouped, markup, percent};
 use crate::word_enum::word_enum;
 
-/// Lines of a group that stand open on the page.
+/// Maximum number of lines of a group that are visible without expanding the rest.
 const SHOWN: usize = 20;
 
 word_enum! {
-    /// The purposes of crawlers, in the order of a page.
+    /// Purposes of crawlers, in the order of a page.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) enum CrawlerGroup {
         SearchEngines = "Search engines",
@@ -19,27 +20,27 @@ word_enum! {
         AiAnswers = "AI search, and fetches for people",
         Others = "Others: SEO, archives, previews, monitoring",
         Unknown = "Unknown crawlers",
-        /// Whatever they claim to be.
+        /// Clients that use the name of a crawler, whichever it is.
         Impostors = "Impostors",
     }
 }
 
-/// A crawler, or others that are shown as one.
+/// A crawler, or several that are shown as one.
 pub(crate) struct CrawlerLine {
     pub(crate) group: CrawlerGroup,
     pub(crate) name: String,
-    /// A word beside the name: its class, and its text.
+    /// Badge next to the name: its class, and its text.
     pub(crate) badge: Option<(&'static str, &'static str)>,
-    /// Of its bar. What is disallowed comes first.
+    /// Parts of the bar; disallowed requests come first.
     pub(crate) parts: Vec<ChartPart>,
-    /// The numbers of the bar.
+    /// Numbers of the bar.
     pub(crate) value: String,
-    /// All that opens.
+    /// Content that is shown when the line is expanded.
     pub(crate) details: Markup,
 }
 
 impl CrawlerGroup {
-    /// The group of a category of the registry; empty for a crawler that none knows.
+    /// Returns the group of a category of the registry; an empty category is an unknown crawler.
     pub(crate) fn of_category(category: &str) -> Self {
         match category {
             "search" => Self::SearchEngines,
@@ -50,32 +51,32 @@ impl CrawlerGroup {
         }
     }
 
-    /// The class of what is disallowed, or shut out, for crawlers of this group.
+    /// Returns the class of disallowed or newly blocked requests, for crawlers of this group.
     pub(crate) const fn disallowed(self) -> &'static str {
         if matches!(self, Self::SearchEngines) { "engine" } else { "disallowed" }
     }
 }
 
-/// Every crawler in its group, in the order in which they come, below the meaning of the colours.
+/// All crawlers by group, in the given order, below the legend of the colours.
 #[derive(Template)]
 #[template(path = "html/crawlers.html")]
 struct CrawlerLines<'a> {
     lines: &'a [CrawlerLine],
     harm: &'a str,
     meanings: &'a [(&'a str, &'a str)],
-    /// The requests of the longest bar.
+    /// Number of requests of the longest bar.
     most: u64,
 }
 
-/// Crawlers in their groups. `harm` says what became of the first part of their bars, and `meanings` what other classes than those of a
-/// group are.
+/// Renders crawlers by group. `harm` describes the first part of the bars; `meanings` describes the
+/// classes that do not depend on the group.
 pub(crate) fn crawler_lines(lines: &[CrawlerLine], harm: &str, meanings: &[(&str, &str)]) -> Markup {
     let most = lines.iter().map(|line| sum(&line.parts)).max().unwrap_or(0);
     markup(&CrawlerLines { lines, harm, meanings, most })
 }
 
 impl CrawlerLines<'_> {
-    /// The classes that bars have, with their meanings.
+    /// Returns the classes that occur in the bars, with their meanings.
     fn legend(&self) -> Vec<(&str, String)> {
         let engine = format!("{} for a search engine: such pages may leave its index", self.harm);
         let others = [("disallowed", self.harm)].into_iter().chain(self.meanings.iter().copied());
@@ -103,7 +104,8 @@ fn requests(lines: &[&CrawlerLine]) -> u64 {
     lines.iter().map(|line| sum(&line.parts)).sum()
 }
 
-/// The numbers of a bar, in as few words as fit on a telephone: how many of the requests, and what became of them.
+/// Returns the numbers of a bar in few words, so that they fit on a telephone: the number of
+/// requests, and the share of `harm`.
 pub(crate) fn value_of((count, harm): (u64, &str), requests: u64) -> String {
     match count {
         0 => counted(requests, "request"),

@@ -1,8 +1,10 @@
-//! The look of every page of robotsd: one style sheet for light and dark, text that cannot leave its place, numbers as people read
-//! them, charts, and crawlers grouped by purpose. `commands::replay` and the board have their own pages, on the same `base.html`.
+//! Common design of robotsd's pages: one style sheet for light and dark mode, escaped text,
+//! readable numbers, charts, and crawlers grouped by purpose. The pages of `commands::replay` and
+//! of the board build on the same `base.html`.
 //!
-//! Pages are templates of askama, compiled into the program: HTML beside the code that fills it in. Whatever a template prints is
-//! escaped by [`Escape`], but for [`Markup`]: what another template made, charts and the style sheet.
+//! Pages are askama templates, compiled into the program; each HTML file is next to the code that
+//! fills it in. [`Escape`] escapes whatever a template prints, except [`Markup`]: output of other
+//! templates, charts and the style sheet.
 
 mod chart;
 mod crawlers;
@@ -21,15 +23,15 @@ use crate::date;
 /// The style sheet of every page.
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// Markup that a page takes as it is.
+/// Markup that a page contains without escaping.
 pub(crate) type Markup = Safe<String>;
 
-/// What a template makes, for another.
+/// Renders a template for use in another one.
 pub(crate) fn markup(template: &impl Template) -> Markup {
     Safe(template.to_string())
 }
 
-/// What a template prints cannot leave its place in the page: markup is escaped, and so is what does not print.
+/// Escapes the output of templates: markup, and characters that do not print.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Escape;
 
@@ -43,7 +45,7 @@ impl Escaper for Escape {
                 '"' => page.write_str("&quot;")?,
                 '\'' => page.write_str("&#39;")?,
                 '\\' => page.write_str("\\")?,
-                // Marks that turn text about would let a path look like another.
+                // Bidirectional control characters could make one path look like another.
                 _ => write!(page, "{}", char.escape_debug())?,
             }
         }
@@ -51,7 +53,7 @@ impl Escaper for Escape {
     }
 }
 
-/// The filters of templates, as in `{{ requests|grouped }}`.
+/// Filters of templates, such as `{{ requests|grouped }}`.
 #[expect(unreachable_pub, reason = "the macro makes public methods of types that are not")]
 pub(crate) mod filters {
     use askama::{PrimitiveType, Values, filter_fn};
@@ -61,7 +63,7 @@ pub(crate) mod filters {
         Ok(super::grouped(number.get().try_into().unwrap_or(u64::MAX)))
     }
 
-    /// As in `{{ requests|counted("request") }}`.
+    /// Used as `{{ requests|counted("request") }}`.
     #[filter_fn]
     pub(crate) fn counted(
         number: impl PrimitiveType<Value: TryInto<u64>>,
@@ -77,17 +79,17 @@ pub(crate) mod filters {
     }
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     HumanCount(number).to_string()
 }
 
-/// `1 line`, `2 lines`.
+/// Formats a count: `1 line`, `2 lines`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// A share in percent, with one digit after the point below 10 %.
+/// Formats a share in percent, with one decimal below 10 %.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 || part == 0 {
         return "0 %".to_owned();
@@ -104,7 +106,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A moment as `2024-02-29 22:59` in UTC.
+/// Formats a time as `2024-02-29 22:59`, in UTC.
 pub(crate) fn moment(seconds: i64) -> String {
     let Ok(seconds) = u64::try_from(seconds) else { return "before 1970".to_owned() };
     let time = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds));
@@ -112,12 +114,12 @@ pub(crate) fn moment(seconds: i64) -> String {
     minute(&date::rfc3339(time))
 }
 
-/// A moment as `2026-11-22 12:16`, of one that is written with its seconds.
+/// Shortens a formatted time with seconds to `2026-11-22 12:16`.
 pub(crate) fn minute(written: &str) -> String {
     written.get(..16).unwrap_or(written).replace('T', " ")
 }
 
-/// From one moment to another, or the one minute that both are in.
+/// Formats a period, or a single time if both ends are in the same minute.
 pub(crate) fn period(first: i64, last: i64) -> String {
     let (from, to) = (moment(first), moment(last));
     if from == to { format!("{from} UTC") } else { format!("{from} to {to} UTC") }
@@ -129,14 +131,14 @@ mod tests {
 
     use super::*;
 
-    /// The colours of a theme by name; the first is the light one.
+    /// Returns the colours of each theme by name; the light theme is the first.
     fn themes() -> Vec<HashMap<&'static str, &'static str>> {
         let blocks = STYLE.split(":root {").skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
         let colours = |block: &'static str| block.split(';').filter_map(|line| line.trim().split_once(": "));
         blocks.map(|block| colours(block).collect()).collect()
     }
 
-    /// Relative luminance, as WCAG 2.2 defines it.
+    /// Returns the relative luminance, as defined in WCAG 2.2.
     fn luminance(colour: &str) -> f64 {
         let part = |at: usize| {
             let value = u8::from_str_radix(&colour[at..at + 2], 16).expect("two digits");
@@ -151,7 +153,7 @@ mod tests {
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
 
-    /// WCAG 2.2, 1.4.3 for text and 1.4.11 for what is drawn.
+    /// WCAG 2.2, 1.4.3 for text and 1.4.11 for graphics.
     #[test]
     fn colours_can_be_distinguished_in_the_light_and_in_the_dark() {
         let themes = themes();
@@ -196,7 +198,7 @@ mod tests {
         assert_eq!(text, want);
     }
 
-    /// Only [`Markup`] is taken as it is.
+    /// Only [`Markup`] is exempt from escaping.
     #[test]
     fn no_template_turns_escaping_off() {
         let files = walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).into_iter().flatten();

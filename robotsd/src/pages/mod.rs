@@ -1,9 +1,10 @@
 //! Lists of pages that matter to a site: an operator's list of URLs, and sitemaps.
 //!
-//! The gate watches them, `diff` measures a change by them, and the live check looks at the sitemaps that a file names.
+//! The gate watches these pages, `diff` measures the effect of a change on them, and the live check
+//! reads the sitemaps that a file names.
 //!
-//! The caller chooses the source of documents; everything that is read of them is bounded: documents, octets, pages. Pages of other
-//! hosts are none of the site's and are left out. This room judges nothing.
+//! The caller chooses the source of documents; the number and size of documents and the number of
+//! pages are limited. Pages on other hosts are left out. This module judges nothing.
 
 mod page_set;
 mod sitemap;

@@ -1,4 +1,4 @@
-//! Pages of the site as they are found, with a bound on how many are kept, and an operator's list of them.
+//! Collects pages of a site, up to a limit, and reads an operator's list of pages.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use tower_robots::source::fetch::FetchUrl;
 use crate::input::ReadInput;
 use crate::target_url::TargetUrl;
 
-/// Pages of a list that are kept: as many as a sitemap may have.
+/// Maximum number of pages kept from a list: as many as a sitemap may have.
 pub(super) const MOST: usize = 50_000;
 
-/// Octets of a page that is kept.
+/// Maximum length of a page that is kept, in bytes.
 const LONGEST: usize = 2048;
 
-/// Octets that a page takes in memory beside its own: its place, its count of holders, and the rounding of an allocator.
+/// Memory for a page in addition to its own bytes: pointer, reference count and allocator overhead.
 const BESIDE: usize = 48;
 
-/// Octets that pages take in memory, about.
+/// Returns the approximate memory that pages take, in bytes.
 pub(crate) fn held_octets(pages: &[Page]) -> usize {
     pages.iter().map(held).sum()
 }
@@ -28,29 +28,30 @@ fn held(page: &Page) -> usize {
     page.target().len() + BESIDE
 }
 
-/// Pages of one site. Of more than [`MOST`], or of more octets than there is room for, every second is kept, or every fourth, and so
-/// on: so they stand for all of them, in whichever order sections are listed.
+/// Pages of one site. If there are more than [`MOST`], or they take more than `room` bytes, only
+/// every second page is kept, then every fourth, and so on. The kept pages represent all of them,
+/// in whichever order sections are listed.
 #[derive(Debug)]
 pub(crate) struct PageSet {
     pages: Vec<Page>,
-    /// How many octets they take, and may take.
+    /// Memory that the pages take, in bytes; `room` is its maximum.
     held: usize,
     room: usize,
-    /// Every how many-th is kept.
+    /// Interval of kept pages: every `stride`-th page is kept.
     stride: usize,
-    /// How many were found.
+    /// Number of pages found.
     pub(super) found: usize,
-    /// How many were of other hosts.
+    /// Number of pages on other hosts.
     pub(super) of_others: usize,
 }
 
 impl PageSet {
-    /// None, and room for so many octets in memory.
+    /// Creates an empty set for at most `room` bytes of memory.
     pub(crate) const fn within(room: usize) -> Self {
         Self { pages: Vec::new(), held: 0, room, stride: 1, found: 0, of_others: 0 }
     }
 
-    /// Adds the page of a URL that is the site's own.
+    /// Adds the page of a URL if it is on a host of the site.
     pub(super) fn add(&mut self, url: &TargetUrl<'_>, hosts: &OwnHosts) {
         if url.host().is_none_or(|host| hosts.has(host)) {
             self.add_target(url.path());
@@ -87,7 +88,7 @@ impl PageSet {
         self.held = held_octets(&self.pages);
     }
 
-    /// The pages, each once.
+    /// Returns the pages, sorted and without duplicates.
     pub(crate) fn into_pages(self) -> Vec<Page> {
         let mut pages = self.pages;
         pages.sort_unstable();
@@ -99,9 +100,9 @@ impl PageSet {
 /// The host patterns of a site.
 #[derive(Debug)]
 pub(crate) struct OwnHosts {
-    /// None where the site is for every host.
+    /// Patterns; `None` if the site serves every host.
     patterns: Option<HostMap<()>>,
-    /// The first that is no pattern: a host to request from, where one is known.
+    /// The first host that is not a pattern, if any; requests can be sent to it.
     pub(crate) name: Option<String>,
 }
 
@@ -109,31 +110,31 @@ impl OwnHosts {
     pub(crate) fn of(hosts: &[String]) -> Self {
         let mut patterns = HostMap::new();
         for host in hosts {
-            // A config with a host that is none was refused.
+            // The config would have been rejected if a host were invalid.
             let _ = patterns.insert(host, ());
         }
         let name = hosts.iter().find(|host| !host.contains('*')).cloned();
         Self { patterns: (!hosts.is_empty()).then_some(patterns), name }
     }
 
-    /// Whether a host, with its port, is one of them.
+    /// Reports whether a host, with its port, matches.
     pub(crate) fn has(&self, host: &[u8]) -> bool {
         self.patterns.as_ref().is_none_or(|patterns| patterns.get(host).is_some())
     }
 
-    /// The sitemaps that a file names: those on these hosts, and those elsewhere.
+    /// Returns the sitemaps that a file names: first those on these hosts, then those elsewhere.
     pub(crate) fn sitemaps_of(&self, robots: &RobotsTxt) -> (Vec<FetchUrl>, Vec<FetchUrl>) {
         let named = robots.sitemaps().filter_map(|sitemap| std::str::from_utf8(sitemap.value).ok()?.parse().ok());
         named.partition(|url: &FetchUrl| self.has(url.authority().as_bytes()))
     }
 
-    /// The sentence about the first of those elsewhere, which the gate does not read.
+    /// Describes the first sitemap elsewhere, which the gate does not read.
     pub(crate) fn sitemap_elsewhere(&self, robots: &RobotsTxt) -> Option<String> {
         self.sitemaps_of(robots).1.first().map(|url| format!("the sitemap {url} is on no host of the site"))
     }
 }
 
-/// Reads a list. URLs of other hosts are those of other sites, which may share the list.
+/// Reads a list. URLs on other hosts belong to other sites, which may share the list.
 pub(crate) fn read_urls(path: &Path, read: ReadInput, hosts: &[String]) -> Result<Vec<Page>, String> {
     let octets = read(path).map_err(|error| error.to_string())?;
     let hosts = OwnHosts::of(hosts);
@@ -171,7 +172,7 @@ mod tests {
         let kept = pages(2 << 20);
         let held = held_octets(&kept);
         assert!(held <= 2 << 20 && held > 1 << 20, "{held} octets");
-        // Every 16th of all, from the first to the last.
+        // Every 16th of all pages, from the first to the last.
         let numbers: Vec<usize> =
             kept.iter().map(|page| std::str::from_utf8(&page.target()[1..]).unwrap().parse().unwrap()).collect();
         assert!(numbers.iter().enumerate().all(|(at, number)| at * 16 == *number), "{numbers:?}");

@@ -1,4 +1,5 @@
-//! One sitemap: XML with pages or with further sitemaps, a feed, or a text with a URL a line; packed or not (sitemaps.org).
+//! Parses one sitemap: XML with pages or with further sitemaps, a feed, or a list with one URL per
+//! line; compressed or not (sitemaps.org).
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -9,35 +10,36 @@ use quick_xml::{Reader, XmlVersion};
 
 use super::sitemap_text::{LineColumn, SitemapFault, SitemapText};
 
-/// Elements in each other: no sitemap has more than a handful.
+/// Maximum nesting of elements; no sitemap has more than a few levels.
 const DEEPEST: usize = 32;
 
-/// Octets of a location that is read.
+/// Maximum length of a location, in bytes; longer ones are cut.
 pub(super) const LONGEST: usize = 4096;
 
-/// The kind of entries of a sitemap.
+/// Kind of entries in a sitemap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listed {
     Page,
     Sitemap,
 }
 
-/// An element whose location counts. Those of images and videos are in elements of their own.
+/// An element whose location counts. Locations of images and videos are in elements of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Located {
     Url,
     Sitemap,
-    /// Of RSS: its link is text.
+    /// RSS item; its link is text.
     Item,
-    /// Of Atom: its link is an attribute.
+    /// Atom entry; its link is an attribute.
     Entry,
 }
 
-/// Hands over every location of a sitemap, while it is read.
+/// Passes every location of a sitemap to `list` while reading.
 ///
 /// # Errors
 ///
-/// If it is none, or cannot be read to its end; what stood before the fault was handed over.
+/// If the document is not a sitemap or cannot be read to its end. Locations before the error have
+/// already been passed on.
 pub(crate) fn read_sitemap(octets: impl Read, mut list: impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
     let mut text = SitemapText::of(octets)?;
     if text.skip_blank()? == Some(b'<') {
@@ -70,7 +72,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
     let mut within: Vec<Option<Located>> = Vec::new();
     let mut location: Option<(Listed, Vec<u8>)> = None;
     let mut is_sitemap = false;
-    // Another one than UTF-8, by the declaration.
+    // Declared encoding, if it is not UTF-8.
     let mut encoding: Option<String> = None;
     loop {
         buffer.clear();
@@ -109,7 +111,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                     let message = format_args!("it has more than {DEEPEST} elements in each other");
                     return Err(SitemapFault::at(text.place, &message));
                 }
-                // The parser keeps the names of those that are open.
+                // The parser stores the names of open elements.
                 if element.name().as_ref().len() > LONGEST {
                     let message = format_args!("the name of an element is longer than {LONGEST} octets");
                     return Err(SitemapFault::at(text.part, &message));
@@ -140,13 +142,14 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
     }
 }
 
-/// Whether text in the encoding of this name is UTF-8.
+/// Reports whether text in the encoding of this name is valid UTF-8.
 fn is_utf8(name: &str) -> bool {
     ["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Fails if a part of a location is not UTF-8, because it would be another location: the protocol requires that encoding. Characters
-/// that all encodings have in common are read whatever a document declares.
+/// Returns an error if a part of a location is not UTF-8, which the protocol requires: decoded
+/// differently, it would be another location. ASCII characters are accepted whatever encoding a
+/// document declares.
 fn check_encoding(part: &str, declared: Option<&str>, place: LineColumn) -> Result<(), SitemapFault> {
     if part.is_ascii() {
         return Ok(());
@@ -176,7 +179,8 @@ fn is_root(element: &BytesStart<'_>) -> bool {
     matches!(element.local_name().as_ref(), "urlset" | "sitemapindex" | "rss" | "feed")
 }
 
-/// The page of an entry of Atom (RFC 4287, 4.2.7.2): a link without `rel` is `alternate`; others lead to enclosures and comments.
+/// Returns the page of an Atom entry (RFC 4287, 4.2.7.2): a link without `rel` is `alternate`;
+/// other links lead to enclosures and comments.
 fn link_of_entry<'a>(parent: Option<Located>, element: &'a BytesStart<'_>) -> Option<Cow<'a, str>> {
     if parent != Some(Located::Entry) || element.local_name().as_ref() != "link" {
         return None;
@@ -186,7 +190,7 @@ fn link_of_entry<'a>(parent: Option<Located>, element: &'a BytesStart<'_>) -> Op
     value("href").filter(|href| is_page && href.len() <= LONGEST)
 }
 
-/// Adds a part of the document's own text to the location that is read, if any.
+/// Appends text of the document to the current location, if there is one.
 fn add_text(
     location: &mut Option<(Listed, Vec<u8>)>,
     part: &str,
@@ -257,7 +261,7 @@ mod tests {
         assert_eq!(bomb, Err("s.xml: it is larger than 50 MiB".to_owned()));
         assert_eq!(listed(io::repeat(b' ')).1, bomb, "plain");
         assert!(listed(&b"\x1f\x8bno"[..]).1.is_err());
-        // Pages that came before count.
+        // Pages before the error count.
         for damaged in [&good[..good.len() - 4], &[&good[..], b"garbage"].concat()] {
             let (pages, read) = listed(damaged);
             let fault = read.expect_err("damaged");
@@ -334,7 +338,7 @@ mod tests {
         assert!(list.1.is_err_and(|fault| fault.starts_with("s.xml:2:1: a location is not in UTF-8: ")));
         let atom = "<?xml version=\"1.0\" encoding=\"koi8-r\"?><feed><entry><link href=\"https://a.example/\u{448}\"/></entry></feed>";
         assert!(listed(atom.as_bytes()).1.is_err_and(|fault| fault.contains("in the encoding \"koi8-r\"")));
-        // Without its mark.
+        // Without a byte order mark.
         for wide in [&b"<\0?\0x\0"[..], b"\0<\0?\0x", b"h\0t\0"] {
             assert_eq!(listed(wide).1, Err("s.xml: it is UTF-16: write it as UTF-8".to_owned()));
         }
@@ -344,7 +348,7 @@ mod tests {
     fn a_document_that_would_cost_much_costs_little() {
         let deep = listed("<a>".repeat(100_000).as_bytes()).1;
         assert_eq!(deep, Err("s.xml:1:100: it has more than 32 elements in each other".to_owned()));
-        // Entities that a document declares are not expanded, from a file neither.
+        // Entities that a document declares are not expanded, including those from a file.
         let bomb = "<!DOCTYPE urlset [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;\"><!ENTITY f SYSTEM \"file:///etc/hostname\">]>\
             <urlset><url><loc>https://a.example/&b;&f;x</loc></url></urlset>";
         assert_eq!(listed(bomb.as_bytes()), (vec![(Listed::Page, "https://a.example/x".to_owned())], Ok(())));
@@ -357,7 +361,7 @@ mod tests {
         let (pages, read) =
             listed(format!("<urlset><url><loc>https://a.example/{name}</loc></url></urlset>").as_bytes());
         assert_eq!((pages.len(), pages[0].1.len(), read), (1, LONGEST.min(name.len() + 18), Ok(())));
-        // A part without end is not held.
+        // A part without an end is not kept in memory.
         for begin in ["<!--", "<![CDATA[", "<!DOCTYPE urlset [", "<", "<a b=\"", "", "&", "<url><loc>", "<?a "] {
             let endless = listed(format!("<urlset>\n{begin}").as_bytes().chain(io::repeat(b'x')));
             let fault = endless.1.expect_err("no end");
@@ -369,7 +373,7 @@ mod tests {
         assert_eq!(listed(format!("<urlset><url><x>{text}</x></url></urlset>").as_bytes()).1, Ok(()));
     }
 
-    /// Octets in pieces of these lengths, again and again.
+    /// Reader that returns pieces of these lengths, cyclically.
     struct Pieces<'a>(&'a [u8], std::iter::Cycle<std::slice::Iter<'a, usize>>);
 
     impl Read for Pieces<'_> {
@@ -411,7 +415,7 @@ mod tests {
             octets in prop::collection::vec(prop::sample::select(&b"a\n\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xED\xA0"[..]), 4..60),
             lengths in prop::collection::vec(1_usize..5, 1..4),
         ) {
-            // No mark and no packing at the beginning.
+            // Neither a byte order mark nor a compression header at the beginning.
             let octets = [b"text", &octets[..]].concat();
             let mut text = SitemapText::of(Pieces(&octets, lengths.iter().cycle())).unwrap();
             let mut read = String::new();

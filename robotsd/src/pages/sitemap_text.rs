@@ -1,5 +1,5 @@
-//! The text of a sitemap as a stream: unpacked, in UTF-8 whatever its octets are, with the place that is read. No more of it is held
-//! than a parser has to see at once. A fault of a sitemap says where it is.
+//! Text of a sitemap as a stream: decompressed, always valid UTF-8, with the current position. It
+//! keeps no more in memory than a parser has to see at once. Errors contain their position.
 
 use std::fmt;
 use std::io::{self, BufRead, Cursor, ErrorKind, Read};
@@ -9,38 +9,40 @@ use flate2::read::MultiGzDecoder;
 use crate::input::{AtMost, TooManyOctets, Unpacked};
 use crate::render::{cut, printable};
 
-/// Octets that are read at once.
+/// Size of the read buffer, in bytes.
 const BUFFER: usize = 32 << 10;
 
-/// Octets of one tag, comment, text or section. A parser holds each as a whole; articles in feeds are the longest that are honest.
+/// Maximum size of one tag, comment, text or CDATA section, in bytes. A parser keeps each in memory
+/// as a whole; the longest legitimate ones are articles in feeds.
 pub(super) const LONGEST_PART: usize = 2 << 20;
 
-/// The replacement for an octet that is no UTF-8.
+/// Replacement for a byte that is not valid UTF-8.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// Line and column, in characters, both from 1.
 pub(super) type LineColumn = (usize, usize);
 
-/// A text that is read once, from its beginning.
+/// The text of a document, read once from its beginning.
 pub(super) struct SitemapText<'a> {
     octets: Box<dyn Read + 'a>,
-    /// Octets that are read and are no text yet: a character may continue in those that follow.
+    /// Bytes that have been read but not decoded: the following bytes may continue a character.
     raw: Vec<u8>,
     is_at_end: bool,
-    /// The reason why no more can be read, until the text before it is handed over.
+    /// Error that ended reading; returned after the text before it has been consumed.
     fault: Option<io::Error>,
     text: Vec<u8>,
-    /// How much of the text is consumed.
+    /// Number of bytes of `text` that have been consumed.
     consumed: usize,
-    /// The place of the reader.
+    /// Current position.
     pub(super) place: LineColumn,
-    /// The start of the part that is read, and how many octets ago it was.
+    /// Position where the current part began; `of_part` is the number of bytes read since then.
     pub(super) part: LineColumn,
     of_part: usize,
 }
 
 impl<'a> SitemapText<'a> {
-    /// Unpacks what is packed. Octets of another encoding than UTF-8, which titles may have, are replaced.
+    /// Opens a document, and decompresses it if needed. Bytes that are not UTF-8, which titles may
+    /// contain, are replaced.
     pub(super) fn of(octets: impl Read + 'a) -> Result<Self, SitemapFault> {
         let (head, octets) = beginning(AtMost::new(octets, MOST_OCTETS), 2)?;
         let octets: Box<dyn Read + 'a> = match head[..] {
@@ -54,7 +56,7 @@ impl<'a> SitemapText<'a> {
         let (mut raw, octets) = beginning(octets, 3)?;
         match raw[..] {
             [0xEF, 0xBB, 0xBF] => raw.clear(),
-            // With its mark or without it: no text in UTF-8 has a zero.
+            // With or without a byte order mark: UTF-8 text contains no zero byte.
             [0xFE, 0xFF, ..] | [0xFF, 0xFE, ..] | [0, ..] | [_, 0, ..] => {
                 return Err(SitemapFault::of_document(&"it is UTF-16: write it as UTF-8"));
             }
@@ -65,12 +67,12 @@ impl<'a> SitemapText<'a> {
         Ok(Self { octets, raw, is_at_end, fault, text, consumed, place: (1, 1), part: (1, 1), of_part })
     }
 
-    /// Begins a part: a text fails that goes on for longer than [`LONGEST_PART`] without another.
+    /// Begins a part. A part longer than [`LONGEST_PART`] is an error.
     pub(super) const fn begin_part(&mut self) {
         (self.part, self.of_part) = (self.place, 0);
     }
 
-    /// Passes over white space; the octet that follows, where there is one.
+    /// Skips white space, and returns the next byte, if any.
     pub(super) fn skip_blank(&mut self) -> Result<Option<u8>, SitemapFault> {
         loop {
             let text = self.fill_buf()?;
@@ -85,7 +87,7 @@ impl<'a> SitemapText<'a> {
         }
     }
 
-    /// Reads a line, with its end, into a buffer; none at the end of the text.
+    /// Reads a line, with its line end, into a buffer; `None` at the end of the text.
     pub(super) fn line<'b>(&mut self, line: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>, SitemapFault> {
         self.begin_part();
         line.clear();
@@ -93,8 +95,9 @@ impl<'a> SitemapText<'a> {
         Ok((!line.is_empty()).then_some(line))
     }
 
-    /// Reads on, and makes text of what is whole. A buffer is filled before it is handed over: a parser that reads a document type differently
-    /// where a buffer ends, as quick-xml does, would list other pages with other packets.
+    /// Reads more bytes, and decodes all complete characters. Fills a whole buffer first: quick-xml
+    /// parses a document type differently at the end of a buffer, so the pages found would depend
+    /// on the size of network packets.
     fn read_on(&mut self) -> io::Result<()> {
         self.text.clear();
         self.consumed = 0;
@@ -148,15 +151,15 @@ impl Read for SitemapText<'_> {
     }
 }
 
-/// The first octets, as far as there are so many, and the others.
+/// Returns the first bytes, up to `length`, and the reader of the rest.
 fn beginning<R: Read>(mut octets: R, length: usize) -> Result<(Vec<u8>, R), SitemapFault> {
     let mut head = Vec::new();
     octets.by_ref().take(length as u64).read_to_end(&mut head)?;
     Ok((head, octets))
 }
 
-/// Appends octets as text, as [`String::from_utf8_lossy`] would. Returns how many are left at the end, which may be the beginning of a
-/// character.
+/// Appends bytes as text, as [`String::from_utf8_lossy`] would. Returns the number of bytes left at
+/// the end, which may be the beginning of a character.
 fn decode(octets: &[u8], is_end: bool, text: &mut Vec<u8>) -> usize {
     let mut chunks = octets.utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {
@@ -173,40 +176,43 @@ fn decode(octets: &[u8], is_end: bool, text: &mut Vec<u8>) -> usize {
     0
 }
 
-/// How many characters a piece of text has; one that is cut counts where it begins.
+/// Returns the number of characters that begin in a piece of text.
 fn characters(text: &[u8]) -> usize {
     text.iter().filter(|octet| **octet & 0xC0 != 0x80).count()
 }
 
-/// Octets of a sitemap, unpacked: the limit of the protocol.
+/// Maximum size of a decompressed sitemap, in bytes: the limit of the protocol.
 pub(crate) const MOST_OCTETS: usize = 50 << 20;
 
-/// Characters of a message that are shown: a parser repeats names of elements, which a stranger may have made as long as a sitemap.
+/// Maximum number of characters of a message. A parser repeats the names of elements, which may be
+/// as long as the sitemap.
 const LONGEST: usize = 160;
 
-/// A fault of a sitemap, without the name of the sitemap: `line 2, column 14: …`.
+/// An error in a sitemap, without the name of the sitemap: `line 2, column 14: …`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SitemapFault {
-    /// It is larger than a sitemap may be.
+    /// The sitemap is larger than allowed.
     #[error("it is larger than {} MiB", MOST_OCTETS >> 20)]
     TooLarge,
-    /// It is broken, or something else; with line and column where an editor shows one.
+    /// The document is broken, or is not a sitemap; with line and column, if an editor can show
+    /// them.
     #[error("{}{message}", .place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default())]
     Broken { place: Option<LineColumn>, message: String },
 }
 
 impl SitemapFault {
-    /// A fault of the whole document.
+    /// Returns an error that concerns the whole document.
     pub(super) fn of_document(message: &dyn fmt::Display) -> Self {
         Self::Broken { place: None, message: shown(message) }
     }
 
-    /// A fault at a line and column of its text.
+    /// Returns an error at a line and column.
     pub(super) fn at(place: LineColumn, message: &dyn fmt::Display) -> Self {
         Self::Broken { place: Some(place), message: shown(message) }
     }
 
-    /// Why no more could be read: a fault that a reader found, a bound, or trouble of where the document comes from.
+    /// Returns the error that ended reading: a syntax error, an exceeded limit, or an error of the
+    /// source.
     pub(super) fn of_reading(error: &io::Error) -> Self {
         match error.get_ref().and_then(|cause| cause.downcast_ref::<Self>()) {
             Some(fault) => fault.clone(),
@@ -215,7 +221,7 @@ impl SitemapFault {
         }
     }
 
-    /// With the document before it: `sitemap.xml:2:14: …`.
+    /// Returns the error with the name of the document: `sitemap.xml:2:14: …`.
     pub(super) fn in_document(&self, name: &dyn fmt::Display) -> String {
         match self {
             Self::Broken { place: Some((line, column)), message } => format!("{name}:{line}:{column}: {message}"),

@@ -1,4 +1,4 @@
-//! From a few sitemaps to the pages that they list, and those that sitemaps in them list.
+//! Follows sitemaps, and sitemaps that they list, to the pages in them.
 
 use std::collections::{HashSet, VecDeque};
 use std::io::Read;
@@ -13,43 +13,43 @@ use super::sitemap::{Listed, read_sitemap};
 use crate::render::printable_path;
 use crate::target_url::TargetUrl;
 
-/// Sitemaps that are read of a site.
+/// Maximum number of sitemaps that are read for a site.
 pub(super) const MOST_SITEMAPS: usize = 200;
 
-/// Sitemaps in each other: an index names sitemaps, and the protocol has no more.
+/// Maximum nesting of sitemaps: the protocol allows only an index of sitemaps.
 const DEEPEST: usize = 3;
 
-/// Troubles that are named; the others are counted.
+/// Maximum number of problems that are named; the others are counted.
 const NAMED: usize = 3;
 
-/// The place of a sitemap.
+/// Location of a sitemap.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum SitemapSource {
     #[display("{}", printable_path(_0))]
     File(PathBuf),
-    /// Shown without the query, which may hold a secret.
+    /// Shown without the query, which may contain a secret.
     Url(FetchUrl),
 }
 
-/// The pages of sitemaps, read one after the other.
+/// Reads sitemaps one after the other, and collects their pages.
 #[derive(Debug)]
 pub(crate) struct SitemapWalk<'a> {
     hosts: &'a OwnHosts,
     pages: PageSet,
-    /// How many sitemaps could be read.
+    /// Number of sitemaps that could be read.
     pub(crate) read: usize,
     left_out: usize,
     troubles: Vec<String>,
 }
 
 impl<'a> SitemapWalk<'a> {
-    /// One that keeps pages up to a number of octets in memory.
+    /// Creates a walk that keeps pages up to a number of bytes in memory.
     pub(crate) fn within(hosts: &'a OwnHosts, room: usize) -> Self {
         Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, troubles: Vec::new() }
     }
 
-    /// Reads these sitemaps, and those that they name on the site's own hosts, each while it arrives. `fetch` has none for a document
-    /// that is not there.
+    /// Reads these sitemaps, and the sitemaps that they list on the site's own hosts, each while it
+    /// arrives. `fetch` returns `None` for a missing document.
     pub(crate) fn walk<R: Read>(
         &mut self,
         roots: impl IntoIterator<Item = SitemapSource>,
@@ -94,7 +94,7 @@ impl<'a> SitemapWalk<'a> {
         self.left_out += queue.left_out;
     }
 
-    /// The sources that could not be read, in one line.
+    /// Describes the sources that could not be read, in one line.
     pub(crate) fn trouble(&self) -> Option<String> {
         let mut parts: Vec<String> = self.troubles.iter().take(NAMED).cloned().collect();
         if self.troubles.len() > NAMED {
@@ -106,7 +106,7 @@ impl<'a> SitemapWalk<'a> {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// How many pages of the site they list, those among them for which there is no room.
+    /// Returns the number of pages found, including those that were not kept.
     pub(crate) const fn listed(&self) -> usize {
         self.pages.found
     }
@@ -116,7 +116,7 @@ impl<'a> SitemapWalk<'a> {
     }
 }
 
-/// Sitemaps in the order in which they are found, each once, and no more than are read.
+/// Sitemaps in the order of discovery, without duplicates, up to the limit.
 #[derive(Default)]
 struct SitemapQueue {
     waiting: VecDeque<(usize, SitemapSource)>,
@@ -143,7 +143,7 @@ impl FromStr for SitemapSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A word with a scheme is no file; a URL of another scheme is named as such.
+        // A value with a scheme is not a file; an unsupported scheme is reported as such.
         if text.contains("://") {
             return text.parse().map(Self::Url).map_err(|error: tower_robots::rules::ValueError| error.to_string());
         }
@@ -152,7 +152,7 @@ impl FromStr for SitemapSource {
 }
 
 impl SitemapSource {
-    /// With the query: it may be all that differs.
+    /// Returns the identity of the source, including the query, which may be the only difference.
     fn key(&self) -> String {
         match self {
             Self::File(path) => path.to_string_lossy().into_owned(),

@@ -1,4 +1,4 @@
-//! Entries for fuzzing: sitemaps, as a stranger's server sends them.
+//! Entry points for fuzzing sitemaps, which a stranger's server sends.
 
 use std::io::{self, Read, Write as _};
 
@@ -9,15 +9,16 @@ use super::page_set::OwnHosts;
 use super::sitemap::{LONGEST, Listed, read_sitemap};
 use super::sitemap_walk::{MOST_SITEMAPS, SitemapWalk};
 
-/// A document as a sitemap: packed or in pieces it says the same, its locations and its fault are bounded, and a walk that meets it
-/// everywhere ends.
+/// Parses a document as a sitemap. The result must be the same if it is compressed or arrives in
+/// pieces; locations and errors must be bounded, and a walk that finds it everywhere must end.
 pub fn sitemap(octets: &[u8]) {
     let plain = listed(octets);
     let length = octets.len() % 7 + 1;
     let is_packed = octets.starts_with(&[0x1F, 0x8B]);
     let (in_pieces, fault) = listed(Pieces { octets, length });
     if is_packed && plain.1.is_some() {
-        // If the packed octets break off, a decoder that gets them at once gives less of those before.
+        // If the compressed bytes are cut, a decoder that gets them all at once returns less of the
+        // text before the cut.
         assert!(fault.is_some(), "no fault in pieces of {length}");
         assert!(
             in_pieces.starts_with(&plain.0) || plain.0.starts_with(&in_pieces),
@@ -47,7 +48,7 @@ pub fn sitemap(octets: &[u8]) {
     }
 }
 
-/// Octets that come in pieces.
+/// Reader that returns bytes in pieces.
 struct Pieces<'a> {
     octets: &'a [u8],
     length: usize,
@@ -60,7 +61,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// Everything that a document lists, and its fault.
+/// Returns everything that a document lists, and its error.
 fn listed(octets: impl Read) -> (Vec<(Listed, Vec<u8>)>, Option<String>) {
     let mut all = Vec::new();
     let read = read_sitemap(octets, |listed, url| {

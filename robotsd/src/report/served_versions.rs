@@ -1,19 +1,20 @@
-//! The versions that a replica serves, as its heartbeat and the report of its fleet have them.
+//! The versions that a replica serves, in its heartbeat and in the report of its fleet.
 //!
-//! Every replica keeps those of every other one. So they are one text, which takes a third of the bytes of a map, and replicas that serve the
-//! same share it.
+//! Every replica keeps the versions of every other one. They are therefore stored as one string,
+//! which takes a third of the memory of a map, and replicas that serve the same versions share it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The short hash of the live version of each site, by the name of the site; empty if there is no live version.
+/// Short hash of the live version of each site, by the name of the site; empty if no version is
+/// live.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServedVersions(Arc<str>);
 
 impl ServedVersions {
-    /// Each site with its hash, by name.
+    /// Returns the sites with their hashes, sorted by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.split_terminator('\n').filter_map(|line| line.split_once('\t'))
     }
@@ -23,7 +24,7 @@ impl From<BTreeMap<String, String>> for ServedVersions {
     fn from(sites: BTreeMap<String, String>) -> Self {
         let mut text = String::new();
         for (site, hash) in &sites {
-            // No config has such a name, but a heartbeat may.
+            // No config contains such a name, but a heartbeat may.
             if !site.contains(['\t', '\n']) && !hash.contains('\n') {
                 text.extend([site, "\t", hash, "\n"]);
             }

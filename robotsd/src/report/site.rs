@@ -1,4 +1,5 @@
-//! The report about the robots.txt of a site, its effects, and the traffic of sites and listeners.
+//! Reports about the robots.txt of a site and its effects, and about the traffic of sites and
+//! listeners.
 
 use serde::{Deserialize, Serialize};
 use tower_robots::check::Severity;
@@ -9,70 +10,73 @@ use super::{NextStep, RecordedReload};
 #[serde(default)]
 pub(crate) struct SiteReport {
     pub(crate) name: String,
-    /// Host patterns; none for every host.
+    /// Host patterns; empty if the site serves every host.
     pub(crate) hosts: Vec<String>,
-    /// `live`, `last-good`, `gated` or `none`; with the last nothing is enforced.
+    /// `live`, `last-good`, `gated` or `none`; with `none`, nothing is enforced.
     pub(crate) state: String,
-    /// The origin of the robots.txt.
+    /// Origin of the robots.txt.
     pub(crate) origin: String,
     pub(crate) mode: String,
-    /// Exceptions from the mode, in the order of the config: the last that fits counts.
+    /// Exceptions from the mode, in the order of the config: the last matching one counts.
     pub(crate) overrides: Vec<OverrideReport>,
-    /// `on`, or `off` while the switch of the site or of all sites is.
+    /// `off` while the switch of the site or of all sites is off, otherwise `on`.
     pub(crate) enforcement: String,
     /// The site's own switch.
     pub(crate) switch: String,
-    /// Why it is taken for `off` although it was not turned.
+    /// Why the switch counts as `off` although nobody turned it off.
     pub(crate) switch_trouble: Option<String>,
     pub(crate) hash: Option<String>,
-    /// When the version that is live became so.
+    /// Time when the live version went live.
     pub(crate) since: Option<String>,
     pub(crate) age_seconds: Option<u64>,
     pub(crate) findings: Findings,
-    /// The errors and warnings in one line, as the log has them.
+    /// Errors and warnings in one line, as in the log.
     pub(crate) findings_summary: Option<String>,
     pub(crate) last_reload: Option<LastReload>,
-    /// Since when the source has held nothing usable; the live version is the last good one.
+    /// Time since when the source has not contained a usable version; the last good one stays live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) not_taken_since: Option<String>,
-    /// The number of outcomes by cause, since the process started.
+    /// Number of reloads by cause and result, since the process started.
     pub(crate) reloads: Vec<ReloadCount>,
-    /// The version that waits to be accepted.
+    /// The pending version.
     pub(crate) pending: Option<PendingReport>,
-    /// The decision of an operator by which the version that is live became so, if it was one: `accept` or `rollback`.
+    /// The operator's decision (`accept` or `rollback`) that made the live version live, if there
+    /// was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) decided: Option<RecordedReload>,
-    /// The version that a rollback would go back to.
+    /// The version that a rollback would restore.
     pub(crate) before: Option<String>,
-    /// Until when some of what is disallowed is only observed.
+    /// End of the grace period, during which new rules are only observed.
     pub(crate) grace_end: Option<String>,
-    /// Number of rules that only observe until then.
+    /// Number of rules that are only observed until then.
     #[serde(default)]
     pub(crate) grace_rules: usize,
-    /// Requests that passed because judging them ended in a fault of robotsd's.
+    /// Number of requests that were allowed because of an internal error while judging them.
     pub(crate) faults: u64,
-    /// Times that logging what was decided ended in a fault of robotsd's; the decisions stood.
+    /// Number of internal errors while logging a decision; the decisions took effect.
     pub(crate) callback_faults: u64,
-    /// The pages that its gate watches, by where they come from; none without a gate, and for one of a directory.
+    /// Pages that the gate watches, by their origin; `None` without a gate, and for a file of a
+    /// directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
-    /// Troubles of the site: with what its gate reads, with events of the file system, with the state directory, with its upstreams.
+    /// Problems of the site: with the inputs of its gate, with file system events, with the state
+    /// directory, or with its upstreams.
     pub(crate) troubles: Vec<String>,
-    /// The state of fetching, where the robots.txt is fetched.
+    /// State of fetching; `None` if the robots.txt is not fetched.
     pub(crate) fetch: Option<FetchReport>,
-    /// The parts that are appended to the robots.txt, in order.
+    /// Parts that are appended to the robots.txt, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) append: Vec<AppendReport>,
-    /// The requests that are sent when a version goes live.
+    /// Requests that are sent when a version goes live.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) on_publish: Vec<PublishHookReport>,
-    /// The next steps, the most pressing first.
+    /// Next steps, the most urgent first.
     pub(crate) next: Vec<NextStep>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WatchedPagesReport {
-    /// Which pages they are, as it stands behind "pages": `of the sitemaps`.
+    /// Description of the pages, as it follows the word "pages": `of the sitemaps`.
     pub(crate) of: String,
     pub(crate) count: u64,
 }
@@ -80,23 +84,23 @@ pub(crate) struct WatchedPagesReport {
 /// A part that is appended to a robots.txt.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AppendReport {
-    /// The title in comments of the file that is served.
+    /// Title of the part in the comments of the served file.
     pub(crate) name: String,
-    /// Its path or its URL.
+    /// Path or URL of the part.
     pub(crate) source: String,
-    /// `appended` to the newest version, which may wait at the gate, `last-good` (it cannot be read now) or `missing` (it was not
-    /// read since the start, and there is no copy of it).
+    /// `appended` to the newest version (which may be pending), `last-good` (it cannot be read now)
+    /// or `missing` (it has not been read since the start, and there is no copy).
     pub(crate) state: String,
     pub(crate) hash: Option<String>,
     pub(crate) trouble: Option<String>,
-    /// The rules of it that no crawler obeys.
+    /// Rules of the part that no crawler obeys.
     pub(crate) left_out: Option<String>,
 }
 
 /// A hook, and its request for the version that went live last.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PublishHookReport {
-    /// The scheme and host that it sends to.
+    /// Scheme and host of the receiver.
     pub(crate) target: String,
     /// `idle`, `sending`, `delivered` or `failed`.
     pub(crate) state: String,
@@ -108,24 +112,24 @@ pub(crate) struct PublishHookReport {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct OverrideReport {
-    /// Its scope: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
+    /// Scope of the exception: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
     pub(crate) of: String,
     pub(crate) mode: String,
     pub(crate) until: Option<String>,
-    /// Whether that has passed, so that it fits nothing any more.
+    /// Whether `until` has passed, so that the exception no longer matches anything.
     pub(crate) ended: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FetchReport {
-    /// When the server last confirmed the live version.
+    /// Time when the server last confirmed the live version.
     pub(crate) confirmed: Option<String>,
     pub(crate) failing_since: Option<String>,
-    /// Fetches in a row that brought nothing.
+    /// Number of consecutive fetches that failed.
     pub(crate) failures: u32,
-    /// Until when a version stays in force that is missing at its source.
+    /// Time until which a version stays in force although its source no longer has it.
     pub(crate) held_until: Option<String>,
-    /// When it is fetched next.
+    /// Time of the next fetch.
     pub(crate) next: String,
 }
 
@@ -140,18 +144,19 @@ pub(crate) struct ReloadCount {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PendingReport {
     pub(crate) hash: String,
-    /// The origin of its bytes.
+    /// Origin of the version.
     pub(crate) origin: String,
     pub(crate) since: String,
     pub(crate) objections: Vec<String>,
-    /// What it changes for crawlers, in one sentence.
+    /// Effect of the version on crawlers, in one sentence.
     pub(crate) effect: Option<String>,
-    /// What the source holds in place of this version, and what that does; none where it holds this one.
+    /// What the source contains instead of this version, and the effect of that; `None` if it
+    /// contains this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instead: Option<String>,
 }
 
-/// How many findings the version that is live has, by severity.
+/// Number of findings in the live version, by severity.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Findings {
@@ -161,7 +166,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// The counts of each severity: `error`, `warning`, `note`.
+    /// Counts the findings of each severity with `count`.
     pub(crate) fn of(count: impl Fn(Severity) -> usize) -> Self {
         Self { errors: count(Severity::Error), warnings: count(Severity::Warning), notes: count(Severity::Note) }
     }
@@ -169,11 +174,12 @@ impl Findings {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LastReload {
-    /// When something was last made of it.
+    /// Time of the last recorded reload.
     pub(crate) when: Option<String>,
-    /// Why: `start`, `config`, `new-file`, `event`, `poll`, `request` and so on.
+    /// Cause: `start`, `config`, `new-file`, `event`, `poll`, `request` and so on.
     pub(crate) cause: String,
-    /// `published`, `unchanged`, `kept` (the candidate was rejected) or `gated` (it waits to be accepted).
+    /// `published`, `unchanged`, `kept` (the new file was rejected) or `gated` (it is held until
+    /// accepted).
     pub(crate) outcome: String,
     pub(crate) message: String,
 }
@@ -190,60 +196,61 @@ pub(crate) struct ListenerReport {
     pub(crate) socket: String,
 }
 
-/// Connections now, and what happened since the process started.
+/// Connections that are open now, and counts since the process started.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TrafficReport {
-    /// Connections of clients that are open now.
+    /// Client connections that are open now.
     pub(crate) open_connections: usize,
     pub(crate) accepted_connections: u64,
-    /// Responses by class of their status: `1xx` to `5xx`.
+    /// Responses by status class: `1xx` to `5xx`.
     pub(crate) responses: Vec<KindCount>,
-    /// Requests whose client left, or which were cut off, before there was a response.
+    /// Requests that ended without a response because the client left or the connection was cut
+    /// off.
     pub(crate) unanswered: u64,
-    /// Connection errors by kind, as the event `trouble` names them; those that occurred.
+    /// Connection errors by kind, with the names of the event `trouble`; only kinds that occurred.
     pub(crate) connection_errors: Vec<KindCount>,
-    /// By site of the config.
+    /// Traffic by site of the config.
     pub(crate) sites: Vec<SiteTraffic>,
 }
 
-/// How often something of a kind happened.
+/// Number of occurrences of one kind.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct KindCount {
     pub(crate) kind: String,
     pub(crate) count: u64,
 }
 
-/// The requests and the upstreams of a site; one with a directory of files is one site here.
+/// Requests and upstreams of a site. A site with a directory of files counts as one site here.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SiteTraffic {
     pub(crate) name: String,
     pub(crate) requests: RequestsReport,
     pub(crate) upstreams: Vec<UpstreamReport>,
-    /// Requests that got no answer from an upstream, by kind as the event `upstream` names them; those that occurred since
-    /// the upstreams were configured.
+    /// Requests that got no response from an upstream, by kind, with the names of the event
+    /// `upstream`. Contains only kinds that occurred since the upstreams were configured.
     pub(crate) failures: Vec<KindCount>,
 }
 
-/// Whether a robots.txt is that of a site, or of one of its hosts.
+/// Reports whether a robots.txt belongs to a site, or to one of its hosts.
 pub(crate) fn is_of(site: &str, name: &str) -> bool {
     name.strip_prefix(site).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The requests of a site since the process started, and the questions of other proxies about some.
+/// Requests of a site since the process started, including those that other proxies asked about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RequestsReport {
     pub(crate) total: u64,
     /// Requests for `/robots.txt`.
     pub(crate) robots_txt: u64,
-    /// Those that robots.txt does not disallow.
+    /// Requests that robots.txt does not disallow.
     pub(crate) allowed: u64,
-    /// Disallowed, by what was done.
+    /// Disallowed requests, by the action taken.
     pub(crate) refused: u64,
     pub(crate) tagged: u64,
     pub(crate) observed: u64,
     pub(crate) passed: u64,
-    /// Allowed ones that were answered with 429.
+    /// Allowed requests that were answered with 429.
     pub(crate) limited: u64,
 }
 
@@ -253,15 +260,16 @@ pub(crate) struct UpstreamReport {
     pub(crate) server: String,
     /// `up`, `out`, or `unresolved`.
     pub(crate) state: String,
-    /// Connections to it that are open now.
+    /// Connections to the server that are open now.
     pub(crate) connections: usize,
-    /// Since when it is out or unresolved.
+    /// Time since when it is out or unresolved.
     pub(crate) since: Option<String>,
-    /// The last failure: `connect`, `connect-timeout`, `tls`, `broken` (the connection, before an answer) or `no-address`.
+    /// The last failure: `connect`, `connect-timeout`, `tls`, `broken` (the connection failed
+    /// before a response) or `no-address`.
     pub(crate) check: Option<String>,
-    /// The error behind it.
+    /// Error that caused the failure.
     pub(crate) why: Option<String>,
-    /// In how many seconds a request tries it again.
+    /// Seconds until a request tries the server again.
     pub(crate) again_seconds: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Arguments that several commands take: the folder that they keep to, and which hosts are those of a site, of all that a config
-//! has.
+//! Arguments that several commands share: the folder that limits which files they read, and the
+//! hosts of a site within a config.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -15,11 +15,11 @@ use crate::retrieval::is_url;
 
 pub(super) mod site;
 
-/// Holds what version control keeps of itself, and of its credentials.
+/// Folder with the internal files of version control, including its credentials.
 const VERSION_CONTROL: &str = ".git";
 
-// The files that a command may read if others wrote them. A link of such files may lead to the keys of the machine, whose lines
-// an error would show, and a URL into its network.
+// Limits the files that a command reads, for files that others wrote. A link in such files may lead
+// to the keys of the machine, whose lines an error would show, and a URL into its network.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct WithinArgs {
     /// Read only files in this folder: no link that leads out of it, nothing of its .git, and no URL
@@ -31,7 +31,7 @@ pub(in crate::commands) struct WithinArgs {
 }
 
 impl WithinArgs {
-    /// Refuses a file that is elsewhere, and a URL. The error names neither.
+    /// Refuses URLs and files outside the folder. The error names neither.
     pub(in crate::commands) fn refuse(&self, path: &Path) -> io::Result<()> {
         let Some(folder) = &self.within else { return Ok(()) };
         if path == Path::new("-") {
@@ -54,24 +54,25 @@ impl WithinArgs {
         }
     }
 
-    /// As [`refuse`](Self::refuse), with an error that names the file.
+    /// Like [`refuse`](Self::refuse), but the error names the file.
     pub(in crate::commands) fn refuse_named(&self, path: &Path) -> io::Result<()> {
         self.refuse(path).map_err(|error| named(path, &error))
     }
 }
 
-/// The hosts of one site. As the server has it, a host belongs to the site whose pattern fits it best, and a host that no pattern fits
-/// to the site of every other host.
+/// The hosts of one site. As on the server, a host belongs to the site with the best matching
+/// pattern. A host that no pattern matches belongs to the site that serves all other hosts.
 #[derive(Clone, Debug)]
 pub(in crate::commands) struct SiteHosts {
-    /// The name of the site.
+    /// Name of the site.
     pub(in crate::commands) site: String,
-    /// What a log of robotsd calls it: `NAME/HOST` for one file of a folder.
+    /// Name of the site in robotsd's log: `NAME/HOST` for one file of a folder.
     logged: String,
-    /// The names of all sites.
+    /// Names of all sites.
     sites: Vec<String>,
     patterns: Vec<String>,
-    /// The owner of a host, and which is meant: by site, then by file if the site has one for each host.
+    /// Owners by host, with the owner that is selected: the sites, then, if the site has one file
+    /// per host, its files.
     owners: Vec<(HostMap<String>, String)>,
 }
 
@@ -89,7 +90,8 @@ impl SiteHosts {
         }
     }
 
-    /// Those whose file is the one for a host, of a site with a file for each of these patterns.
+    /// Restricts the hosts to those that use the same file as `host`. `files` are the host patterns
+    /// of the site's files.
     fn with_file_of(mut self, host: &str, files: &[String]) -> Self {
         let files = owners(files.iter().map(|pattern| (pattern.as_str(), pattern.clone())));
         if let Some(file) = files.get(host).cloned() {
@@ -100,18 +102,20 @@ impl SiteHosts {
         self
     }
 
-    /// Whether a request is for the site: by its host, with or without a port; empty where it named none.
+    /// Reports whether a request is for the site, by its host with or without a port; `host` is
+    /// empty if the request named none.
     pub(in crate::commands) fn have(&self, host: &[u8]) -> bool {
         self.owners.iter().all(|(owners, meant)| owners.get(host) == Some(meant))
     }
 
-    /// Whether a line of robotsd's own log with this name of a site is about this one; none if the config has no such site.
+    /// Reports whether a line of robotsd's log with this site name is about this site; `None` if
+    /// the config has no such site.
     pub(in crate::commands) fn are_of_site(&self, name: &[u8]) -> Option<bool> {
         let name = std::str::from_utf8(name).ok()?;
         self.sites.iter().any(|site| is_of(site, name)).then(|| is_of(&self.logged, name))
     }
 
-    /// Whether every request is for the site.
+    /// Reports whether every request is for the site.
     pub(in crate::commands) fn are_all(&self) -> bool {
         self.owners.iter().all(|(owners, _)| owners.len() == 1 && owners.any().is_some())
     }
@@ -121,7 +125,7 @@ impl SiteHosts {
     }
 }
 
-/// The site of each host.
+/// Returns the site of each host.
 fn sites_of(config: &Config) -> HostMap<&SiteConfig> {
     owners(config.sites.iter().flat_map(|site| host_patterns(&site.hosts).map(move |pattern| (pattern, site))))
 }

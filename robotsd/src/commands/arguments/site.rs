@@ -1,7 +1,8 @@
-//! The site whose settings a command uses: `--config FILE` and `--site NAME`.
+//! Selects the site whose settings a command uses: `--config FILE` and `--site NAME`.
 //!
-//! Without them a command uses the built-in registry and the default policy. A robots.txt on the command line, a file or a URL,
-//! takes the place of the site's; the settings stay those of the site.
+//! Without these options a command uses the built-in registry and the default policy. A robots.txt
+//! on the command line, a file or a URL, replaces the site's robots.txt; the settings of the site
+//! still apply.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -28,13 +29,13 @@ use crate::retrieval::{DocumentError, RetrievalRequest, RetrievalSettings, Retri
 use crate::sites;
 use crate::target_url::TargetUrl;
 
-/// The file that is meant where neither one nor a config is named.
+/// Default file, if neither a file nor a config is named.
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 
-/// The hint where there is no usual file.
+/// Hint for the error that the default file is missing.
 const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
 
-/// Octets of a robots.txt that is retrieved, as of one that is read.
+/// Maximum size of a retrieved robots.txt, in bytes; the same as for files.
 const MOST_OCTETS: usize = LiveRobots::MAX_FILE as usize;
 
 #[derive(Debug, clap::Args)]
@@ -55,58 +56,59 @@ pub(in crate::commands) struct SiteArgs {
     retrieval: RetrievalSettings,
 }
 
-/// The settings, and the site they belong to, if any.
+/// The settings, and the site that they belong to, if any.
 #[derive(Debug)]
 pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) settings: EvaluatorSettings,
     pub(in crate::commands) evidence: EvidencePlaces,
-    /// Whether every read of robots.txt is in the logs of the site, as far as its config says.
+    /// Whether the config says that the logs of the site contain every read of robots.txt.
     pub(in crate::commands) sees_all: bool,
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
-    /// The state directory, and what it keeps of the site, once it is read.
+    /// The state directory, and what it stores about the site; read on first use.
     kept: OnceLock<(Option<StateDir>, Remembered)>,
 }
 
-/// The places of evidence about the senders of requests; none without a config.
+/// Where evidence about senders of requests is found; empty without a config.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct EvidencePlaces {
-    /// The folder in which a running robotsd saves the lists that it fetches.
+    /// Folder where a running robotsd saves the lists that it fetches.
     saved: Option<PathBuf>,
     /// The operator's own copies of lists, by URL.
     files: HashMap<String, PathBuf>,
-    /// The resolvers to ask for names; none for those of the system.
+    /// Resolvers for name look-ups; if empty, those of the system are used.
     pub(in crate::commands) resolvers: Vec<SocketAddr>,
-    /// A request that came through one of these is no evidence about a client.
+    /// Trusted proxies: their addresses prove nothing about clients.
     pub(in crate::commands) trusted_proxies: Vec<Network>,
 }
 
 #[derive(Debug)]
 struct ConfiguredSite {
     site: config::SiteConfig,
-    /// The host that was named, for a site with a file for each.
+    /// The named host, if the site has one file per host.
     host: Option<String>,
     hosts: SiteHosts,
     state_dir: Option<PathBuf>,
 }
 
-/// A robots.txt, and what answers call it.
+/// A robots.txt, and its name in output.
 #[derive(Debug)]
 pub(in crate::commands) struct RobotsFile {
     pub(in crate::commands) name: String,
     pub(in crate::commands) bytes: Vec<u8>,
 }
 
-/// The action for a file that is something else than a robots.txt.
+/// How a file that is not a robots.txt is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OtherFiles {
     Refuse,
-    /// It is compared with its replacement, or its own verdict is the question.
+    /// Accepts the file, to compare it with its replacement or to ask for its own verdict.
     Take,
 }
 
 impl SiteArgs {
-    /// The config that is named. One that the environment names is said: an answer must not change without a word.
+    /// Returns the path of the config. A config that the command line does not name is announced on
+    /// stderr, because it changes the results.
     fn config_path(&self) -> io::Result<Option<PathBuf>> {
         if let Some(path) = &self.config {
             return Ok(Some(path.clone()));
@@ -114,7 +116,7 @@ impl SiteArgs {
         let (path, origin) = match (config_of_environment(), &self.site) {
             (Some(path), _) => (path, CONFIG_VARIABLE),
             (None, None) => return Ok(None),
-            // Another file than that of the site would be judged, or edited.
+            // Without a config, the command would judge or edit the file of another site.
             (None, Some(site)) => match config_if_any(None) {
                 Some(path) => (path, "the default"),
                 None => {
@@ -128,7 +130,7 @@ impl SiteArgs {
         Ok(Some(path))
     }
 
-    /// Whether a config is named, here or by the environment.
+    /// Reports whether a config is named, by an option or by the environment.
     pub(in crate::commands) fn has_config(&self) -> bool {
         self.config.is_some() || self.site.is_some() || config_of_environment().is_some()
     }
@@ -137,8 +139,9 @@ impl SiteArgs {
         self.select_for(&[], &[])
     }
 
-    /// The site that --site names, else the only one, or that of the host of these URLs. Where it is none of several, and all files that
-    /// are judged are named, a config that only the environment names is not used.
+    /// Selects the site: the one that --site names, otherwise the only one, otherwise the site of
+    /// the host in `files` and `urls`. If none of several sites is selected but `files` are named,
+    /// a config that only the environment names is not used.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =
@@ -164,7 +167,7 @@ impl SiteArgs {
         Ok(SelectedSite { settings, evidence, sees_all, configured, ..without })
     }
 
-    /// The registry alone, which is the same for every site of a config.
+    /// Returns only the registry, which is the same for all sites of a config.
     pub(in crate::commands) fn registry(&self) -> io::Result<Option<std::sync::Arc<Registry>>> {
         let Some(path) = self.config_path()? else { return Ok(None) };
         let config = Config::load(&path).map_err(io::Error::other)?;
@@ -187,13 +190,14 @@ impl EvidencePlaces {
         }
     }
 
-    /// The copies of the list at a URL, the one that a server begins with first. Notes why one cannot be read.
+    /// Returns the copies of the list at a URL, the one that a server starts with first. Passes the
+    /// reasons why copies cannot be read to `note`.
     pub(in crate::commands) fn list_copies(&self, url: &str, mut note: impl FnMut(String)) -> Vec<ListCopy> {
         let copies = ListCopy::all(url, self.saved.as_deref(), self.files.get(url).map(PathBuf::as_path));
         copies.into_iter().filter_map(|copy| copy.map_err(|error| note(error.to_string())).ok()).collect()
     }
 
-    /// The operator's own copy of the list at a URL.
+    /// Returns the path of the operator's own copy of the list at a URL.
     pub(in crate::commands) fn own_copy(&self, url: &str) -> Option<&Path> {
         self.files.get(url).map(PathBuf::as_path)
     }
@@ -204,7 +208,8 @@ impl SelectedSite {
         self.configured.is_some()
     }
 
-    /// The name of the site and its hosts; `None` without a config. A site without hosts serves every host.
+    /// Returns the name and the hosts of the site; `None` without a config. A site without hosts
+    /// serves every host.
     pub(in crate::commands) fn hosts(&self) -> Option<(&str, &[String])> {
         self.configured.as_ref().map(|configured| {
             let hosts = configured.host.as_ref().map_or(configured.site.hosts.as_slice(), slice::from_ref);
@@ -212,14 +217,16 @@ impl SelectedSite {
         })
     }
 
-    /// Whether the site serves a host; without a config every host may serve the robots.txt.
+    /// Reports whether the site serves a host. Without a config, every host may serve the
+    /// robots.txt.
     pub(in crate::commands) fn serves(&self, is_https: bool, host: &[u8]) -> bool {
         let hosts = self.hosts().map_or(&[][..], |(_, hosts)| hosts);
         let map = owners(hosts.iter().map(|pattern| (pattern.as_str(), ())));
         hosts.is_empty() || map.get_for(if is_https { 443 } else { 80 }, host).is_some()
     }
 
-    /// The robots.txt that a word of the command line names: a file, a URL, or `-` for standard input.
+    /// Reads the robots.txt that a command-line argument names: a file, a URL, or `-` for standard
+    /// input.
     pub(in crate::commands) fn named(&self, name: &Path) -> io::Result<RobotsFile> {
         match name.to_str().filter(|word| is_url(word)) {
             Some(url) => RobotsFile::retrieve(url, &self.retriever()?),
@@ -227,7 +234,7 @@ impl SelectedSite {
         }
     }
 
-    /// The hosts of the site, among those of all sites; `None` without a config.
+    /// Returns the hosts of the site within its config; `None` without a config.
     pub(in crate::commands) fn own_hosts(&self) -> io::Result<Option<SiteHosts>> {
         let Some(configured) = &self.configured else { return Ok(None) };
         let hosts = configured.hosts.clone();
@@ -240,13 +247,13 @@ impl SelectedSite {
         }
     }
 
-    /// A client for what the command line names.
+    /// Returns a client for URLs on the command line.
     pub(in crate::commands) fn retriever(&self) -> io::Result<Retriever> {
         Retriever::new(&self.retrieval)
     }
 
-    /// The robots.txt that the command line names, or that of the site, where it is said if another version is live; without either
-    /// the usual file.
+    /// Reads the robots.txt that the command line names, otherwise the site's, otherwise the
+    /// default file. For the site's file, prints to stderr if another version is live.
     pub(in crate::commands) fn robots(&self, named: Option<&Path>) -> io::Result<RobotsFile> {
         match (named, &self.configured) {
             (Some(name), _) => self.named(name),
@@ -260,7 +267,8 @@ impl SelectedSite {
         }
     }
 
-    /// The version of the site that is live by the state directory, where it is another than that of this file, and a sentence about both.
+    /// Returns a sentence about the file and the live version in the state directory, with the live
+    /// version; `None` if the file is the live version.
     pub(in crate::commands) fn live_beside(&self, file: &RobotsFile) -> Option<(String, RobotsFile)> {
         let ((_, kept), own) = (self.kept(), VersionHash::of(&file.bytes));
         let (live, bytes) = kept.kept().find(|(hash, _)| Some(*hash) == kept.live() && *hash != own)?;
@@ -272,7 +280,7 @@ impl SelectedSite {
         Some((format!("this version {own}; live is {name}"), RobotsFile { name, bytes: bytes.to_vec() }))
     }
 
-    /// A version that the state directory keeps of the site.
+    /// Returns a version of the site that the state directory stores.
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
         let missing =
@@ -281,8 +289,9 @@ impl SelectedSite {
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
 
-    /// Lets a version of the site decide as a server does now, by the state directory: with the grace of its rules, if it is the live one,
-    /// and not at all while enforcement is switched off. Where that cannot be read, it is said.
+    /// Makes a version of the site decide as a server does now, according to the state directory:
+    /// with the grace period of its rules if it is the live version, and without enforcement while
+    /// that is switched off. Prints to stderr if the switch cannot be read.
     pub(in crate::commands) fn decide_as_served(&self, evaluator: &mut Evaluator) {
         let (Some(configured), (Some(state), kept)) = (&self.configured, self.kept()) else { return };
         if let Some(trouble) = state.switch_trouble() {
@@ -307,7 +316,7 @@ impl SelectedSite {
         })
     }
 
-    /// The file of expectations of the site.
+    /// Returns the path of the site's expectations file.
     pub(in crate::commands) fn expectations(&self) -> io::Result<PathBuf> {
         let site = self.configured.as_ref().map(|configured| &configured.site);
         let missing = || match site {
@@ -321,7 +330,8 @@ impl SelectedSite {
 }
 
 impl RobotsFile {
-    /// Retrieves what crawlers read; an answer that is no file has no rules to judge by, and its meaning is the message.
+    /// Retrieves the robots.txt that crawlers read. A response without a file has no rules to judge
+    /// by; the error explains what it means to crawlers.
     fn retrieve(url: &str, retriever: &Retriever) -> io::Result<Self> {
         let chain = retriever.retrieve(&RetrievalRequest::new(robots_url(url).map_err(io::Error::other)?));
         let unusable = |error: DocumentError| {
@@ -343,10 +353,13 @@ impl RobotsFile {
         Ok(Self { name: path.display().to_string(), bytes: read(path).map_err(named)? })
     }
 
-    /// Compiles the file with the settings of a site. A file that is no text has no rule, which looks like one that allows
-    /// everything; the reference parser has an answer for it, and that is asked for. A page, and rules that crawlers do not
-    /// read, are said on standard error. A page, or an error message in its place, allows everything to crawlers, which is hardly
-    /// what is meant: it is an error where `pages` are refused, but for the reference parser.
+    /// Compiles the file with the settings of a site.
+    ///
+    /// A file that is not text has no rules, which looks like a file that allows everything, so it
+    /// is an error. An HTML page, or an error message saved as the file, also allows everything to
+    /// crawlers, which is hardly intended: it is an error if `pages` is `Refuse`. With the
+    /// reference parser, any file is accepted, because the question is how that parser reads it.
+    /// Prints findings about unread rules to stderr.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,
@@ -371,7 +384,8 @@ impl RobotsFile {
     }
 }
 
-/// What may be meant by a file that is not there, to be written behind the error; nothing behind any other error.
+/// Returns a hint about what may have been meant by a missing file, to be appended to the error;
+/// empty for any other error.
 pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> String {
     let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
     let of_git = || {
@@ -385,12 +399,13 @@ pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> Strin
 }
 
 impl ConfiguredSite {
-    /// As `serve` would serve it, with the parts that are at hand.
+    /// Returns the robots.txt as `serve` would serve it, with the parts that are available without
+    /// fetching.
     fn robots(&self) -> io::Result<RobotsFile> {
         let RobotsFile { name, bytes } = self.own_robots()?;
         let (fragments, troubles) = sites::parts_at_hand(&self.site.append);
         troubles.iter().for_each(|trouble| complain(trouble));
-        // A file that is no robots.txt gets nothing appended.
+        // Nothing is appended to a file that is not a robots.txt.
         let robots = RobotsTxt::parse(bytes);
         if fragments.is_empty() || FileKind::unreadable(&robots).is_some() || robots.bytes().trim_ascii().is_empty() {
             return Ok(RobotsFile { name, bytes: robots.bytes().to_vec() });
@@ -417,7 +432,8 @@ impl ConfiguredSite {
         }
     }
 
-    /// As `serve` opens the folder, so that a name means the same host.
+    /// Reads the file for a host. Opens the folder as `serve` does, so that a name means the same
+    /// host.
     fn robots_of_host(&self, path: &Path, fallback: &str) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         let directory = open_folder(path, fallback)?;
@@ -444,14 +460,14 @@ fn open_folder(path: &Path, fallback: &str) -> io::Result<Directory> {
     opened.map_err(|error| io::Error::other(format!("{}: {error}", printable_path(path))))
 }
 
-/// The host that URLs name, where it is one.
+/// Returns the host in the URLs, if they all have the same one.
 fn host_of<'u>(words: impl Iterator<Item = &'u str>) -> Option<String> {
     let mut hosts = words.filter_map(|word| TargetUrl::parse(word.as_bytes()).ok()?.host());
     let host = hosts.next()?;
     hosts.all(|other| other == host).then(|| String::from_utf8_lossy(host).into_owned())
 }
 
-/// The site that is meant, by its name, by `NAME/HOST`, or by a host that it serves.
+/// Finds a site by its name, by `NAME/HOST`, or by a host that it serves.
 fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<ConfiguredSite, String> {
     let names = || quoted_list(config.sites.iter().map(|site| &site.name));
     let found = |site: &config::SiteConfig, host: Option<&str>| ConfiguredSite {
@@ -477,7 +493,7 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
         }
     }
     let hosts = sites_of(config);
-    // A word without a dot is a name with a slip in it, which a site with every host would answer for.
+    // A value without a dot is a mistyped name, not a host; a site for all hosts would match it.
     match hosts.get(wanted).filter(|_| wanted.contains(['.', ':'])) {
         Some(site) => Ok(found(site, Some(wanted))),
         None => Err(sites::unknown(wanted, config.sites.iter().map(|site| &site.name))),

@@ -1,5 +1,5 @@
-//! The options of `robotsd check`, and the codes that they take, those of files and those of what servers answer: `--explain` says
-//! what a code means and why it matters, with an example that has it and one without.
+//! Options of `robotsd check`, and `--explain`, which explains each code of a finding (in files and
+//! in servers' answers): its meaning, why it matters, and examples with and without the finding.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ pub(super) struct FixArgs {
     pub(super) isolated: bool,
 }
 
-/// Whether standard input is among these files.
+/// Reports whether standard input is among these files.
 pub(super) fn has_stdin(paths: &[PathBuf]) -> bool {
     paths.iter().any(|path| path == Path::new("-"))
 }
@@ -113,7 +113,7 @@ impl FixArgs {
         self.fix || self.diff
     }
 
-    /// Whether lines of files are written as they are.
+    /// Reports whether lines of files are written to standard output without escaping.
     pub(super) fn writes_lines(&self, paths: &[PathBuf]) -> bool {
         self.diff || (self.fix && has_stdin(paths))
     }
@@ -122,7 +122,7 @@ impl FixArgs {
         if self.unsafe_fixes { Safety::Unsafe } else { Safety::Safe }
     }
 
-    /// Why these paths cannot be corrected.
+    /// Returns why these paths cannot be corrected, or `None` if they can.
     pub(super) fn refusal(&self, paths: &[PathBuf]) -> Option<String> {
         let option = if self.fix { "--fix" } else { "--diff" };
         let url = || paths.iter().filter_map(|path| path.to_str()).find(|word| is_url(word));
@@ -147,18 +147,18 @@ impl FixArgs {
     }
 }
 
-/// The code of a lint that exists.
+/// Parses the code of an existing lint.
 fn known_code(code: &str) -> Result<&'static str, String> {
     let known = codes().find(|known| *known == code);
     known.ok_or_else(|| format!("no lint has this code: {}", hint(code)))
 }
 
-/// The advice for a code that no lint has.
+/// Returns the hint for an unknown code.
 fn hint(code: &str) -> String {
     did_you_mean(code, codes()).unwrap_or_else(|| "`robotsd check --explain` lists them".to_owned())
 }
 
-/// Every code.
+/// Returns all codes.
 fn codes() -> impl Iterator<Item = &'static str> {
     Lint::all().iter().map(|lint| lint.code).chain(answer_lints().iter().map(|lint| lint.code))
 }
@@ -197,7 +197,7 @@ fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
     writeln!(out, "\nOff for a line with the comment \"# robots-check: allow({})\".", lint.code)
 }
 
-/// A lint of what servers answer, which no file is an example of.
+/// Explains a lint of servers' answers; there are no example files for it.
 fn explain_answer(out: &mut impl Write, lint: &AnswerLint) -> io::Result<()> {
     write_why(out, lint.code, lint.severity, lint.summary, lint.why)?;
     writeln!(out, "\nFound only where a URL is checked. Off with --ignore {}; see {}", lint.code, lint.url())

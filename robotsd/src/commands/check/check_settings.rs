@@ -1,7 +1,8 @@
-//! `robots-check.toml`: which lints are looked for in the files of a folder, and what fails them.
+//! `robots-check.toml`: selects the lints for the files of a folder, and the severity that fails
+//! them.
 //!
-//! The file nearest to a robots.txt counts, from its folder upwards to the first with a `.git`, and no other. Options of the
-//! command line take the place of its keys.
+//! Only the nearest file counts, searched from the folder of a robots.txt upwards to the first
+//! folder that contains `.git`. Options of the command line override its keys.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -16,13 +17,13 @@ use crate::evaluator::EvaluatorSettings;
 use crate::input::{self, InputSource};
 use crate::names::did_you_mean;
 
-/// The name of the file.
+/// Name of the file.
 const NAME: &str = "robots-check.toml";
 
-/// Octets of such a file: reading it as TOML takes a hundred times its size.
+/// Maximum size of such a file, in bytes: parsed as TOML, it takes a hundred times its size.
 const MOST_OCTETS: u64 = 64 << 10;
 
-/// Folders that are looked into, more than any path has.
+/// Maximum number of folders that are searched; no path has more.
 const MOST_FOLDERS: usize = 1_000;
 
 tables! {
@@ -48,7 +49,7 @@ impl Document for RawCheckFile {
     const NAME: &'static str = "the file";
 }
 
-/// The settings for files of one folder; by default none.
+/// Settings for the files of one folder; empty by default.
 #[derive(Debug, Default)]
 pub(super) struct CheckFile {
     select: Vec<&'static str>,
@@ -57,21 +58,22 @@ pub(super) struct CheckFile {
 }
 
 impl CheckFile {
-    /// The settings that are for a file, or for standard input under the name of one.
+    /// Returns the settings for a file, or for standard input under the name of a file.
     pub(super) fn find(
         source: &InputSource,
         stdin_filename: Option<&Path>,
         within: &WithinArgs,
     ) -> Result<Self, ConfigError> {
         let folder = source.path().or(stdin_filename).and_then(Path::parent).unwrap_or(Path::new(""));
-        // A folder that does not exist, of a name for standard input, has no settings.
+        // The name for standard input may be in a folder that does not exist; it has no settings.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let Ok(folder) = fs::canonicalize(folder) else { return Ok(Self::default()) };
         match nearest(&folder) {
             Some(path) => {
                 let path = shown(&path);
                 within.refuse_named(&path).map_err(ConfigError::without_place)?;
-                // The author of the robots.txt may have put it there.
+                // The file may come from the author of the robots.txt, so it must be a regular
+                // file.
                 let octets = input::read_found(&path, MOST_OCTETS).map_err(ConfigError::without_place)?;
                 Self::parse(&path, &as_utf8(&path, octets)?)
             }
@@ -100,7 +102,8 @@ impl CheckFile {
         if faults.is_empty() { Ok(Self { select, ignore, deny: raw.deny }) } else { Err(at(faults)) }
     }
 
-    /// The settings of the command, without the lints that the file turns off, where options do not say which.
+    /// Returns the settings of the command without the lints that the file turns off; options take
+    /// precedence over the file.
     pub(super) fn settings(&self, settings: &EvaluatorSettings, select: &[&str], ignore: &[&str]) -> EvaluatorSettings {
         let select = if select.is_empty() { &*self.select } else { select };
         let ignore = if ignore.is_empty() { &*self.ignore } else { ignore };
@@ -112,7 +115,7 @@ impl CheckFile {
     }
 }
 
-/// Whether lints with this code are looked for: all are where none is selected.
+/// Reports whether a lint with this code is enabled. If none are selected, all are.
 pub(super) fn is_chosen(code: &str, select: &[&str], ignore: &[&str]) -> bool {
     (select.is_empty() || select.contains(&code)) && !ignore.contains(&code)
 }
@@ -127,7 +130,7 @@ impl Deny {
     }
 }
 
-/// The fault of a code that no lint of files has, and the advice.
+/// Returns the error for a code that no lint of files has, and a hint.
 fn unknown(code: &str) -> (String, String) {
     if answer_lint(code).is_some() {
         let message = format!("{code:?} is about what a server answers, and this file is for files");
@@ -138,11 +141,11 @@ fn unknown(code: &str) -> (String, String) {
     (format!("no lint has the code {code:?}"), hint)
 }
 
-/// The nearest file of settings, from a folder upwards.
+/// Returns the nearest file of settings, searching upwards from a folder.
 fn nearest(folder: &Path) -> Option<PathBuf> {
     for folder in folder.ancestors().take(MOST_FOLDERS) {
         let file = folder.join(NAME);
-        // One that cannot be looked at is read, and the error says why.
+        // If a file cannot be examined, the later read returns the reason.
         if !matches!(fs::metadata(&file), Err(error) if is_absent(&error)) {
             return Some(file);
         }
@@ -157,7 +160,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
 }
 
-/// A path as a person would write it: relative where it is below the working directory.
+/// Returns a path as a person would write it: relative if it is below the working directory.
 fn shown(path: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(fs::canonicalize);
     here.ok().and_then(|here| path.strip_prefix(here).ok()).map_or_else(|| path.to_owned(), Path::to_owned)

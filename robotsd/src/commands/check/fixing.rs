@@ -1,7 +1,7 @@
-//! `--fix`, `--unsafe-fixes` and `--diff`: files corrected in place, or the difference that would make.
+//! `--fix`, `--unsafe-fixes` and `--diff`: corrects files in place, or shows the differences.
 //!
-//! A file is replaced whole or not at all ([`replace`]). The effect of an unsafe fix on crawlers is printed, as `robotsd diff`
-//! prints it.
+//! A file is replaced as a whole or not at all ([`replace`]). The effect of an unsafe fix on
+//! crawlers is printed, as `robotsd diff` prints it.
 
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
@@ -21,17 +21,17 @@ use crate::exit::complain;
 use crate::input::InputSource;
 use crate::render::{FindingFormat, plural, printable, printable_path, stderr};
 
-/// Unchanged lines that a unified diff shows before and after a change.
+/// Number of unchanged lines that a unified diff shows before and after a change.
 const CONTEXT: u32 = 3;
 
-/// The corrections in all files so far.
+/// Corrections in all files so far.
 pub(super) struct FixRun<'a> {
     pub(super) args: &'a CheckArgs,
     pub(super) corrected: usize,
-    /// The remaining findings, and those of them whose fix is unsafe.
+    /// Number of remaining findings; `left_unsafe` counts those with an unsafe fix.
     left: usize,
     left_unsafe: usize,
-    /// Whether time was over before all was corrected, or compared.
+    /// Whether time ran out before everything was corrected or compared.
     pub(super) is_cut: bool,
 }
 
@@ -40,7 +40,8 @@ impl<'a> FixRun<'a> {
         Self { args, corrected: 0, left: 0, left_unsafe: 0, is_cut: false }
     }
 
-    /// A file that an argument stands for. One that a link leads to out of a directory is not corrected.
+    /// Returns a file of an argument, or an error if a link leads to it out of the argument's
+    /// directory: such a file is not corrected.
     pub(super) fn permitted(&self, argument: &Path, source: InputSource) -> Result<InputSource, (PathBuf, io::Error)> {
         let Some(file) = source.path() else { return Ok(source) };
         if !self.args.fixing.fix || !argument.is_dir() {
@@ -55,12 +56,14 @@ impl<'a> FixRun<'a> {
         Err((file.to_owned(), io::Error::other(fault)))
     }
 
-    /// Whether the findings go to standard error, because standard output has the corrected text.
+    /// Reports whether findings go to standard error, because standard output contains the
+    /// corrected text.
     pub(super) fn is_filter(&self) -> bool {
         self.args.fixing.fix && has_stdin(&self.args.paths)
     }
 
-    /// The file, corrected and written where that is wanted; none where only the difference is shown.
+    /// Corrects a file and writes it, if requested; returns `None` if only the differences are
+    /// shown.
     pub(super) fn correct(
         &mut self,
         out: &mut impl Write,
@@ -88,7 +91,7 @@ impl<'a> FixRun<'a> {
         self.left += fixed.report.findings.len() + fixed.report.omitted();
         self.left_unsafe += fixed.report.fixes.count(Safety::Unsafe);
         if fixed.applied.iter().any(|(_, safety)| *safety == Safety::Unsafe) {
-            // Before it what was written so far, so that both are in order where they go to one place.
+            // Flushed first, so that the order is right if both outputs go to the same place.
             out.flush()?;
             self.is_cut |= write_effect(&mut stderr(), name, &before, &fixed, settings)?;
         }
@@ -102,7 +105,7 @@ impl<'a> FixRun<'a> {
         Ok((!self.args.fixing.diff).then(|| after.to_vec()))
     }
 
-    /// Writes what was corrected. True where that is all there is to say.
+    /// Writes how much was corrected. Returns `true` if nothing else remains to be written.
     pub(super) fn finish(&self, out: &mut impl Write) -> io::Result<bool> {
         let fixing = &self.args.fixing;
         if !fixing.is_on() {
@@ -111,7 +114,7 @@ impl<'a> FixRun<'a> {
         let Self { corrected, left, left_unsafe, .. } = self;
         let verb = if fixing.diff { "would fix" } else { "fixed" };
         let need = if *left_unsafe == 1 { "needs" } else { "need" };
-        // With --unsafe-fixes those are left that did not succeed.
+        // With --unsafe-fixes, the remaining ones are those that failed.
         let has_more = *left_unsafe > 0 && !fixing.unsafe_fixes;
         let more = if has_more { format!(" ({left_unsafe} {need} --unsafe-fixes)") } else { String::new() };
         let message = format!("{verb} {corrected} of {}{more}", plural(corrected + left, "finding"));
@@ -127,7 +130,7 @@ impl<'a> FixRun<'a> {
     }
 }
 
-/// Writes what the fixes change for crawlers. True where that could not be found out in time.
+/// Writes what the fixes change for crawlers. Returns `true` if the comparison took too long.
 fn write_effect(
     out: &mut impl Write,
     name: &str,
@@ -146,7 +149,8 @@ fn write_effect(
     Ok(diff.is_cut)
 }
 
-/// Writes a unified diff, which `patch` reads. The bytes of the file are written as they are.
+/// Writes a unified diff, which `patch` can apply. The bytes of the file are written without
+/// escaping.
 pub(in crate::commands) fn write_difference(
     out: &mut impl Write,
     name: &str,
@@ -157,15 +161,16 @@ pub(in crate::commands) fn write_difference(
         return Ok(());
     }
     let name = printable(name);
-    // diff ends a name that contains spaces with a tab.
+    // diff writes a tab after a name that contains spaces.
     let end = if name.contains(' ') { "\t" } else { "" };
     writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;
     let lines = InternedInput::new(before, after);
-    // Histogram takes 6 s, not 7 ms, for 30,000 changes of lines between lines that occur once.
+    // The algorithm Histogram takes 6 s, not 7 ms, for 30,000 changed lines between lines that
+    // occur once.
     let diff = Diff::compute(Algorithm::Myers, &lines);
     let mut changes = diff.hunks().peekable();
     while let Some(change) = changes.next() {
-        // Changes whose context touches are one hunk.
+        // Changes with overlapping or adjacent context form one hunk.
         let mut hunk = vec![change];
         while let Some(next) =
             changes.next_if(|next| next.before.start <= hunk[hunk.len() - 1].before.end + 2 * CONTEXT)
@@ -177,7 +182,7 @@ pub(in crate::commands) fn write_difference(
     Ok(())
 }
 
-/// Writes neighbouring changes, with the unchanged lines around them.
+/// Writes neighbouring changes as a hunk, with the unchanged lines around them.
 fn write_hunk(out: &mut impl Write, lines: &InternedInput<&[u8]>, changes: &[Hunk]) -> io::Result<()> {
     let ([first, ..], [.., last]) = (changes, changes) else { return Ok(()) };
     let lead = first.before.start.min(CONTEXT);
@@ -195,8 +200,8 @@ fn write_hunk(out: &mut impl Write, lines: &InternedInput<&[u8]>, changes: &[Hun
     write_lines(out, b' ', lines, &lines.before, at..old.end)
 }
 
-/// A range of lines as a unified diff writes it: the first line, from 1, and their number if it is not 1. An empty range names the line
-/// before it.
+/// Formats a range of lines for a unified diff: the first line, from 1, and the number of lines if
+/// it is not 1. An empty range contains the number of the line before it.
 fn unified_range(lines: &Range<u32>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),
@@ -216,7 +221,8 @@ fn write_lines(
         let line = lines.interner[*token];
         out.write_all(&[sign])?;
         out.write_all(line)?;
-        // A line ends with a line feed in a unified diff: a carriage return alone is one of its bytes.
+        // In a unified diff, only a line feed ends a line; a lone carriage return is part of the
+        // line.
         if !line.ends_with(b"\n") {
             writeln!(out, "\n\\ No newline at end of file")?;
         }
@@ -224,13 +230,14 @@ fn write_lines(
     Ok(())
 }
 
-/// Puts octets in the place of those that were read from a file: it is replaced whole or not at all.
+/// Replaces the content that was read from a file, as a whole or not at all.
 ///
-/// The new one is written beside it, with its mode, owner and group, and takes its place. A symbolic link stays, and the file
-/// that it leads to is replaced. A replacement that would lose something is refused, and nothing is written: other names of
-/// the same file, its group, and changes that were saved there since it was read.
+/// The new file is written next to the old one, with its mode, owner and group, and then renamed
+/// over it. A symbolic link stays, and the file that it points to is replaced. The replacement is
+/// refused, and nothing is written, if something would be lost: other names (hard links) of the
+/// file, its group, or changes saved since it was read.
 pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> io::Result<()> {
-    // The file that a link leads to.
+    // The file that a link points to.
     let path = fs::canonicalize(path)?;
     let metadata = fs::metadata(&path)?;
     refuse(&metadata)?;
@@ -272,7 +279,8 @@ fn refuse(metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Only root can give a file away: for others it becomes their own. The group, by which a server may read it, is kept.
+/// Keeps owner and group. Only root can change the owner; for other users the file becomes their
+/// own. The group must be kept, because a server may read the file through it.
 fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
     let own = fs::metadata(path)?;
     if own.uid() != metadata.uid() && chown(path, Some(metadata.uid()), Some(metadata.gid())).is_ok() {

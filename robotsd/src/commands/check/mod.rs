@@ -1,11 +1,16 @@
-//! `robotsd check`: findings in robots.txt files, before they are published, and where they are served ([`live`]).
+//! `robotsd check`: finds problems in robots.txt files, before they are published and on the sites
+//! that serve them ([`live`]).
 //!
-//! For people, findings are grouped by code, errors first, and notes are counted; of several files each group is one
-//! line, and a table sums them up. All other formats hold every finding, whatever is shown for people.
+//! In the text format, findings are grouped by code, errors first, and notes are only counted. If
+//! several files are checked, each group is one line, and a table sums them up. All other formats
+//! contain every finding.
 //!
-//! Exit status: 0 where nothing at or over the threshold was found, 1 where something was, 2 where a file could not be
-//! read, or corrected to the end in time. SARIF says so itself: there findings end with 0. A file that cannot be read does not
-//! keep the others from being checked.
+//! Exit status:
+//!
+//! - 0 if there is no finding of the threshold's severity or worse (with SARIF also otherwise,
+//!   because its reader decides);
+//! - 1 if there is such a finding;
+//! - 2 if a file could not be read (the others are still checked), or correcting it took too long.
 
 mod check_args;
 mod check_settings;
@@ -38,25 +43,27 @@ use crate::retrieval::{is_url, shown_url};
 pub(crate) use self::check_args::CheckArgs;
 pub(in crate::commands) use self::fixing::{replace, write_difference};
 
-/// Findings of one lint that `--verbose` shows: every one of any file that a person wrote.
+/// Maximum number of findings per lint that `--verbose` shows: more than any file written by a
+/// person has.
 const MOST_SHOWN: usize = 100_000;
 
-/// A file alone has fewer findings than serving it, where the settings of its site count as well.
+/// Note that a file alone has fewer findings than when served, when the settings of its site are
+/// also checked.
 const WITHOUT_SITE: &str =
     "without --config: what mode, overrides, exemptions and crawlers of a site make of it is not checked";
 
 /// How many findings of a file are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
-    /// Every one, in the order of the file.
+    /// Every finding, in the order of the file.
     All,
-    /// One of each code as a snippet.
+    /// One finding of each code, as a snippet.
     Snippets,
-    /// A line for each code.
+    /// One line for each code.
     Lines,
 }
 
-/// Checks the files and writes what it finds to standard output.
+/// Checks the files and writes the findings to standard output.
 pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     if let Some(code) = &args.explain {
         return check_args::explain_codes(code.as_deref());
@@ -88,7 +95,7 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     Ok(match written.and_then(|()| out.flush()) {
         Ok(()) => exit_code(&summary, args),
         Err(error) => {
-            // A closed pipe: the reader has enough.
+            // A closed pipe is not an error: the reader has seen enough.
             if error.kind() != io::ErrorKind::BrokenPipe {
                 complain(&format_args!("standard output: {error}"));
             }
@@ -170,7 +177,7 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
     if site.is_configured() || !args.verbose { Ok(()) } else { writeln!(out, "{WITHOUT_SITE}") }
 }
 
-/// The output about each file, and the part that is kept for the end.
+/// Writes the output about each file, and collects what is written at the end.
 struct CheckOutput<'a> {
     form: FindingFormat,
     detail: Detail,
@@ -178,7 +185,7 @@ struct CheckOutput<'a> {
     settings: &'a EvaluatorSettings,
     summary: &'a mut CheckSummary,
     sarif: SarifLog,
-    /// The faults of files of settings, each of which may be for many files.
+    /// Errors in settings files; each may affect many checked files.
     faults: BTreeSet<String>,
 }
 
@@ -199,7 +206,7 @@ impl CheckOutput<'_> {
         complain(reason);
     }
 
-    /// Checks a file with the settings that are for it, after it was corrected where that is wanted.
+    /// Checks a file with the settings for it, after correcting it if requested.
     fn source(
         &mut self,
         out: &mut impl Write,
@@ -260,7 +267,7 @@ fn exit_code(summary: &CheckSummary, args: &CheckArgs) -> ExitCode {
 }
 
 impl CheckArgs {
-    /// Whether findings with this code are wanted.
+    /// Reports whether findings with this code are requested.
     fn looks_for(&self, code: &str) -> bool {
         is_chosen(code, &self.select, &self.ignore)
     }
@@ -273,7 +280,7 @@ impl CheckArgs {
         }
     }
 
-    /// The lowest severity that fails the check; none where nothing does.
+    /// Returns the lowest severity that fails the check; `None` if nothing fails it.
     fn threshold(&self) -> Option<Severity> {
         match (self.deny, self.format) {
             _ if self.exit_zero => None,
@@ -284,7 +291,7 @@ impl CheckArgs {
     }
 }
 
-/// The files of an argument, and the directories that could not be read.
+/// Returns the files of an argument, and errors for directories that could not be read.
 fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
     if path == Path::new("-") {
         return vec![Ok(InputSource::Stdin)];
@@ -293,7 +300,8 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
         return vec![Ok(InputSource::File(path.to_owned()))];
     }
     let (mut robots, mut texts, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-    // A link to a directory is not followed: it may lead back up. A link to a file is read.
+    // Links to directories are not followed, because they may lead back up; links to files are
+    // read.
     for entry in WalkDir::new(path) {
         match entry {
             Ok(entry) if entry.path().is_dir() => {}
@@ -308,7 +316,8 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
             }
         }
     }
-    // Every robots.txt, however deep; where there is none, the .txt files of the directory itself.
+    // All robots.txt files, at any depth; if there are none, the .txt files of the directory
+    // itself.
     let mut files = if robots.is_empty() { texts } else { robots };
     files.sort();
     if files.is_empty() && failed.is_empty() {

@@ -1,5 +1,5 @@
-//! The findings for people: those of one file grouped by code, because a file may repeat one slip in every line, and those of all
-//! checked files as a table and a last line.
+//! Findings for people: those of one file grouped by code, because a file may repeat the same
+//! mistake in every line; those of all files as a table and a final line.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,10 @@ use tower_robots::check::{Finding, Report, Safety, Severity};
 use crate::commands::output::filters;
 use crate::render::{self, AnswerFinding, Checked, finding_line, plural, printable};
 
-/// Files that the table lists.
+/// Maximum number of files in the table.
 const LISTED: usize = 100;
 
-/// Columns of a name in the table.
+/// Width of a name in the table, in columns.
 const NAME: std::ops::RangeInclusive<usize> = 4..=60;
 
 /// Counts over all files.
@@ -20,17 +20,17 @@ const NAME: std::ops::RangeInclusive<usize> = 4..=60;
 pub(super) struct CheckSummary {
     files: usize,
     pub(super) unread: usize,
-    /// Whether something fails that is not counted here.
+    /// Whether the check fails for a reason that is not counted here.
     pub(super) is_denied: bool,
-    /// Whether a file was not corrected to the end, because time was over.
+    /// Whether correcting a file took too long.
     pub(super) is_cut: bool,
-    /// Findings that a safe fix corrects, and those that an unsafe one does.
+    /// Number of findings with a safe fix, and with an unsafe one.
     fixable: [usize; 2],
-    /// Whether findings are only counted, so that their fixes are not known.
+    /// Whether some findings are only counted, so that their fixes are not known.
     has_omitted: bool,
-    /// Findings by severity, in the order of [`Severity::ALL`].
+    /// Number of findings by severity, in the order of [`Severity::ALL`].
     found: [usize; 3],
-    /// The files with findings.
+    /// Files with findings.
     rows: Vec<FileSummary>,
 }
 
@@ -51,8 +51,8 @@ impl CheckSummary {
         self.add_row(printable(name), found, groups.most_frequent());
     }
 
-    /// Adds what was found about the answers of a URL. `is_counted` says whether it counts elsewhere: as a file that is
-    /// checked, or as one that could not be read.
+    /// Adds the findings about the answers of a URL. `is_counted` is true if the URL is also
+    /// counted as a checked file, or as one that could not be read.
     pub(super) fn add_answers(&mut self, name: &str, findings: &[AnswerFinding], is_counted: bool) {
         self.files += usize::from(!is_counted);
         let found = AnswerFinding::count(findings);
@@ -68,13 +68,13 @@ impl CheckSummary {
         }
     }
 
-    /// Whether there is a finding of this severity, or a worse one.
+    /// Reports whether there is a finding of this severity or worse.
     pub(super) fn reaches(&self, threshold: Severity) -> bool {
         self.found.iter().zip(Severity::ALL).any(|(count, severity)| *count > 0 && severity >= threshold)
     }
 
     pub(super) fn write(&self, out: &mut impl Write, notes: ShownNotes) -> io::Result<()> {
-        // The worst first.
+        // The files with the worst findings come first.
         let mut rows: Vec<&FileSummary> = self.rows.iter().collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.found));
         rows.truncate(LISTED);
@@ -83,7 +83,7 @@ impl CheckSummary {
         writeln!(out, "{}", SummaryText { summary: self, rows, width, notes })
     }
 
-    /// The verdict in Markdown, as in `**Fails**: 1 error, 2 notes`.
+    /// Writes the verdict in Markdown, such as `**Fails**: 1 error, 2 notes`.
     pub(super) fn write_verdict(&self, out: &mut impl Write, is_denied: bool) -> io::Result<()> {
         let verdict = if is_denied || self.unread > 0 || self.is_cut { "Fails" } else { "Passes" };
         let unread = match self.unread {
@@ -108,10 +108,11 @@ struct SummaryText<'a> {
     notes: ShownNotes,
 }
 
-/// Findings of one code that are shown whole; of more only the first is.
+/// Maximum number of findings of one code that are all shown in full; if there are more, only the
+/// first one is.
 const SHOWN_WHOLE: usize = 3;
 
-/// Lines of further findings that are named.
+/// Maximum number of lines listed for further findings.
 const LINES: usize = 8;
 
 /// Whether notes are shown, or only counted.
@@ -121,7 +122,7 @@ pub(super) enum ShownNotes {
     Each,
 }
 
-/// Every group of a report: errors first, then by place.
+/// The groups of a report: errors first, then by position.
 #[derive(Debug)]
 pub(super) struct FindingGroups<'r>(Vec<FindingGroup<'r>>);
 
@@ -130,7 +131,7 @@ pub(super) struct FindingGroups<'r>(Vec<FindingGroup<'r>>);
 pub(super) struct FindingGroup<'r> {
     first: &'r Finding,
     others: Vec<&'r Finding>,
-    /// Those included that the report counts and does not hold.
+    /// Number of findings, including those that the report only counts.
     count: usize,
 }
 
@@ -153,12 +154,12 @@ impl<'r> FindingGroups<'r> {
         Self(groups)
     }
 
-    /// The code that is found most often, and how often.
+    /// Returns the most frequent code, and its number of findings.
     pub(super) fn most_frequent(&self) -> Option<(&'static str, usize)> {
         self.0.iter().rev().max_by_key(|group| group.count).map(|group| (group.first.code, group.count))
     }
 
-    /// A snippet for each code, or for each finding where there are few.
+    /// Writes a snippet for each code, or for each finding if there are few.
     pub(super) fn write_snippets(
         &self,
         out: &mut impl Write,
@@ -192,7 +193,7 @@ impl<'r> FindingGroups<'r> {
         writeln!(out)
     }
 
-    /// A line for each code; the notes together are one.
+    /// Writes one line for each code, and one line for all notes together.
     pub(super) fn write_lines(&self, out: &mut impl Write, name: &str, notes: ShownNotes) -> io::Result<()> {
         for group in self.shown(notes) {
             let (line, code) = (finding_line(name, group.first), group.first.code);
@@ -222,12 +223,12 @@ impl<'r> FindingGroups<'r> {
 }
 
 impl FindingGroup<'_> {
-    /// As in `first at`, or `at` where there is one.
+    /// Returns `at` for a single finding, otherwise `first at`.
     const fn at(&self) -> &'static str {
         if self.count == 1 { "at" } else { "first at" }
     }
 
-    /// As in `427 more, in lines 13, 14 and others`.
+    /// Describes the further findings, such as `427 more, in lines 13, 14 and others`.
     fn further(&self) -> String {
         let mut lines: Vec<usize> = self.others.iter().map(|finding| finding.line).collect();
         lines.dedup();

@@ -1,4 +1,5 @@
-//! Pages that matter: those of sitemaps, of lists, and what search engines request by logs. A change is measured by them.
+//! Measures a change by the pages that matter: pages of sitemaps and lists, and requests of search
+//! engines in logs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,13 +18,14 @@ use crate::input;
 use crate::pages::{OwnHosts, SitemapSource, SitemapWalk, read_urls};
 use crate::sites::open_sitemap;
 
-/// Lost pages that are shown of one list and crawlers, each with its rule.
+/// Maximum number of lost pages shown per list and group of crawlers, each with its rule.
 const SHOWN: usize = 10;
 
-/// The pages of sitemaps, as it stands behind "pages".
+/// Description of the pages of sitemaps, as it follows the word "pages".
 pub(super) const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// The pages of logs, of every search engine, as it stands behind "pages".
+/// Description of the pages that any search engine requested in the logs, as it follows the word
+/// "pages".
 const REQUESTED: &str = "that search engines requested in the log";
 
 #[derive(Args, Debug)]
@@ -71,10 +73,10 @@ fn percentage(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a percentage from 0% to 100%, such as 1%".to_owned())
 }
 
-/// The pages that a change takes from search engines, by every list.
+/// The pages that search engines lose through a change, for every list.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ListLosses {
-    /// The lists that were read.
+    /// Lists that were read.
     lists: Vec<ListRead>,
     pub(super) losses: Vec<ListLoss>,
 }
@@ -85,34 +87,35 @@ struct ListRead {
     pages: usize,
 }
 
-/// The pages of one list that search engines lose which obey the same groups.
+/// The pages of one list that search engines obeying the same groups lose.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
-    /// Which list it is, as it stands behind "pages".
+    /// Description of the list, as it follows the word "pages".
     pub(super) of: String,
     pub(super) crawlers: Vec<String>,
-    /// Pages that were allowed and are disallowed, of those that were allowed.
+    /// Number of pages that were allowed and are now disallowed; `allowed` is the number of pages
+    /// that were allowed.
     pub(super) lost: u64,
     pub(super) allowed: u64,
-    /// The same of the requests in a log.
+    /// Requests in a log for these pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) requests: Option<LostRequests>,
-    /// The rules that take them, the one that takes most first.
+    /// Rules that disallow the lost pages; the rule with the most pages is the first.
     pub(super) rules: Vec<RuleLoss>,
     pub(super) examples: Vec<LostExample>,
-    /// The percentage of --max-loss, where the loss is larger.
+    /// Percentage of --max-loss, if the loss exceeds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) permitted: Option<f64>,
 }
 
-/// Requests for lost pages, of all that were sent.
+/// Number of requests for lost pages, and of all requests.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct LostRequests {
     pub(super) lost: u64,
     pub(super) all: u64,
 }
 
-/// The pages that one rule of the new file takes.
+/// Number of pages that one rule of the new file newly disallows.
 #[derive(Debug, Serialize)]
 pub(super) struct RuleLoss {
     pub(super) line: usize,
@@ -123,12 +126,12 @@ pub(super) struct RuleLoss {
 #[derive(Debug, Serialize)]
 pub(super) struct LostExample {
     pub(super) page: String,
-    /// The line of the rule that disallows it.
+    /// Line of the rule that disallows the page.
     pub(super) line: Option<usize>,
 }
 
 impl PageListArgs {
-    /// Files that are read, standard input among them.
+    /// Returns the files that are read, including standard input.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.urls.iter().chain(&self.log)
     }
@@ -165,7 +168,7 @@ impl PageListArgs {
             found.add_requests(&requests, old, new);
         }
         if let Some(most) = self.max_loss {
-            // A measure without pages would hold whatever changes.
+            // Without pages, --max-loss would pass whatever changes.
             let fault = match found.lists.iter().find(|list| list.pages == 0) {
                 None if found.lists.is_empty() => {
                     Some("it has no pages to measure by: name some with --sitemap, --urls or --log".to_owned())
@@ -183,7 +186,7 @@ impl PageListArgs {
             let is_over = |loss: &&mut ListLoss| loss.share() * 100.0 > most;
             found.losses.iter_mut().filter(is_over).for_each(|loss| loss.permitted = Some(most));
         }
-        // The largest share first, whichever list it is of.
+        // The largest share comes first, whichever list it belongs to.
         found.losses.sort_by(|one, other| other.share().total_cmp(&one.share()));
         Ok(found)
     }
@@ -196,7 +199,7 @@ impl PageListArgs {
         });
         let (trouble, pages) = (walk.trouble(), walk.into_pages());
         match trouble {
-            // Nothing is lost of no pages, which would look like an answer.
+            // Without pages, the output would misleadingly report no loss.
             Some(trouble) if pages.is_empty() => return Err(io::Error::other(trouble)),
             Some(trouble) => complain(&format_args!("some sitemaps do not count: {trouble}")),
             None => {}
@@ -214,7 +217,7 @@ impl ListLosses {
         self.lists.push(ListRead { of, pages: pages.len() });
     }
 
-    /// Each crawler by its own requests.
+    /// Measures each crawler by its own requests.
     fn add_requests(&mut self, requests: &SearchRequests, old: &Evaluator, new: &Evaluator) {
         let of = "that it requested in the log";
         let mut pages_read = 0;
@@ -235,7 +238,7 @@ impl ListLosses {
         self.lists.push(ListRead { of: REQUESTED.to_owned(), pages: pages_read });
     }
 
-    /// Whether more is lost than --max-loss permits.
+    /// Reports whether the loss exceeds --max-loss.
     pub(super) fn is_too_much(&self) -> bool {
         self.losses.iter().any(|loss| loss.permitted.is_some())
     }
@@ -244,7 +247,8 @@ impl ListLosses {
         self.lists.is_empty()
     }
 
-    /// The lists of which nothing is lost, as they stand behind "pages", and how many pages each has.
+    /// Returns the lists without losses, as they follow the word "pages", with their number of
+    /// pages.
     pub(super) fn without_loss(&self) -> impl Iterator<Item = (&str, u64)> {
         let lists = self.lists.iter().filter(|list| !self.losses.iter().any(|loss| loss.is_of(&list.of)));
         lists.map(|list| (&*list.of, list.pages as u64))
@@ -268,13 +272,13 @@ impl ListLoss {
         Self { of, crawlers, lost, allowed, requests, rules, examples: examples.collect(), permitted: None }
     }
 
-    /// The share of what is lost: of requests where they were counted, else of pages.
+    /// Returns the lost share: of requests if they were counted, otherwise of pages.
     fn share(&self) -> f64 {
         let (lost, of) = self.requests.map_or((self.lost, self.allowed), |requests| (requests.lost, requests.all));
         lost as f64 / of.max(1) as f64
     }
 
-    /// Whether it is of the list of this name.
+    /// Reports whether the loss belongs to the list with this description.
     fn is_of(&self, list: &str) -> bool {
         self.of == list || self.requests.is_some() && list == REQUESTED
     }

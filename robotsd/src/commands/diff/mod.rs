@@ -1,8 +1,11 @@
-//! `robotsd diff OLD NEW`: the effect of a change on crawlers.
+//! `robotsd diff OLD NEW`: shows the effect of a change on crawlers.
 //!
-//! Exit status: 0 whether or not something changes, 1 where something changes that `--forbid` names or more is lost than `--max-loss`
-//! permits, 2 where a file could not be read, `--forbid` names a crawler that does not exist, or the files could not be compared to the
-//! end in time.
+//! Exit status:
+//!
+//! - 0 otherwise, whether or not something changes;
+//! - 1 if something changes that `--forbid` names, or the loss exceeds `--max-loss`;
+//! - 2 if a file could not be read, `--forbid` names a crawler that does not exist, or comparing
+//!   the files took too long.
 
 mod lists;
 mod text;
@@ -65,7 +68,7 @@ enum DiffFormat {
     Markdown,
 }
 
-/// The effects, and the pages that they take of the lists that are named.
+/// The effects, and the pages of the named lists that are lost.
 #[derive(Debug, Serialize)]
 struct DiffJson<'d> {
     #[serde(flatten)]
@@ -81,7 +84,7 @@ fn guard(text: &str) -> Result<Guard, String> {
     if pattern.starts_with('*') {
         return Guard::parse(text).ok_or_else(missing);
     }
-    // The host of a URL is that of the files; its path is the pattern.
+    // The files already determine the host, so only the path of the URL is the pattern.
     let url = TargetUrl::parse(pattern.as_bytes())?;
     Guard::parse(&format!("{crawler}:{}", String::from_utf8_lossy(url.path()))).ok_or_else(missing)
 }
@@ -93,7 +96,7 @@ fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
     format!("--forbid {guard:?}: {fault}: {hint}Write {any:?} for the crawlers that no group names")
 }
 
-/// Says that more may change than what is shown.
+/// Prints a notice that more may change than what is shown.
 pub(in crate::commands) fn complain_of_cut(name: &str) {
     complain(&format_args!(
         "{}: comparing the files took more than {} s, so more may change than what is shown: patterns with fewer wildcards, or \
@@ -103,7 +106,8 @@ pub(in crate::commands) fn complain_of_cut(name: &str) {
     ));
 }
 
-/// Says that the file of the folder is OLD, where NEW is one that can take its place.
+/// Prints a notice that OLD is the file of the folder; returns an error if NEW cannot replace that
+/// file.
 fn beside_usual_file(new: &Path) -> io::Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     let name = printable_path(new);
@@ -136,10 +140,10 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     }
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);
-    // A page that was published by mistake is compared with what takes its place.
+    // A page that was published by mistake can be compared with its replacement.
     let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
-    // A guard for a crawler that does not exist would hold whatever changes.
+    // A guard for a crawler that does not exist would pass whatever changes.
     if let Some((guard, unknown)) =
         args.forbid.iter().find_map(|guard| Some((guard, old.unknown_name(&guard.crawler, Some(&new))?)))
     {

@@ -1,6 +1,8 @@
-//! Changes as text, the worst first, and as Markdown, for the comment on a pull request: what changes for which crawler.
+//! Renders changes for crawlers, the worst first: as text, and as Markdown for a comment on a pull
+//! request.
 //!
-//! The text of a file is code in Markdown: no markup, no name of a person, no link. A comment has a bound, and so has this.
+//! In Markdown, text from a file is rendered as code, so that it cannot contain markup, mention a
+//! user or create a link. The size of a comment is limited.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -15,13 +17,13 @@ use super::lists::{ListLoss, ListLosses, OF_SITEMAPS};
 use crate::html::{counted, filters, grouped, percent};
 use crate::render::{cut, finding_line, markdown_code, markdown_text, plural, printable};
 
-/// Crawlers of each kind that are shown by name.
+/// Maximum number of crawlers of each kind that are shown by name.
 const SHOWN: usize = 4;
 
-/// Rules of a loss that are shown.
+/// Maximum number of rules shown for a loss.
 const RULES: usize = 10;
 
-/// How names are written that others chose: of files, crawlers and paths.
+/// Function that renders names chosen by others: of files, crawlers and paths.
 type NameStyle = fn(&str) -> String;
 
 fn plain(name: &str) -> String {
@@ -40,7 +42,7 @@ impl DiffNames {
     }
 }
 
-/// What the change takes of the pages that matter; nothing where no list is named.
+/// The pages that are lost; empty if no list is named.
 #[derive(Template)]
 #[template(path = "commands/diff/losses.txt", whitespace = "preserve")]
 pub(super) struct LossesText<'a> {
@@ -48,7 +50,8 @@ pub(super) struct LossesText<'a> {
     pub(super) pages: &'a ListLosses,
 }
 
-/// As in `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of the sitemaps (12 %)`.
+/// Formats, for example, `Googlebot, bingbot and 9 more search engines lose 1,204 of 9,800 pages of
+/// the sitemaps (12 %)`.
 fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     let ((lost, of), list) = ((loss.lost, loss.allowed), list_name(&loss.of, style));
     let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(|name| style(name)).collect();
@@ -69,7 +72,7 @@ fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     }
 }
 
-/// A list as it stands behind "pages": those that are files have a name.
+/// Returns the description of a list, as it follows the word "pages"; names of files are styled.
 fn list_name(of: &str, style: NameStyle) -> String {
     match of.strip_prefix("of ") {
         Some(file) if of != OF_SITEMAPS => format!("of {}", style(file)),
@@ -77,7 +80,7 @@ fn list_name(of: &str, style: NameStyle) -> String {
     }
 }
 
-/// The sentence about a list of which nothing is lost.
+/// Returns the sentence about a list without losses.
 fn nothing_lost(of: &str, count: u64, style: NameStyle) -> String {
     let list = list_name(of, style);
     match count {
@@ -87,7 +90,8 @@ fn nothing_lost(of: &str, count: u64, style: NameStyle) -> String {
     }
 }
 
-/// The effects, then lines of the new file that crawlers do not read as they look, which no effect shows.
+/// The effects, and then lines of the new file that crawlers read differently than they look, which
+/// no effect shows.
 #[derive(Template)]
 #[template(path = "commands/diff/changes.txt", whitespace = "preserve")]
 pub(in crate::commands) struct ChangesText<'a> {
@@ -96,12 +100,13 @@ pub(in crate::commands) struct ChangesText<'a> {
     pub(in crate::commands) unread: &'a [&'a Finding],
 }
 
-/// Columns of the subjects of the changes for some crawlers.
+/// Returns the width of the column with the subjects of the changes.
 fn width(effect: &Effect) -> usize {
     shown(effect).map(|change| what(change, plain).chars().count()).max().unwrap_or(0).min(40)
 }
 
-/// The crawlers that a change for unnamed ones does not reach: a name spares those too that obey its group. `None` where there are none.
+/// Lists the crawlers that a change for unnamed crawlers does not affect: those that have a group
+/// of their own, and others that obey that group. `None` if there are none.
 fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     let of_class = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
@@ -116,7 +121,7 @@ fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     (!classes.is_empty()).then(|| format!("unchanged: {}{more}", classes.join("; ")))
 }
 
-/// The sum of the changes.
+/// Returns the summary of the changes.
 fn summary(diff: &Diff, style: NameStyle) -> String {
     let mut totals: Vec<_> = (!diff.effects.is_empty()).then(|| totals(&diff.effects)).into_iter().collect();
     if !diff.delays.is_empty() {
@@ -134,7 +139,8 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
     totals.join("; ")
 }
 
-/// The changes of an effect without those that another one holds: where the whole site closes, its parts close with it.
+/// Returns the changes of an effect without those that another one includes: for example,
+/// disallowing the whole site includes its parts.
 fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     let is_held = |change: &Change| {
         let holds = |other: &Change| other.access == change.access && other.breadth != Breadth::Part;
@@ -143,7 +149,7 @@ fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
     effect.changes.iter().filter(move |change| !is_held(change))
 }
 
-/// The subject of the change: a path, or the site, for which a path would stand without a word.
+/// Returns the subject of the change: a path, or a phrase for the whole site.
 fn what(change: &Change, style: NameStyle) -> String {
     match (change.breadth, change.access) {
         (Breadth::Site, _) => "the whole site".to_owned(),
@@ -153,7 +159,7 @@ fn what(change: &Change, style: NameStyle) -> String {
     }
 }
 
-/// The crawlers of an effect: search engines, then those that a file names, then the rest.
+/// Lists the crawlers of an effect: search engines, then crawlers that a file names, then the rest.
 fn crawlers(crawlers: &[Subject], style: NameStyle) -> String {
     let is_search = |crawler: &&Subject| crawler.is_index_engine;
     let search: Vec<_> = crawlers.iter().filter(is_search).collect();
@@ -172,7 +178,7 @@ fn more_named(more: usize) -> String {
     format!("{more} more that the files name")
 }
 
-/// The first names, and how many more there are, as `more` counts them.
+/// Lists the first names, and the number of further ones as `more` formats it.
 fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String) -> String {
     let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(style);
     let names = names.collect::<Vec<_>>().join(", ");
@@ -182,12 +188,13 @@ fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String)
     }
 }
 
-/// The sum of the changes, as in `3 rules changed for 372 crawlers: the whole site is disallowed now for 4 of them, 2 parts of
-/// it are disallowed now`. A rule is one line of the new file, or one that only the old file has; it may change paths for many
-/// crawlers.
+/// Returns the summary of the changed rules, such as `3 rules changed for 372 crawlers: the whole
+/// site is disallowed now for 4 of them, 2 parts of it are disallowed now`. A rule is one line of
+/// the new file, or a line that only the old file has; it may change paths for many crawlers.
 fn totals(effects: &[Effect]) -> String {
     let changes = || effects.iter().flat_map(shown);
-    // A path is allowed now by a rule of the new file, or because a rule of the old one is gone.
+    // A path is newly allowed by a rule of the new file, or because a rule of the old file was
+    // removed.
     let rules: HashSet<_> = changes()
         .filter_map(|change| match (change.after.as_ref(), change.before.as_ref()) {
             (Some(after), _) => Some(("new", after.line)),
@@ -222,7 +229,7 @@ fn totals(effects: &[Effect]) -> String {
     format!("{rules} changed for {whom}: {}{more}", parts.join(", "))
 }
 
-/// The crawlers of some changes, counted.
+/// Counts the crawlers of some changes.
 fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     let crawlers: HashSet<_> = crawlers.into_iter().flatten().map(|subject| subject.name.as_deref()).collect();
     let others = crawlers.contains(&None);
@@ -233,13 +240,14 @@ fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     }
 }
 
-/// Octets after which no more rows follow: a comment on GitHub has 65,536 characters at most.
+/// Maximum size of a comment before further rows are left out, in bytes; GitHub allows 65,536
+/// characters.
 const MOST: usize = 48 << 10;
 
-/// Characters of a path, pattern or list of crawlers in a row.
+/// Maximum length of a path, pattern or list of crawlers in a row, in characters.
 const LONGEST: usize = 300;
 
-/// Rows that are not folded away.
+/// Maximum number of rows that are shown without folding.
 const OPEN_ROWS: usize = 20;
 
 pub(super) fn write_markdown(
@@ -309,14 +317,14 @@ fn add_changes(comment: &mut String, diff: &Diff) {
     comment.push_str(if is_folded { "\n</details>\n\n" } else { "\n" });
 }
 
-/// A row for each change, on a line of its own.
+/// One row per change, each on its own line.
 #[derive(Template)]
 #[template(path = "commands/diff/rows_markdown.txt", whitespace = "preserve")]
 struct RowsMarkdown<'a> {
     diff: &'a Diff,
 }
 
-/// A text as code, cut where it is too long for a comment.
+/// Formats text as code, cut if it is too long for a comment.
 fn cell(text: &str) -> String {
     markdown_code(&cut(&printable(text), LONGEST))
 }

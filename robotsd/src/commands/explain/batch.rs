@@ -1,5 +1,6 @@
-//! `robotsd explain --batch`: JSON questions in, JSON answers out, a line each, in order; and who sends the request of a
-//! question, by evidence that stands in it: nothing is fetched or looked up.
+//! `robotsd explain --batch`: reads JSON questions and writes JSON answers, one per line, in order.
+//! It identifies the sender of a request by the evidence in the question: nothing is fetched or
+//! looked up.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -30,10 +31,11 @@ use crate::input::InputSource;
 use crate::render::write_json;
 use crate::target_url::TargetUrl;
 
-/// Octets of robots.txt files that are cached compiled; beyond it the cache is emptied.
+/// Maximum size of the robots.txt files whose compiled form is cached, in bytes; when it is
+/// exceeded, the cache is emptied.
 const KEPT: usize = 64 << 20;
 
-/// The cost of a small file besides its octets, compiled.
+/// Estimated memory of a compiled file in addition to its size, in bytes.
 const OVERHEAD: usize = 16 << 10;
 
 #[derive(Deserialize)]
@@ -72,7 +74,7 @@ struct BatchAnswer<'a> {
     agent: Option<AgentSummary<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<IdentitySummary>,
-    /// The action of the policy, if the sender is judged.
+    /// Action of the policy, if the sender is judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<Action>,
 }
@@ -80,12 +82,12 @@ struct BatchAnswer<'a> {
 #[derive(Serialize)]
 struct BatchFailure<'a> {
     id: &'a Value,
-    /// Of the question, from 1.
+    /// Line number of the question, from 1.
     line: usize,
     error: &'a str,
 }
 
-/// Answers every line; how many could not be answered.
+/// Answers every line, and returns the number of questions that could not be answered.
 pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl Write) -> io::Result<usize> {
     let mut questions = BufReader::new(questions);
     let signers = Signers::of(&site.settings.registry);
@@ -114,7 +116,7 @@ pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl W
     }
 }
 
-/// Writes the answer to a question, or returns its id and why there is none.
+/// Writes the answer to a question, or returns its id and the reason why there is no answer.
 fn answer(
     evaluators: &mut EvaluatorCache<'_>,
     signers: &Signers,
@@ -124,7 +126,7 @@ fn answer(
     let question: BatchQuestion = match serde_json::from_slice(line) {
         Ok(question) => question,
         Err(error) => {
-            // A line that is no question may still be JSON with an id.
+            // A line that is not a valid question may still be JSON with an id.
             let id = serde_json::from_slice::<Value>(line).ok().and_then(|value| value.get("id").cloned());
             return Ok(Err((id.unwrap_or_default(), without_line(&error))));
         }
@@ -134,7 +136,7 @@ fn answer(
         Ok((evaluator, (requester, url))) => {
             let path = evaluator.path(&url);
             let (identity, signer) = question.identify(evaluator, &requester, &url, signers).unzip();
-            // A request that only its signature names is the crawler's that signed it.
+            // If only the signature names a crawler, the request is treated as that crawler's.
             let requester = signer.flatten().map_or(requester, |signer| Requester::user_agent(evaluator, &signer));
             let identified = identity.as_ref().map_or(Identity::Unclaimed, |summary| summary.identity);
             let known = KnownSender { identity: identified, address: question.address };
@@ -147,7 +149,8 @@ fn answer(
     }
 }
 
-/// The message without its "line 1": every question is one line, and its number in the input is said.
+/// Returns the message without its "line 1": every question is one line, and the output contains
+/// its line number.
 fn without_line(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rsplit_once(" at line 1 column ") {
@@ -170,13 +173,15 @@ impl BatchQuestion {
         self.headers.as_deref().unwrap_or_default()
     }
 
-    /// The lines of a field as they arrive: the blanks around a value are no part of it (RFC 9110, section 5.5).
+    /// Returns the lines of a field; white space around a value is not part of it (RFC 9110,
+    /// section 5.5).
     fn lines<'q>(&'q self, wanted: &'static str) -> impl Iterator<Item = &'q str> {
         let lines = self.fields().iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
         lines.map(|(_, value)| value.trim_matches([' ', '\t']))
     }
 
-    /// The fields that suggest a person, as the layer reads them. A `Referer` adds nothing that a decision depends on.
+    /// Returns the fields that suggest a person, as the layer reads them. `Referer` is left out,
+    /// because no decision depends on it.
     fn human_evidence(&self) -> HumanEvidence<'_> {
         let first = |name| self.lines(name).next().unwrap_or_default().as_bytes();
         let cookies = self.lines("cookie").map(str::as_bytes);
@@ -184,8 +189,8 @@ impl BatchQuestion {
         evidence.fetch_metadata(first("sec-fetch-site"), first("sec-fetch-mode"), first("sec-fetch-dest"))
     }
 
-    /// The sender of the request, if anything is said about it, and the crawler whose request it is by its signature alone. A URL
-    /// that only the reference parser reads has no sender.
+    /// Identifies the sender if the question contains anything about it; also returns the crawler
+    /// if only the signature names it. `None` for a URL that only the reference parser accepts.
     fn identify(
         &self,
         evaluator: &Evaluator,
@@ -203,7 +208,7 @@ impl BatchQuestion {
         let fields = self.fields();
         let authority = url.host().and_then(|host| std::str::from_utf8(host).ok());
         let authority = authority.or(self.lines("host").next());
-        // A path is that of a site as it is usually served.
+        // A path without a URL is taken as https, the usual scheme of sites.
         let scheme = if url.host().is_none() || url.is_https() { "https" } else { "http" };
         let target = String::from_utf8_lossy(url.path());
         let message = MessageHead::new(&self.method, scheme, authority, &target, &fields);
@@ -213,7 +218,8 @@ impl BatchQuestion {
         Some((IdentitySummary { identity: found.identity, crawler: found.crawler.map(str::to_owned) }, signer))
     }
 
-    /// The reference parser gives any octets a meaning, which is what questions in its reading are about.
+    /// Returns the URL. The reference parser accepts any bytes, and questions for it are about
+    /// that, so they are not checked.
     fn checked_url(&self) -> Result<Vec<u8>, String> {
         let url = match (&self.url, &self.url_base64) {
             (Some(url), None) => url.clone().into_bytes(),
@@ -245,7 +251,7 @@ impl<'a> BatchAnswer<'a> {
     }
 }
 
-/// Files that questions were about, compiled, by where they come from and how they are read.
+/// Compiled files of earlier questions, by source and reading.
 struct EvaluatorCache<'s> {
     site: &'s SelectedSite,
     evaluators: HashMap<(Option<String>, Option<String>, Reading), Evaluator>,
@@ -274,10 +280,10 @@ impl EvaluatorCache<'_> {
         self.evaluators.get(&key).ok_or_else(|| "the robots.txt is not in the cache".to_owned())
     }
 
-    /// Reads a file; its name is what errors call it.
+    /// Reads a file; its name is used in errors.
     fn read(&self, question: &BatchQuestion) -> Result<RobotsFile, String> {
         let (name, bytes) = match (&question.robots, &question.robots_base64) {
-            // Not `-`: standard input holds the questions.
+            // `-` is a file name here: standard input contains the questions.
             (Some(path), None) => {
                 let read = InputSource::File(path.into()).read();
                 (path.clone(), read.map_err(|error| format!("{path}: {error}"))?)
@@ -297,7 +303,7 @@ fn decoded(key: &str, text: &str) -> Result<Vec<u8>, String> {
     BASE64.decode(text).map_err(|error| format!("{key:?} is not base64: {error}"))
 }
 
-/// The sender of the request, as an answer shows it.
+/// The sender of the request, as an answer contains it.
 #[derive(Serialize)]
 struct IdentitySummary {
     #[serde(flatten)]
@@ -305,14 +311,16 @@ struct IdentitySummary {
     crawler: Option<String>,
 }
 
-/// The evidence of a question: `{"directories": …, "ranges": …, "names": …, "forward": …, "allow_test_keys": …}`.
+/// The evidence in a question: `{"directories": …, "ranges": …, "names": …, "forward": …,
+/// "allow_test_keys": …}`.
 ///
-/// Lists and directories count as fresh. A directory that is missing is one that is not configured, a list that is missing
-/// one that is not loaded. Without `names` there is no resolver; in `names` an address that is missing has no name.
+/// Lists and directories count as fresh. A missing directory counts as not configured, a missing
+/// list as not loaded. Without `names` there is no resolver; an address that is missing in `names`
+/// has no name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct OfflineEvidence {
-    /// `None` stands for a directory that cannot be fetched.
+    /// Directories by URL; `None` stands for a directory that cannot be fetched.
     #[serde(deserialize_with = "directories")]
     directories: HashMap<DirectoryUrl, Option<KeySet>>,
     #[serde(deserialize_with = "ranges")]
@@ -343,12 +351,13 @@ fn ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<String, 
     entries.into_iter().map(read).collect()
 }
 
-/// Names are compared without case and final dot.
+/// Normalizes a name: comparisons ignore case and a final dot.
 fn in_one_form(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// The evidence that stands in the question; without any, the copies of lists that are compiled in, which verify and never refute.
+/// Uses the evidence in the question; without any, the built-in copies of lists, which verify and
+/// never refute.
 impl ClaimEvidence for BatchQuestion {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let list = |url: &String| match &self.evidence {

@@ -1,4 +1,5 @@
-//! Why a request is allowed or disallowed: the decision, how it came about, and the host that it holds for.
+//! Explains why a request is allowed or disallowed: the decision, its reasons, and the host that it
+//! applies to.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
@@ -20,15 +21,16 @@ use crate::target_url::TargetUrl;
 /// The sender of the request.
 #[derive(Clone, Debug)]
 pub(super) enum Requester {
-    /// A crawler that obeys these product tokens, without a request of its own: only the file counts. The name is as it was given.
+    /// A crawler that obeys these product tokens, without a request: only the file counts. `name`
+    /// is as given on the command line.
     Token { name: String, tokens: Vec<ProductToken>, fallback: Fallback, crawler: Option<String> },
-    /// Agents, whose request the policy decides about, first the one to call it by.
+    /// Agents whose request the policy decides about. The first one gives the request its name.
     Agents { agents: Vec<Agent>, is_star: bool },
 }
 
 impl Requester {
-    /// A product token. A registered one stands for its crawler, with the further tokens that it obeys; the reference parser
-    /// takes it as given.
+    /// Returns the requester for a product token. A registered token stands for its crawler, with
+    /// all tokens that it obeys; the reference parser uses only the given token.
     pub(super) fn token(evaluator: &Evaluator, token: &str) -> Self {
         let (_, agents) = evaluator.resolve(token);
         let agent = agents.first();
@@ -39,20 +41,22 @@ impl Requester {
         Self::Token { name, tokens, fallback, crawler }
     }
 
-    /// The text that a person writes: the name of a crawler, or a `User-Agent` field.
+    /// Returns the requester for a name that a person writes: the name of a crawler, or a
+    /// `User-Agent` field.
     pub(super) fn user_agent(evaluator: &Evaluator, name: &str) -> Self {
         let (named_as, agents) = evaluator.resolve(name);
         Self::Agents { agents: agents.to_vec(), is_star: named_as == NamedAs::Star }
     }
 
-    /// The lines of `User-Agent` of a request, read as a server reads them. A word that is a crawler's name may be none there.
+    /// Returns the requester for the `User-Agent` lines of a request, read as a server does. The
+    /// name of a crawler alone may not identify it there.
     pub(super) fn of_lines<'l>(evaluator: &Evaluator, lines: impl Iterator<Item = &'l str>) -> Self {
         let agents: Vec<_> = lines.flat_map(|line| evaluator.agents(line.as_bytes()).to_vec()).collect();
         let agents = if agents.is_empty() { vec![Agent::empty()] } else { agents };
         Self::Agents { agents, is_star: false }
     }
 
-    /// The agents that its request names; none for a token.
+    /// Returns the agents that the request names; empty for a token.
     pub(super) fn agents(&self) -> &[Agent] {
         match self {
             Self::Token { .. } => &[],
@@ -60,7 +64,7 @@ impl Requester {
         }
     }
 
-    /// The name in an answer: that of the crawler, or the kind of agent.
+    /// Returns the name in an answer: the name of the crawler, or the kind of agent.
     pub(super) fn name(&self) -> String {
         let agent = match self {
             Self::Token { name, .. } => return printable(name),
@@ -75,7 +79,7 @@ impl Requester {
         }
     }
 
-    /// The name in the column of a table.
+    /// Returns the name in the column of a table.
     pub(super) fn column(&self) -> String {
         match self {
             Self::Agents { is_star: true, .. } => "*".to_owned(),
@@ -84,11 +88,11 @@ impl Requester {
     }
 }
 
-/// The evidence about the sender of a request.
+/// Evidence about the sender of a request.
 #[derive(Debug, Default)]
 pub(super) struct ExplainedSender {
     pub(super) address: Option<IpAddr>,
-    /// The result of checking its claim, if an address was named.
+    /// Result of checking the claim, if an address was named.
     pub(super) claim: Option<CheckedClaim>,
 }
 
@@ -99,13 +103,13 @@ impl ExplainedSender {
     }
 }
 
-/// A request with all that is said about it, and the name of the robots.txt.
+/// A request with everything that the explanation needs, and the name of the robots.txt.
 #[derive(Debug)]
 pub(super) struct ExplainedRequest<'a> {
     pub(super) file: &'a str,
-    /// Without a config the question is what the file says, and no policy is shown.
+    /// The selected site. Without a config only the file is explained, and no policy is shown.
     pub(super) site: &'a SelectedSite,
-    /// What is live in place of the file, and what that says.
+    /// Description of the live version and its verdict, if the file is not live.
     pub(super) live: Option<String>,
     pub(super) requester: &'a Requester,
     pub(super) sender: &'a ExplainedSender,
@@ -117,8 +121,9 @@ pub(super) struct ExplainedRequest<'a> {
 }
 
 impl ExplainedRequest<'_> {
-    /// The host that the answer holds for: that of the URL or of the site. A robots.txt has no host in it, so without either it is the
-    /// same for each that serves it.
+    /// Returns the host that the answer applies to: the host of the URL or of the site. A
+    /// robots.txt does not contain its host, so without either the answer applies to every host
+    /// that serves the file.
     pub(super) fn host(&self) -> Option<String> {
         let (_, hosts) = self.site.hosts().unwrap_or_default();
         match (self.url.host(), hosts) {
@@ -128,7 +133,7 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// The site and its hosts, where that of the URL is none of them.
+    /// Returns the site and its hosts, if the host of the URL is not one of them.
     pub(super) fn other_site(&self) -> Option<(&str, String)> {
         let (name, hosts) = self.site.hosts()?;
         let is_own = |host| self.site.serves(self.url.is_https(), host);
@@ -144,21 +149,21 @@ pub(super) struct Explanation<'e> {
     pub(super) form: PathForm,
     pub(super) verdict: Option<Verdict<'e>>,
     pub(super) reason: Reason,
-    /// The action of the policy; `None` for a token, which makes no request.
+    /// Action of the policy; `None` for a token, which makes no request.
     pub(super) action: Option<Action>,
-    /// Until when, at the latest, the request is only observed, because the rule is new.
+    /// Latest time until which the request is only observed, because the rule is new.
     pub(super) grace_end: Option<SystemTime>,
-    /// The delay that the policy keeps its requests to, and what becomes of one that comes sooner.
+    /// Delay that the policy enforces, and what happens to requests that exceed it.
     pub(super) pace: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,
-    /// Those of the token or of the agent.
+    /// Tokens of the token or of the agent.
     tokens: Vec<ProductToken>,
     /// Whether the group for `*` may apply.
     pub(super) fallback: Fallback,
 }
 
 impl<'e> Explanation<'e> {
-    /// The explanation of a request, with what is known of its sender and what suggests a person.
+    /// Explains a request, given what is known about its sender and the evidence of a person.
     pub(super) fn new(
         evaluator: &'e Evaluator,
         requester: &Requester,
@@ -170,7 +175,8 @@ impl<'e> Explanation<'e> {
         let (mut pace, mut grace_end) = (None, None);
         let (verdict, reason, action, agent, tokens, fallback) = match requester {
             Requester::Token { tokens, fallback, .. } => {
-                // RFC 9309, section 2.2.2: implicitly allowed. The reference parser leaves that to its caller.
+                // RFC 9309, section 2.2.2: robots.txt is implicitly allowed. The reference parser
+                // leaves that to its caller.
                 let is_exempt = evaluator.reading != Reading::Reference && path.is_robots_txt();
                 let verdict = (!is_exempt).then(|| evaluator.rules.select(tokens, *fallback).verdict(path));
                 let reason = match verdict.map(|verdict| (verdict.group(), verdict.access())) {
@@ -208,39 +214,41 @@ impl<'e> Explanation<'e> {
         }
     }
 
-    /// Number of rules of the file that only observe until the end of the grace; `None` if the request is not in it.
+    /// Returns the number of rules in the file that are only observed until the end of the grace
+    /// period; `None` if the request is not in a grace period.
     pub(super) fn grace_rules(&self) -> Option<usize> {
         let grace = self.evaluator.grace.as_ref().filter(|_| self.grace_end.is_some())?;
         Some(grace.count_rules(SystemTime::now(), &self.evaluator.rules))
     }
 
-    /// The agent, where the request had a `User-Agent` field.
+    /// Returns the agent, if the request had a `User-Agent` field.
     pub(super) fn agent(&self) -> Option<AgentSummary<'_>> {
         self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))
     }
 
-    /// The verdict of the file alone, without exemptions.
+    /// Returns the verdict of the file alone, without exemptions.
     pub(super) fn verdict_of_file(&self, path: &RequestPath<'_>) -> Verdict<'e> {
         self.evaluator.rules.select(&self.tokens, self.fallback).verdict(path)
     }
 
-    /// The delay that the agent's requests shall keep; `None` where no group is for this request.
+    /// Returns the delay that the agent's requests should keep, or `None` if no group applies to
+    /// this request.
     pub(super) fn crawl_delay(&self) -> Option<CrawlDelay<'e>> {
         self.verdict?.group()?;
         self.evaluator.rules.select(&self.tokens, self.fallback).crawl_delay()
     }
 
-    /// Whether the agent's operator says that it keeps a delay.
+    /// Reports whether the agent's operator documents that it keeps a delay.
     pub(super) fn obeys_crawl_delay(&self) -> Obeys {
         let crawler = self.agent.as_ref().and_then(Agent::registered);
         crawler.map_or(Obeys::Unknown, |crawler| crawler.obeys_crawl_delay)
     }
 
-    /// Every rule that matches, in every form of the path.
+    /// Returns every rule that matches, in every form of the path.
     pub(super) fn trace(&self, path: &RequestPath<'_>) -> Option<Trace<'e>> {
         let decider = self.verdict?.group()?.line();
         let own = self.tokens.as_slice();
-        // The policy has chosen one of these; the line of the deciding group shows which.
+        // The policy chose one of these; the line of the deciding group shows which.
         let first = &own[..own.len().min(1)];
         let choices = [(own, Fallback::Nothing), (first, Fallback::Nothing), (&own[..0], Fallback::Star)];
         let mut selections = choices.into_iter().map(|(tokens, of)| self.evaluator.rules.select(tokens, of));
@@ -248,7 +256,8 @@ impl<'e> Explanation<'e> {
         Some(selection.trace(path))
     }
 
-    /// The token for which the groups of a trace were chosen; `None` where they are those of `*`.
+    /// Returns the token whose groups were chosen for a trace, or `None` if the groups are those
+    /// for `*`.
     pub(super) fn token_of(&self, trace: &Trace<'_>) -> Option<&ProductToken> {
         let line = |group: &Group<'_>| group.line();
         self.tokens.iter().find(|token| {

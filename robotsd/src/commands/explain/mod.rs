@@ -1,5 +1,5 @@
-//! `robotsd explain`: the meaning of a robots.txt for a crawler and a URL, and the reason. URLs are words of the command line, and
-//! for `-` the lines of standard input.
+//! `robotsd explain`: explains what a robots.txt means for a crawler and a URL, and why. URLs are
+//! arguments; for `-` they are the lines of standard input.
 
 mod batch;
 mod explanation;
@@ -122,7 +122,7 @@ fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<ExitCode> {
 
 fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
     args.complete().map_err(io::Error::other)?;
-    // A word that is neither a path nor a URL is rejected before anything is answered.
+    // An invalid argument is rejected before anything is answered.
     let urls = args.urls.iter().map(|word| (word != "-").then(|| TargetUrl::parse(word.as_bytes())).transpose());
     let urls: Vec<_> = urls.collect::<Result<_, _>>().map_err(io::Error::other)?;
     if args.robots.as_deref() == Some(Path::new("-")) && urls.contains(&None) {
@@ -200,7 +200,8 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
 }
 
 impl ExplainArgs {
-    /// The missing argument, with every way to name it: a robots.txt in place of a URL is the usual slip.
+    /// Returns an error for a missing argument, with every way to give it. A robots.txt in the
+    /// position of a URL is the most common mistake.
     fn complete(&self) -> Result<(), String> {
         let is_file = |word: &&String| !word.starts_with('/') && Path::new(word).is_file();
         if let Some(file) = self.urls.iter().find(is_file).filter(|_| self.robots.is_none() && !self.site.has_config())
@@ -222,8 +223,8 @@ impl ExplainArgs {
         Ok(())
     }
 
-    /// Refuses a name that is none and nearly that of a crawler, and a word that is no header: an answer about another client than
-    /// the one that is meant looks like an answer.
+    /// Refuses a name that almost matches a crawler, and a value that is not a whole header: an
+    /// answer about another client would look like the wanted answer.
     fn refuse_near_names(&self, evaluator: &Evaluator) -> io::Result<()> {
         for name in &self.user_agent {
             let shown = printable(name);
@@ -244,7 +245,7 @@ impl ExplainArgs {
         Ok(())
     }
 
-    /// The evidence about the sender for each requester.
+    /// Returns the evidence about the sender, for each requester.
     fn senders(&self, requesters: &[Requester], site: &SelectedSite) -> io::Result<Vec<ExplainedSender>> {
         let sender = |requester: &Requester| match self.address {
             None => Ok(ExplainedSender::default()),
@@ -262,17 +263,17 @@ impl ExplainArgs {
     }
 }
 
-/// Octets of a line; a longer one is no URL that a server takes.
+/// Maximum length of a line, in bytes; no server accepts a longer URL.
 const LONGEST: u64 = 1 << 20;
 
-/// Answers the URLs of a list on standard input, which may be longer than memory; how many of its lines were neither a path nor a URL. They
-/// are reported, and the others are still answered.
+/// Answers the URLs of a list on standard input, which may be larger than memory. Returns the
+/// number of invalid lines; these are reported, and the others still answered.
 fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> io::Result<()>) -> io::Result<usize> {
     let mut lines = BufReader::new(io::stdin());
     let (mut line, mut number, mut rejected, mut has_urls) = (Vec::new(), 0, 0, false);
     loop {
         if lines.buffer().is_empty() {
-            // The next line may have to be waited for, and a client may want the answers until then.
+            // The next line may take long to arrive, and a client may need the answers meanwhile.
             out.flush()?;
         }
         line.clear();
@@ -289,7 +290,7 @@ fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> 
             return Err(io::Error::other(message));
         }
         let text = line.strip_prefix(b"\xEF\xBB\xBF").filter(|_| number == 1).unwrap_or(&line).trim_ascii();
-        // A path begins with a slash, so this is a comment.
+        // A path begins with a slash, so this line is a comment.
         if text.is_empty() || text.starts_with(b"#") {
             continue;
         }

@@ -1,4 +1,5 @@
-//! Answers as rows: a JSON object a line, CSV for spreadsheets, or a matrix of crawlers × URLs for people.
+//! Answers as rows: one JSON object per line, CSV for spreadsheets, or a matrix of crawlers × URLs
+//! for people.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -16,13 +17,14 @@ use crate::date::rfc3339;
 use crate::render::{csv_row, printable, write_json};
 use crate::target_url::TargetUrl;
 
-/// The least width of a column of the matrix: that of `no (12345)`. No name is cut, or two columns might look the same.
+/// Minimum width of a column of the matrix: that of `no (12345)`. Names are not cut, because two
+/// columns might then look the same.
 const LEAST_WIDTH: usize = 9;
 
-/// The columns of the rows of [`write_csv`].
+/// Header of the rows of [`write_csv`].
 pub(super) const CSV_HEAD: &str = "url,crawler,access,line,rule,group\r\n";
 
-/// A row for one crawler and one URL (RFC 4180).
+/// Writes a row for one crawler and one URL (RFC 4180).
 pub(super) fn write_csv(
     out: &mut impl Write,
     url: &TargetUrl<'_>,
@@ -45,7 +47,7 @@ pub(super) fn write_csv(
     out.write_all(row.as_bytes())
 }
 
-/// The names of the crawlers above the rows of [`matrix_row`].
+/// Writes the names of the crawlers above the rows of [`matrix_row`].
 pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<Item = &'n str>) -> io::Result<()> {
     for name in crawlers {
         write!(out, "{:width$}  ", printable(name), width = width(name))?;
@@ -53,7 +55,8 @@ pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<
     writeln!(out, "URL")
 }
 
-/// A row for one URL, which stands last: a list is answered while it is read, and its widest URL is not known.
+/// Writes a row for one URL. The URL comes last: a list is answered while it is read, so its widest
+/// URL is not known.
 pub(super) fn matrix_row<'n, 'e: 'n>(
     out: &mut impl Write,
     url: &TargetUrl<'_>,
@@ -81,32 +84,32 @@ fn decider<'e>(answer: &Explanation<'e>) -> Option<Rule<'e>> {
 #[derive(Serialize)]
 struct ExplanationJson<'a> {
     url: Cow<'a, str>,
-    /// Of the URL, or that of the site; `null` where the answer holds for any.
+    /// Host of the URL, or of the site; `null` if the answer applies to any host.
     host: Option<String>,
     method: &'a str,
     access: Access,
     agent: Option<AgentSummary<'a>>,
-    /// The token the groups were chosen for; `null` for those of `*`, and where there are none.
+    /// Token whose groups were chosen; `null` if they are the groups for `*`, or if there are none.
     token: Option<String>,
-    /// Each with its line and names.
+    /// Groups, each with its line and names.
     groups: Vec<Value>,
-    /// The form that decided.
+    /// Form of the path that decided.
     form: PathForm,
-    /// The rule that decided.
+    /// Rule that decided.
     rule: Option<ExplainedRule>,
     forms: Vec<ExplainedForm>,
-    /// The delay that the agent's requests shall keep.
+    /// Delay that the agent's requests should keep.
     #[serde(skip_serializing_if = "Option::is_none")]
     crawl_delay: Option<ExplainedDelay>,
     reason: Reason,
     action: Option<Action>,
-    /// Until when, at the latest, the request is only observed, because the rule is new.
+    /// Latest time until which the request is only observed, because the rule is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_end: Option<String>,
-    /// Number of rules of the file that only observe until then.
+    /// Number of rules in the file that are only observed until then.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_rules: Option<usize>,
-    /// The result of checking the claim, if an address was named.
+    /// Result of checking the claim, if an address was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<&'a CheckedClaim>,
 }
@@ -122,7 +125,7 @@ struct ExplainedRule {
 struct ExplainedDelay {
     line: usize,
     seconds: f64,
-    /// Whether the agent's operator says that it keeps a delay.
+    /// Whether the agent's operator documents that it keeps a delay.
     obeys: Obeys,
 }
 
@@ -131,7 +134,7 @@ struct ExplainedForm {
     form: PathForm,
     path: String,
     access: Access,
-    /// Every rule that matches, the one that decides first.
+    /// Every rule that matches; the deciding rule is the first.
     rules: Vec<ExplainedRule>,
 }
 

@@ -1,7 +1,7 @@
-//! An explanation as text: the answer in one sentence, which says whether this crawler may fetch this URL and which line says so,
-//! then the lines of the file.
+//! An explanation as text: one sentence that answers whether this crawler may fetch this URL and
+//! names the deciding line, followed by the lines of the file.
 //!
-//! `text.txt` is the text, and here is what it asks for.
+//! `text.txt` is the template; this module computes its values.
 
 use std::io::{self, Write};
 use std::time::SystemTime;
@@ -16,7 +16,7 @@ use super::explanation::{ExplainedRequest, Requester};
 use crate::date::rfc3339;
 use crate::render::{printable, young_rules};
 
-/// Matching rules that are shown, and forms of the path.
+/// Maximum number of matching rules, and of path forms, that are shown.
 const SHOWN: usize = 20;
 
 #[derive(Template)]
@@ -41,7 +41,7 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// The override by which the policy decides.
+    /// Returns the exception that decides, if one does.
     fn exception(&self) -> Option<String> {
         let Self { explanation, sender, .. } = self;
         let rule = explanation.verdict.and_then(|verdict| verdict.rule()).map(Rule::pattern);
@@ -50,20 +50,21 @@ impl ExplainedRequest<'_> {
         policy.override_for(agent, identity, rule, explanation.reason, SystemTime::now()).map(ToString::to_string)
     }
 
-    /// The rules that are in their grace as the deciding one is.
+    /// Describes the rules that are in the same grace period as the deciding one.
     fn grace(&self) -> Option<String> {
         let (rules, end) = (self.explanation.grace_rules()?, self.explanation.grace_end?);
         Some(young_rules(rules, &rfc3339(end)))
     }
 
-    /// A line of the file, with its place.
+    /// Returns a line of the file, with its file name and number.
     fn line(&self, number: usize) -> String {
         let text = self.explanation.evaluator.robots().lines().nth(number.saturating_sub(1));
         let text = text.map_or_else(String::new, |line: Line<'_>| printable(line.bytes()));
         format!("{}:{number}: {text}", printable(self.file))
     }
 
-    /// A class of agents begins the sentence, and a name stays as it is written.
+    /// Returns the subject of the sentence. A class of agents is capitalized; a name stays as it is
+    /// written.
     fn subject(&self) -> String {
         let name = self.requester.name();
         match ["a ", "this ", "any "].iter().any(|class| name.starts_with(class)) {
@@ -72,7 +73,7 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// As in ``line 4, `Disallow: /drafts/`, in the group for GPTBot``.
+    /// Returns the reason, such as ``line 4, `Disallow: /drafts/`, in the group for GPTBot``.
     fn why(&self) -> String {
         let Self { explanation, .. } = self;
         match (explanation.reason, explanation.verdict) {
@@ -86,13 +87,14 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// The rule by which the group for `*` disallows the path.
+    /// Returns the rule in the group for `*` that disallows the path.
     fn rule_of_star(&self) -> Option<Rule<'_>> {
         let star = self.explanation.evaluator.rules.select(&[], Fallback::Star);
         star.verdict(self.path).rule().filter(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty())
     }
 
-    /// A group of its own keeps a crawler from the rules for `*`, which many owners expect to be added to it.
+    /// Returns a note if only its own group keeps a crawler from a rule for `*`. Many owners expect
+    /// the rules for `*` to apply in addition.
     fn without_own_group(&self) -> String {
         let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
         let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);
@@ -108,7 +110,7 @@ impl ExplainedRequest<'_> {
                 "no group names it, and its operator says that it does not obey `*`".to_owned()
             }
             (true, false) => match agent.filter(|agent| agent.is_registered()).and_then(Agent::category) {
-                // The crawler itself may obey the file: that is what an expectation asks for.
+                // The crawler itself may obey the file; an expectation tests that.
                 Some(category) => {
                     let though = self.rule_of_star().map_or_else(String::new, |rule| {
                         format!(", though {}, is for every crawler without a group", rule_line(rule))
@@ -118,7 +120,7 @@ impl ExplainedRequest<'_> {
                 }
                 None => "no group names it, and the group for `*` does not apply to it".to_owned(),
             },
-            // It holds for the agent, so it does not for the method.
+            // `*` applies to the agent, so the method must be the reason.
             (true, true) => {
                 format!("no group names it, and the group for `*` does not apply to {}", printable(self.method))
             }
@@ -126,7 +128,8 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Exempt from judging, regardless of the file; its verdict is printed too.
+    /// Describes an exempt request, which the policy does not judge; includes the verdict of the
+    /// file.
     fn exempt(&self) -> String {
         let Self { explanation, path, .. } = self;
         if path.is_robots_txt() {
@@ -145,7 +148,7 @@ impl ExplainedRequest<'_> {
     }
 }
 
-/// The forms of the path that are shown, and whether each is the one that decides.
+/// Returns the forms of the path that are shown, and whether each is the deciding one.
 fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTrace<'a>, bool)> {
     let deciding = trace.deciding();
     let forms = trace.forms.iter().map(move |form| {
@@ -155,15 +158,15 @@ fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTr
     forms.enumerate().filter(|(number, (_, decides))| *number < SHOWN || *decides).map(|(_, form)| form)
 }
 
-/// Whether a rule of the form that decides is the one that does.
+/// Reports whether a rule of the deciding form is the deciding rule.
 fn is_decider(trace: &Trace<'_>, rule: &Rule<'_>) -> bool {
     trace.verdict.rule().filter(|rule| !rule.pattern().is_empty()).is_some_and(|decider| decider.line() == rule.line())
 }
 
-/// Names of a group that are shown.
+/// Maximum number of names of a group that are shown.
 const NAMES: usize = 3;
 
-/// The line that decides, and its group.
+/// Describes the deciding line and its group.
 fn decider(verdict: Verdict<'_>, token: Option<&ProductToken>) -> String {
     let group = verdict.group().map_or_else(String::new, |group| names(group, token));
     match verdict.rule().filter(|rule| !rule.pattern().is_empty()) {
@@ -180,7 +183,7 @@ fn rule_line(rule: Rule<'_>) -> String {
     format!("line {}, `{field}: {}`", rule.line(), printable(rule.pattern()))
 }
 
-/// The name of a group that names the crawler; else the first of its names.
+/// Returns the name of the group that names the crawler, otherwise its first names.
 fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     let is_meant = |value: &[u8]| {
         let own = ProductToken::from_name(value);
@@ -195,7 +198,7 @@ fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     first_few(group.names().map(|name| printable(name.value())), NAMES)
 }
 
-/// Which form of the path the rule matches, where it is not the one that was given.
+/// Describes the form of the path that the rule matches, if it is not the given one.
 fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
     if matches!(form, PathForm::Standard | PathForm::Verbatim) {
         return String::new();

@@ -1,4 +1,5 @@
-//! Findings about an answer: its status, the redirects to it, and the fields with which it brings a file.
+//! Findings about a response: its status, the redirects before it, and the header fields of the
+//! file.
 
 use std::time::Duration;
 
@@ -11,17 +12,18 @@ use super::lints;
 use crate::render::{AnswerFinding, AnswerLint};
 use crate::retrieval::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings};
 
-/// As many redirects are a long way: more than half of what crawlers follow.
+/// Number of redirects that is reported as long: more than half of those that crawlers follow.
 const LONG: usize = 3;
 
-/// The reading of an answer by crawlers, as a sentence without its subject.
+/// Describes how crawlers interpret a response, as a sentence without its subject.
 pub(super) fn meaning(kind: AnswerKind) -> String {
     let reading = kind.reading();
     let others = reading.other_readings.map_or_else(String::new, |others| format!("; {others}"));
     format!("{reading}{others}")
 }
 
-/// The finding about what came at the end; none for 200, and for a server that cannot be reached from here.
+/// Returns the finding about the final status; `None` for 200, and if the server cannot be reached
+/// from here.
 pub(super) fn of_status(chain: &RetrievalChain) -> Option<AnswerFinding> {
     let kind = AnswerKind::of(chain);
     let (lint, help) = lint_of(kind)?;
@@ -62,7 +64,7 @@ pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'
     })
 }
 
-/// The findings about the way to the answer.
+/// Returns the findings about the redirects.
 pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
     let mut findings = Vec::new();
     let urls: Vec<&FetchUrl> = chain.hops().map(|hop| &hop.url).collect();
@@ -90,7 +92,7 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
     findings
 }
 
-/// The host without `www.`, which is nearly always the same site.
+/// Returns the host without `www.`; with and without it, it is almost always the same site.
 fn name(url: &FetchUrl) -> &str {
     let host = url.host().trim_end_matches('.');
     host.strip_prefix("www.").unwrap_or(host)
@@ -98,7 +100,7 @@ fn name(url: &FetchUrl) -> &str {
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Every finding about the fields of an answer with this body.
+/// Returns the findings about the header fields of a response with this body.
 pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFinding> {
     let Some(headers) = chain.headers() else { return Vec::new() };
     let finding = |lint, message: &str| AnswerFinding::new(lint, chain.url(), message);
@@ -130,7 +132,8 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFindin
     findings
 }
 
-/// The finding about an answer to a request that accepts no coding.
+/// Returns the finding about a response that is encoded although the request accepts no content
+/// coding.
 pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<AnswerFinding> {
     let codings = codings(plain.headers()?);
     if codings.is_empty() {
@@ -142,7 +145,7 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<AnswerFinding>
     Some(finding.help("compress it only for requests with that coding in Accept-Encoding"))
 }
 
-/// A file of ASCII is the same in nearly every charset.
+/// Returns the finding about a charset. A file of ASCII is the same in nearly every charset.
 fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     let is_harmless = body.is_ascii() && !charset.starts_with("utf-16") && !charset.starts_with("utf-32");
     let message = format!("it comes with the charset {charset:?}, and crawlers read it as UTF-8");
@@ -153,7 +156,7 @@ fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     }
 }
 
-/// `Content-Type`, as far as it matters here: its name and its charset.
+/// Returns the media type and the charset of `Content-Type`.
 fn media_type(headers: &HeaderMap) -> Option<(String, Option<String>)> {
     let value = String::from_utf8_lossy(headers.get(CONTENT_TYPE)?.as_bytes()).to_ascii_lowercase();
     let mut parts = value.split(';').map(str::trim);
@@ -165,12 +168,12 @@ fn media_type(headers: &HeaderMap) -> Option<(String, Option<String>)> {
     Some((name, charset))
 }
 
-/// How old a copy is, by the caches that it came through.
+/// Returns the age of a cached copy, from the field `Age`.
 fn age(headers: &HeaderMap) -> Option<Duration> {
     headers.get(AGE)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// In days where there are several.
+/// Formats a duration, in days if there are several.
 fn span(time: Duration) -> String {
     match time.as_secs() / DAY.as_secs() {
         0 | 1 => format!("{} hours", time.as_secs() / 3600),

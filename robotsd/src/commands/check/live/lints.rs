@@ -1,16 +1,16 @@
-//! The lints of answers: the table that `--explain` and the chapter `answers` show.
+//! The lints about servers' answers: the table that `--explain` and the chapter `answers` show.
 
 use tower_robots::check::Severity;
 
 use crate::render::AnswerLint;
 
-/// A lint whose findings have this severity unless they say otherwise.
+/// Defines lints; their findings have this severity unless they set another.
 macro_rules! lints {
     ($($name:ident = $severity:ident $code:literal: $summary:literal, $why:literal;)*) => {
         $(pub(super) const $name: AnswerLint =
             AnswerLint { code: $code, severity: Severity::$severity, summary: $summary, why: $why };)*
 
-        /// Every one, in the order of the chapter.
+        /// Every lint, in the order of the chapter.
         static ALL: &[AnswerLint] = &[$($name),*];
     };
 }
@@ -99,12 +99,12 @@ lints! {
          site it is often the old one.";
 }
 
-/// Every one.
+/// Returns all lints.
 pub(crate) fn answer_lints() -> &'static [AnswerLint] {
     ALL
 }
 
-/// The one with this code.
+/// Returns the lint with this code.
 pub(crate) fn answer_lint(code: &str) -> Option<&'static AnswerLint> {
     ALL.iter().find(|lint| lint.code == code)
 }
@@ -133,7 +133,7 @@ mod tests {
         let at = chapter.find(HEAD).expect("the chapter holds the table") + HEAD.len();
         let row = |lint: &AnswerLint| {
             let AnswerLint { code, severity, summary, why } = lint;
-            // The link of a finding leads there.
+            // The link of a finding leads to this anchor.
             assert!(lint.url().ends_with(&format!("/docs/answers/#{code}")), "{}", lint.url());
             format!("| <a id=\"{code}\"></a>`{code}` | {severity} | {summary}. {why} |\n")
         };

@@ -1,10 +1,12 @@
-//! `robotsd check https://example.com`: what crawlers meet where a site is served.
+//! `robotsd check https://example.com`: checks what crawlers get when they fetch the robots.txt of
+//! a site.
 //!
-//! The robots.txt is fetched as crawlers fetch it, by each name and scheme of the site ([`names_of_site`]). The findings about the
-//! answers are in [`answers`] and [`sitemaps`], with the table of all of them in [`lints`]; the file is then checked like any
-//! other, and [`FrontPage`] shows who may fetch `/`.
+//! The robots.txt is fetched as crawlers fetch it, for each name and scheme of the site
+//! ([`names_of_site`]). Findings about the responses are in [`answers`] and [`sitemaps`], and their
+//! table in [`lints`]. The file is then checked like any other, and [`FrontPage`] shows who may
+//! fetch `/`.
 //!
-//! Nothing else is fetched: no page, no link, and sitemaps only where that is wished.
+//! No page and no link is fetched, and sitemaps only if requested.
 
 mod answers;
 mod lints;
@@ -28,15 +30,15 @@ use crate::retrieval::{
 
 pub(super) use self::lints::{answer_lint, answer_lints};
 
-/// Octets of a robots.txt that are decoded.
+/// Maximum size of a decoded robots.txt, in bytes.
 const MOST_OCTETS: usize = LiveRobots::MAX_FILE as usize;
 
-/// Checks what sites answer.
+/// Checks the responses of sites.
 #[derive(Debug)]
 pub(super) struct LiveCheck<'a> {
     pub(super) retriever: Retriever,
     pub(super) settings: &'a EvaluatorSettings,
-    /// Whether the sitemaps that a file names are fetched too.
+    /// Whether to fetch the sitemaps that a file names.
     pub(super) fetches_sitemaps: bool,
 }
 
@@ -45,7 +47,7 @@ impl LiveCheck<'_> {
     ///
     /// # Errors
     ///
-    /// If the word names none.
+    /// If `word` does not name a robots.txt that can be fetched.
     fn check(&self, word: &str) -> Result<LiveReport, String> {
         let (named, others) = names_of_site(word)?;
         let chain = self.retriever.retrieve(&RetrievalRequest::new(named));
@@ -76,7 +78,7 @@ impl LiveCheck<'_> {
         let settings = self.settings.for_host(&chain.url().authority());
         let evaluator = body.map(|body| Evaluator::new(body.octets, Reading::Standard, &settings));
         if evaluator.as_ref().is_some_and(Evaluator::is_other_file) {
-            // The finding about the file says it.
+            // The finding about the file already reports this.
             findings.retain(|finding| finding.code != lints::CONTENT_TYPE.code);
         }
         let origin = if chain.last.url.target().as_str() == "/robots.txt" { &chain.last.url } else { chain.url() };
@@ -104,7 +106,8 @@ impl LiveCheck<'_> {
         Ok(LiveReport { name: chain.url().to_string(), answers, findings, evaluator, sitemaps, front_page, unreached })
     }
 
-    /// A second request, as of a client that accepts no coding; only where the first answer has one.
+    /// Sends a second request, like a client that accepts no content coding, if the first response
+    /// is encoded.
     fn unasked_coding(&self, chain: &RetrievalChain) -> Option<AnswerFinding> {
         if codings(chain.headers()?).is_empty() {
             return None;
@@ -114,7 +117,8 @@ impl LiveCheck<'_> {
     }
 }
 
-/// The finding about another name of the site; none where its crawlers go by the same rules, or where it is no name.
+/// Returns the finding about another name of the site; `None` if crawlers get the same rules there,
+/// or if the name has no address.
 fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -> Option<AnswerFinding> {
     let SameFile::Differs = same else { return None };
     let (kind, named_kind) = (AnswerKind::of(other), AnswerKind::of(named));
@@ -126,21 +130,21 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
         }
     };
     let finding = AnswerFinding::new(&lints::OTHER_RULES, other.url(), &message);
-    // Many sites have no server for one of the schemes, and no crawler loses anything by that.
+    // Many sites do not serve one of the schemes, and crawlers lose nothing by that.
     let severity = if matches!(kind, AnswerKind::Unreachable(_)) { Severity::Note } else { Severity::Warning };
     let help = match (other.url().is_https(), named.url().is_https()) {
-        // No site is to lead back from TLS.
+        // A site should not redirect from TLS to plain HTTP.
         (true, false) => format!("serve the same file, or redirect {} here", named.url()),
         _ => format!("redirect it to {}, or serve the same file", named.url()),
     };
     Some(finding.severity_is(severity).help(&help))
 }
 
-/// The robots.txt of a URL of the command line, and those of the other names of its host.
+/// Returns the robots.txt URL of an argument, and those of the other names of its host.
 ///
 /// # Errors
 ///
-/// If it is no URL that can be fetched, or not one of a robots.txt.
+/// If the argument is not a URL that can be fetched, or not the URL of a robots.txt.
 fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
     let named = robots_url(word).map_err(|error: ValueError| error.to_string())?;
     let scheme = if named.is_https() { "https" } else { "http" };
@@ -151,7 +155,7 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
         ));
     }
     let others = if named.authority().ends_with(&format!(":{}", named.port())) {
-        // There is no telling what listens on other ports.
+        // It is unknown what listens on other ports.
         Vec::new()
     } else {
         let hosts: Vec<_> = [Some(named.host().to_owned()), counterpart(named.host())].into_iter().flatten().collect();
@@ -163,7 +167,7 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
     Ok((named, others))
 }
 
-/// The name with `www.`, or without it.
+/// Returns the host name with `www.` added, or removed.
 fn counterpart(host: &str) -> Option<String> {
     if host.parse::<IpAddr>().is_ok() || !host.trim_end_matches('.').contains('.') {
         return None;

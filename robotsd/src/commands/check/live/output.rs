@@ -1,5 +1,5 @@
-//! The output about a site in the format of the command; for people, a line for each of its names, and who may fetch the
-//! front page.
+//! Output about a site in the format of the command. The text format has one line for each name of
+//! the site, and shows who may fetch the front page.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -17,7 +17,8 @@ use crate::evaluator::Evaluator;
 use crate::render::{self, AnswerFinding, Checked, FindingFormat, printable};
 use crate::retrieval::{AnswerKind, CrawlerAccess, shown_url};
 
-/// Names of crawlers that are shown of those that may, and of those that may not.
+/// Maximum number of crawlers shown by name: of those that may fetch the page, and of those that
+/// may not.
 const NAMES: (usize, usize) = (6, 12);
 
 #[derive(Template)]
@@ -27,7 +28,8 @@ struct AnswersText<'a> {
 }
 
 impl AnswersText<'_> {
-    /// Whether a finding that is shown says what an answer means. There are no rules to go by in another file.
+    /// Reports whether a finding that is shown already explains the response. A file that is not a
+    /// robots.txt has no rules to explain.
     fn is_said(&self, answer: &AnswerSummary) -> bool {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
         let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);
@@ -40,7 +42,7 @@ impl AnswersText<'_> {
     }
 }
 
-/// The answer at the end of the redirects.
+/// Describes the response after the redirects.
 fn outcome(answer: &AnswerSummary) -> String {
     match (answer.kind, &answer.detail) {
         (AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => detail.clone(),
@@ -48,7 +50,7 @@ fn outcome(answer: &AnswerSummary) -> String {
     }
 }
 
-/// Notes about answers that are not shown.
+/// Writes the number of notes that are not shown.
 fn write_counted(out: &mut impl Write, notes: &[AnswerFinding]) -> io::Result<()> {
     let mut codes: Vec<(&str, usize)> = Vec::new();
     for note in notes {
@@ -71,19 +73,19 @@ struct FrontPageText<'a> {
     report: &'a LiveReport,
 }
 
-/// The same as a table in Markdown.
+/// The same as a Markdown table.
 #[derive(Template)]
 #[template(path = "commands/check/live/front_page_markdown.txt", whitespace = "preserve")]
 struct FrontPageMarkdown<'a> {
     report: &'a LiveReport,
 }
 
-/// Its URL.
+/// Returns the URL of the front page.
 fn front_page(report: &LiveReport) -> String {
     printable(report.name.trim_end_matches("robots.txt"))
 }
 
-/// Those of a kind that may, and those that may not.
+/// Lists the crawlers of a kind that may fetch the page, and those that may not.
 fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
     let side = |access, shown| {
         let is_meant = |row: &&FrontPageRow| row.kind == kind && row.access == access;
@@ -112,7 +114,8 @@ fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
 }
 
 impl CheckOutput<'_> {
-    /// Checks what a site answers, and writes what is found. `is_wanted` says whether findings with a code are.
+    /// Checks a site, and writes the findings. `is_wanted` reports whether findings with a code are
+    /// requested.
     pub(in crate::commands::check) fn site(
         &mut self,
         out: &mut impl Write,
@@ -147,7 +150,7 @@ impl CheckOutput<'_> {
             writeln!(out, "{}", AnswersText { report })?;
         }
         let form = if self.detail == Detail::Lines { FindingFormat::Concise } else { self.form };
-        // The worst come first.
+        // Findings are sorted by severity, the worst first.
         let shown = match self.notes {
             ShownNotes::Each => findings.len(),
             ShownNotes::Counted => findings.partition_point(|finding| finding.severity != Severity::Note),

@@ -1,4 +1,4 @@
-//! The findings at the place where a site is served, before they are written.
+//! The data of a live check, before it is written.
 
 use serde::Serialize;
 use tower_robots::agent::{Category, Crawler, Obeys};
@@ -11,15 +11,15 @@ use crate::render::AnswerFinding;
 use crate::retrieval::{AnswerKind, AnswerReading, CrawlerAccess, DecodedBody, RetrievalChain, codings};
 use crate::word_enum::word_enum;
 
-/// Everything about one URL of the command line. As a JSON object it stands behind the findings.
+/// Everything about one URL of the command line. In JSON output it follows the findings.
 #[derive(Debug, Serialize)]
 pub(super) struct LiveReport {
-    /// The URL of the robots.txt.
+    /// URL of the robots.txt.
     #[serde(rename = "file")]
     pub(super) name: String,
-    /// That of this URL, then those of the other names of the site.
+    /// Response for this URL, then those for the other names of the site.
     pub(super) answers: Vec<AnswerSummary>,
-    /// The worst first.
+    /// Findings, the worst first.
     #[serde(skip)]
     pub(super) findings: Vec<AnswerFinding>,
     /// The file, if there is one.
@@ -28,16 +28,16 @@ pub(super) struct LiveReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) sitemaps: Vec<SitemapSummary>,
     pub(super) front_page: FrontPage,
-    /// Why the server could not be reached from here, which says little about what others meet.
+    /// Why the server could not be reached from here; others may be able to reach it.
     #[serde(skip)]
     pub(super) unreached: Option<String>,
 }
 
-/// One answer, as it is shown.
+/// One response, as it is shown.
 #[derive(Debug, Serialize)]
 pub(super) struct AnswerSummary {
     pub(super) url: String,
-    /// Each redirect that was followed.
+    /// Redirects that were followed.
     pub(super) redirects: Vec<RedirectSummary>,
     #[serde(skip)]
     pub(super) kind: AnswerKind,
@@ -45,37 +45,37 @@ pub(super) struct AnswerSummary {
     #[serde(flatten)]
     reading: AnswerReading,
     pub(super) detail: Option<String>,
-    /// The address that sent the last answer.
+    /// Address that sent the last response.
     pub(super) address: Option<String>,
     pub(super) content_type: Option<String>,
     pub(super) cache_control: Option<String>,
     pub(super) codings: Vec<String>,
-    /// Octets as sent, and as decoded.
+    /// Size of the body as sent, in bytes; `octets` is its size after decoding.
     pub(super) octets_sent: Option<usize>,
     pub(super) octets: Option<usize>,
-    /// Whether there is more than was read.
+    /// Whether the body is longer than what was read.
     #[serde(skip)]
     pub(super) is_cut: bool,
     pub(super) same: SameFile,
 }
 
-/// Its status, and where it leads.
+/// Status of a redirect, and its target.
 #[derive(Debug, Serialize)]
 pub(super) struct RedirectSummary {
     pub(super) status: u16,
     pub(super) to: String,
 }
 
-/// The relation of another name of a site to the one that was named.
+/// Relation of a name of a site to the name in the argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SameFile {
-    /// It is that one.
+    /// It is the name in the argument.
     Named,
-    /// Crawlers go by the same rules there, or by the same lack of them.
+    /// Crawlers get the same rules there, or likewise none.
     Same,
     Differs,
-    /// The name has no address: there is no such site.
+    /// The name has no address, so there is no such site.
     NoSite,
 }
 
@@ -128,30 +128,30 @@ impl SameFile {
     }
 }
 
-/// The crawlers of each kind, and their access; none where that cannot be said.
+/// Crawlers of each kind, and their access; empty if it is unknown.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct FrontPage {
     pub(super) rows: Vec<FrontPageRow>,
-    /// Whether rules decide, and not an answer without any.
+    /// Whether rules decide, not a response without rules.
     #[serde(skip)]
     pub(super) has_rules: bool,
 }
 
-/// One crawler.
+/// Access of one crawler.
 #[derive(Debug, Serialize)]
 pub(super) struct FrontPageRow {
     pub(super) crawler: String,
     pub(super) kind: CrawlerKind,
     pub(super) access: Access,
-    /// The line of the rule that decides, if one does.
+    /// Line of the deciding rule, if there is one.
     pub(super) line: Option<usize>,
-    /// It does not go by robots.txt.
+    /// Whether the crawler ignores robots.txt.
     pub(super) ignores_robots: bool,
 }
 
 word_enum! {
-    /// The crawlers that an owner thinks of first.
+    /// Kinds of crawlers that owners care about first.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub(super) enum CrawlerKind {
@@ -173,7 +173,7 @@ impl CrawlerKind {
 }
 
 impl FrontPage {
-    /// By the rules of a file.
+    /// Determines access by the rules of a file.
     pub(super) fn by_rules(evaluator: &Evaluator, settings: &EvaluatorSettings) -> Self {
         let path = evaluator.path(b"/");
         let decide = |crawler: &Crawler| {
@@ -186,7 +186,8 @@ impl FrontPage {
         Self { rows: rows(settings, decide), has_rules: true }
     }
 
-    /// By an answer that brings no rules, or rules that cannot be decoded: crawlers find none in those.
+    /// Determines access by a response without rules, or with a body that cannot be decoded and so
+    /// contains no rules for crawlers.
     pub(super) fn without_rules(settings: &EvaluatorSettings, access: CrawlerAccess) -> Self {
         let access = if access == CrawlerAccess::Nothing { Access::Disallow } else { Access::Allow };
         Self { rows: rows(settings, |_| (access, None)), has_rules: false }

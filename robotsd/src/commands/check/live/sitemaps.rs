@@ -1,6 +1,8 @@
-//! The sitemaps that a robots.txt names: whether they are on this site, can be fetched, are sitemaps, and are about it.
+//! Checks the sitemaps that a robots.txt names: whether they are on this site, can be fetched, are
+//! valid sitemaps, and list URLs of this site.
 //!
-//! Where one stands is known without a request, and is looked at always. Sitemaps that an index lists are not fetched.
+//! The location of a sitemap is known without a request, so it is always checked. Sitemaps that an
+//! index lists are not fetched.
 
 use serde::Serialize;
 use tower_robots::rules::RobotsTxt;
@@ -13,24 +15,24 @@ use crate::pages::{Listed, MOST_OCTETS, SitemapFault, read_sitemap};
 use crate::render::{AnswerFinding, AnswerLint};
 use crate::retrieval::{RetrievalRequest, Retriever, site_of};
 
-/// Sitemaps of one file that are fetched.
+/// Maximum number of sitemaps of one file that are fetched.
 const MOST_SITEMAPS: usize = 50;
 
-/// URLs of one sitemap, as the protocol has it.
+/// Maximum number of URLs in one sitemap, according to the protocol.
 const MOST_URLS: u64 = 50_000;
 
 /// One sitemap, as it is shown.
 #[derive(Debug, Serialize)]
 pub(super) struct SitemapSummary {
     pub(super) url: String,
-    /// Its status, or why there is none.
+    /// Status of the response, or why there is none.
     pub(super) answer: String,
-    /// How many URLs it lists, where it is a sitemap.
+    /// Number of URLs in it; `None` if it is not a sitemap.
     pub(super) urls: Option<u64>,
     pub(super) is_index: bool,
 }
 
-/// Fetches the sitemaps that a file names; relative addresses are a finding about the file.
+/// Fetches the sitemaps that a file names; a relative URL is a finding about the file.
 pub(super) fn check(
     retriever: &Retriever,
     robots: &RobotsTxt,
@@ -63,12 +65,12 @@ pub(super) fn check(
     (sitemaps, findings)
 }
 
-/// The findings about sitemaps that another host serves, or this one without TLS.
+/// Returns the findings about sitemaps that another host serves, or this host without TLS.
 pub(super) fn elsewhere(robots: &RobotsTxt, site: &FetchUrl) -> Vec<AnswerFinding> {
     named(robots).iter().take(MOST_SITEMAPS).filter_map(|url| place(url, site)).collect()
 }
 
-/// The URLs of sitemaps, each once, and one more than are looked at.
+/// Returns the URLs of sitemaps without duplicates; at most one more than are checked.
 fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
     let mut urls: Vec<FetchUrl> = Vec::new();
     for url in robots.sitemaps().filter_map(|sitemap| String::from_utf8_lossy(sitemap.value).parse().ok()) {
