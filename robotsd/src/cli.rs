@@ -37,29 +37,30 @@ struct Cli {
 enum CliCommand {
     /// Serve and enforce robots.txt in front of sites
     Serve(ServeArgs),
-    /// Show what a running robotsd does, and which of its sites need a hand
+    /// Show the state of a running robotsd, and which of its sites need attention
     Status(StatusArgs),
-    /// Read the config, every robots.txt and what belongs to them again in a running robotsd, and show the result
+    /// Make a running robotsd read its config, every robots.txt and their related files again, and
+    /// show the result
     Reload(ReloadArgs),
-    /// Replace a running robotsd with a new process of the program
+    /// Replace a running robotsd with a new process of the installed program
     Upgrade(UpgradeArgs),
-    /// Publish the version of a site's robots.txt that waits for acceptance
+    /// Publish the pending version of a site's robots.txt
     Accept(AcceptArgs),
-    /// Go back to the version of a site's robots.txt that was live before
+    /// Restore the previous version of a site's robots.txt
     Rollback(RollbackArgs),
-    /// Turn enforcement off or on, for one site or for all
+    /// Switch enforcement off or on, for one site or for all
     Enforce(EnforceArgs),
     /// Show the reloads of a site and their results
     History(RunningSite),
-    /// Show who changed what, and who was refused to
+    /// Show who changed what, and whose changes were refused
     Audit(AuditArgs),
-    /// Make, restore or show the document that the replicas of a fleet share
+    /// Create, restore or show the document that the replicas of a fleet share
     #[command(subcommand)]
     Fleet(FleetCommand),
-    /// Make a token for the admin interface
+    /// Create a token for the admin interface
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Show what crawlers read of robots.txt, and what they requested then
+    /// Show which crawlers read robots.txt, and what they requested afterwards
     Board(BoardArgs),
     /// Check robots.txt files before they are published
     Check(CheckArgs),
@@ -67,7 +68,7 @@ enum CliCommand {
     Explain(ExplainArgs),
     /// Show what changes for crawlers between two robots.txt files
     Diff(DiffArgs),
-    /// Keep crawlers out of a site, or let them in, by the smallest edit of its robots.txt
+    /// Block crawlers from a site, or allow them, with the smallest edit of its robots.txt
     Edit(EditArgs),
     /// Test a robots.txt against a file of expectations
     Test(TestArgs),
@@ -78,9 +79,9 @@ enum CliCommand {
     Config(ConfigCommand),
     /// List and search the known crawlers, or identify User-Agent headers
     Agents(AgentsArgs),
-    /// Print the script by which a shell completes robotsd's commands and options
+    /// Print a script that completes robotsd's commands and options in a shell
     Completions(CompletionsArgs),
-    /// Write the manual pages, one for robotsd and one for each command
+    /// Write the manual pages of robotsd and its commands
     Man(ManArgs),
 }
 

@@ -28,22 +28,26 @@ const MAX_LINE: u64 = 1 << 20;
 /// List and search the known crawlers, or identify User-Agent headers
 #[derive(Debug, Args)]
 pub(crate) struct AgentsArgs {
-    /// Words that a crawler's name, token, operator or category must all contain, or choices as `edit` takes them:
-    /// category:ai-training, operator:OpenAI, or index for those that are not refused by default
+    /// Words that must all occur in a crawler's name, token, operator or category, or selectors as
+    /// for `edit`: category:ai-training, operator:OpenAI, or index for the search engines that are
+    /// not refused by default
     #[arg(value_name = "WORD", conflicts_with = "identify")]
     words: Vec<String>,
 
-    /// Identify these User-Agent headers; with `-`, one a line from standard input
+    /// Identify these User-Agent headers; with `-`, read them from standard input, one per line
     ///
-    /// Each is read as a request sends it, so a name that its crawler does not send alone (Stripe) names no crawler. `explain` and
-    /// `--verify` take names of crawlers too; where that makes a difference, a note on standard error says so.
+    /// Each is read as a server reads it in a request. A name that its crawler never sends alone
+    /// (Stripe) therefore identifies no crawler. `explain` and `--verify` also accept names of
+    /// crawlers; if the result would differ, a note is printed to stderr.
     #[arg(long, value_name = "HEADER", num_args = 1..)]
     identify: Vec<String>,
 
-    /// Check whether requests of --user-agent from this address are from the crawler that it names, and show the evidence
+    /// Check whether requests of --user-agent from this address come from the crawler that it
+    /// names, and show the evidence
     ///
-    /// Published lists are those that a running robotsd saved in the state_dir of --config, else those that are compiled in.
-    /// Names of the address are looked up, which your resolver then knows. Exit status: 0 verified, 1 refuted, 3 neither.
+    /// Uses the published lists that a running robotsd saved in the state_dir of --config,
+    /// otherwise the built-in ones. Looks up the names of the address, which discloses it to your
+    /// resolver. Exit status: 0 verified, 1 refuted, 3 neither.
     #[arg(long, value_name = "ADDRESS", requires = "user_agent", conflicts_with_all = ["words", "identify"])]
     verify: Option<IpAddr>,
 
@@ -51,15 +55,15 @@ pub(crate) struct AgentsArgs {
     #[arg(long, value_name = "NAME", requires = "verify")]
     user_agent: Option<String>,
 
-    /// With --verify: look no names up
+    /// With --verify: do not look up names
     #[arg(long, requires = "verify")]
     offline: bool,
 
-    /// A robots.txt whose group names are identified too
+    /// A robots.txt; the names of its groups are identified, too
     #[arg(long, value_name = "FILE", requires = "identify", conflicts_with_all = ["words", "verify"])]
     robots: Option<PathBuf>,
 
-    /// A file of rows to add to, change in or remove from the registry
+    /// A file of crawlers to add to the registry, change in it or remove from it
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     registry: Option<PathBuf>,
 

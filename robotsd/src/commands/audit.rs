@@ -18,26 +18,28 @@ use crate::sites::unknown;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuditArgs {
-    /// The config file, which says where the audit is [default: $ROBOTSD_CONFIG, else /etc/robotsd/robotsd.toml]
+    /// The config file, which names the audit file [default: $ROBOTSD_CONFIG, else
+    /// /etc/robotsd/robotsd.toml]
     #[arg(long, short, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
 
-    /// The file of an audit [default: from the config]
+    /// The audit file [default: from the config]
     file: Option<PathBuf>,
 
-    /// What concerned this site, or every site
+    /// Show only entries about this site, or about all sites
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 
-    /// What this token or user did, or was refused
+    /// Show only entries of this token or user
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
 
-    /// What happened since then: a time such as 2027-03-31T08:00:00Z, a day such as 2027-03-31, or how long ago, as in 7days
+    /// Show only entries since this time: a time such as 2027-03-31T08:00:00Z, a day such as
+    /// 2027-03-31, or a duration such as 7days
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<SystemTime>,
 
-    /// Write JSON, an object a line
+    /// Write JSON, one object per line
     #[arg(long)]
     json: bool,
 }

@@ -26,18 +26,19 @@ pub(crate) struct BoardArgs {
     #[command(flatten)]
     running: Running,
 
-    /// One site, by its name
+    /// Only this site, by its name
     site: Option<String>,
 
-    /// The same, as other commands name a site
+    /// Same as the argument, for consistency with other commands
     #[arg(long = "site", value_name = "NAME", conflicts_with = "site", hide = true)]
     named: Option<String>,
 
-    /// The time that is counted
+    /// The period that is counted
     #[arg(long, value_enum, default_value_t)]
     period: BoardSpan,
 
-    /// Join the files of several robotsd, by their state directories, in place of asking one that runs
+    /// Combine the board files of several robotsd, given their state directories, instead of
+    /// querying a running one
     #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["config", "admin", "fleet"])]
     merge: Vec<PathBuf>,
 

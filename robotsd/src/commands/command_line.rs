@@ -14,10 +14,10 @@ use clap_mangen::Man;
 use crate::date;
 use crate::render::stdout;
 
-/// Print the script by which a shell completes robotsd's commands and options
+/// Print a script that completes robotsd's commands and options in a shell
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {
-    /// The shell that reads the script
+    /// The shell that runs the script
     #[arg(value_enum, value_name = "SHELL")]
     shell: Shell,
 }
@@ -34,12 +34,12 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> io::R
     Ok(ExitCode::SUCCESS)
 }
 
-/// Write the manual pages, one for robotsd and one for each command
+/// Write the manual pages of robotsd and its commands
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// The folder they are written to, such as /usr/local/share/man/man1; it has to exist
+    /// The folder for the pages, such as /usr/local/share/man/man1; it must exist
     ///
-    /// They bear the date of today, or that of $SOURCE_DATE_EPOCH.
+    /// The pages have today's date, or that of $SOURCE_DATE_EPOCH.
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
 }

@@ -16,39 +16,44 @@ use crate::sites::{self, DryRun, Problem};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Check a config file and every robots.txt it names, as serving them would
+    /// Check a config file and every robots.txt that it names, as serve would
     ///
-    /// It opens no port, so one that is in use is found by serve only, and asks no upstream but for a robots.txt.
+    /// The check opens no port, so only serve finds a port that is in use. It contacts upstreams
+    /// only to fetch a robots.txt.
     ///
-    /// A syntax error is reported alone. After any other error, everything that does not depend on it is examined too: if the keys of one
-    /// site are wrong, for example, the other sites and their files. If an included file has an error, its last good copy in the state
-    /// directory is examined instead, as at a start.
+    /// A syntax error is reported alone. After any other error, the check continues with everything
+    /// that does not depend on it: if the keys of one site are wrong, for example, with the other
+    /// sites and their files. If an included file has an error, its last good copy in the state
+    /// directory is checked instead, as at a start.
     ///
-    /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served, has errors or would wait at
-    /// the gate, or a kill switch in the state directory cannot be read, 2 if the config or a file that it includes has a fault, its admin socket cannot be
-    /// made or its state directory is a file.
+    /// Exit status: 0 if there are no problems or only warnings. 1 if a robots.txt cannot be
+    /// served, has errors or would be held at the gate, or if a kill switch in the state directory
+    /// cannot be read. 2 if the config or an included file has an error, the admin socket cannot be
+    /// created, or the state directory is a file.
     Check {
         #[command(flatten)]
         config: ConfigArgument,
 
-        /// Compare each robots.txt with the baseline of its site, as the gate would, and with nothing in the state directory: for CI
+        /// Compare each robots.txt with the baseline of its site, as the gate would, without using
+        /// the state directory: for CI
         #[arg(long)]
         gate: bool,
 
-        /// A sitemap whose pages the gate is to watch too: a file or a URL; may be repeated
+        /// A sitemap whose pages the gate should watch, too: a file or a URL; may be repeated
         #[arg(long, value_name = "FILE|URL", requires = "gate")]
         sitemap: Vec<SitemapSource>,
 
-        /// How problems are written; the same one of many sites is written once
+        /// Output format of problems; a problem that several sites share is written once
         #[arg(long, value_enum, default_value_t = ProblemFormat::Text)]
         format: ProblemFormat,
     },
-    /// Write a config file with every default that it leaves out
+    /// Print a config file with every default that it leaves out
     Show {
         #[command(flatten)]
         config: ConfigArgument,
     },
-    /// Write the JSON schema of the config, for editors: `#:schema FILE` in its first line names it
+    /// Print the JSON schema of the config, for editors: `#:schema FILE` in the first line of a
+    /// config refers to it
     Schema,
 }
 

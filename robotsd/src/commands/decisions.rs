@@ -163,7 +163,8 @@ pub(crate) struct AcceptArgs {
     #[command(flatten)]
     fleet: FleetArg,
 
-    /// The version that waits, by the 16 hex digits of its hash that messages have; without it, the version that waits is shown
+    /// The pending version, by the 16 hex digits of its hash in messages; without it, show the
+    /// pending version
     hash: Option<String>,
 
     #[command(flatten)]
@@ -215,8 +216,9 @@ pub(crate) struct RollbackArgs {
     #[command(flatten)]
     reason: Reason,
 
-    /// Show the version that the running robotsd would go back to, and all that this changes for crawlers, by name, and change nothing;
-    /// end with 1 if there is one
+    /// Show the version that the running robotsd would restore, and everything that this changes
+    /// for crawlers, by name, without changing anything; exit with status 1 if there is such a
+    /// version
     #[arg(long, conflicts_with = "fleet")]
     diff: bool,
 
@@ -246,7 +248,7 @@ pub(crate) struct EnforceArgs {
     /// Whether disallowed requests are refused, tagged and logged
     to: To,
 
-    /// Switch this site only
+    /// Only this site
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 
@@ -259,9 +261,9 @@ pub(crate) struct EnforceArgs {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum To {
-    /// The mode of each site decides
+    /// Act according to the mode of each site
     On,
-    /// Every request passes; /robots.txt is served as before
+    /// Let every request pass; /robots.txt is still served
     Off,
 }
 

@@ -31,29 +31,32 @@ use crate::render::{printable, stderr, stdout};
 use crate::retrieval::{is_url, shown_url};
 use crate::selector::Selector;
 
-/// Keep crawlers out of a site, or let them in, by the smallest edit of its robots.txt
+/// Block crawlers from a site, or allow them, with the smallest edit of its robots.txt
 #[derive(Args, Debug)]
 pub(crate) struct EditArgs {
-    /// The robots.txt, or - for standard input, whose edited text goes to standard output
+    /// The robots.txt, or - for standard input; then the edited text goes to standard output
     #[arg(value_name = "FILE", default_value = "robots.txt")]
     file: PathBuf,
 
-    /// Keep crawlers out of the whole site: GPTBot, category:ai-training, operator:OpenAI, or index for the search engines that
-    /// are not refused by default; may be repeated
+    /// Block crawlers from the whole site: GPTBot, category:ai-training, operator:OpenAI, or index
+    /// for the search engines that are not refused by default; may be repeated
     ///
-    /// A name means that crawler alone: others that obey its group for want of one of their own are named where their rules were.
-    /// Of two that mean a crawler the one that names it counts, and then --disallow. `robotsd agents` lists crawlers, categories and operators.
+    /// A name selects only that crawler. Other crawlers that obey its group, because they have none
+    /// of their own, are named where their rules were, so that they keep them. If two selectors
+    /// match a crawler, the one that names it counts, then --disallow. `robotsd agents` lists
+    /// crawlers, categories and operators.
     #[arg(long, value_name = "WHOM", value_parser = whom)]
     disallow: Vec<Selector>,
 
-    /// Let crawlers in: no rule is about the whole site for them any more, and the narrower rules that they have stay; may be
-    /// repeated
+    /// Allow crawlers: removes them from rules about the whole site, and keeps their narrower
+    /// rules; may be repeated
     ///
-    /// It undoes no --disallow: whom the file kept out before is let in too. Version control brings a file back.
+    /// This does not undo --disallow: it also allows crawlers that the file blocked before. Use
+    /// version control to restore a file.
     #[arg(long, value_name = "WHOM", value_parser = whom)]
     allow: Vec<Selector>,
 
-    /// Show the edit and its effect, and write nothing; end with 1 if there is one
+    /// Show the edit and its effect without writing the file; exit with status 1 if there is one
     #[arg(long)]
     diff: bool,
 

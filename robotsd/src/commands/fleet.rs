@@ -40,7 +40,8 @@ use crate::report::{
 /// Selects every replica.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct FleetArg {
-    /// Every replica that fleet.replicas in the config names, each by its admin listener; end with 0 only where all have confirmed
+    /// Act on every replica in fleet.replicas of the config, through its admin listener; exit with
+    /// status 0 only if all have confirmed
     #[arg(long, conflicts_with = "admin")]
     pub(in crate::commands) fleet: bool,
 }
@@ -116,18 +117,19 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
 /// The document of a fleet in its store
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum FleetCommand {
-    /// Make the document of a fleet: once, before its replicas enforce
+    /// Create the document of a fleet, once, before its replicas enforce
     Init(Running),
-    /// Write what a replica knows of the document into a store that has lost it, or has an older one
+    /// Write what a replica knows of the document into a store that has lost it or has an older one
     Restore {
         #[command(flatten)]
         running: Running,
 
-        /// Mend fields that cannot be read as well: marks are kept, and what is dropped is named
+        /// Also repair fields that cannot be read: off switches are kept, and dropped fields are
+        /// listed
         #[arg(long)]
         repair: bool,
     },
-    /// Show the document, and how each replica stands to it
+    /// Show the document and the state of each replica
     Status {
         #[command(flatten)]
         running: Running,
@@ -140,7 +142,7 @@ pub(crate) enum FleetCommand {
 /// Time that replicas may take.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct WaitArg {
-    /// With a fleet that has a name: wait until every replica is synced, for at most so long, such as 30s
+    /// In a fleet with a name: wait until every replica is synced, at most this long, such as 30s
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     wait: Option<Duration>,
 }

@@ -18,7 +18,7 @@ pub(crate) struct ReloadArgs {
     #[command(flatten)]
     running: Running,
 
-    /// Reload this site only
+    /// Reload only this site
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 

@@ -26,12 +26,14 @@ const ADMIN_VARIABLE: &str = "ROBOTSD_ADMIN";
 /// How to reach a running robotsd.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Running {
-    /// The config file it runs with [default: $ROBOTSD_CONFIG, else /etc/robotsd/robotsd.toml if there is one]
+    /// The config file of the running robotsd [default: $ROBOTSD_CONFIG, else
+    /// /etc/robotsd/robotsd.toml if it exists]
     #[arg(long, short, value_name = "FILE", conflicts_with = "admin")]
     pub(in crate::commands) config: Option<PathBuf>,
 
-    /// The admin interface: an address, a name, or the path of a socket [default: that of the process with the config of --config, else
-    /// $ROBOTSD_ADMIN, else that of the process with the default config]
+    /// The admin interface: an address, a name, or the path of a socket [default: that of the
+    /// process with the config of --config, else $ROBOTSD_ADMIN, else that of the process with the
+    /// default config]
     #[arg(long, value_name = "PLACE")]
     admin: Option<AdminPlace>,
 
@@ -109,7 +111,7 @@ pub(in crate::commands) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
 /// Reason for a change.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reason {
-    /// Why, for the audit
+    /// The reason, for the audit
     #[arg(long, value_name = "TEXT")]
     pub(in crate::commands) reason: Option<String>,
 }

@@ -35,15 +35,16 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     running: Running,
 
-    /// Only this site, by its name or one of its hosts, with everything about it
+    /// Only this site, by its name or one of its hosts, in full detail
     #[arg(long, value_name = "HOST")]
     site: Option<String>,
 
-    /// Only the sites that need a hand, with everything about each
+    /// Only the sites that need attention, in full detail
     #[arg(long, conflicts_with_all = ["site", "json"])]
     problems: bool,
 
-    /// Write nothing, and end with 0 if it serves, whatever its sites need: for health checks that restart or take out of rotation
+    /// Print nothing, and exit with status 0 if robotsd serves, even if sites need attention: for
+    /// health checks that restart it or take it out of rotation
     #[arg(long, conflicts_with_all = ["site", "problems", "json"])]
     ready: bool,
 

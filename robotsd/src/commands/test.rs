@@ -28,12 +28,13 @@ const USUAL_FILE: &str = "robots.test.toml";
 /// Test a robots.txt against a file of expectations
 #[derive(Args, Debug)]
 pub(crate) struct TestArgs {
-    /// The expectations, as TOML: tables named allow and disallow, with agents and paths [default: those of the site, or
-    /// robots.test.toml, for robots.txt beside it]
+    /// The expectations, as TOML: tables named allow and disallow, with agents and paths [default:
+    /// those of the site, or robots.test.toml for the robots.txt next to it]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// The robots.txt, in place of the one the file names, or else of the site's: a file, a URL, or - for standard input
+    /// The robots.txt, instead of the one that the file names or the site's: a file, a URL, or -
+    /// for standard input
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 
@@ -50,9 +51,9 @@ pub(crate) struct TestArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum TestFormat {
-    /// A line each, for people
+    /// One line each, for people
     Text,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
 }
 

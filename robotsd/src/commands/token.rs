@@ -10,9 +10,9 @@ use crate::admin::new_token;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token: it is shown once, with the table by which the config knows it
+    /// Create a token, and print it once, with the table to add to the config
     New {
-        /// Whose token it is; every line of the audit has the name
+        /// Name of its owner, as shown in every line of the audit
         name: String,
     },
 }

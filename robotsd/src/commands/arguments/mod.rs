@@ -22,10 +22,11 @@ const VERSION_CONTROL: &str = ".git";
 // to the keys of the machine, whose lines an error would show, and a URL into its network.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct WithinArgs {
-    /// Read only files in this folder: no link that leads out of it, nothing of its .git, and no URL
+    /// Read only files in this folder: no link that leads out of it, nothing in its .git, and no
+    /// URL
     ///
-    /// For files that others wrote, such as those of a pull request. It applies to every file that is named here or is found beside one;
-    /// files that a config names are read anywhere.
+    /// For files that others wrote, such as those of a pull request. Applies to every file on the
+    /// command line, and to files found next to them; files that a config names are read anywhere.
     #[arg(long, value_name = "FOLDER")]
     within: Option<PathBuf>,
 }

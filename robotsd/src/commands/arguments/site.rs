@@ -40,15 +40,17 @@ const MOST_OCTETS: usize = LiveRobots::MAX_FILE as usize;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct SiteArgs {
-    /// Use the settings of a site of this config file, as serve does: registry_extra, policy, exemptions and checks
+    /// Use the settings of a site in this config file, as serve does: registry_extra, policy,
+    /// exemptions and checks
     ///
-    /// Without it, $ROBOTSD_CONFIG is used where it is set, which is said on standard error. The usual file,
-    /// /etc/robotsd/robotsd.toml, is used only where it is named or --site names a site of it.
+    /// Without it, $ROBOTSD_CONFIG is used if it is set; a note on stderr says so. The default
+    /// file, /etc/robotsd/robotsd.toml, is used only if it is named here or --site names one of its
+    /// sites.
     #[arg(long, short, value_name = "FILE")]
     pub(in crate::commands) config: Option<PathBuf>,
 
-    /// Which site of the config, by its name or one of its hosts; NAME/HOST for one file of a directory [default: the
-    /// only site]
+    /// The site of the config, by its name or one of its hosts; NAME/HOST for one file of a
+    /// directory [default: the only site]
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 

@@ -23,9 +23,9 @@ use crate::retrieval::{is_url, shown_url};
 pub(crate) struct CheckArgs {
     /// Files, directories, URLs such as https://example.com, or - for standard input
     ///
-    /// A directory stands for every robots.txt below it; where there is none, for the .txt files in it. A URL is fetched as
-    /// crawlers do, with and without TLS and www., and its answers are checked too. With --config or
-    /// --site, the default is the robots.txt of the site.
+    /// A directory stands for every robots.txt below it or, if there is none, for the .txt files in
+    /// it. A URL is fetched as crawlers do, with and without TLS and www., and the server's answers
+    /// are checked, too. With --config or --site, the default is the robots.txt of the site.
     #[arg(value_name = "FILE", default_value = USUAL_FILE, default_value_ifs = [
         ("config", ArgPredicate::IsPresent, None::<&str>),
         ("site", ArgPredicate::IsPresent, None),
@@ -43,7 +43,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_enum, default_value_t = FindingFormat::Text)]
     pub(super) format: FindingFormat,
 
-    /// Look for these lints and no others; may be repeated
+    /// Check only these lints; may be repeated
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = known_code)]
     pub(super) select: Vec<&'static str>,
 
@@ -51,19 +51,19 @@ pub(crate) struct CheckArgs {
     #[arg(long, visible_alias = "allow", value_name = "CODE", value_delimiter = ',', value_parser = known_code)]
     pub(super) ignore: Vec<&'static str>,
 
-    /// The name that findings in standard input have
+    /// The file name that findings in standard input show
     #[arg(long, value_name = "PATH")]
     pub(super) stdin_filename: Option<PathBuf>,
 
-    /// Fetch the sitemaps too that the robots.txt of a URL names
+    /// Also fetch the sitemaps that the robots.txt of a URL names
     #[arg(long)]
     pub(super) sitemap: bool,
 
-    /// Show notes too, which are only counted otherwise
+    /// Show notes in full; otherwise they are only counted
     #[arg(long)]
     pub(super) notes: bool,
 
-    /// Show every finding in the order of the file, notes included
+    /// Show every finding in the order of the file, including notes
     #[arg(long, short)]
     pub(super) verbose: bool,
 
@@ -75,30 +75,35 @@ pub(crate) struct CheckArgs {
 
     /// The lowest severity that fails the check
     ///
-    /// Without it errors do; with --format sarif nothing does, because what reads it decides.
+    /// By default errors fail it; with --format sarif nothing does, because the program that reads
+    /// the output decides.
     #[arg(long, value_enum)]
     pub(super) deny: Option<Deny>,
 
-    /// End with 0 whatever is found and --deny says; a file that cannot be read still ends with 2
+    /// Exit with status 0 whatever is found, even with --deny; a file that cannot be read still
+    /// causes status 2
     #[arg(long)]
     pub(super) exit_zero: bool,
 }
 
 #[derive(clap::Args, Debug)]
 pub(super) struct FixArgs {
-    /// Correct the files where no crawler that reads the line may fetch more or less after it; - writes the corrected text to standard output
+    /// Correct the files, but only where this does not change what any crawler that reads the line
+    /// may fetch; with -, write the corrected text to standard output
     #[arg(long)]
     pub(super) fix: bool,
 
-    /// Show the changes that --fix would make, and make none; end with 1 if there are any
+    /// Show the changes that --fix would make without making them; exit with status 1 if there are
+    /// any
     #[arg(long, conflicts_with = "format")]
     pub(super) diff: bool,
 
-    /// With --fix or --diff: also what changes the effect of the file, which is printed, or could be meant otherwise
+    /// With --fix or --diff: also make corrections that change the effect of the file (which is
+    /// printed) or that may not be what was meant
     #[arg(long)]
     pub(super) unsafe_fixes: bool,
 
-    /// Read no robots-check.toml
+    /// Do not read robots-check.toml
     #[arg(long)]
     pub(super) isolated: bool,
 }

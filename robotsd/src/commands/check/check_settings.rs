@@ -35,7 +35,7 @@ tables! {
 }
 
 words! {
-    /// The lowest severity that fails a file.
+    /// Lowest severity that fails a file.
     #[derive(clap::ValueEnum)]
     Deny {
         #[default]

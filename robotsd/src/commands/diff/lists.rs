@@ -31,37 +31,43 @@ const REQUESTED: &str = "that search engines requested in the log";
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Measuring the change by pages that matter")]
 pub(super) struct PageListArgs {
-    /// Show what search engines lose of the pages of this sitemap, and of those that it names; may be repeated
+    /// Show how many pages of this sitemap, and of those that it lists, search engines lose; may be
+    /// repeated
     ///
-    /// XML, a feed, a list of URLs, or an index of sitemaps, packed with gzip or not. Pages of other hosts than those of the site of
-    /// --config are left out; without a config all count. Of more than 50,000 pages some are taken, evenly.
+    /// XML, a feed, a list of URLs, or an index of sitemaps, optionally compressed with gzip. Pages
+    /// on other hosts than those of the site of --config are left out; without a config, all pages
+    /// count. If there are more than 50,000 pages, an even sample is used.
     #[arg(long, value_name = "FILE|URL")]
     sitemap: Vec<SitemapSource>,
 
-    /// The same of the pages of this file, a path or a URL a line; a line that begins with # is a comment; may be repeated
+    /// The same for the pages in this file, one path or URL per line; lines that begin with # are
+    /// comments; may be repeated
     #[arg(long, value_name = "FILE")]
     urls: Vec<PathBuf>,
 
-    /// Show the share of search engines' requests in this access log that the change refuses; may be repeated
+    /// Show the share of search engines' requests in this access log that the change disallows; may
+    /// be repeated
     ///
-    /// In any format that replay reads. Every client that claims to be a search engine counts as one.
+    /// Any format that replay reads. Every client that claims to be a search engine counts as one.
     #[arg(long, value_name = "LOG")]
     log: Vec<PathBuf>,
 
-    /// The host that the requests of the logs are for, where their lines name none: with --config only those for hosts of the
-    /// site count
+    /// The host for requests whose log line contains none; with --config, only requests for hosts
+    /// of the site count
     #[arg(long, value_name = "HOST", requires = "log")]
     host: Option<String>,
 
-    /// The keys of JSON lines in the logs, where they are others than those of common servers, such as ua=userAgent, as for replay
+    /// The keys of JSON lines in the logs, if they differ from those of common servers, such as
+    /// ua=userAgent; see replay
     #[arg(long, value_name = "VALUE=KEY", value_delimiter = ',', requires = "log")]
     json_keys: Vec<JsonKey>,
 
-    /// Fail if a search engine loses more than this share, such as 1%: of its requests in --log, and of the pages of each other
-    /// list
+    /// Fail if a search engine loses more than this share, such as 1%: of its requests in --log,
+    /// and of the pages in each other list
     ///
-    /// Of pages those count that it was allowed before. A list without pages fails too. Search engines are those that feed an index
-    /// which people use; for other crawlers there is --forbid.
+    /// Only pages that the search engine was allowed to fetch before are counted. A list without
+    /// pages also fails. Search engines are those with an index that people use; for other
+    /// crawlers, use --forbid.
     #[arg(long, value_name = "SHARE", value_parser = percentage)]
     max_loss: Option<f64>,
 }

@@ -37,16 +37,18 @@ use crate::target_url::TargetUrl;
     override_usage = "robotsd diff [OPTIONS] <OLD> <NEW>\n       robotsd diff [OPTIONS] <NEW>\n       robotsd diff [OPTIONS] --config <FILE> <NEW>"
 )]
 pub(crate) struct DiffArgs {
-    /// The robots.txt as it is, and as it is to be: files, URLs such as https://example.com, or - for standard input. With
-    /// --config, OLD is that of the site where one file is named; without, the robots.txt of this folder
+    /// The current robots.txt and the new one: files, URLs such as https://example.com, or - for
+    /// standard input. If only NEW is given, OLD is the site's with --config, otherwise the
+    /// robots.txt in this folder
     #[arg(value_names = ["OLD", "NEW"], num_args = 1..=2, required = true)]
     files: Vec<PathBuf>,
 
     #[command(flatten)]
     site: SiteArgs,
 
-    /// Fail if anything changes for this crawler on these paths, such as "Googlebot:/products/"; the path may be a
-    /// pattern, and * is a crawler that neither file names; may be repeated
+    /// Fail if anything changes for this crawler on these paths, such as "Googlebot:/products/";
+    /// the path may be a pattern, and * stands for crawlers that neither file names; may be
+    /// repeated
     #[arg(long, value_name = "CRAWLER:PATTERN", value_parser = guard)]
     forbid: Vec<Guard>,
 
@@ -64,7 +66,7 @@ enum DiffFormat {
     Text,
     /// One JSON object
     Json,
-    /// For the comment on a change
+    /// For a comment on a pull request
     Markdown,
 }
 

@@ -27,10 +27,11 @@ use crate::target_url::TargetUrl;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
-    /// Answer one JSON question a line from standard input, one JSON answer a line
+    /// Read JSON questions from standard input, and write JSON answers, one per line
     ///
-    /// A question names its robots.txt with "robots" (a path) or "robots_base64"; without either it is about the
-    /// robots.txt of the site. One that cannot be answered has "error" and "line", and the exit status is 2 then.
+    /// A question names its robots.txt with "robots" (a path) or "robots_base64"; without either,
+    /// it is about the site's. A question that cannot be answered gets an answer with "error" and
+    /// "line", and the exit status is 2.
     #[arg(long, conflicts_with_all = ["robots", "user_agent", "token", "urls"])]
     batch: bool,
 
@@ -38,39 +39,42 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_enum, default_value_t = ExplainFormat::Text, conflicts_with = "batch")]
     format: ExplainFormat,
 
-    /// As --format json
+    /// Same as --format json
     #[arg(long, conflicts_with_all = ["format", "batch"])]
     json: bool,
 
-    /// The robots.txt, in place of that of the site: a file, or a URL such as https://example.com [default: robots.txt, without --config
-    /// or --site]
+    /// The robots.txt, instead of the site's: a file, or a URL such as https://example.com
+    /// [default: robots.txt, without --config or --site]
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 
-    /// The version of the site with this hash, by its first digits, in place of its file, as the log and `status` name it: one that
-    /// the state_dir of the config keeps
+    /// Use the version of the site with this hash instead of its file: the first digits of the
+    /// hash, as in the log and in `status`. The state_dir of the config must contain the version
     #[arg(long, value_name = "HASH", conflicts_with_all = ["batch", "robots"])]
     version: Option<VersionHashPrefix>,
 
     #[command(flatten)]
     site: SiteArgs,
 
-    /// The name of a crawler, or a User-Agent header, as sent; may be repeated
+    /// The name of a crawler, or a whole User-Agent header; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "token")]
     user_agent: Vec<String>,
 
-    /// A product token, as in robots.txt: what the file says, whatever the policy; may be repeated
+    /// A product token, as in robots.txt: explain only the file, without the policy; may be
+    /// repeated
     ///
-    /// A token of the registry is taken with the further ones that its crawler obeys (Googlebot-Image, then Googlebot).
+    /// A token in the registry stands for all tokens that its crawler obeys (Googlebot-Image, then
+    /// Googlebot).
     #[arg(long)]
     token: Vec<String>,
 
-    /// The client's address: says whether it is the crawler's, by the published lists that are at hand, and what the policy
-    /// does about that; exempt networks count too. No name is looked up
+    /// The client's address: show whether it belongs to the crawler, according to the published
+    /// lists at hand, and how the policy handles that; exempt networks count, too. No name is
+    /// looked up
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["batch", "token"])]
     address: Option<IpAddr>,
 
-    /// The request's method
+    /// The method of the request
     #[arg(long, default_value = "GET")]
     method: String,
 
@@ -78,21 +82,21 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_parser = readings(), default_value = "standard")]
     reading: Reading,
 
-    /// Paths that begin with /, or URLs that begin with http:// or https://; - for a list on standard input, one a line, with
-    /// comments that begin with #
+    /// Paths that begin with /, or URLs that begin with http:// or https://; - for a list on
+    /// standard input, one per line, with comments that begin with #
     #[arg(value_name = "URL")]
     urls: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ExplainFormat {
-    /// For people: the answer, and how it comes about
+    /// For people: the answer, and how it was determined
     Text,
-    /// A JSON object a line for each crawler and URL
+    /// One JSON object per line, for each crawler and URL
     Json,
-    /// A row for each crawler and URL, for a spreadsheet
+    /// One row for each crawler and URL, for a spreadsheet
     Csv,
-    /// A row for each URL, with a column for each crawler
+    /// One row for each URL, with one column for each crawler
     Matrix,
 }
 

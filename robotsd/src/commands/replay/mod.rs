@@ -90,52 +90,59 @@ pub(crate) struct ReplayArgs {
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
 
-    /// The robots.txt, in place of that of the site: a file or a URL [default: robots.txt, without --config, --site or --history]
+    /// The robots.txt, instead of the site's: a file or a URL [default: robots.txt, without
+    /// --config, --site or --history]
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 
     #[command(flatten)]
     site: SiteArgs,
 
-    /// The host that the requests of the logs are for, where their lines name none: only those for hosts of the site count
+    /// The host for requests whose log line contains none; only requests for hosts of the site
+    /// count
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 
-    /// A second robots.txt, a file or a URL: show what changes from the first to this
+    /// A second robots.txt, a file or a URL: show what changes from the first to this one
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
 
-    /// Judge each request by the version of robots.txt that its crawler had read by then, with the words of the board
+    /// Judge each request by the version of robots.txt that its crawler had read by then, as the
+    /// board does
     ///
-    /// PATH is a file in a git repository, or a directory of one, whose robots.txt is meant: a version is in force from its commit on,
-    /// on the branch that is checked out. Or it is a directory of files with a date in their names (2026-11-01, 20261101T1230, in
-    /// UTC), which says since when a version was in force, or a file, given several times: without a date in its name the time of its
-    /// last change counts. The newest is the robots.txt, where none is named. A time for which the logs have no line accuses nobody.
+    /// PATH is a file in a git repository, or a directory of one that contains robots.txt. A
+    /// version is in force from its commit on, on the branch that is checked out. PATH may also be
+    /// a directory of files with a date in their names (2026-11-01, 20261101T1230, in UTC), which
+    /// is when the version came into force. Or it is a file, and may be repeated; without a date in
+    /// its name, the time of its last change counts. The newest version is the robots.txt, unless
+    /// one is named. Periods without a line in the logs are not held against crawlers.
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     history: Vec<PathBuf>,
 
-    /// For how long after its date a version may still not be served, so that a read may be one of the version before [default: 15m
-    /// with git, 0s with dated files]
+    /// How long after its date a version may not be served yet, so that a crawler may have read the
+    /// previous one [default: 15m with git, 0s with dated files]
     #[arg(long, value_name = "TIME", requires = "history", value_parser = humantime::parse_duration)]
     deployed_within: Option<Duration>,
 
-    /// The format of the logs
+    /// Format of the logs
     #[arg(long, value_enum, default_value_t = ReplayLogFormat::Auto)]
     log_format: ReplayLogFormat,
 
-    /// The keys of JSON lines, where they are others than those of common servers, such as ua=userAgent,path=http.path
+    /// The keys of JSON lines, if they differ from those of common servers, such as
+    /// ua=userAgent,path=http.path
     ///
-    /// The values are ua (the User-Agent), request (the request line), method, path, host, address, time, status and referer. A point
-    /// in a key leads into an object. Where a key is named for a value, no other is tried.
+    /// The values are ua (the User-Agent), request (the request line), method, path, host, address,
+    /// time, status and referer. A dot in a key leads into an object. If a key is given for a
+    /// value, no other key is tried.
     #[arg(long, value_name = "VALUE=KEY", value_delimiter = ',')]
     json_keys: Vec<JsonKey>,
 
-    /// Requests before this day or moment (UTC), such as 2026-11-01 or 2026-11-01T12:00:00Z, are counted apart: the rules did
-    /// not hold yet
+    /// Count requests before this day or time (UTC), such as 2026-11-01 or 2026-11-01T12:00:00Z,
+    /// separately: the rules did not apply yet
     #[arg(long, value_name = "TIME", value_parser = moment)]
     effective_from: Option<i64>,
 
-    /// Expectations that the robots.txt must meet, as for the command test
+    /// Expectations that the robots.txt must meet, as for robotsd test
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
 
@@ -147,15 +154,16 @@ pub(crate) struct ReplayArgs {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Look the names of addresses up, where no list says who sent a request
+    /// Look up the names of addresses if no list tells who sent a request
     ///
-    /// This discloses the addresses that claim to be such crawlers to the resolvers of the system, or to those of --resolver.
-    /// At most 50 questions a second leave, and the names of at most 10,000 addresses are looked up, those with the most
-    /// requests; Ctrl-C ends it, and the rest counts as claimed. The logs are read twice, so they have to be files.
+    /// This discloses addresses that claim to be such crawlers to the system's resolvers, or to
+    /// those of --resolver. At most 50 queries per second are sent, and the names of at most 10,000
+    /// addresses are looked up, those with the most requests. Ctrl-C ends the look-ups; the
+    /// remaining requests count as claimed. The logs are read twice, so they must be files.
     #[arg(long)]
     rdns: bool,
 
-    /// Ask this resolver for names, in place of those of the system: an address, with a port unless it is 53
+    /// Use this resolver instead of the system's: an address, with a port unless it is 53
     #[arg(long, value_name = "ADDRESS", requires = "rdns", value_parser = resolver)]
     resolver: Vec<SocketAddr>,
 

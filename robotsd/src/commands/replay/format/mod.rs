@@ -13,19 +13,19 @@ pub(super) use self::clf::LoggedRequest;
 pub(in crate::commands) use self::json_keys::{JsonKey, JsonKeys};
 pub(super) use self::w3c::FIELDS;
 
-/// How lines are written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::commands) enum ReplayLogFormat {
-    /// The format that most of the first lines have
+    /// The format of most of the first lines
     Auto,
-    /// Common log format, which lacks the User-Agent; lines that have it are read too
+    /// Common log format, which lacks the User-Agent; lines that contain it are read, too
     Common,
     /// Combined log format of nginx and Apache, also with the virtual host in front
     #[value(alias = "vhost-combined")]
     Combined,
     /// A JSON object per line: nginx, Caddy, Traefik, Envoy, Cloudflare, Google Cloud, or by --json-keys
     Json,
-    /// W3C extended log format, whose columns a line #Fields names: IIS, CloudFront
+    /// W3C extended log format, with a line #Fields that names the columns: IIS, CloudFront
     #[value(aliases = ["iis", "cloudfront"])]
     W3c,
     /// AWS application load balancer
