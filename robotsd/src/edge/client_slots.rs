@@ -1,18 +1,21 @@
-//! The open connections of each worker, how many there may be, and which idle one closes first for a new one.
+//! The open connections of each worker, their limit, and the choice of the idle connection that
+//! closes for a new one.
 //!
-//! Anyone can open connections and send nothing on them. So when the process has as many as it may, a new connection
-//! takes the slot of the one that has been idle for longest, as with nginx: of its own worker first, else of another. A
-//! connection with a request in progress never closes for a new one.
+//! Anyone can open connections and send nothing on them. So at the process-wide limit, a new
+//! connection takes the slot of the connection that has been idle for longest, as in nginx.
+//! Connections of the same worker are considered first, then those of other workers. A connection
+//! with a request in progress never closes for a new one.
 //!
-//! No request touches anything here. A connection enters when it is accepted and leaves when it ends; its
-//! [`ConnectionState`] is only read when the limit is reached. One pass over all connections of a worker then yields a
-//! sixteenth of them, in the order in which they are to close, and each is looked at again before it is claimed: so as
-//! many new connections share the cost of a pass. The order stays exact meanwhile, because a connection that becomes idle
-//! later has been idle for less time than any of these.
+//! Requests touch nothing here. A connection is registered when it is accepted and removed when it
+//! ends; its [`ConnectionState`] is read only at the limit. One pass over all connections of a
+//! worker yields the sixteenth of them that has been idle for longest, so that many new connections
+//! share the cost of a pass. Each candidate is checked again before it is claimed. The order stays
+//! exact, because a connection that becomes idle after the pass has been idle for less time than
+//! all candidates.
 //!
-//! A worker that is busy computing lets those that wait wait. More claims would bring no slot sooner, and would close
-//! connections without need; so there are as many claims as waiters. Only where connections decline, because a request
-//! came after all, more are claimed at once.
+//! While a worker is busy computing, waiters have to wait. More claims would free no slot sooner
+//! and would close connections without need, so there is one claim per waiter. More connections are
+//! claimed at once only if claimed connections decline because a request arrived after all.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -36,10 +39,11 @@ pub(crate) struct WorkerConnections {
 struct OpenConnections {
     entries: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
-    /// By [`Idleness`], idle connections in the last pass, and those whose request heads were incomplete after [`HEAD_GRACE`]; those that
-    /// have been idle for longest at the end.
+    /// Idle connections found by the last pass, indexed by [`Idleness`]; [`Idleness::Slow`] lists
+    /// those whose request head was still incomplete after [`HEAD_GRACE`]. The longest idle are at
+    /// the end.
     candidates: [Vec<SlotCandidate>; 2],
-    /// When connections may be looked through again.
+    /// Time before which no further pass takes place.
     next_pass: Option<Instant>,
 }
 
@@ -49,27 +53,29 @@ struct SlotCandidate {
     entry: usize,
 }
 
-/// A connection that is open; it leaves its worker's list when this is dropped.
+/// Registration of an open connection; dropping it removes the connection from its worker's list.
 pub(crate) struct RegisteredConnection {
     worker: Arc<WorkerConnections>,
     entry: usize,
 }
 
-/// A request head that takes longer than this is no longer protected once nothing else is idle: else one octet of a head
-/// would keep a slot for as long as `header_read` allows. Every head of an honest client is here sooner.
+/// Time that a request head may take before its connection can lose its slot, if no other
+/// connection is idle. Otherwise one byte of a head would keep a slot for as long as `header_read`
+/// allows. The head of any honest client arrives sooner.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
 
-/// At least so many candidates are kept from a pass.
+/// Minimum number of candidates kept from a pass.
 const BATCH: usize = 64;
 
-/// After a pass with few results this many times its cost goes by before the next: a twentieth of a core at most.
+/// Pause after a pass with few results, as a multiple of the pass's duration; limits passes to a
+/// twentieth of a core.
 const PASS_SHARE: u32 = 20;
 
-/// But no more than this: a pass that seemed to cost more was only interrupted.
+/// Maximum of that pause. A pass that seemed to take longer was only interrupted.
 const MOST_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {
-    /// Enters a connection.
+    /// Registers a connection.
     pub(crate) fn add(self: &Arc<Self>, connection: &Arc<ConnectionState>) -> RegisteredConnection {
         let mut open = self.open.lock();
         let entry = open.free.pop().unwrap_or_else(|| {
@@ -85,7 +91,8 @@ impl WorkerConnections {
         let now = Instant::now();
         loop {
             while let Some(SlotCandidate { since, entry }) = open.candidates[idleness as usize].pop() {
-                // A request may have come on it since, or another waiter may have claimed it.
+                // Since the pass, a request may have arrived on it, or another waiter may have
+                // claimed it.
                 let unchanged =
                     open.entries[entry].as_ref().filter(|connection| connection.idle() == Some((idleness, since)));
                 if let Some(connection) = unchanged.filter(|connection| connection.reclaim(idleness)) {
@@ -102,7 +109,7 @@ impl WorkerConnections {
 }
 
 impl OpenConnections {
-    /// Looks through all connections.
+    /// Looks through all connections and collects new candidates.
     fn pass(&mut self, now: Instant) {
         self.candidates.iter_mut().for_each(Vec::clear);
         for (entry, connection) in self.entries.iter().enumerate() {
@@ -116,12 +123,14 @@ impl OpenConnections {
         let most = BATCH.max(self.entries.len() / 16);
         self.candidates.iter_mut().for_each(|candidates| keep_oldest(candidates, most));
         let pause = if few { (now.elapsed() * PASS_SHARE).min(MOST_PAUSE) } else { Duration::ZERO };
-        // Never the same instant again, or the caller, who looks again after a pass, would find time for another.
+        // Always later than `now`: the caller retries after a pass and would otherwise start
+        // another one at once.
         self.next_pass = Some(now + pause.max(Duration::from_micros(1)));
     }
 }
 
-/// The `most` that have been idle for longest, the longest at the end.
+/// Keeps the `most` candidates that have been idle for longest, and sorts the longest idle to the
+/// end.
 fn keep_oldest(candidates: &mut Vec<SlotCandidate>, most: usize) {
     if candidates.len() > most {
         candidates.select_nth_unstable_by_key(most, |candidate| candidate.since);
@@ -141,31 +150,31 @@ impl Drop for RegisteredConnection {
     }
 }
 
-/// A connection whose slot has been claimed.
+/// A claim on the slot of an open connection.
 #[derive(Debug)]
 pub(crate) struct SlotClaim {
     connection: Arc<ConnectionState>,
     made: Instant,
-    /// How long it had been idle.
+    /// Time that the connection had been idle when it was claimed.
     pub(crate) idle: Duration,
 }
 
-/// The claims of all waiters, until their slots have come free.
+/// The claims of all waiters, until their slots become free.
 #[derive(Debug, Default)]
 struct SlotClaims {
     waiters: usize,
     claims: Vec<SlotClaim>,
-    /// One more than the claims in excess of the waiters.
+    /// One more than the number of claims in excess of the waiters.
     at_once: usize,
 }
 
-/// A new connection that waits for a slot, until this is dropped.
+/// A new connection that waits for a slot; dropping this ends the wait.
 struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 
-/// How many connections are claimed for one slot where others have declined.
+/// Maximum number of connections claimed for one slot when others have declined.
 const MOST_CLAIMS: usize = 32;
 
-/// After so long a claim no longer counts: whatever keeps that slot, others may be free sooner.
+/// Time after which a claim no longer counts. Whatever delays that slot, others may be free sooner.
 const CLAIM_LASTS: Duration = Duration::from_secs(5);
 
 impl<'c> SlotWaiter<'c> {
@@ -174,7 +183,7 @@ impl<'c> SlotWaiter<'c> {
         Self(claims)
     }
 
-    /// Makes as many claims as are due with `reclaim`. Returns whether all of them could be made.
+    /// Makes the claims that are due, using `reclaim`. Returns whether all of them could be made.
     fn claim(&self, mut reclaim: impl FnMut() -> Option<SlotClaim>) -> bool {
         let mut outstanding = self.0.lock();
         let SlotClaims { waiters, claims, at_once } = &mut *outstanding;
@@ -207,7 +216,8 @@ impl Drop for SlotWaiter<'_> {
     }
 }
 
-/// One count for the whole process: divided among listeners and threads, one could be full while others have room.
+/// The slots for connections, counted for the whole process. Divided among listeners and threads,
+/// one share could be exhausted while others have free slots.
 pub(crate) struct ClientSlots {
     pub(crate) slots: Arc<Semaphore>,
     /// The connections of each worker.
@@ -215,7 +225,7 @@ pub(crate) struct ClientSlots {
     claims: Mutex<SlotClaims>,
 }
 
-/// How soon a waiter looks whether a claimed slot has come, has to be claimed elsewhere, or can be claimed at all.
+/// Interval at which a waiter checks whether a claimed slot is free and whether to claim others.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_millis(10);
 
 impl ClientSlots {
@@ -223,7 +233,7 @@ impl ClientSlots {
         Self { slots: Arc::new(Semaphore::new(connections)), workers: Mutex::default(), claims: Mutex::default() }
     }
 
-    /// The connections of the current thread, which a new one enters.
+    /// Returns the connections of the current thread, in which it registers new ones.
     pub(crate) fn of_this_worker(&self) -> Arc<WorkerConnections> {
         let thread = std::thread::current().id();
         let mut shards = self.workers.lock();
@@ -235,7 +245,7 @@ impl ClientSlots {
         shard
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     pub(crate) fn open(&self) -> usize {
         let all = self.workers.lock().clone();
         let open = |worker: &WorkerConnections| {
@@ -245,8 +255,8 @@ impl ClientSlots {
         all.iter().map(|(_, worker)| open(worker)).sum()
     }
 
-    /// Claims the slot of the connection that has been idle for longest: one of `own`, else of another worker. Returns nothing
-    /// if all connections are busy.
+    /// Claims the slot of the connection that has been idle for longest, in `own` first, then in
+    /// other workers. `None` if all connections are busy.
     fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<SlotClaim> {
         let all = self.workers.lock().clone();
         let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
@@ -254,12 +264,12 @@ impl ClientSlots {
         reclaim(Idleness::Idle).or_else(|| reclaim(Idleness::Slow))
     }
 
-    /// A slot, if one is free.
+    /// Acquires a slot if one is free.
     pub(crate) fn try_acquire(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.slots).try_acquire_owned().ok()
     }
 
-    /// Waits for a slot, for which idle connections close, those of the `own` worker first.
+    /// Waits for a slot and closes idle connections for it, those of the `own` worker first.
     pub(crate) async fn acquire(
         &self,
         own: &Arc<WorkerConnections>,
@@ -310,12 +320,13 @@ mod tests {
         Arc::new(ConnectionState::new(&EdgeLimits::default()))
     }
 
-    /// Makes what comes later be later by the clock of connections, which counts microseconds.
+    /// Ensures that later events get a later time on the connections' clock, which counts
+    /// microseconds.
     fn later() {
         std::thread::sleep(Duration::from_millis(2));
     }
 
-    /// Connections whose idle times differ: the first has been idle for longest.
+    /// Connections with different idle times: the first has been idle for longest.
     fn connections(
         shard: &Arc<WorkerConnections>,
         count: usize,
@@ -342,7 +353,7 @@ mod tests {
             assert!(registry.reclaim(&shard).is_some());
             assert_eq!(left(&all), (0..expected).collect::<Vec<_>>());
         }
-        // Some end, and others come to where they were.
+        // Some connections end, and others take their entries.
         registered.drain(BATCH..BATCH + 3);
         let (later, _later) = connections(&shard, 3);
         for expected in BATCH + 3..2 * BATCH {

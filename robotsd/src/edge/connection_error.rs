@@ -1,7 +1,7 @@
-//! Errors of connections, reported without flooding the log.
+//! Connection errors, reported without flooding the log.
 //!
-//! Clients can cause these events at line rate, so each kind is reported at most once a second, with the count of those in
-//! between. The callback writes the line.
+//! Clients can cause these events at line rate. So each kind is reported at most once a second,
+//! with the number of events since the last report. The callback writes the log line.
 
 use std::error::Error;
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::word_enum::word_enum;
 pub(crate) struct ConnectionError {
     /// The kind of error.
     pub(crate) kind: ConnectionErrorKind,
-    /// The client of the connection; none while accepting.
+    /// Address of the client; `None` for errors while accepting.
     pub(crate) peer: Option<SocketAddr>,
-    /// The text of the error behind it; empty where the kind says it all.
+    /// Text of the underlying error; empty if the kind is enough.
     pub(crate) detail: String,
-    /// How often this happened since this kind was last reported, this time included.
+    /// Number of events of this kind since the last report, including this one.
     pub(crate) count: u64,
 }
 
@@ -28,23 +28,28 @@ word_enum! {
     /// The kinds of [`ConnectionError`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum ConnectionErrorKind {
-        /// A connection could not be accepted; often the process is out of file descriptors.
+        /// A connection could not be accepted, usually because the process is out of file
+        /// descriptors.
         Accept = "accept",
-        /// All connections the process may have are open and busy, or all handshakes are under way: others wait.
+        /// The limit of connections is reached and all are busy, or the limit of TLS handshakes is
+        /// reached: others wait.
         Full = "full",
-        /// All connections the process may have are open: an idle one was closed for a new one.
+        /// The limit of connections is reached: an idle connection was closed for a new one.
         Recycled = "recycled",
-        /// No request came in time: silence, or a head in small pieces.
+        /// No request arrived in time: the client was silent, or sent its head in small pieces.
         Slow = "slow",
-        /// A client that is no trusted proxy connected where a PROXY header is required, which anyone could make up.
+        /// A client that is not a trusted proxy connected to a listener that requires a PROXY
+        /// header, which anyone could forge.
         Untrusted = "untrusted",
         /// A connection did not begin with the PROXY header that its listener requires.
         ProxyHeader = "proxy-header",
-        /// A TLS handshake failed: no TLS, nothing in common, or a client that does not trust the certificate.
+        /// A TLS handshake failed: the client does not speak TLS, has no version or cipher in
+        /// common, or distrusts the certificate.
         Handshake = "handshake",
         /// The client sent something that is not HTTP, or broke its rules.
         Protocol = "protocol",
-        /// The client sent frames that request nothing, far more than its requests and their responses explain.
+        /// The client sent far more frames without a request than its requests and their responses
+        /// explain.
         Flood = "flood",
         /// The connection broke, or a response could not be written in time.
         Broken = "broken",
@@ -60,7 +65,7 @@ impl fmt::Display for ConnectionError {
             write!(f, " {peer}")?;
         }
         if !self.detail.is_empty() {
-            // The detail may quote what a client sent: one event stays one line.
+            // The detail may quote what a client sent; escaping keeps an event on one line.
             write!(f, ": {}", self.detail.escape_debug())?;
         }
         if self.count > 1 {
@@ -70,7 +75,7 @@ impl fmt::Display for ConnectionError {
     }
 }
 
-/// How a connection failed.
+/// The kind and cause of a connection's failure.
 pub(crate) type ConnectionFailure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
 
 /// Counts connection errors and calls back for some of them.
@@ -85,14 +90,14 @@ impl ConnectionErrorReporter {
         Self { on_error: Box::new(on_error), start: Instant::now(), tallies: Default::default() }
     }
 
-    /// Counts an event; the error is formatted only when it is reported.
+    /// Counts an event. The detail is formatted only if the event is reported.
     pub(crate) fn report(&self, kind: ConnectionErrorKind, peer: Option<SocketAddr>, detail: &dyn fmt::Display) {
         if let Some(count) = self.tallies[kind as usize].count(self.start) {
             (self.on_error)(&ConnectionError { kind, peer, detail: detail.to_string(), count });
         }
     }
 
-    /// How many errors of each kind have occurred.
+    /// Returns the number of errors of each kind so far.
     pub(crate) fn totals(&self) -> [(ConnectionErrorKind, u64); ConnectionErrorKind::ALL.len()] {
         ConnectionErrorKind::ALL.map(|kind| (kind, self.tallies[kind as usize].total()))
     }

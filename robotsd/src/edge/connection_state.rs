@@ -1,12 +1,14 @@
-//! The activity of one connection, so that its deadline is known without a timer for each request.
+//! The activity of one connection, from which its deadline is computed without a timer for each
+//! request.
 //!
-//! The socket reports octets, the service reports when requests begin and end, and the driver of the connection reads the
-//! deadline whenever it wakes. hyper's own header timer is not used: it is off until a first octet has decided the
-//! protocol, it also ends idle kept-alive connections, and it costs a timer for every request.
+//! The socket reports bytes, the service reports when requests begin and end, and the driver of the
+//! connection reads the deadline whenever it wakes. hyper's own header timer is not used: it is off
+//! until the first byte has decided the protocol, it also ends idle kept-alive connections, and it
+//! costs a timer per request.
 //!
-//! **Between requests a connection is parked.** After a second it has given up everything but its socket and its
-//! checks: octets are read through the stack, and the memory for responses is kept only while requests come. An idle
-//! connection takes 3 KiB where hyper's takes 21.
+//! **Between requests a connection is parked.** After a second without a request it keeps only its
+//! socket and its state: bytes are read through the stack, and memory for responses is kept only
+//! while requests arrive. An idle connection takes 3 KiB; with hyper it takes 21 KiB.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -24,55 +26,60 @@ use crate::exchange::{Flag, InterimClient, InterimQueue, Transfer};
 
 /// The state of one connection, shared by its socket, its service and its driver.
 ///
-/// Only the claim of the slot is also for other threads. Everything is atomic, because a task may change its thread.
+/// Other threads write only the claim of the slot. Every field is atomic, because a task may move
+/// between threads.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     opened: Instant,
     first_byte: Duration,
     header_read: Duration,
     keep_alive: Duration,
-    /// The counts of its responses.
+    /// Counts of the connection's responses.
     pub(crate) counts: Arc<ResponseCounts>,
     /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
 
-    // What the connection waits for. Written by socket and service.
-    /// The phase in the lowest two bits, the microsecond it began (counted from `opened`) above them.
+    // What the connection waits for. Written by the socket and the service.
+    /// The phase in the lowest two bits. The bits above are the microsecond in which it began,
+    /// counted from `opened`.
     phase: AtomicU64,
-    /// Requests in progress. While there are any, the phase does not count.
+    /// Number of requests in progress. If there are any, the phase does not count.
     in_progress: AtomicUsize,
-    /// The microsecond in which the frame or field section began that has come in part; [`NEVER`] between frames.
+    /// Microsecond in which the incomplete frame or field section began; [`NEVER`] between frames.
     partial: AtomicU64,
-    /// The same of the first one in its phase, so that a client wins no time if it begins again.
+    /// Microsecond in which the first incomplete frame of the phase began. A client gains no time
+    /// by starting another frame.
     first_partial: AtomicU64,
 
     // The claim of the slot. Written by whoever needs a slot, and by the driver.
-    /// The phase in which a new connection claimed the slot of this one; [`NEVER`] until then. A connection that goes on is in
-    /// another phase, so a request does not have to take anything back.
+    /// The phase in which a new connection claimed this connection's slot; [`NEVER`] without a
+    /// claim. A request changes the phase and so cancels the claim without writing this field.
     claimed_in: AtomicU64,
-    /// The slot was claimed although a head or a frame has come in part.
+    /// The slot was claimed although a head or a frame is incomplete.
     is_claimed_as_slow: Flag,
-    /// The microsecond in which a claim last failed: since then the connection counts as idle, so that others go first.
+    /// Microsecond in which the last claim failed. The connection counts as idle from then on, so
+    /// that others are claimed first.
     declined: AtomicU64,
     pub(crate) has_ended: Flag,
 
-    // What socket, service and driver tell each other.
+    // Signals between the socket, the service and the driver.
     /// The client has sent the preface of HTTP/2, or a request on it.
     pub(crate) is_http2: Flag,
-    /// Bytes have come since this was last looked at, on the paths without the fast one.
+    /// Bytes have arrived since this flag was last taken. Not set on the fast path.
     pub(crate) heard: Flag,
-    /// The type of frame that the client floods the connection with, which closes for it.
+    /// Type of the frames with which the client floods the connection; the connection closes once
+    /// it is set.
     pub(crate) flood: OnceLock<u8>,
-    /// The driver asks the socket to close the connection if the next read finds nothing.
+    /// Set by the driver: the socket closes the connection if the next read finds nothing.
     pub(crate) close_if_idle: Flag,
-    /// The socket has closed it.
+    /// Set by the socket: it has closed the connection because it was idle.
     pub(crate) is_closed_as_idle: Flag,
-    /// The connection is to close behind its next response on HTTP/1.1, which says so.
+    /// The connection closes after its next response on HTTP/1.1, which announces that.
     pub(crate) is_leaving: Flag,
     pub(crate) delivery: Delivery,
     /// The interim responses of the request in progress, on HTTP/1.1.
     interim: InterimQueue,
-    /// For the driver to run once the connection has switched.
+    /// The tunnel that the driver runs once the connection has switched protocols.
     pub(crate) tunnel: Mutex<Option<PendingTunnel>>,
 }
 
@@ -81,15 +88,15 @@ pub(crate) struct ConnectionState {
 pub(crate) enum Idleness {
     /// A request, or the handshake before it.
     Idle,
-    /// The rest of a request's head, or of a frame of HTTP/2.
+    /// The rest of a request head or of an HTTP/2 frame.
     Slow,
 }
 
 /// Nothing has been read yet.
 const SILENT: u64 = 0;
-/// Some octets of a request head have been read.
+/// A part of a request head has been read.
 const HEAD: u64 = 1;
-/// A request has been answered.
+/// At least one request has been answered.
 const BETWEEN: u64 = 2;
 
 impl ConnectionState {
@@ -121,7 +128,7 @@ impl ConnectionState {
         }
     }
 
-    /// Octets came from the client.
+    /// Notes that bytes have arrived from the client.
     pub(crate) fn octets_read(&self) {
         self.heard.set(true);
         if !self.is_idle() {
@@ -129,13 +136,15 @@ impl ConnectionState {
         }
         match self.phase.load(Ordering::Relaxed) & 3 {
             SILENT => self.enter(HEAD),
-            // On HTTP/2 these may be a ping or a window update; a connection without streams has the longer deadline.
+            // On HTTP/2 the bytes may be a PING or WINDOW_UPDATE frame; a connection without
+            // streams keeps the longer deadline.
             BETWEEN if !self.is_http2.is_set() => self.enter(HEAD),
             _ => {}
         }
     }
 
-    /// The head of a request is complete; the request is in progress until the returned value is dropped.
+    /// Notes that the head of a request is complete. The request is in progress until the returned
+    /// value is dropped.
     pub(crate) fn begin(self: &Arc<Self>, http2: bool) -> RequestInProgress {
         if http2 {
             self.is_http2.set(true);
@@ -144,8 +153,8 @@ impl ConnectionState {
         RequestInProgress(Arc::clone(self))
     }
 
-    /// When the connection is overdue, should nothing change until then; none while requests are in progress, whose
-    /// bodies have deadlines of their own.
+    /// Returns when the connection is overdue if nothing changes. `None` while requests are in
+    /// progress, because their bodies have their own deadlines.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if !self.is_idle() {
             return None;
@@ -173,13 +182,13 @@ impl ConnectionState {
         self.phase.load(Ordering::Relaxed) & 3 == SILENT
     }
 
-    /// Whether the connection waits for another request, having answered at least one.
+    /// Whether the connection has answered at least one request and waits for another.
     pub(crate) fn has_served(&self) -> bool {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
 
-    /// Notes which task the connection is; that task calls it first of all. A task has one waker for all its life, so this
-    /// is done once a connection and not at each wait.
+    /// Stores the waker of the connection's task, which calls this first. A task keeps the same
+    /// waker all its life, so this is done once per connection and not at each wait.
     pub(crate) async fn enter_task(&self) {
         poll_fn(|cx| {
             let _ = self.task.set(cx.waker().clone());
@@ -188,8 +197,10 @@ impl ConnectionState {
         .await;
     }
 
-    /// The part before a request, a PROXY header or the TLS handshake; none where the connection ended in it or gave its slot to
-    /// another. The wait for the next one begins at its end. It is pinned, so that it takes its room once.
+    /// Runs a step that precedes requests: receiving the PROXY header, or the TLS handshake.
+    /// Returns `None` if the connection ended during the step or gave its slot to another. When the
+    /// step ends, the wait for the next one begins. The step is `Unpin` (boxed), so that this
+    /// future does not store it twice.
     pub(crate) async fn before_request<T, E>(
         &self,
         part: impl Future<Output = Result<Option<T>, E>> + Unpin,
@@ -203,7 +214,8 @@ impl ConnectionState {
         ended
     }
 
-    /// Whether a frame of HTTP/2, or a field section of several, has come in part. Called when that changes.
+    /// Notes whether an HTTP/2 frame or a multi-frame field section is incomplete. Called when that
+    /// changes.
     pub(crate) fn set_partial(&self, is_partial: bool) {
         if !is_partial {
             self.partial.store(NEVER, Ordering::Relaxed);
@@ -217,8 +229,8 @@ impl ConnectionState {
         self.partial.store(now, Ordering::Release);
     }
 
-    /// The event that the connection waits for, and since when; nothing while requests are in progress, or once its
-    /// slot has been claimed.
+    /// Returns what the connection waits for, and since when. `None` while requests are in
+    /// progress, and once the slot has been claimed.
     pub(crate) fn idle(&self) -> Option<(Idleness, Instant)> {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() || self.is_claimed_in(state) {
@@ -234,8 +246,8 @@ impl ConnectionState {
         Some((idleness, self.at(since.max(self.declined.load(Ordering::Relaxed)))))
     }
 
-    /// Claims the slot of the connection, from any thread: the connection closes unless something happens on it first.
-    /// Returns false if that is the case already.
+    /// Claims the slot of the connection, from any thread: the connection closes unless something
+    /// happens on it first. Returns false if that has happened already.
     pub(crate) fn reclaim(&self, idleness: Idleness) -> bool {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() {
@@ -249,7 +261,7 @@ impl ConnectionState {
         true
     }
 
-    /// Whether the slot has been claimed, and nothing has happened since.
+    /// Whether the slot has been claimed and nothing has happened since.
     pub(crate) fn is_reclaimed(&self) -> bool {
         self.is_claimed_in(self.phase.load(Ordering::Relaxed)) && self.is_idle()
     }
@@ -258,12 +270,13 @@ impl ConnectionState {
         self.claimed_in.load(Ordering::Acquire) == phase
     }
 
-    /// Whether the slot was claimed although something has come in part.
+    /// Whether the slot was claimed although a head or a frame is incomplete.
     pub(crate) fn is_reclaimed_as_slow(&self) -> bool {
         self.is_claimed_as_slow.is_set()
     }
 
-    /// The connection cannot close now: the claim lapses, and others go before the connection is claimed again.
+    /// Withdraws the claim because the connection cannot close now. Other connections are claimed
+    /// before it is claimed again.
     pub(crate) fn decline(&self) {
         self.declined.store(self.now(), Ordering::Relaxed);
         self.claimed_in.store(NEVER, Ordering::Release);
@@ -277,7 +290,7 @@ impl ConnectionState {
         self.phase.store(self.now() << 2 | phase, Ordering::Release);
     }
 
-    /// The microseconds that the connection has been open.
+    /// Returns how long the connection has been open, in microseconds.
     fn now(&self) -> u64 {
         self.opened.elapsed().as_micros() as u64
     }
@@ -305,24 +318,25 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// The octets that the client has not taken yet. The HTTP libraries count a response as finished once they have the whole body; here it
-/// is finished once the socket or the stream has taken it.
+/// What the client has not taken yet. For the HTTP libraries a response is finished once they have
+/// its whole body; here it is finished once the socket or the stream has taken it.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     unsent: AtomicU64,
-    /// The upstream connection that the current response of HTTP/1.1 holds.
+    /// The upstream connection that the current HTTP/1.1 response occupies.
     pub(crate) transfer: Mutex<Option<Transfer>>,
-    /// How often the client's socket has taken something after a wait.
+    /// Number of times that the client's socket has taken bytes after a wait.
     taken: AtomicUsize,
 }
 
-/// Which part of a response still has to be sent while no request is in progress any more.
+/// What remains to be sent of the responses when no request is in progress any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsent {
     Nothing,
-    /// The client's socket takes nothing, which has a deadline of its own.
+    /// The client's socket takes no bytes; this has its own deadline.
     Socket,
-    /// Streams of HTTP/2 wait for their client's window. The number changes whenever the first of them moves.
+    /// HTTP/2 streams wait for their flow-control window. The number changes whenever the first of
+    /// them makes progress.
     Streams(u32),
 }
 
@@ -349,21 +363,21 @@ impl Delivery {
         }
     }
 
-    /// The upstream connection that the current response holds.
+    /// Returns the upstream connection that the current response occupies.
     pub(crate) fn transfer(&self) -> Option<Transfer> {
         self.transfer.lock().clone()
     }
 
-    /// The client's socket has taken something after a wait.
+    /// Notes that the client's socket has taken bytes after a wait.
     pub(crate) fn note_taken(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Changes whenever the client's socket has taken something after a wait.
+    /// Returns a number that changes whenever the client's socket has taken bytes after a wait.
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 }
 
-/// No phase, and no microsecond.
+/// Value for "no phase" and "no microsecond".
 const NEVER: u64 = u64::MAX;

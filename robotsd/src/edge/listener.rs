@@ -36,45 +36,48 @@ use crate::socket::Socket;
 pub(crate) struct ListenerSettings {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) trusted: Arc<Trusted>,
-    /// Whether every connection comes from a trusted proxy and begins with a PROXY header.
+    /// Whether only trusted proxies may connect, and each connection must begin with a PROXY
+    /// header.
     pub(crate) proxy_protocol: bool,
-    /// The counts of its connections and responses on this worker, as [`Edge::counts`] makes them; by default its own.
+    /// Counters of the listener on this worker, from [`Edge::counts`]; by default an unlabelled
+    /// listener's.
     pub(crate) counts: Option<Arc<ResponseCounts>>,
-    /// The meaning of SPOP's messages, if that is spoken besides HTTP.
+    /// The SPOP messages to serve; `None` if the listener does not speak SPOP.
     pub(crate) messages: Option<SpopMessages>,
 }
 
-/// The state that the listeners of a process share: settings, the connection limit, and the callback for connection errors.
+/// State shared by the listeners of a process: settings, the connection limit, and the callback for
+/// connection errors.
 ///
-/// Cheap to clone. It is written once a connection, never for a request.
+/// Cheap to clone. It is written once per connection, never for a request.
 #[derive(Clone)]
 pub(crate) struct Edge {
     settings: Arc<ArcSwap<ConnectionSettings>>,
     shared: Arc<SharedConnections>,
 }
 
-/// The connections of all listeners, and what happened on them since the process started.
+/// The totals of all listeners since the process started.
 #[derive(Debug)]
 pub(crate) struct EdgeTraffic {
-    /// Connections that are open now.
+    /// Connections currently open.
     pub(crate) open: usize,
     pub(crate) accepted: u64,
     pub(crate) responses: ResponseTotals,
-    /// Connection errors that have occurred, by kind.
+    /// Number of connection errors, by kind.
     pub(crate) errors: [(ConnectionErrorKind, u64); ConnectionErrorKind::ALL.len()],
 }
 
 struct SharedConnections {
     limit: ClientSlots,
-    /// Connections so far; a connection's number is part of its requests' ids.
+    /// Number of connections accepted so far. A connection's number is part of its requests' ids.
     opened: AtomicU64,
     listeners: ListenerCounts,
     reporter: ConnectionErrorReporter,
 }
 
 impl Edge {
-    /// `on_error` is called for connection errors, for each kind at most once a second; `on_access` for every request.
-    /// They must not block.
+    /// Creates the shared state. `on_error` is called at most once a second for each kind of
+    /// connection error, `on_access` for every request. Neither may block.
     pub(crate) fn new(
         limits: EdgeLimits,
         on_error: impl Fn(&ConnectionError) + Send + Sync + 'static,
@@ -90,27 +93,29 @@ impl Edge {
         Self { shared: Arc::new(shared), settings: Arc::new(settings) }
     }
 
-    /// The same with other limits for a connection and a request; the slots for connections stay shared.
+    /// Returns a copy with other limits per connection and request; both share the connection
+    /// slots.
     pub(crate) fn with_limits(&self, change: impl FnOnce(EdgeLimits) -> EdgeLimits) -> Self {
         let settings = self.settings.load();
         let settings = ArcSwap::from_pointee(settings.with(change(settings.limits.clone())));
         Self { shared: Arc::clone(&self.shared), settings: Arc::new(settings) }
     }
 
-    /// Sets other limits for connections that are yet to come; the slots for connections stay as they are.
+    /// Sets the limits for future connections. The number of connection slots does not change.
     pub(crate) fn set_limits(&self, limits: EdgeLimits) {
         let settings = self.settings.load().with(limits);
         self.settings.store(Arc::new(settings));
     }
 
-    /// Allows `now` connections where `before` were allowed, for all listeners. If more are open than that, idle ones
-    /// close, and others that end free no slot until the bound is met. Needs a runtime.
+    /// Changes the connection limit of all listeners from `before` to `now`. If more than `now` are
+    /// open, idle connections close, and connections that end free no slot until the limit is met.
+    /// Must be called within a runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
         if now >= before {
             self.shared.limit.slots.add_permits(now - before);
             return;
         }
-        // Slots that are not free are taken from connections that end.
+        // Slots in use are withdrawn as their connections end.
         let owed = before - now - self.shared.limit.slots.forget_permits(before - now);
         let shared = Arc::clone(&self.shared);
         drop(tokio::spawn(async move {
@@ -121,39 +126,41 @@ impl Edge {
         }));
     }
 
-    /// Another process accepts by now: from the shutdown on, clients are told to connect to that.
+    /// Notes that another process now accepts connections. After the shutdown begins, clients are
+    /// told to reconnect there.
     pub(crate) fn set_successor(&self) {
         self.settings.load().successor.set(true);
     }
 
-    /// The bound on open connections.
+    /// Returns the limit of open connections.
     pub(crate) fn connections(&self) -> usize {
         self.settings.load().limits.connections
     }
 
-    /// The counts of all connections so far.
+    /// Returns the totals of all connections so far.
     pub(crate) fn traffic(&self) -> EdgeTraffic {
         let (open, responses) = (self.shared.limit.open(), self.shared.listeners.responses());
         let accepted = self.shared.opened.load(Ordering::Relaxed);
         EdgeTraffic { open, accepted, responses, errors: self.shared.reporter.totals() }
     }
 
-    /// Counters for one worker of the listener that has this label.
+    /// Returns counters for one worker of the listener with this label.
     pub(crate) fn counts(&self, listener: &str) -> Arc<ResponseCounts> {
         self.shared.listeners.of_worker(listener)
     }
 
-    /// The counts of every listener so far.
+    /// Returns the totals of every listener so far.
     pub(crate) fn listeners(&self) -> ListenerTraffic {
         self.shared.listeners.traffic()
     }
 
     /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
-    /// At shutdown the listener closes after it has accepted its backlog, idle connections close at once, those on which nothing
-    /// has come yet after [`EdgeLimits::greeting`], and requests in progress have [`EdgeLimits::drain`] to finish. If [another
-    /// process](Edge::set_successor) accepts, connections are closed behind an answer that says so. Dropping the future ends
-    /// everything at once.
+    /// At shutdown the listener accepts its backlog and closes. Idle connections close at once, and
+    /// silent new connections after [`EdgeLimits::greeting`]; requests in progress have
+    /// [`EdgeLimits::drain`] to finish. If [another process](Edge::set_successor) accepts
+    /// connections, each connection closes after a response that announces it. Dropping the future
+    /// ends everything at once.
     pub(crate) async fn serve(
         &self,
         listener: TcpListener,
@@ -174,15 +181,15 @@ tower_robots::internals::debug_as!(|it| Edge { limits: it.settings.load().limits
 /// A socket that the kernel has accepted, and its peer.
 type Accepted = (TcpStream, SocketAddr);
 
-/// A listener that is served, with its connections.
+/// A listener being served, with its connections.
 struct ServedListener<S> {
     context: Arc<ListenerContext>,
     service: S,
     counts: Arc<ResponseCounts>,
     worker: Arc<WorkerConnections>,
     connections: JoinSet<()>,
-    /// Accepted, but without a slot yet. Taking the slot first would not do: listeners that wait for connections would
-    /// hold slots that others need.
+    /// An accepted connection without a slot. The slot is not acquired before accepting: listeners
+    /// that wait for connections would hold slots that others need.
     waiting: Option<Accepted>,
     stop: watch::Sender<bool>,
 }
@@ -197,7 +204,8 @@ impl<S: EdgeService> ServedListener<S> {
         Self { context, service, counts, worker, connections: JoinSet::new(), waiting: None, stop }
     }
 
-    /// Accepts connections until `shutdown` completes, each as soon as there is a slot for it.
+    /// Accepts connections until `shutdown` completes, and opens each as soon as there is a slot
+    /// for it.
     async fn accept_until(&mut self, listener: &TcpListener, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut pause = Duration::ZERO;
@@ -206,7 +214,8 @@ impl<S: EdgeService> ServedListener<S> {
             let accepted = tokio::select! {
                 biased;
                 () = &mut shutdown => return,
-                // Before accepting, or a flood of short connections would leave their remains here.
+                // Joined before accepting; otherwise finished tasks would pile up here during a
+                // flood of short connections.
                 Some(_) = self.connections.join_next() => continue,
                 accepted = accept(listener, resume) => accepted,
             };
@@ -221,8 +230,8 @@ impl<S: EdgeService> ServedListener<S> {
                     }
                 }
                 Err(error) if is_of_one_connection(&error) => {}
-                // Most often the process is out of descriptors. Accepting again at once would only spin; connections
-                // that end meanwhile free some.
+                // Usually the process is out of file descriptors. Accepting again at once would
+                // only spin; meanwhile, connections that end free some.
                 Err(error) => {
                     self.context.edge.shared.reporter.report(ConnectionErrorKind::Accept, None, &error);
                     pause = (pause * 2).clamp(Duration::from_millis(10), Duration::from_secs(1));
@@ -232,8 +241,8 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Accepts the connections of the kernel's backlog that there are slots for: their clients take them for accepted, so they are
-    /// answered. Later ones are refused.
+    /// Accepts the connections in the kernel's backlog for which there are slots. Their clients see
+    /// them as established, so they are answered. Later connections are refused.
     fn accept_backlog(&mut self, listener: TcpListener) {
         while let Some(slot) = self.context.edge.shared.limit.try_acquire() {
             if self.waiting.is_none() && !self.context.edge.settings.load().successor.is_set() {
@@ -244,12 +253,13 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Ends the connections: in order within [`EdgeLimits::drain`], and then at once.
+    /// Waits up to [`EdgeLimits::drain`] for the connections to end, then aborts the rest.
     async fn drain(mut self) {
         let _ = self.stop.send(true);
         let limit = self.context.edge.settings.load().limits.drain;
         let ended = timeout(limit, async {
-            // No other process has it: it is served as soon as one that drains frees a slot.
+            // No other process has this connection. It is served as soon as a draining one frees a
+            // slot.
             if self.waiting.is_some() {
                 self.open_waiting().await;
             }
@@ -262,7 +272,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Serves the accepted connection that waits, once it has a slot.
+    /// Serves the waiting connection once it has a slot.
     async fn open_waiting(&mut self) {
         let slot = self.slot().await;
         if let Some(accepted) = self.waiting.take() {
@@ -270,7 +280,7 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Waits for a slot, while connections end.
+    /// Waits for a slot and joins finished connections meanwhile.
     async fn slot(&mut self) -> OwnedSemaphorePermit {
         let SharedConnections { limit, reporter, .. } = &*self.context.edge.shared;
         let mut acquiring = pin!(limit.acquire(&self.worker, reporter));
@@ -283,9 +293,10 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Serves an accepted connection, which has this slot.
+    /// Serves an accepted connection in the given slot.
     fn open(&mut self, (socket, peer): Accepted, slot: OwnedSemaphorePermit) {
-        // Without it, small responses may wait for an acknowledgement; a socket that refuses it is broken already.
+        // Without this, small responses may wait for an acknowledgement. A socket that refuses the
+        // option is already broken.
         let _ = socket.set_nodelay(true);
         let ListenerContext { edge, .. } = &*self.context;
         let settings = edge.settings.load_full();
@@ -299,7 +310,7 @@ impl<S: EdgeService> ServedListener<S> {
     }
 }
 
-/// Waits for a connection, not before `resume`.
+/// Accepts a connection, but not before `resume`.
 async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<Accepted> {
     if Instant::now() < resume {
         sleep_until(resume).await;
@@ -307,13 +318,13 @@ async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<Accepted>
     listener.accept().await
 }
 
-/// Whether the error concerns only the connection that was about to be accepted.
+/// Whether the error concerns only the connection that was being accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// Everything that the connections of a listener have in common.
+/// State shared by the connections of a listener.
 struct ListenerContext {
     edge: Edge,
     settings: ListenerSettings,
@@ -324,7 +335,7 @@ struct ListenerContext {
     stopped: watch::Receiver<bool>,
 }
 
-/// An accepted connection, until its requests are served.
+/// An accepted connection until its requests are served.
 struct NewConnection {
     context: Arc<ListenerContext>,
     settings: Arc<ConnectionSettings>,
@@ -334,8 +345,8 @@ struct NewConnection {
 }
 
 impl NewConnection {
-    /// Serves the connection until it ends, and reports the error that ended it. What it holds while it is open is dropped in that
-    /// order, or a claim would look as if it had freed no slot.
+    /// Serves the connection until it ends, and reports the error that ended it. `_open` is dropped
+    /// in order, slot first; otherwise a claim would seem to have freed no slot.
     async fn serve(
         self,
         socket: TcpStream,
@@ -346,15 +357,16 @@ impl NewConnection {
         let mut announced = None;
         let Err((kind, error)) = self.serve_announced(socket, service, &mut announced).await else { return };
         let client = self.client(announced);
-        // Version 1 has no command for a health check by the proxy in front: it names no client, or the proxy as if that were one.
+        // PROXY version 1 has no command for health checks by the proxy. It names no client, or the
+        // proxy itself as the client.
         let may_be_check = announced.is_some() && client == self.peer;
-        // A check has seen what it wanted to, and resets the connection.
+        // A health check resets the connection once it has its result; this is not an error.
         if !may_be_check || kind != ConnectionErrorKind::Broken || self.state.has_served() {
             self.context.edge.shared.reporter.report(kind, Some(client), &error);
         }
     }
 
-    /// The header of the proxy in front, then the TLS handshake, then requests.
+    /// Receives the PROXY header, performs the TLS handshake, then serves requests.
     async fn serve_announced(
         &self,
         mut socket: TcpStream,
@@ -374,7 +386,7 @@ impl NewConnection {
         connection::serve(socket, service, settings, clock, stop, context.settings.messages).await
     }
 
-    /// The client of the connection, which the PROXY header may name.
+    /// Returns the address of the client: the one in the PROXY header, or else the peer's.
     fn client(&self, announced: Option<AnnouncedClient>) -> SocketAddr {
         match announced {
             Some(AnnouncedClient::Address(address)) => address,
@@ -382,7 +394,8 @@ impl NewConnection {
         }
     }
 
-    /// Receives the PROXY header; `None` if the connection ended before it, or gave its slot to another.
+    /// Receives the PROXY header. `None` if the connection ended before it or gave its slot to
+    /// another.
     async fn receive_header(&self, socket: &mut TcpStream) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
         if !self.context.settings.trusted.trusts(self.peer.ip()) {
             let message =
@@ -394,12 +407,13 @@ impl NewConnection {
             stopped(self.context.stopped.clone()).await;
             sleep(self.settings.farewell(false)).await;
         };
-        // Boxed: connections without a header should have no room for one.
+        // Boxed, so that connections without a header do not reserve memory for it.
         let receiving = Box::pin(proxy_protocol::receive(socket, &self.settings.limits, stopping, &self.state));
         self.state.before_request(receiving).await
     }
 
-    /// The socket that requests come over, after its TLS handshake if there is one; `None` if the client has left.
+    /// Returns the socket for requests, after the TLS handshake if there is one. `None` if the
+    /// client has left.
     async fn secure(
         &self,
         socket: TcpStream,
@@ -417,14 +431,15 @@ impl NewConnection {
         };
         let stopping = async {
             stopped(self.context.stopped.clone()).await;
-            // If no other process accepts, it leaves at once, because it has said nothing.
+            // If no other process accepts, the connection closes at once: its client has sent
+            // nothing yet.
             if self.settings.successor.is_set() {
                 sleep(self.settings.farewell(false)).await;
             }
         };
         let reporter = &edge.shared.reporter;
         let full = || reporter.report(ConnectionErrorKind::Full, Some(client), &"no slot for a TLS handshake");
-        // Boxed: connections without TLS should not carry a handshake.
+        // Boxed, so that connections without TLS do not reserve memory for a handshake.
         let secured = Box::pin(tls.secure(socket, stopping, &self.state, full)).await?;
         Ok(secured.map(|(stream, secured)| {
             let info = ConnectionInfo { forwarded: forwarded("https"), secured: Some(secured) };

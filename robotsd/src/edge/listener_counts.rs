@@ -8,17 +8,17 @@ use parking_lot::Mutex;
 
 use crate::metrics::{Counter, MethodLabel, ResponseKey};
 
-/// The counts of the listeners of a process. A listener is known by its label, so one that takes the place of another goes on
-/// with its counts.
+/// Counters of the listeners of a process. A listener is identified by its label: if one replaces
+/// another with the same label, it continues that one's counts.
 #[derive(Debug, Default)]
 pub(crate) struct ListenerCounts(Mutex<ListenerParts>);
 
 #[derive(Debug, Default)]
 struct ListenerParts {
-    /// By the number of a listener.
+    /// Labels of the listeners; the index is the listener's number.
     labels: Vec<Arc<str>>,
     shards: Vec<Arc<ResponseCounts>>,
-    /// The sums of shards that no thread writes any more.
+    /// Sums of the shards that are no longer in use.
     ended: ResponseTotals,
     ended_siteless: BTreeMap<ResponseKey, u64>,
 }
@@ -26,16 +26,16 @@ struct ListenerParts {
 /// The counts of every listener, for metrics.
 #[derive(Debug)]
 pub(crate) struct ListenerTraffic {
-    /// The labels of listeners by their number.
+    /// Labels of the listeners; the index is the listener's number.
     pub(crate) labels: Vec<Arc<str>>,
-    /// Connections that are open, by the number of the listener.
+    /// Open connections, by listener number.
     pub(crate) connections: Vec<u64>,
-    /// Responses that no site gave.
+    /// Number of responses that did not come from a site.
     pub(crate) siteless: BTreeMap<ResponseKey, u64>,
 }
 
 impl ListenerCounts {
-    /// Counters for one worker of the listener that has this label.
+    /// Returns counters for one worker of the listener with this label.
     pub(crate) fn of_worker(&self, label: &str) -> Arc<ResponseCounts> {
         let mut parts = self.0.lock();
         let ListenerParts { labels, shards, ended, ended_siteless } = &mut *parts;
@@ -77,17 +77,18 @@ impl ListenerCounts {
     }
 }
 
-/// Counts the connections and responses of a listener on one worker, which alone writes it; apart from other data in the cache.
+/// Counters of one listener on one worker, the only one that writes them. Aligned so that they
+/// share no cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ResponseCounts {
-    /// The number of the listener among those of the process.
+    /// The number of the listener within the process.
     pub(crate) listener: u16,
     by_class: [Counter; 5],
     unanswered: Counter,
     opened: Counter,
     closed: Counter,
-    /// Responses that no site gave.
+    /// Number of responses that did not come from a site.
     siteless: Mutex<BTreeMap<ResponseKey, u64>>,
 }
 
@@ -96,7 +97,7 @@ pub(crate) struct ResponseCounts {
 pub(crate) struct ResponseTotals {
     /// Responses by the first digit of their status, from 1.
     pub(crate) by_class: [u64; 5],
-    /// Requests whose clients left, or which were cut off, before there was a response.
+    /// Requests whose client left, or that were cut off, before there was a response.
     pub(crate) unanswered: u64,
 }
 
@@ -116,18 +117,19 @@ impl ResponseCounts {
         self.unanswered.add_one();
     }
 
-    /// Counts a response that no site gave, besides [`answered`](Self::answered).
+    /// Counts a response that did not come from a site, in addition to
+    /// [`answered`](Self::answered).
     pub(crate) fn siteless(&self, method: MethodLabel, status: StatusCode) {
         ResponseKey::new(self.listener, method, status).count(&mut self.siteless.lock());
     }
 
-    /// A connection is open.
+    /// Counts a connection as open until the returned value is dropped.
     pub(crate) fn open(self: Arc<Self>) -> impl Send {
         self.opened.add_one();
         scopeguard::guard(self, |counts| counts.closed.add_one())
     }
 
-    /// Connections that are open now. A connection may open while they are read.
+    /// Returns the number of open connections. One may open during the call.
     pub(crate) fn connections(&self) -> u64 {
         let closed = self.closed.total();
         self.opened.total().saturating_sub(closed)

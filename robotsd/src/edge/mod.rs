@@ -1,20 +1,24 @@
-//! The side of the proxy that faces clients: HTTP/1.1 and HTTP/2, the latter by prior knowledge in the clear, by ALPN
-//! with TLS.
+//! The client-facing side of the proxy: HTTP/1.1, and HTTP/2 by ALPN with TLS or by prior knowledge
+//! without TLS.
 //!
-//! The service behind the edge gets requests that are checked and cleaned: a target in origin-form, one `Host`, end-to-end
-//! fields only, and no forwarding field that a client could have made up. Every wait has a deadline, and everything that a
-//! client can make grow has a bound. The edge knows nothing of robots.txt, sites or upstreams.
+//! The service behind the edge receives checked and cleaned requests. They have a target in
+//! origin-form, one `Host` and only end-to-end fields; forwarding fields that a client could have
+//! forged are removed. Every wait has a deadline, and everything that a client can make grow has a
+//! limit. The edge knows nothing of robots.txt, sites or upstreams.
 //!
-//! A request carries its id in [`X_REQUEST_ID`], and what else is known of it as a
-//! [`ClientRequest`](crate::exchange::ClientRequest) in its extensions. A response to a WebSocket may be 101 with a
-//! [`Tunnel`](crate::exchange::Tunnel) in its extensions; any other interim response that is returned becomes 502.
+//! A request carries its id in [`X_REQUEST_ID`]. Its extensions contain a
+//! [`ClientRequest`](crate::exchange::ClientRequest) with everything else that is known about it.
+//! The response to a WebSocket request may be 101 with a [`Tunnel`](crate::exchange::Tunnel) in its
+//! extensions. Any other interim response that the service returns is replaced with 502.
 //!
-//! Begin with [`listener`], which accepts, and with [`connection`], which serves what was accepted. [`client_slots`] bounds
-//! how many are open, [`connection_state`] is what one is doing. [`mod@http1_fast`] answers most requests on HTTP/1.1 and
-//! hyper all others, [`mod@http2`] those on HTTP/2; all go through the same [`request`] chain. So do the questions that
-//! HAProxy asks in [`mod@spop`].
+//! Begin with [`listener`], which accepts connections, and [`connection`], which serves them.
+//! [`client_slots`] limits the number of open connections, and [`connection_state`] tracks the
+//! activity of a connection. On HTTP/1.1, [`mod@http1_fast`] answers most requests and hyper all
+//! others; [`mod@http2`] answers those on HTTP/2. All of them go through the same [`request`]
+//! chain, and so do HAProxy's questions in [`mod@spop`].
 //!
-//! A client that closes its sending side has left: its requests are dropped, and with them the exchanges with upstreams.
+//! A client that closes its sending side is treated as gone: its requests and their upstream
+//! exchanges are dropped.
 
 mod client_slots;
 mod connection;

@@ -1,17 +1,21 @@
-//! The PROXY protocol, versions 1 and 2: a header before everything else on a connection, in which the proxy in front says who its
-//! client is.
+//! The PROXY protocol, versions 1 and 2: a header at the start of a connection, in which the proxy
+//! in front names its client.
 //!
-//! A listener requires it on every connection or never looks for it: were it optional, any client could write one. So only trusted
-//! proxies may connect where it is required.
+//! A listener either requires the header on every connection or never looks for it. If the header
+//! were optional, any client could write one. For the same reason only trusted proxies may connect
+//! to a listener that requires it.
 //!
-//! Read by hand rather than with `ppp` 2.3, which wants all of a header in one buffer: version 2 may have 64 KiB of extensions, which
-//! are skipped here as they come. It also refuses what the specification ignores (the family of `LOCAL`, text behind `UNKNOWN` that is
-//! not UTF-8), and takes a port with a sign. Checksums (`PP2_TYPE_CRC32C`) are skipped: TCP has one already, and the sender is trusted.
+//! The header is parsed here rather than with `ppp` 2.3, which needs the whole header in one
+//! buffer. Version 2 may have 64 KiB of extensions, which are skipped here as they arrive. `ppp`
+//! also rejects what the specification ignores (the family of `LOCAL`, non-UTF-8 text after
+//! `UNKNOWN`), and accepts a port with a sign. Checksums (`PP2_TYPE_CRC32C`) are skipped: TCP has
+//! one already, and the sender is trusted.
 //!
-//! The header is taken from an accepted socket, and not an octet more. Octets are looked at before they are read, so
-//! that those after the header stay in the kernel: neither TLS nor the fast path has to know of any that came before. A
-//! header in part is a head in part. Until it is whole the connection keeps its slot like any other that has sent
-//! nothing or not all, and no permit for a handshake.
+//! The header is taken from an accepted socket, and not a byte more. Bytes are peeked at before
+//! they are read, so that those after the header stay in the kernel: neither TLS nor the fast path
+//! has to deal with bytes read earlier. An incomplete header counts as an incomplete request head.
+//! Until the header is complete, the connection keeps its slot under the same conditions as any
+//! other that has sent nothing or a part of a head; it holds no permit for a handshake.
 
 use std::future::Future;
 use std::io;
@@ -25,41 +29,44 @@ use super::connection::settings::EdgeLimits;
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use super::connection_state::ConnectionState;
 
-/// The longest header of version 1, its line end included (`proxy-protocol.txt`, section 2.1).
+/// Maximum size of a version 1 header, in bytes, including its line end (`proxy-protocol.txt`,
+/// section 2.1).
 const MOST_VERSION_1: usize = 107;
 
-/// With what a header of version 1 begins.
+/// First bytes of a version 1 header.
 const VERSION_1: &[u8] = b"PROXY ";
 
-/// With what a header of version 2 begins. No request and no record of TLS begins so.
+/// First bytes of a version 2 header. No request and no TLS record begins like this.
 const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Signature, version and command, family and transport, and the length of what follows.
+/// Size of the fixed part of a version 2 header, in bytes: signature, version and command, family
+/// and transport, and the length of the rest.
 const FIXED: usize = 16;
 
-/// The client of a connection, as the proxy in front names it.
+/// The client of a connection, as named by the proxy in front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnnouncedClient {
     Address(SocketAddr),
     /// The proxy itself: a health check (`LOCAL`).
     Proxy,
-    /// Someone without an address of the internet (`UNKNOWN`, a Unix socket, a datagram).
+    /// A client without an IP address (`UNKNOWN`, a Unix socket), or a protocol other than TCP.
     Unknown,
 }
 
-/// How much of a header has come.
+/// How much of a header has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderProgress {
-    /// All octets belong to the header, and more of it has to come.
+    /// All bytes belong to the header, and more are missing.
     Partial,
-    /// Everything that counts is there. The header has so many octets; extensions at its end may still have to come.
+    /// The relevant part is complete. The header is `length` bytes long; extensions at its end may
+    /// still be missing.
     Known { client: AnnouncedClient, length: usize },
 }
 
-/// The fault of octets that are no header.
+/// The reason why bytes are not a valid header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HeaderError {
-    /// They begin otherwise.
+    /// The bytes do not begin with a known signature.
     #[error(
         "the connection does not begin with a PROXY header, which proxy_protocol = true requires: have the proxy in front send one \
          (send-proxy-v2 in HAProxy, proxy_protocol on in nginx)"
@@ -67,22 +74,22 @@ pub(crate) enum HeaderError {
     Missing,
     #[error("a PROXY header of version 1 without an end after {MOST_VERSION_1} octets")]
     TooLong,
-    /// A line of version 1 that says something else.
+    /// A line of version 1 with other content.
     #[error("a PROXY header of version 1 that names neither two addresses and ports nor UNKNOWN")]
     Line,
     #[error("a PROXY header of version {0}: 1 and 2 are known")]
     Version(u8),
     #[error("a PROXY header with the command {0}: 0 and 1 are known")]
     Command(u8),
-    /// Family and transport, in one octet.
+    /// Address family and transport, in one byte.
     #[error("a PROXY header with the address family and transport 0x{0:02x}")]
     Family(u8),
-    /// Too short for the addresses that it says to have.
+    /// The length is too small for the addresses of this family.
     #[error("a PROXY header whose addresses do not fit into its {0} octets")]
     Length(u16),
 }
 
-/// Looks at all octets since the first one of the connection.
+/// Parses a header from all bytes received since the start of the connection.
 pub(crate) fn parse(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     let begins = |signature: &[u8]| {
         let common = octets.len().min(signature.len());
@@ -104,14 +111,14 @@ fn version_1(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     };
     let line = most.get(VERSION_1.len()..end).ok_or(HeaderError::Line)?;
     let client = match line.strip_prefix(b"UNKNOWN") {
-        // The rest is to be ignored.
+        // The rest of the line is to be ignored.
         Some([] | [b' ', ..]) => AnnouncedClient::Unknown,
         _ => std::str::from_utf8(line).ok().and_then(tcp).map(AnnouncedClient::Address).ok_or(HeaderError::Line)?,
     };
     Ok(HeaderProgress::Known { client, length: end + 2 })
 }
 
-/// The client of a line that names addresses: both, then both ports.
+/// Parses the client from a line with addresses: both addresses, then both ports.
 fn tcp(line: &str) -> Option<SocketAddr> {
     let mut parts = line.split(' ');
     let mut next = || parts.next();
@@ -134,7 +141,7 @@ fn tcp(line: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(source, port(source_port)?))
 }
 
-/// A port in decimal, without a sign or leading zeros.
+/// Parses a port in decimal, without a sign or leading zeros.
 fn port(text: &str) -> Option<u16> {
     let is_plain = text.bytes().all(|octet| octet.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_plain { text.parse().ok() } else { None }
@@ -146,7 +153,7 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     let given = u16::from_be_bytes([high, low]);
     let known = |client| Ok(HeaderProgress::Known { client, length: FIXED + usize::from(given) });
     match (version_and_command >> 4, version_and_command & 0xf) {
-        // The family that it names is to be ignored.
+        // The family is to be ignored.
         (2, 0) => return known(AnnouncedClient::Proxy),
         (2, 1) => {}
         (2, command) => return Err(HeaderError::Command(command)),
@@ -163,7 +170,7 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
         return Err(HeaderError::Length(given));
     }
     let (source, port): (std::net::IpAddr, u16) = match (family_and_transport, block) {
-        // Source, destination, and the port of each.
+        // Source and destination addresses, then the port of each.
         (0x11, &[a, b, c, d, _, _, _, _, high, low, ..]) => {
             (Ipv4Addr::new(a, b, c, d).into(), u16::from_be_bytes([high, low]))
         }
@@ -176,7 +183,8 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     known(AnnouncedClient::Address(SocketAddr::new(source, port)))
 }
 
-/// Reads the header; none where the connection ended before its first octet, or has sent nothing when `stop` completes.
+/// Reads the header. `None` if the connection ended before its first byte, or if no byte has
+/// arrived when `stop` completes.
 pub(crate) async fn receive(
     socket: &mut TcpStream,
     limits: &EdgeLimits,
@@ -199,7 +207,7 @@ pub(crate) async fn receive(
     timeout(limits.header_read, take(socket)).await.unwrap_or_else(|_| Err(late())).map(Some)
 }
 
-/// Takes a header whose first octet is there.
+/// Takes a header whose first byte has arrived.
 async fn take(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailure> {
     let broken = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => cut_off(),

@@ -1,10 +1,11 @@
-//! One connection, from its first octet to its end: the fast path while its requests allow it, then hyper or HTTP/2; or SPOP.
+//! Serves one connection from its first byte to its end: on the fast path while its requests allow
+//! that, then with hyper, HTTP/2 or SPOP.
 //!
-//! Past the fast path a connection is driven by hyper on HTTP/1.1 and by `h2` on HTTP/2, with its deadlines, shutdown, and the
-//! claim of its slot.
+//! After the fast path, hyper drives a connection on HTTP/1.1 and `h2` one on HTTP/2. The code here
+//! adds deadlines, shutdown and the claim of the slot, in the same way for both.
 //!
-//! **Which version a connection speaks is decided before either library sees it**: by the preface, read no further than
-//! it differs. The driver, with its deadlines and claims, is the same for both.
+//! **The HTTP version of a connection is decided before either library sees it**, by comparing its
+//! first bytes with the HTTP/2 preface, up to the first difference.
 
 pub(crate) mod settings;
 
@@ -47,14 +48,14 @@ pub(crate) async fn serve<S: EdgeService>(
 ) -> Result<(), ConnectionFailure> {
     let served = http1_fast::serve(socket, service, &settings, Arc::clone(&clock), &stop).await?;
     let Some(handover) = served else { return Ok(()) };
-    // Boxed, because most connections end without it.
+    // Boxed, because most connections end before they need it.
     match messages.filter(|_| spop::begins(&handover)) {
         Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
         None => Box::pin(serve_handover(handover, settings, clock, stop)).await,
     }
 }
 
-/// Serves the rest of a connection.
+/// Serves a connection after its fast path.
 pub(super) async fn serve_handover<S: EdgeService>(
     handover: Handover<S>,
     settings: Arc<ConnectionSettings>,
@@ -66,7 +67,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
     let socket = WatchedSocket::new(socket, octets, protocol, Arc::clone(&state), settings.limits.body_idle);
     let (protocol, socket) = match protocol {
         Some(SettledProtocol::Http1) => (SettledProtocol::Http1, socket),
-        // Nothing is sent to a client that has agreed on HTTP/2 before it has begun to speak it.
+        // If the client has agreed on HTTP/2, nothing is sent until it has begun to speak it.
         Some(SettledProtocol::Http2) | None => {
             let detection = ProtocolDetection::new(socket);
             let cancel = |detection: Pin<&mut ProtocolDetection<_>>| detection.get_mut().socket = None;
@@ -76,7 +77,7 @@ pub(super) async fn serve_handover<S: EdgeService>(
         }
     };
     if protocol == SettledProtocol::Http2 {
-        // Boxed, because it has more room than most connections need.
+        // Boxed, because it is larger than most connections need.
         let connection = Box::new(Http2ServerConnection::new(socket, service, Arc::clone(&settings), clock));
         return drive(connection, |connection| connection.get_mut().begin_shutdown(), &state, &settings, stop)
             .await
@@ -93,7 +94,8 @@ pub(super) async fn serve_handover<S: EdgeService>(
     Ok(())
 }
 
-/// Polls a connection, or a part of it, until it ends; `None` if it was closed before that.
+/// Polls a connection, or a step of it, to its end. `None` if the connection was closed before
+/// that.
 async fn drive<C, O, E>(
     connection: C,
     begin_shutdown: impl Fn(Pin<&mut C>),
@@ -113,7 +115,8 @@ where
     let mut is_leaving = false;
 
     let served = loop {
-        // The connection comes first: bytes that have arrived by now are served, whatever else is due.
+        // The connection is polled first: bytes that have already arrived are served, whatever else
+        // is due.
         let event = poll_fn(|cx| {
             if let Poll::Ready(served) = connection.as_mut().poll(cx) {
                 return Poll::Ready(Event::Served(served));
@@ -132,7 +135,7 @@ where
         match event {
             Event::Served(served) => break served,
             Event::Reclaimed => return Ok(None),
-            // HTTP/2 can say goodbye first; HTTP/1.1 has no message for it.
+            // HTTP/2 can announce the end with GOAWAY; HTTP/1.1 has no message for it.
             Event::Overdue if is_leaving || !state.is_http2.is_set() => {
                 let slow = (ConnectionErrorKind::Slow, "no request in time".into());
                 return if state.has_served() { Ok(None) } else { Err(slow) };
@@ -146,7 +149,7 @@ where
     };
     match served.map_err(Into::into) {
         Ok(served) => Ok(Some(served)),
-        // A shutdown may cut off a connection on which no request was in progress.
+        // A shutdown may cut off a connection on which no request is in progress.
         Err(_) if is_leaving && state.is_idle() => Ok(None),
         Err(error) if state.flood.get().is_some() => Err((ConnectionErrorKind::Flood, error)),
         Err(error) => Err((kind_of(&*error), error)),
@@ -157,29 +160,31 @@ enum Event<O, E> {
     Served(Result<O, E>),
     Leave,
     Overdue,
-    /// The connection was idle, and a new one has its slot.
+    /// The connection was idle, and a new one took its slot.
     Reclaimed,
 }
 
-/// Completes when the connection is to leave, some time after its listener has stopped.
+/// Completes when the connection is to close, some time after its listener has stopped.
 async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: watch::Receiver<bool>) {
     stopped(stop).await;
     if settings.successor.is_set() && !state.is_http2.is_set() {
-        // HTTP/1.1 has no message that takes no more requests but an answer.
+        // HTTP/1.1 can announce the end of a connection only in a response.
         state.is_leaving.set(true);
     }
-    // Boxed, so that connections that never see a shutdown have no room for it.
+    // Boxed, so that connections without a shutdown do not reserve memory for it.
     let mut patience = Box::pin(sleep(settings.farewell(false)));
     let waits = || state.is_silent() || state.is_leaving.is_set() && !state.is_http2.is_set();
     poll_fn(|cx| if waits() { patience.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
 }
 
-/// Closes a connection whose slot was claimed. It goes on if it is not idle after all, and then the claim lapses.
+/// Closes a connection whose slot was claimed. If it is not idle after all, it continues and the
+/// claim lapses.
 fn poll_close_idle<C, O, E>(connection: Pin<&mut C>, state: &ConnectionState, cx: &mut Context<'_>) -> Poll<Event<O, E>>
 where
     C: Future<Output = Result<O, E>>,
 {
-    // Every request that was there has been taken up, so the next read finds a new one, or nothing.
+    // Every request that had arrived has been taken up, so the next read finds a new one or
+    // nothing.
     state.close_if_idle.set(true);
     let served = connection.poll(cx);
     if state.is_closed_as_idle.is_set() {
@@ -192,15 +197,16 @@ where
     served.map(Event::Served)
 }
 
-/// When a connection has to end, with the facts that the [`ConnectionState`] does not have.
+/// The deadline of a connection, with the facts that [`ConnectionState`] does not contain.
 struct ConnectionDeadline<'c> {
     state: &'c ConnectionState,
     limits: &'c EdgeLimits,
-    /// A client that has been sent a GOAWAY has until then.
+    /// Time until which a client that was sent a GOAWAY may continue.
     patience: Instant,
-    /// Since when the first HTTP/2 stream with something to send has not moved, and its turn, although the HTTP library has all of its
-    /// response. No task is left then that [`stream_timeout`](crate::edge::http2::stream_timeout) could end, so the connection ends.
-    /// A request that comes meanwhile postpones that while it is in progress, and no further.
+    /// The number of the first HTTP/2 stream's turn, and the time since which it has not changed
+    /// although the HTTP library has the whole response. No task is left then that
+    /// [`stream_timeout`](crate::edge::http2::stream_timeout) could end, so the connection ends. A
+    /// new request postpones this only while it is in progress.
     untaken: Option<(u32, Instant)>,
 }
 
@@ -213,8 +219,8 @@ impl ConnectionDeadline<'_> {
         poll_due(timer, cx, |now| self.next(now))
     }
 
-    /// The deadline. If there is none, the moment to look again: after `header_read` is soon enough to catch a head that has not
-    /// begun yet.
+    /// Returns the deadline. Without one, returns when to check again: after `header_read`, which
+    /// is soon enough for a head that has not begun yet.
     fn next(&mut self, now: Instant) -> Instant {
         let deadline = self.state.deadline().into_iter().chain(self.of_untaken_streams(now)).min();
         deadline.map_or(now + self.limits.header_read, |deadline| deadline.max(self.patience))
@@ -238,7 +244,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
         let is_parse = |error: &hyper::Error| error.is_parse() || error.is_parse_too_large();
-        // A mistake of the client, which has its answer.
+        // A violation by the client, which has already been answered.
         let is_broken_rule = |error: &h2::Error| error.is_library();
         let is_invalid = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
         if error.downcast_ref().is_some_and(is_parse)
@@ -252,11 +258,12 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
     ConnectionErrorKind::Broken
 }
 
-/// Reads as much as decides which version of HTTP a connection speaks (RFC 9113, sections 3.3 and 3.4): the preface of
-/// HTTP/2, or a byte that differs from it. The connection then reads that once more.
+/// Reads just enough to decide which version of HTTP a connection speaks (RFC 9113, sections 3.3
+/// and 3.4): the HTTP/2 preface, or a byte that differs from it. These bytes are then read again by
+/// the HTTP library.
 #[derive(Debug)]
 pub(crate) struct ProtocolDetection<T> {
-    /// `None` once it is decided, or is not to be.
+    /// `None` after the decision, or if detection was cancelled.
     socket: Option<WatchedSocket<T>>,
     octets: [u8; PREFACE.len()],
     filled: usize,

@@ -1,14 +1,16 @@
-//! The settings of every connection of a listener: its bounds, each with its default, and how heads are parsed.
+//! The settings shared by the connections of a listener: limits with their defaults, and how heads
+//! are parsed.
 //!
-//! **One parser policy** holds for the fast path and for hyper: the form of a head, and its size. A head of HTTP/1.1 is
-//! what httparse accepts in its strict default. There is one space between the parts of a request line, no folded
-//! lines, no space before a colon, and no invalid field line that is skipped. hyper parses with the same crate and the
-//! same default, and sets nothing else here. The bounds of a head are [`EdgeLimits::head_bytes`] and
-//! [`EdgeLimits::fields`]. Targets that `http::Uri` refuses are escaped [before](crate::edge::http1_fast) either parser
-//! reads them. The fast path takes a narrower set of requests than hyper, not another reading of them.
+//! **The fast path and hyper share one parser policy** for the syntax and the size of a head. An
+//! HTTP/1.1 head is what httparse accepts in its strict default: single spaces in the request line,
+//! no folded lines, no space before a colon, and no skipping of invalid field lines. hyper uses the
+//! same crate with the same default, and nothing else is set here. The limits of a head are
+//! [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. Targets that `http::Uri` rejects are
+//! escaped [before](crate::edge::http1_fast) either parser reads them. The fast path accepts fewer
+//! requests than hyper, but never interprets one differently.
 //!
-//! A property test sends the same octets through the edge and through hyper alone: the responses, their framing and
-//! the state of the connection are the same.
+//! A property test sends the same bytes through the edge and through hyper alone, and compares the
+//! responses, their framing and the state of the connection.
 
 use std::mem::MaybeUninit;
 use std::num::NonZeroUsize;
@@ -27,9 +29,10 @@ use crate::exchange::Flag;
 pub(crate) struct ConnectionSettings {
     pub(crate) limits: EdgeLimits,
     pub(crate) on_access: Option<OnAccess>,
-    /// For connections that hyper speaks on.
+    /// hyper's settings, for connections that it takes over.
     pub(crate) http1: http1::Builder,
-    /// Another process accepts by now, for all settings of a process: clients are sent there.
+    /// Another process now accepts connections, and clients are sent there. Shared by all settings
+    /// of a process.
     pub(crate) successor: Arc<Flag>,
 }
 
@@ -39,18 +42,21 @@ impl ConnectionSettings {
         Self { limits, on_access, http1, successor: Arc::default() }
     }
 
-    /// The same with other limits.
+    /// Returns the same settings with other limits.
     pub(crate) fn with(&self, limits: EdgeLimits) -> Self {
         Self { successor: Arc::clone(&self.successor), ..Self::new(limits, self.on_access.clone()) }
     }
 
-    /// How long a connection without a request in progress is kept once its listener has stopped.
+    /// Returns how long a connection without a request in progress is kept after its listener has
+    /// stopped.
     ///
-    /// A client that sends a request while its connection is being closed gets no answer. So where another process accepts,
-    /// a connection is closed behind an answer that says so, and only one that stays idle is closed without.
+    /// A client that sends a request while its connection is being closed gets no response. So if
+    /// another process accepts connections, a connection closes after a response that announces it;
+    /// only an idle one closes without.
     pub(crate) fn farewell(&self, has_served: bool) -> Duration {
         match (self.successor.is_set(), has_served) {
-            // The other half is for requests that come at its end.
+            // The other half of the drain time is left for requests that arrive at the end of this
+            // one.
             (true, _) => self.limits.drain / 2,
             (false, true) => Duration::ZERO,
             (false, false) => self.limits.greeting,
@@ -58,15 +64,15 @@ impl ConnectionSettings {
     }
 }
 
-/// Completes once a listener has stopped. A sender that is gone means the same.
+/// Completes when the listener has stopped. A dropped sender means the same.
 pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// How many fields hyper lets a head have by default.
+/// hyper's default limit of fields in a head.
 const USUAL_FIELDS: usize = 100;
 
-/// Parses octets that are one whole head, and nothing more.
+/// Parses bytes that are exactly one whole head.
 pub(crate) fn parse_whole<'h, 'b>(
     octets: &'b [u8],
     fields: &'h mut [MaybeUninit<Header<'b>>],
@@ -76,15 +82,15 @@ pub(crate) fn parse_whole<'h, 'b>(
     matches!(parsed, Ok(Status::Complete(length)) if length == octets.len()).then_some(head)
 }
 
-/// hyper with its side of the limits of HTTP/1.1.
+/// Returns a hyper builder with the limits that concern HTTP/1.1.
 pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // One deadline for heads, first octets and idle connections alike: see `connection_state`.
+        // `connection_state` has one deadline for heads, first bytes and idle connections.
         .header_read_timeout(None)
         .max_buf_size(limits.head_bytes);
-    // Set only where it must be: a bound of one's own costs an allocation for each request.
+    // Set only if necessary: a custom limit costs an allocation per request.
     if limits.fields > USUAL_FIELDS {
         builder.max_headers(limits.fields);
     }
@@ -94,52 +100,54 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
     builder
 }
 
-/// The limits of one listener's clients.
+/// Limits for the clients of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeLimits {
-    /// Which callers the listener has, and so which fields its requests may carry.
+    /// Kind of callers, which decides the fields that requests may carry.
     pub(crate) callers: Callers,
-    /// Connections open at once; at the limit the longest idle is closed for a new one, else it waits.
+    /// Maximum number of open connections. At the limit, a new one replaces the longest idle one,
+    /// or waits.
     pub(crate) connections: usize,
-    /// TLS handshakes under way at once; further connections wait.
+    /// Maximum number of concurrent TLS handshakes; further connections wait.
     pub(crate) handshakes: NonZeroUsize,
-    /// How long a TLS handshake may take, the client's silence before it included.
+    /// Maximum duration of a TLS handshake, including the client's silence before it.
     pub(crate) tls_handshake: Duration,
-    /// How long a new connection may stay silent.
+    /// Maximum time that a new connection may stay silent.
     pub(crate) first_byte: Duration,
-    /// How long a request head may take, from its first byte to its last.
+    /// Maximum time from the first byte of a request head to its last.
     pub(crate) header_read: Duration,
-    /// How long a connection may stay open between two requests.
+    /// Maximum time that a connection may stay open between two requests.
     pub(crate) keep_alive: Duration,
-    /// How long a body may stand still, in either direction. A body that moves has no deadline.
+    /// Maximum time without progress of a body, in either direction. A body that makes progress has
+    /// no deadline.
     pub(crate) body_idle: Duration,
-    /// How long a tunnel (WebSocket) may stand still.
+    /// Maximum time without progress of a tunnel (WebSocket).
     pub(crate) tunnel_idle: Duration,
-    /// The largest request head, and the buffer for a body.
+    /// Maximum size of a request head and of the buffer for a body, in bytes.
     pub(crate) head_bytes: usize,
-    /// The longest path and query.
+    /// Maximum length of path and query, in bytes.
     pub(crate) target_bytes: usize,
-    /// The most header fields of a request.
+    /// Maximum number of header fields in a request.
     pub(crate) fields: usize,
-    /// Streams open at once on an HTTP/2 connection.
+    /// Maximum number of open streams on an HTTP/2 connection.
     pub(crate) streams: u32,
-    /// The flow-control window of an HTTP/2 stream, and the buffer for one.
+    /// Flow-control window and buffer size of an HTTP/2 stream, in bytes.
     pub(crate) window_bytes: usize,
-    /// How long a connection on which nothing has come yet stays open once a shutdown has begun: its request may be on the
-    /// way, and a client whose first request is cut off does not know that it may retry.
+    /// Time that a silent new connection stays open after a shutdown has begun. Its request may be
+    /// on the way, and a client whose first request is cut off does not know whether it may retry.
     pub(crate) greeting: Duration,
-    /// How long requests in progress may take to finish once a shutdown has begun.
+    /// Time that requests in progress have to finish after a shutdown has begun.
     pub(crate) drain: Duration,
 }
 
-/// The callers of a listener.
+/// The kind of callers of a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Callers {
-    /// Any client: the fields that only a proxy may send are removed, and written by us.
+    /// Any client. Fields that only a proxy may send are removed, and robotsd writes its own.
     #[default]
     Clients,
-    /// A proxy that asks for decisions about its clients' requests: its fields about them stay as they are, and the
-    /// target, which may be the client's, is not held against the proxy.
+    /// A proxy that asks for decisions about its clients' requests. Its fields about them are kept.
+    /// An invalid target may be the client's and is not counted as the proxy's error.
     AskingProxies,
 }
 
@@ -148,8 +156,9 @@ impl Default for EdgeLimits {
         Self {
             callers: Callers::Clients,
             connections: 16_384,
-            // More than a core can answer in a second. A hello under way may have 16 KiB, so these are 16 MiB at the very
-            // most; all other connections have 4 KiB of a hello at most, 64 MiB in all.
+            // More than a core can perform in a second. A ClientHello in progress takes up to 16
+            // KiB, so at most 16 MiB; all other connections buffer at most 4 KiB of a ClientHello
+            // each, 64 MiB in total.
             handshakes: const { NonZeroUsize::new(1024).unwrap() },
             tls_handshake: Duration::from_secs(10),
             first_byte: Duration::from_secs(10),
@@ -159,7 +168,8 @@ impl Default for EdgeLimits {
             tunnel_idle: Duration::from_secs(600),
             head_bytes: 64 * 1024,
             target_bytes: 8 * 1024,
-            // hyper keeps the fields of up to a hundred on the stack; a larger bound would cost an allocation a request.
+            // hyper keeps up to a hundred fields on the stack; a higher limit would cost an
+            // allocation per request.
             fields: 100,
             streams: 100,
             window_bytes: 64 * 1024,

@@ -1,21 +1,22 @@
-//! The client's socket below the HTTP libraries: it reports arriving octets and how soon a client reads, and ends a
-//! write that stands still.
+//! The client's socket below the HTTP libraries. It reports arriving bytes and how fast a client
+//! reads, and ends writes that make no progress.
 //!
-//! They have no deadline for writing. A client that requests a large file and never reads would otherwise hold its
-//! connection, and the upstream's, for ever. Reading has its deadlines elsewhere: heads in the driver, bodies in
-//! [`RequestBody`](crate::exchange::RequestBody).
+//! The HTTP libraries have no write deadline. A client that requests a large file and never reads
+//! would hold its connection, and the upstream's, forever. Deadlines for reading are elsewhere: for
+//! heads in the driver, for bodies in [`RequestBody`](crate::exchange::RequestBody).
 //!
-//! On HTTP/2 it also counts frames in both directions (see [`FrameAccounting`]), reads no further from a client that
-//! floods the connection, and sends the GOAWAY that the libraries do not send: to a client that has agreed on HTTP/2
-//! and speaks something else, and to one whose idle connection makes room for another.
+//! On HTTP/2 it also counts frames in both directions (see [`FrameAccounting`]) and stops reading
+//! from a client that floods the connection. It sends the GOAWAY frames that the libraries do not
+//! send: to a client that has agreed on HTTP/2 and speaks something else, and to one whose idle
+//! connection is closed for another.
 //!
-//! **A response that an HTTP library holds is not delivered.** A body counts as answered when the library has taken it,
-//! which may be long before the client has. The socket knows better: a write or a flush that waits, and HTTP/2 streams
-//! whose end has not been sent. The latter keep a connection for `body_idle`, counted from when no request is in
-//! progress; requests that come meanwhile do not count anew.
+//! **A response held by an HTTP library is not delivered yet.** A library takes a body long before
+//! the client may have received it. The socket sees the rest: a write or a flush that waits, and
+//! HTTP/2 streams whose end has not been sent. Such streams keep a connection for `body_idle` after
+//! the last request in progress; requests that arrive meanwhile do not restart that time.
 //!
-//! **A frame in part is a head in part.** Its end is waited for as for that of a head, and it keeps no slot for longer.
-//! A field section is a request once it is whole.
+//! **An incomplete frame counts as an incomplete head.** It has the deadline of a head and protects
+//! the slot no longer than a head does. A field section becomes a request when it is complete.
 
 use std::io;
 use std::pin::Pin;
@@ -36,21 +37,21 @@ use crate::socket::{LingeringClose, poll_write_slices};
 #[derive(Debug)]
 pub(crate) struct WatchedSocket<T> {
     socket: T,
-    /// Octets that have been read before.
+    /// Bytes that were read before this socket was created.
     early: Bytes,
-    /// Octets that have been looked at, and are read once more, before all else.
+    /// Bytes that protocol detection has read; they are read again first.
     pub(crate) unread: Bytes,
     state: Arc<ConnectionState>,
-    /// By [`Operation`].
+    /// Timeouts, indexed by [`Operation`].
     timeouts: [IdleTimeout; 2],
     protocol: Protocol,
     /// Interim responses that are being written.
     interim: Bytes,
-    /// As last set in the [`ConnectionState`].
+    /// The value last set in the [`ConnectionState`].
     unsent: Unsent,
-    /// Likewise; by its number.
+    /// Number of the incomplete frame that was last reported to the [`ConnectionState`].
     partial: Option<u32>,
-    /// The writing side is closed.
+    /// Set once the sending side is closed.
     lingering: Option<LingeringClose>,
 }
 
@@ -58,10 +59,10 @@ pub(crate) struct WatchedSocket<T> {
 #[derive(Debug)]
 enum Protocol {
     Http1,
-    /// The octets so far may become the preface of HTTP/2, of which so many octets are there.
+    /// The bytes so far may be the HTTP/2 preface.
     Preface {
         octets: usize,
-        /// No other protocol is possible.
+        /// The client has agreed on HTTP/2, so no other protocol is accepted.
         is_required: bool,
     },
     Http2(FrameAccounting),
@@ -70,7 +71,7 @@ enum Protocol {
 pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 impl<T> WatchedSocket<T> {
-    /// The protocol is the `settled` one, or else the client's first octets decide.
+    /// Creates the socket. Without a `settled` protocol, the client's first bytes decide.
     pub(crate) fn new(
         socket: T,
         early: Bytes,
@@ -88,7 +89,7 @@ impl<T> WatchedSocket<T> {
         Self { socket, early, unread, state, timeouts, protocol, interim, unsent, partial, lingering }
     }
 
-    /// The protocol of the connection, once it is decided.
+    /// Returns the protocol of the connection once it is decided.
     pub(crate) fn protocol(&self) -> Option<SettledProtocol> {
         match &self.protocol {
             Protocol::Http1 => Some(SettledProtocol::Http1),
@@ -97,8 +98,8 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// Records what of a response the client still has to take, from here or from a stream, and whether a frame has come in
-    /// part.
+    /// Records which parts of responses the client has yet to take, from the socket or from a
+    /// stream, and whether a frame is incomplete.
     fn record_progress(&mut self) {
         let is_blocked = self.timeouts.iter().any(|timeout| timeout.is_waiting);
         let (streams, partial) = match &self.protocol {
@@ -116,7 +117,8 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// Looks at octets from the client, none at its end, before anyone else gets them.
+    /// Inspects bytes from the client before they are passed on. An empty slice means that the
+    /// client has closed its side.
     fn received(&mut self, mut octets: &[u8]) -> Result<(), ProtocolViolation> {
         if let Protocol::Preface { octets: matched, is_required } = &mut self.protocol {
             let is_end = octets.is_empty();
@@ -150,19 +152,21 @@ impl<T> WatchedSocket<T> {
 }
 
 impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
-    /// Ends the connection of a client that has agreed on HTTP/2 and speaks something else. Nothing has been sent yet.
+    /// Ends the connection of a client that has agreed on HTTP/2 and speaks something else. Nothing
+    /// has been sent yet.
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
         io::Error::new(io::ErrorKind::InvalidData, "no preface of HTTP/2, which was agreed on")
     }
 
-    /// Closes an idle connection to make room for another. Returns false where it is not idle after all.
+    /// Closes an idle connection to make room for another. Returns false if it is not idle after
+    /// all.
     fn close_idle(&mut self, cx: &mut Context<'_>) -> bool {
         if self.unsent != Unsent::Nothing {
             return false;
         }
-        // Octets that have just begun may become a request.
+        // A frame that has just begun may become a request.
         if self.partial.is_some() && !self.state.is_reclaimed_as_slow() {
             return false;
         }
@@ -174,7 +178,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         true
     }
 
-    /// Sends the last octets of a connection, if that needs no wait: the client is not worth more.
+    /// Sends the last bytes of a connection if that needs no waiting; otherwise they are not sent.
     fn send_last(&mut self, cx: &mut Context<'_>, octets: &[u8]) {
         if matches!(Pin::new(&mut self.socket).poll_write(cx, octets), Poll::Ready(Ok(_))) {
             let _ = Pin::new(&mut self.socket).poll_flush(cx);
@@ -182,8 +186,9 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the interim responses that have come. hyper cannot send them; but when it flushes the socket, it has nothing of its own in
-    /// part, and it flushes whenever it has polled the service.
+    /// Writes the interim responses that have arrived. hyper cannot send them. But it flushes the
+    /// socket whenever it has polled the service, and none of its own messages is partly written
+    /// then.
     fn poll_flush_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_write_interim(cx))?;
@@ -199,7 +204,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         }
     }
 
-    /// Writes the rest of the interim responses that have been begun, before which hyper's octets may not go out.
+    /// Writes the rest of the interim responses that have been begun; hyper's bytes must not go out
+    /// before them.
     fn poll_write_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.interim))? {
@@ -211,7 +217,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on the result of a write or a flush, unless it has stood still for too long.
+    /// Passes on the result of a write or a flush, or an error if it has made no progress for too
+    /// long.
     fn watch<R>(
         &mut self,
         operation: Operation,
@@ -238,14 +245,14 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
 #[derive(Clone, Copy)]
 enum Operation {
     Write,
-    /// With TLS, octets that have been written may still be here.
+    /// With TLS, written bytes may still be buffered here.
     Flush,
 }
 
-/// The violation that ends a connection here.
+/// A violation for which the socket ends the connection.
 enum ProtocolViolation {
     Preface,
-    /// Too many frames, of this type.
+    /// Too many frames; the value is the type of the first excess frame.
     Flood(u8),
 }
 
@@ -283,7 +290,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
             Ok(()) => {}
             Err(ProtocolViolation::Preface) => return Poll::Ready(Err(this.refuse_protocol(cx))),
             Err(ProtocolViolation::Flood(kind)) => {
-                // Nothing of this is read, and nothing more: the connection has to say why it ends.
+                // These bytes are discarded and nothing more is read; the connection still has to
+                // send the reason why it ends.
                 buffer.set_filled(before);
                 let _ = this.state.flood.set(kind);
                 cx.waker().wake_by_ref();
@@ -336,22 +344,25 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
             ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
         let lingering = this.lingering.get_or_insert_with(LingeringClose::new);
-        // A connection that waits for its slot does not wait for a client that has all.
+        // A connection whose slot was claimed does not linger for a client that has received
+        // everything.
         if this.state.is_reclaimed() { Poll::Ready(Ok(())) } else { lingering.poll(&mut this.socket, cx).map(Ok) }
     }
 }
 
-/// How much of what was written to a client may wait in the kernel for its first transmission.
+/// Bytes written to a client that may wait in the kernel for their first transmission.
 ///
-/// By default a third of the send buffer, which grows to megabytes, has to come free before a socket can be written to
-/// again: a client that reads 50 KB a second would seem to stand still for many seconds. With this it is half of this.
-/// More than a common large answer, which would otherwise take two writes and a tenth more CPU.
+/// By default a socket becomes writable again when a third of the send buffer is free, and that
+/// buffer grows to megabytes. A client that reads 50 KB a second would seem stalled for many
+/// seconds. With this limit the kernel waits for half of it only. The limit exceeds most large
+/// responses; a smaller one would split them into two writes and cost a tenth more CPU.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 
-/// Makes the connections of a listener writable again soon after their client reads. The kernel copies the setting to each.
+/// Makes a listener's connections writable again soon after their client reads. They inherit this
+/// setting.
 pub(crate) fn bound_unsent(listener: &TcpListener) {
-    // A kernel without it notices the same later.
+    // A kernel without this option only reports progress later.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
     #[cfg(not(target_os = "linux"))]

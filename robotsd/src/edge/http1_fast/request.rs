@@ -1,11 +1,13 @@
-//! The head of a request of the fast path.
+//! Parses the head of a request on the fast path.
 //!
-//! Octets in a target that `http::Uri`, and so hyper, does not take, though nginx does, and browsers and scripts send
-//! them, are percent-encoded where the request line is read, before either parser sees it: octets that are no UTF-8,
-//! `<`, `>`, a backtick or a quote. Encoded they say the same octets (RFC 3986, section 2.1). Harmful ones are not
-//! encoded: controls, spaces, DEL and the backslash stay as they are, and are refused.
+//! nginx accepts some bytes in a target that `http::Uri`, and so hyper, rejects: non-UTF-8 bytes,
+//! `<`, `>`, backticks and quotes. Browsers and scripts send them. So they are percent-encoded in
+//! the request line before either parser reads it; encoded, they denote the same bytes (RFC 3986,
+//! section 2.1). Harmful bytes are not encoded but rejected: control characters, spaces, DEL and
+//! the backslash.
 //!
-//! Both paths then agree on every target, which a property test checks, and the judged target is the forwarded one.
+//! Both paths then agree on every target (a property test checks this), and the judged target is
+//! the forwarded one.
 
 use std::mem::MaybeUninit;
 
@@ -17,14 +19,15 @@ use http::{Method, Request, Uri};
 
 use crate::edge::connection::settings::{self, EdgeLimits};
 
-/// Fields of a head that the fast path takes; one with more is hyper's.
+/// Maximum number of fields in a head on the fast path; hyper handles larger heads.
 const FIELDS: usize = 64;
 
-/// Fields that the edge adds.
+/// Number of fields that the edge adds.
 const ADDED: usize = 4;
 
-/// A request, if the octets are the whole head of one for the fast path and nothing more; a doubtful one is not. Else the
-/// octets, escaped where they have to be: hyper takes no more in a target than the fast path.
+/// Parses bytes that are exactly one whole head of a request for the fast path. In all other cases,
+/// including doubtful ones, returns the bytes, escaped if necessary: hyper accepts no more in a
+/// target than the fast path does.
 pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
     let fits = octets.len() <= limits.head_bytes;
     let parse_octets = |octets: &Bytes| if fits { parse_octets(octets) } else { None };
@@ -54,9 +57,9 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     for field in head.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         match name {
-            // Meant for us, and done.
+            // Addressed to this hop, and already satisfied.
             CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
-            // They concern bodies, or the state of the connection.
+            // These fields concern bodies or the state of the connection.
             CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE => return None,
             _ => {}
         }
@@ -69,8 +72,9 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     Some(request)
 }
 
-/// Octets that begin with a request line, with its target escaped; none where nothing is to be escaped, or the line is not
-/// whole. The end of the head is not changed, so this cannot make two readers see two messages.
+/// Escapes the target in bytes that begin with a request line. `None` if nothing needs escaping or
+/// the line is incomplete. The end of the head does not change, so two readers cannot see two
+/// different messages.
 pub(crate) fn escaped(head: &Bytes) -> Option<Bytes> {
     let after_method = &head[memchr::memchr(b' ', head)? + 1..];
     let end = after_method.iter().position(|octet| octet.is_ascii_control() || *octet == b' ')?;
@@ -78,7 +82,7 @@ pub(crate) fn escaped(head: &Bytes) -> Option<Bytes> {
     if !target.starts_with(b"/") || !rest.starts_with(b" HTTP/1.") {
         return None;
     }
-    // UTF-8 is passed on as it came.
+    // UTF-8 is passed on unchanged.
     let is_text = std::str::from_utf8(target).is_ok();
     let query = memchr::memchr(b'?', target).unwrap_or(target.len());
     let is_escaped = |(at, octet): (usize, &u8)| match octet {

@@ -1,4 +1,4 @@
-//! The response to a request of the fast path, written as HTTP/1.1 (RFC 9112).
+//! Writes the response to a request on the fast path as HTTP/1.1 (RFC 9112).
 
 use std::future::{Future, poll_fn};
 use std::io::Write as _;
@@ -18,19 +18,20 @@ use crate::edge::request::response_body::Framing;
 use crate::edge::request::trusted::X_REQUEST_ID;
 use crate::exchange::{Transfer, fields, yield_before_write};
 
-/// A body up to this size is copied behind its head and written with it, which costs less than a
-/// vectored write.
+/// Maximum size of a body that is copied after its head and written with it, in bytes. For small
+/// bodies this is cheaper than a vectored write.
 const SMALL: usize = 4 * 1024;
 
 /// The state of the connection after a response.
 pub(crate) enum AfterResponse {
-    /// It may take another request.
+    /// The connection may take another request.
     Next,
-    /// It is to be closed in order.
+    /// The connection is to be closed gracefully.
     Close,
     /// The client has left.
     Gone,
-    /// It is of no more use; the reader of half a response must see that it is one.
+    /// The connection is unusable. It must not be closed gracefully, so that the client notices an
+    /// incomplete response.
     Broken(BoxError),
 }
 
@@ -70,8 +71,8 @@ pub(crate) async fn write<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     (client, after)
 }
 
-/// Writes a head behind what is there: nothing, or interim responses. Returns whether it says that it is the last one: `is_last`, or
-/// because the response does.
+/// Appends a head to `out`, which may contain interim responses. Returns whether this is the last
+/// response: if `is_last` is set, or if the response itself closes the connection.
 fn write_head(
     out: &mut Vec<u8>,
     head: &response::Parts,
@@ -87,7 +88,7 @@ fn write_head(
     let mut has_date = false;
     for (name, value) in &head.headers {
         has_date |= name == DATE;
-        // Ours take their place.
+        // Replaced with robotsd's own fields.
         match *name {
             CONNECTION => is_last |= value.as_bytes().eq_ignore_ascii_case(b"close"),
             _ if name == X_REQUEST_ID => {}
@@ -116,7 +117,7 @@ fn write_head(
     is_last
 }
 
-/// Writes the octets that wait to be written, and a body behind them.
+/// Writes the pending bytes, then a body.
 async fn write_body<B>(client: &mut FastSocket, mut body: Pin<&mut B>, framing: Framing) -> AfterResponse
 where
     B: Body<Data = Bytes, Error: Into<BoxError>>,
@@ -136,7 +137,8 @@ where
             Poll::Ready(None) => Poll::Ready(BodyStep::End),
             Poll::Ready(Some(Err(error))) => Poll::Ready(BodyStep::Failed(error.into())),
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(BodyStep::Data(frame.into_data().unwrap_or_default())),
-            // The octets there are go out before more are waited for, and a client that has left ends the wait.
+            // Pending bytes are sent before waiting for more of the body. A client that has left
+            // ends the wait.
             Poll::Pending => match client.poll_send(cx, &mut Bytes::new()) {
                 Poll::Ready(Err(error)) => Poll::Ready(BodyStep::Failed(error.into())),
                 _ => client.poll_left(cx).map(|()| BodyStep::Left),
@@ -146,7 +148,7 @@ where
         let sent = match (step, &mut left) {
             (BodyStep::Left, _) => return AfterResponse::Gone,
             (BodyStep::Failed(error), _) => {
-                // The client gets as much as the upstream sent.
+                // The client gets everything that the upstream has sent.
                 let _ = client.send(Bytes::new()).await;
                 return AfterResponse::Broken(error);
             }
@@ -169,7 +171,7 @@ where
             (BodyStep::Data(data), None) => {
                 let _ = write!(client.out, "{:X}\r\n", data.len());
                 let sent = send(client, data).await;
-                // Goes out with the next octets.
+                // Sent with the next bytes.
                 client.out.extend_from_slice(b"\r\n");
                 sent.map(|()| false)
             }

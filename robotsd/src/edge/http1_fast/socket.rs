@@ -1,5 +1,6 @@
-//! The socket of a connection on the fast path: reads through the stack, and writes with a deadline; the date of responses; and
-//! the wait for the next request: its deadline, parking, shutdown, and the claim of its slot.
+//! The socket of a connection on the fast path, which reads through the stack and writes with a
+//! deadline; the clock for `Date`; and the wait for the next request, with its deadline, parking,
+//! shutdown and the claim of the slot.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -22,19 +23,19 @@ use crate::edge::connection_state::ConnectionState;
 use crate::exchange::{IdleTimeout, InterimClient, Transfer, client_does_not_read};
 use crate::socket::{LingeringClose, Socket};
 
-/// Octets read at once, through the stack; a request head that is longer is hyper's.
+/// Size of the read buffer, which is on the stack, in bytes; hyper handles longer request heads.
 pub(crate) const READ: usize = 8 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct FastSocket {
     socket: Socket,
-    /// Read during the wait for a response.
+    /// Bytes read during the wait for a response.
     early: Bytes,
-    /// Octets to be written, the head of a response first, and how many of them have been.
+    /// Bytes to be written, beginning with the head of a response.
     pub(crate) out: Vec<u8>,
     sent: usize,
     timeout: IdleTimeout,
-    /// The upstream connection that the response being written holds.
+    /// The upstream connection that the response being written occupies.
     pub(crate) transfer: Option<Transfer>,
     write_idle: Duration,
     pub(crate) clock: Arc<DateClock>,
@@ -60,7 +61,7 @@ impl FastSocket {
         self.socket
     }
 
-    /// Octets from the client; none once it has closed its side.
+    /// Reads bytes from the client. `None` once the client has closed its sending side.
     pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if !self.early.is_empty() {
             return Poll::Ready(Ok(Some(std::mem::take(&mut self.early))));
@@ -68,7 +69,8 @@ impl FastSocket {
         self.poll_read(cx)
     }
 
-    /// Ready when the client has left. Octets that it sends meanwhile, up to a [`READ`], are kept for later.
+    /// Ready once the client has left. Bytes that it sends meanwhile are kept for later, up to
+    /// [`READ`].
     pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.early.is_empty() {
             match ready!(self.poll_read(cx)) {
@@ -79,7 +81,7 @@ impl FastSocket {
         Poll::Pending
     }
 
-    /// Writes everything in [`out`](Self::out), and `data` after it.
+    /// Writes everything in [`out`](Self::out), then `data`.
     pub(crate) async fn send(&mut self, mut data: Bytes) -> io::Result<()> {
         poll_fn(|cx| self.poll_send(cx, &mut data)).await
     }
@@ -117,7 +119,8 @@ impl FastSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes the interim responses that have come, at once: the final one may take long.
+    /// Writes the interim responses that have arrived, without waiting for the final response,
+    /// which may take long.
     pub(crate) fn poll_send_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let is_sending = !self.out.is_empty() || self.timeout.is_waiting;
         if !is_sending && !self.connection.interim().is_waiting() {
@@ -129,7 +132,8 @@ impl FastSocket {
         self.poll_send(cx, &mut Bytes::new())
     }
 
-    /// Has what is left of the interim responses written with what follows.
+    /// Appends the remaining interim responses to [`out`](Self::out), to be written with what
+    /// follows.
     pub(crate) fn take_interim(&mut self) {
         let Self { connection, out, .. } = self;
         if connection.interim().is_waiting() {
@@ -138,7 +142,8 @@ impl FastSocket {
         }
     }
 
-    /// Closes the sending side in order, and reads on where the client has sent more. A claim of the slot ends that.
+    /// Closes the sending side gracefully, and reads on if the client has sent more. A claim of the
+    /// slot ends this.
     pub(crate) async fn close(&mut self) {
         let (mut lingering, limit) = (None, self.write_idle);
         let closing = poll_fn(|cx| -> Poll<io::Result<()>> {
@@ -148,30 +153,32 @@ impl FastSocket {
                 return Poll::Ready(Ok(()));
             }
             ready!(shut)?;
-            // The kernel may have more than this thread has heard of, and closing would reset the connection.
+            // The kernel may have received more than was read here, and closing the socket would
+            // then reset the connection.
             let has_sent_more = |this: &Self| !this.early.is_empty() || this.socket.peek().is_ok();
             if lingering.is_none() && self.poll_left(cx).is_pending() && !has_sent_more(self) {
                 return Poll::Ready(Ok(()));
             }
             lingering.get_or_insert_with(LingeringClose::new).poll(&mut self.socket, cx).map(Ok)
         });
-        // A client that does not listen is not waited for. Boxed, so that connections have no room for their end until then.
+        // The time limit is for clients that do not read. Boxed, so that a connection reserves no
+        // memory for its end until then.
         let _ = Box::pin(tokio::time::timeout(limit, closing)).await;
     }
 
-    /// Gives up everything but the socket.
+    /// Frees everything but the socket.
     pub(crate) fn park(&mut self) {
         self.out = Vec::new();
         self.timeout = IdleTimeout::new(self.write_idle);
     }
 
-    /// The client has taken something.
+    /// Notes that the client has taken bytes.
     fn progressed(&mut self) {
         let Self { timeout, transfer, .. } = self;
         timeout.progressed(|| transfer.clone());
     }
 
-    /// A write has to wait.
+    /// Notes that a write has to wait, and polls its deadline.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.timeout.poll_stalled(self.transfer.as_ref(), cx).map(|()| Err(client_does_not_read()))
     }
@@ -185,12 +192,12 @@ impl FastSocket {
     }
 }
 
-/// The `Date` of responses: formatted once a second, and shared by the connections of a worker.
+/// The `Date` of responses, formatted once a second and shared by the connections of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct DateClock(Mutex<Option<(u64, HeaderValue)>>);
 
 impl DateClock {
-    /// Appends the value to a head.
+    /// Appends the `Date` value to a head.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         self.with(|value| out.extend_from_slice(value.as_bytes()));
     }
@@ -201,7 +208,7 @@ impl DateClock {
 
     fn with<R>(&self, read: impl FnOnce(&HeaderValue) -> R) -> R {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
-        // Only connections of one worker share a clock, so the lock is free.
+        // Only connections of the same worker share a clock, so the lock is free.
         let mut kept = self.0.lock();
         let (second, value) = kept.get_or_insert_with(|| (now, text(now)));
         if *second != now {
@@ -213,13 +220,13 @@ impl DateClock {
 
 fn text(second: u64) -> HeaderValue {
     let date = date::http(UNIX_EPOCH + Duration::from_secs(second));
-    // It is letters, digits, spaces, commas and colons.
+    // The date consists of letters, digits, spaces, commas and colons, so this cannot fail.
     HeaderValue::try_from(date).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// After so long without a request a connection gives up the memory that it keeps for the next one.
+/// Time without a request after which a connection frees the memory kept for the next one.
 ///
-/// In tests nearly at once, so that they meet parked connections.
+/// Very short in tests, so that they cover parked connections.
 pub(crate) const PARK: Duration = if cfg!(test) { Duration::from_millis(5) } else { Duration::from_secs(1) };
 
 /// The event that ended the wait.
@@ -232,7 +239,7 @@ pub(crate) enum Next {
 }
 
 impl Next {
-    /// The result of a read.
+    /// Converts the result of a read.
     pub(crate) fn received(read: io::Result<Option<Bytes>>) -> Self {
         match read {
             Ok(Some(octets)) => Self::Octets(octets),
@@ -243,8 +250,8 @@ impl Next {
 }
 
 pin_project_lite::pin_project! {
-    /// The wait for the next request, with one timer for the whole connection: it is set anew only when it has run out
-    /// too early, about once a second, and not for each request.
+    /// The wait for the next request. A connection has a single timer; it is reset only when it
+    /// fires too early, about once a second, and not for each request.
     pub(crate) struct RequestWait {
         since: Instant,
         patience: Duration,
@@ -259,7 +266,7 @@ pin_project_lite::pin_project! {
 impl RequestWait {
     pub(crate) fn new(patience: Duration) -> Self {
         let now = Instant::now();
-        // There is nothing to give up before the first request.
+        // Parked, because there is nothing to free before the first request.
         Self {
             since: now,
             patience,
@@ -270,7 +277,7 @@ impl RequestWait {
         }
     }
 
-    /// A request has been answered; the next one has this long.
+    /// Restarts the wait after a response: the next request has `patience` to arrive.
     pub(crate) fn again(self: Pin<&mut Self>, patience: Duration) {
         let this = self.project();
         *this.since = Instant::now();
@@ -279,7 +286,8 @@ impl RequestWait {
         *this.has_served = true;
     }
 
-    /// Waits. `response` is dropped, and the client parked, where no request comes for a while.
+    /// Waits for the next request. If none arrives for a while, drops `response` and parks the
+    /// client.
     pub(crate) async fn next<D>(
         mut self: Pin<&mut Self>,
         client: &mut FastSocket,
@@ -288,7 +296,7 @@ impl RequestWait {
         response: &mut Option<D>,
     ) -> Next {
         poll_fn(|cx| {
-            // Octets that have arrived by now are served, whatever else is due.
+            // Bytes that have already arrived are served, whatever else is due.
             if let Poll::Ready(read) = client.poll_receive(cx) {
                 return Poll::Ready(Next::received(read));
             }
@@ -333,14 +341,14 @@ impl RequestWait {
     }
 }
 
-/// The signal to stop, which is registered for once a connection: under load the next request is there before that has to
-/// happen again.
+/// The signal to stop. Its waker is registered once per connection: under load the next request
+/// arrives before a second registration is needed.
 pub(crate) struct StopSignal<'s> {
     stop: watch::Receiver<bool>,
     signal: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_registered: bool,
     settings: &'s ConnectionSettings,
-    /// How long another request is waited for after the signal.
+    /// Time left for another request after the signal.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,8 +1,10 @@
-//! The socket of a connection as `h2` gets it: what is written in a turn of the connection goes out at its end, together.
+//! The socket that `h2` uses for a connection: writes made in one turn of the connection are sent
+//! together at its end.
 //!
-//! `h2` writes each piece of content by itself and flushes after it. With ten responses in a turn that would be ten records of TLS and ten
-//! system calls. Small writes are gathered here until there is nothing else to do; the [socket below](WatchedSocket) sees them when they
-//! go out, so its deadlines and the accounting of frames are about octets that the client can take.
+//! `h2` writes each piece of content separately and flushes after it. Ten responses in a turn would
+//! take ten TLS records and ten system calls. So small writes are gathered here until nothing else
+//! is to be done. The [socket below](WatchedSocket) sees them only when they are sent, so its
+//! deadlines and frame accounting cover bytes that the client can take.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -16,20 +18,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::edge::connection::watched_socket::WatchedSocket;
 use crate::socket::poll_write_slices;
 
-/// Octets that are gathered: as many as a record of TLS has.
+/// Maximum number of gathered bytes: the size of a TLS record.
 const BATCH: usize = 16 * 1024;
 
-/// More octets at once are written as they are: copying them costs more than a write of their own.
+/// Maximum size of a gathered write, in bytes. Copying a larger write would cost more than writing
+/// it separately.
 const SMALL: usize = 4 * 1024;
 
-/// Shared by `h2`, which reads and writes, and the connection, which sends. Clones are the same socket.
+/// A socket shared by `h2`, which reads and writes, and the connection, which sends. All clones are
+/// the same socket.
 #[derive(Debug)]
 pub(crate) struct BatchedSocket<T>(Arc<Mutex<Batch<T>>>);
 
 #[derive(Debug)]
 struct Batch<T> {
     socket: WatchedSocket<T>,
-    /// Without room while there are none: most connections are idle.
+    /// Has no capacity while it is empty, because most connections are idle.
     gathered: BytesMut,
 }
 
@@ -46,7 +50,7 @@ impl<T> Clone for BatchedSocket<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> BatchedSocket<T> {
-    /// Sends what was gathered, at the end of a turn.
+    /// Sends the gathered bytes at the end of a turn.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let batch = &mut *self.0.lock();
         ready!(batch.poll_write_gathered(cx))?;
@@ -102,7 +106,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for BatchedSocket<T> {
         self.0.lock().socket.is_write_vectored()
     }
 
-    /// Ready at once: the end of the turn is near, and a write that cannot be taken waits.
+    /// Does nothing: the gathered bytes are sent at the end of the turn.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,13 +1,14 @@
-//! One HTTP/2 connection as its frames pass: which streams still have a response to send, whether a frame or a field
-//! section has come in part, and whether the client sends too many frames.
+//! Follows the frames of one HTTP/2 connection: which streams still have a response to send,
+//! whether a frame or a field section is incomplete, and whether the client sends too many frames.
 
 use tokio::time::Instant;
 
 use crate::exchange::FrameBudget;
 use crate::exchange::frames::{self, Frames};
 
-/// The size of a frame of HTTP/2 (RFC 9113, section 4.2), in which response bodies are handed to `h2`. That a piece was
-/// taken is the only sign that a client reads; larger ones would make slow clients look like those that have stopped.
+/// Size of the pieces in which response bodies are passed to `h2`, in bytes: the default frame size
+/// (RFC 9113, section 4.2). The only sign that a client reads is that a piece was taken. With
+/// larger pieces, slow clients would look stalled.
 pub(crate) const PIECE: usize = 16 * 1024;
 
 #[derive(Debug)]
@@ -15,33 +16,33 @@ pub(crate) struct FrameAccounting {
     received: Frames,
     sent: Frames,
     budget: FrameBudget,
-    /// The highest stream the client has opened.
+    /// The highest stream number that the client has opened.
     last: u32,
     open: OpenStreams,
     /// A field section has begun, and its last frame has not.
     in_fields: bool,
-    /// The stream whose field section is whole with the frame that is coming.
+    /// The stream whose field section is completed by the frame that is arriving.
     coming: Option<u32>,
-    /// Frames and field sections that have begun.
+    /// Number of frames and field sections that have begun.
     begun: u32,
 }
 
-/// Streams whose response has not been sent to its end.
+/// Streams whose response has not been sent completely.
 #[derive(Debug, Default)]
 struct OpenStreams {
-    /// In order.
+    /// Ordered by stream number.
     streams: Vec<OpenStream>,
-    /// Changes when the first of them has moved by a whole piece, or ended. Single octets do not count, as in
-    /// [`stream_timeout`](super::stream_timeout).
+    /// Changes when the first stream has sent a whole piece, or ended. Single bytes do not count,
+    /// as in [`stream_timeout`](super::stream_timeout).
     turn: u32,
-    /// Octets of that piece that have been sent.
+    /// Bytes of the current piece that have been sent.
     moved: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct OpenStream {
     number: u32,
-    /// Content has been sent.
+    /// Whether content has been sent.
     has_content: bool,
 }
 
@@ -52,12 +53,13 @@ impl FrameAccounting {
         Self { received, sent, budget, last, open, in_fields, coming, begun }
     }
 
-    /// Looks at octets from the client. Where it has sent more frames than its requests explain, the error is the type of the first that
-    /// was one too many.
+    /// Inspects bytes from the client. If it has sent more frames than its requests explain, the
+    /// error is the type of the first excess frame.
     pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
         let Self { received, budget, last, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
-        // A request is one once its field section is whole: the frames before that keep no connection open.
+        // A stream counts as a request once its field section is complete; the frames before that
+        // keep no connection open.
         let mut arrived = |open: &mut OpenStreams, stream: Option<u32>| {
             if let Some(stream) = stream.filter(|stream| stream > last) {
                 *last = stream;
@@ -89,7 +91,7 @@ impl FrameAccounting {
         flood.map_or(Ok(()), Err)
     }
 
-    /// Looks at octets that the client has taken.
+    /// Inspects bytes that the client has taken.
     pub(crate) fn sent(&mut self, octets: &[u8]) {
         let Self { sent, budget, open, .. } = self;
         sent.pass(octets, |frame| {
@@ -107,17 +109,18 @@ impl FrameAccounting {
         });
     }
 
-    /// The number of the frame, or of the field section of several, that has come in part.
+    /// Returns the number of the incomplete frame or multi-frame field section, if any.
     pub(crate) fn partial(&self) -> Option<u32> {
         (!self.received.is_between() || self.in_fields).then_some(self.begun)
     }
 
-    /// The turn of the streams that have a response to send: a number that changes whenever the first of them moves.
+    /// Returns the turn of the streams that have a response to send: a number that changes whenever
+    /// the first of them makes progress.
     pub(crate) fn unsent(&self) -> Option<u32> {
         (!self.open.streams.is_empty()).then_some(self.open.turn)
     }
 
-    /// A GOAWAY with a code; none within a frame that is being sent.
+    /// Returns a GOAWAY frame with this error code. `None` while another frame is partly sent.
     pub(crate) fn goaway(&self, code: u32) -> Option<[u8; 17]> {
         self.sent.is_between().then(|| frames::goaway(self.last, code))
     }
@@ -135,7 +138,7 @@ impl OpenStreams {
         }
     }
 
-    /// The stream as it was, if it was open.
+    /// Removes a stream and returns its last state, if it was open.
     fn close(&mut self, stream: u32) -> Option<OpenStream> {
         let at = self.position(stream)?;
         let closed = self.streams.remove(at);

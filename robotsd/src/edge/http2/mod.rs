@@ -1,5 +1,5 @@
-//! HTTP/2 (RFC 9113), spoken with `h2`: requests on streams, each with a task of its own, limits for floods of frames,
-//! and deadlines for streams that are not read and clients that went silently.
+//! HTTP/2 (RFC 9113) with `h2`: each request is a stream with its own task. Adds limits for floods
+//! of frames, and deadlines for streams that are not read and for clients that have silently gone.
 
 pub(crate) mod stream;
 pub(crate) mod stream_timeout;
@@ -32,7 +32,8 @@ use crate::date;
 use crate::exchange::{EdgeService, InterimResponses, RequestBody, RequestStream, frames};
 use crate::socket::Socket;
 
-/// Resets that we may have to send a client for its mistakes before the connection ends, each of which costs us and not the client.
+/// Maximum number of stream resets that the client's errors may cause before the connection ends.
+/// Each costs the server more than the client.
 const RESETS: usize = 1024;
 
 /// Serves a connection until it ends, or until it has drained after [`begin_shutdown`](Self::begin_shutdown).
@@ -41,14 +42,15 @@ pub(crate) struct Http2ServerConnection<S> {
     socket: BatchedSocket<Socket>,
     service: RequestService<S>,
     settings: Arc<ConnectionSettings>,
-    /// For the `Date` of responses; none where the time is wrong for certain.
+    /// Clock for the `Date` of responses; `None` if the system time is certainly wrong.
     clock: Option<Arc<DateClock>>,
     is_leaving: bool,
-    /// How long the client of a flood has to take its GOAWAY.
+    /// Time that a flooding client has to take its GOAWAY.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// How long the client of a flood has to take its GOAWAY: longer than any client needs that reads.
+/// Time that a flooding client has to take its GOAWAY: longer than any client needs that still
+/// reads.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 enum Part {
@@ -69,7 +71,7 @@ impl<S> Http2ServerConnection<S> {
         Self { part, socket, service, settings, clock, is_leaving: false, patience: None }
     }
 
-    /// Says goodbye (GOAWAY): requests that are in progress are finished, and no further ones are taken.
+    /// Sends a GOAWAY: requests in progress are completed, and no new ones are accepted.
     pub(crate) fn begin_shutdown(&mut self) {
         self.is_leaving = true;
         if let Part::Serving { connection, .. } = &mut self.part {
@@ -78,15 +80,16 @@ impl<S> Http2ServerConnection<S> {
     }
 }
 
-/// The most that RFC 9113, section 6.9.1, allows.
+/// Maximum window size (RFC 9113, section 6.9.1).
 const MOST_WINDOW: u32 = i32::MAX as u32;
 
-/// The most that the HTTP library charges for an octet that waits to be read: 256 for a frame, less its length, if frames have
-/// at least sixteen octets.
+/// Maximum charge of the HTTP library per byte that waits to be read: each frame costs 256 minus
+/// its length, and frames are assumed to have at least sixteen bytes.
 const CHARGE_PER_OCTET: usize = 16;
 
-/// The connection's window has room for all of its streams, so that uploads which their upstreams do not take hold up no others.
-/// Small frames cost more memory than their octets, so for that they may take as much again; a stream full of them always fits.
+/// Creates the builder. The connection's window has room for all of its streams, so that uploads
+/// that upstreams do not take do not block others. Small frames take more memory than their bytes,
+/// so they have an additional budget of the same size; one stream full of them always fits.
 fn builder(limits: &EdgeLimits) -> Builder {
     let window = u32::try_from(limits.window_bytes).unwrap_or(MOST_WINDOW);
     let connection_window = limits.streams.saturating_mul(window).min(MOST_WINDOW);
@@ -111,13 +114,14 @@ impl<S: EdgeService> Http2ServerConnection<S> {
         let coming = RequestStream::new(coming, &head.headers, InterimResponses::to(consumer.clone()));
         let body = RequestBody::new(Either::Right(coming), idle);
         let writer = ResponseWriter::Stream(consumer.clone());
-        // Boxed, and the whole once more: the futures around it would move it, and a task moves its own when it begins and ends.
+        // Boxed twice: the futures around the inner one would move it, and a task moves its own
+        // future when it begins and ends.
         let answering = Box::pin(self.service.answer(Request::from_parts(head, body), writer).1);
         let stream = stream::serve(answering, respond, consumer.clone(), is_head, self.clock.clone());
         tokio::spawn(Box::pin(stream_timeout::watch(stream, consumer, idle)));
     }
 
-    /// Does all that can be done now; what is written meanwhile is still to be sent.
+    /// Does everything that is possible now. The written bytes still have to be sent.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {
@@ -160,7 +164,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
     }
 }
 
-// Nothing in it is pinned in place.
+// No field is pinned structurally.
 impl<S> Unpin for Http2ServerConnection<S> {}
 
 impl<S: EdgeService> Future for Http2ServerConnection<S> {
@@ -176,7 +180,7 @@ impl<S: EdgeService> Future for Http2ServerConnection<S> {
     }
 }
 
-/// The error itself, where the socket is its cause.
+/// Returns the I/O error if the socket caused the error, or else the error itself.
 fn cause(error: h2::Error) -> BoxError {
     if error.is_io() {
         return error.into_io().map_or_else(|| "the connection broke".into(), Into::into);
@@ -184,12 +188,14 @@ fn cause(error: h2::Error) -> BoxError {
     error.into()
 }
 
-/// Asks a client that has sent nothing for [`EdgeLimits::keep_alive`] whether it is there, and waits
-/// [`EdgeLimits::header_read`] for its answer: a client that has gone silently is found out also while its streams wait
-/// for something. Ends once it has not answered; it is polled with the connection.
+/// Detects clients that have silently gone, also while their streams wait for something. Sends a
+/// PING after [`EdgeLimits::keep_alive`] without bytes from the client, and waits
+/// [`EdgeLimits::header_read`] for the answer. Completes if no answer arrives; it is polled with
+/// the connection.
 ///
-/// The PING waits behind all that was written before it. So a client that takes what is written is there, and while its socket takes
-/// nothing, the deadline of the [socket](crate::edge::connection::watched_socket) is the one that counts.
+/// A PING is sent after everything that was written before it. So a client that takes written bytes
+/// counts as present. While its socket takes nothing, the deadline of the
+/// [socket](crate::edge::connection::watched_socket) applies instead.
 async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, interval: Duration, patience: Duration) {
     let Some(mut pings) = pings else { return std::future::pending().await };
     let is_stuck = || connection.delivery.unsent() == Unsent::Socket;
@@ -201,11 +207,12 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         if connection.heard.take() {
             continue;
         }
-        // One whose answer something else has come before is over with. A PING without any answer still stands.
+        // Clears the answer to an earlier PING, which other bytes may have preceded. An unanswered
+        // PING remains pending.
         poll_fn(|cx| Poll::Ready(pings.poll_pong(cx).is_ready())).await;
         let _ = pings.send_ping(Ping::opaque());
         let taken = connection.delivery.taken();
-        // Anything that comes is an answer.
+        // Any bytes from the client count as an answer.
         let answer = |cx: &mut Context<'_>| {
             let is_there =
                 pings.poll_pong(cx).is_ready() || connection.heard.take() || connection.delivery.taken() != taken;

@@ -1,4 +1,4 @@
-//! One request on a stream of HTTP/2, and its response (RFC 9113, section 8).
+//! One request on an HTTP/2 stream, and its response (RFC 9113, section 8).
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -17,8 +17,8 @@ use crate::edge::http1_fast::DateClock;
 use crate::edge::request::response_body::Framing;
 use crate::exchange::{InterimClient, interim};
 
-/// Waits for a response and sends it. A client that resets the stream ends both; one that has sent only a part of its request
-/// when the response is complete is told that the rest is not needed.
+/// Waits for a response and sends it. Both end if the client resets the stream. If the response is
+/// complete before the request, the client is told that the rest of the request is not needed.
 pub(crate) async fn serve<B: Body<Data = Bytes>>(
     answering: impl Future<Output = Response<B>>,
     mut respond: SendResponse<Bytes>,
@@ -35,7 +35,7 @@ pub(crate) async fn serve<B: Body<Data = Bytes>>(
         Framing::Length { octets, .. } => Some(octets),
         Framing::Chunked => None,
     };
-    // Trailers may follow a body without octets.
+    // Trailers may follow an empty body.
     let is_whole = matches!(framing, Framing::Absent { .. }) || left == Some(0) && body.is_end_stream();
     match respond.send_response(Response::from_parts(head, ()), is_whole) {
         Ok(stream) if !is_whole => send_body(body, stream, left, &consumer).await,
@@ -44,7 +44,8 @@ pub(crate) async fn serve<B: Body<Data = Bytes>>(
     }
 }
 
-/// The response of the service, after the interim ones; none where the client has reset the stream.
+/// Sends the interim responses and returns the final one. `None` if the client has reset the
+/// stream.
 async fn answer<R>(
     answering: impl Future<Output = R>,
     respond: &mut SendResponse<Bytes>,
@@ -62,9 +63,11 @@ async fn answer<R>(
             while let Some(head) = queue.take() {
                 sent += 1;
                 octets += interim::size(&head);
-                // The HTTP library keeps what the client does not take, so there is a bound for all of them together.
+                // The HTTP library keeps what the client does not take, so there is one limit for
+                // all interim responses together.
                 if sent <= interim::WAITING && octets <= interim::WAITING_OCTETS {
-                    // An error is that of the stream or the connection, and comes back with the response.
+                    // An error concerns the stream or the connection, and occurs again when the
+                    // response is sent.
                     let _ = respond.send_informational(head);
                 }
             }
@@ -75,9 +78,9 @@ async fn answer<R>(
     .await
 }
 
-/// Writes what the head of a response says about itself.
+/// Adds `Content-Length` and `Date` to a head.
 fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&DateClock>) {
-    // None for what has no octets, which END_STREAM says.
+    // Omitted for an empty body, whose length follows from END_STREAM.
     if let Framing::Length { octets: octets @ 1.., is_in_head: false } | Framing::Absent { length: Some(octets) } =
         framing
     {
@@ -88,8 +91,8 @@ fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&Da
     }
 }
 
-/// Sends a body, of which so many octets have to come where that is known: a stream that ends otherwise is reset, because it would
-/// look complete.
+/// Sends a body. `left` is its remaining length, if known. A stream whose body ends too early or
+/// too late is reset, because it would look complete.
 async fn send_body<B>(body: B, mut stream: SendStream<Bytes>, mut left: Option<u64>, consumer: &StreamConsumer)
 where
     B: Body<Data = Bytes>,
@@ -155,12 +158,13 @@ enum BodyStep {
     Data(Bytes),
     Ended(Option<HeaderMap>),
     Failed,
-    /// The client does not want the rest.
+    /// The client has reset the stream.
     Reset,
 }
 
-/// Waits until the client takes more. Only asked for once there is something to send: no other stream of the connection can
-/// use the window that a stream has been granted. The wait counts as one for the client, whatever the body notes.
+/// Waits until the client takes more. Called only when there is something to send: other streams
+/// cannot use a window that has been granted to this one. The wait counts as waiting for the
+/// client, whatever the body notes.
 async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     consumer.handed_out();
     stream.reserve_capacity(1);

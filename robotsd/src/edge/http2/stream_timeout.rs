@@ -1,8 +1,9 @@
 //! Ends HTTP/2 streams whose client does not take their response.
 //!
-//! A stream waits for flow-control window inside the HTTP library, where neither the socket (other streams still move) nor the body
-//! (which is not polled) can see it. So each stream's task is wrapped: the body notes when a frame was handed out, and
-//! when the next one is not polled for in time the task ends, which resets this stream and no other.
+//! A stream waits for its flow-control window inside the HTTP library. Neither the socket (other
+//! streams still progress) nor the body (which is not polled) can detect that. So each stream's
+//! task is wrapped: the body notes when a frame was handed out. If the next frame is not polled for
+//! in time, the task ends, which resets only this stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,18 +18,21 @@ use tokio::time::Instant;
 use crate::edge::connection_state::ConnectionState;
 use crate::exchange::{Flag, IdleTimeout, InterimClient, InterimQueue, Transfer};
 
-/// The consumer of the frames of a response body, shared by the stream's task, the body and its exchange.
+/// The consumer of a response body's frames, shared by the stream's task, the body and its
+/// exchange.
 pub(crate) type StreamConsumer = Arc<StreamDelivery>;
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamDelivery {
-    /// Odd from when a frame is handed out until the next one is polled for; never twice the same value for two frames.
+    /// Odd from when a frame is handed out until the next one is polled for; never the same value
+    /// for two frames.
     turn: AtomicUsize,
-    /// Octets of the body that the stream has taken.
+    /// Bytes of the body that the stream has taken.
     sent: AtomicU64,
-    /// It has taken the end, too.
+    /// The stream has also taken the end.
     pub(crate) is_ended: Flag,
-    /// The upstream connection that the response holds, and the connection it is a stream of.
+    /// The upstream connection that the response occupies, and the client connection to which the
+    /// stream belongs.
     holds: OnceLock<(Transfer, Arc<ConnectionState>)>,
     interim: InterimQueue,
 }
@@ -48,29 +52,30 @@ impl StreamDelivery {
         self.turn.store(self.turn() | 1, Ordering::Relaxed);
     }
 
-    /// The stream has taken so many octets of the body.
+    /// Notes that the stream has taken this many bytes of the body.
     pub(crate) fn note_sent(&self, octets: usize) {
         self.sent.fetch_add(octets as u64, Ordering::Relaxed);
     }
 
-    /// Octets of the body that the stream has taken.
+    /// Returns the number of bytes of the body that the stream has taken.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// The response holds a connection to an upstream.
+    /// Notes that the response occupies an upstream connection.
     pub(crate) fn hold(&self, transfer: Transfer, connection: Arc<ConnectionState>) {
         // A stream has one response.
         let _ = self.holds.set((transfer, connection));
     }
 
     fn turn(&self) -> usize {
-        // Only the stream's own task reads and writes it; atomic so that the task may change threads.
+        // Only the stream's own task uses this value; it is atomic because the task may move
+        // between threads.
         self.turn.load(Ordering::Relaxed)
     }
 }
 
-/// A stream with a deadline for standing still.
+/// Wraps a stream with a deadline that ends it after `idle` without progress.
 pub(crate) fn watch<F: Future>(stream: F, consumer: StreamConsumer, idle: Duration) -> impl Future<Output = ()> {
     Watched { stream, consumer, seen: 0, timeout: IdleTimeout::new(idle), turns: StreamTurns::new(TURN, LOOK) }
 }
@@ -86,29 +91,30 @@ pin_project! {
     }
 }
 
-/// How often a stream that stands still looks whether its connection moves.
+/// Interval at which a stalled stream checks whether its connection makes progress.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// So long a stream may wait for its turn on a connection that moves: a hundred pieces at 50 KB a second. Not for longer,
-/// because a client may take one stream in small pieces and no other at all.
+/// Maximum time that a stream may wait for its turn on a connection that makes progress: a hundred
+/// pieces at 50 KB a second. It is limited because a client may take one stream in small pieces and
+/// no other stream at all.
 const TURN: Duration = Duration::from_secs(30);
 
-/// Whether a stream stands still because others of its connection have their turn.
+/// Tells whether a stream is stalled because other streams of its connection have their turn.
 ///
-/// The streams of a slow client share its socket: a stream moves when a whole piece of it is through, which takes as long
-/// as a piece of every other one. Only what waits for the socket is such a client's; where a write need not wait, a stream
-/// that stands still has no window.
+/// The streams of a slow client share its socket. A stream makes progress when a whole piece has
+/// been sent, which takes as long as a piece of every other stream. This applies only to streams
+/// that wait for the socket; if writes do not wait, a stalled stream has no flow-control window.
 struct StreamTurns {
-    /// When the stream itself last moved.
+    /// When the stream itself last made progress.
     last: Instant,
-    /// As last read from the connection.
+    /// The value last read from the connection.
     taken: usize,
     longest: Duration,
     look: IdleTimeout,
 }
 
 impl StreamTurns {
-    /// For turns that come within `longest`, looked at so often.
+    /// Creates the state for turns of at most `longest`, checked every `often`.
     fn new(longest: Duration, often: Duration) -> Self {
         Self { last: Instant::now(), taken: 0, longest, look: IdleTimeout::new(often) }
     }
@@ -117,13 +123,13 @@ impl StreamTurns {
         self.last = Instant::now();
     }
 
-    /// Whether the connection has moved for others since the last call.
+    /// Whether the connection has made progress for other streams since the last call.
     fn have_passed(&mut self, connection: &ConnectionState) -> bool {
         let taken = connection.delivery.taken();
         std::mem::replace(&mut self.taken, taken) != taken && self.last.elapsed() < self.longest
     }
 
-    /// Has the task look again, while the stream stands still.
+    /// Wakes the task regularly while the stream is stalled.
     fn look_again(&mut self, cx: &mut Context<'_>) {
         while self.look.poll_expired(cx).is_ready() {
             self.look.reset();
@@ -146,7 +152,7 @@ impl<F: Future> Future for Watched<F> {
             this.timeout.progressed(|| held.map(|(transfer, _)| transfer.clone()));
             this.turns.moved();
         }
-        // Single octets of window do not count as progress: a whole piece has to fit through in time.
+        // Single bytes of window do not count as progress: a whole piece has to be sent in time.
         if turn.is_multiple_of(2) {
             return Poll::Pending;
         }

@@ -1,7 +1,8 @@
 //! The access record of one request, for the log.
 //!
-//! It begins when the head of the request has come and is handed over when its response has ended, however that was; both
-//! cost nothing where no log is kept. Each service on the way may add fields of its own.
+//! The record begins when the request's head has arrived. It is handed over when the response has
+//! ended, in whatever way. Without an access log this costs nothing. Services along the way may add
+//! their own fields.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,29 +16,29 @@ use super::ClientInfo;
 use super::request_id::{RequestId, trace_id};
 use crate::exchange::{AccessFields, AddedFields, AskedAbout};
 
-/// A request and how it was answered; of a question of another proxy, the request that it asks about, and how the question was
-/// answered.
+/// A request and how it was answered. For another proxy's question: the request that it asks about,
+/// and the answer to the question.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
-    /// When its head had come.
+    /// Time at which the request's head was complete.
     pub(crate) at: SystemTime,
-    /// None of a request that a proxy asks about without the client's address.
+    /// `None` if a proxy asks about a request without giving the client's address.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) id: RequestId,
-    /// The trace that it belongs to, in hexadecimal digits.
+    /// Id of the request's trace, in hexadecimal digits.
     pub(crate) trace_id: Option<Box<str>>,
     pub(crate) method: Method,
-    /// Path and query: an absolute target and HTTP/2 say the host besides.
+    /// Path and query, without the host of an absolute target or an HTTP/2 request.
     pub(crate) target: String,
     pub(crate) version: Version,
     pub(crate) host: Option<HeaderValue>,
     pub(crate) referer: Option<HeaderValue>,
     pub(crate) user_agent: Option<HeaderValue>,
-    /// None if the client left before there was a response.
+    /// `None` if the client left before there was a response.
     pub(crate) status: Option<StatusCode>,
-    /// Octets of the response's content that were handed to the connection.
+    /// Bytes of the response's content that were handed to the connection.
     pub(crate) sent: u64,
-    /// Whether that was all of it.
+    /// Whether all of the content was handed over.
     pub(crate) is_whole: bool,
     pub(crate) took: Duration,
     pub(crate) notes: Vec<(&'static str, Value)>,
@@ -50,15 +51,16 @@ pub(crate) type OnAccess = Arc<dyn Fn(Box<AccessRecord>) + Send + Sync>;
 pub(crate) struct PendingRecord {
     record: Option<Box<AccessRecord>>,
     began: Instant,
-    /// The fields that the services behind the edge add.
+    /// The fields added by the services behind the edge.
     pub(crate) fields: AccessFields,
-    /// Octets of content that the head of the response says: after them a connection does not ask for its end.
+    /// Length of the content according to the response's head, in bytes. A connection does not poll
+    /// for the end after them.
     pub(crate) length: Option<u64>,
     on_access: OnAccess,
 }
 
 impl PendingRecord {
-    /// Begins the record of a request, as the client sent it.
+    /// Begins the record of a request, in the form in which the client sent it.
     pub(crate) fn new(
         (method, target, version): (&Method, &Uri, Version),
         headers: &HeaderMap,
@@ -106,7 +108,7 @@ impl PendingRecord {
         }
     }
 
-    /// The response has no further content.
+    /// Notes that the response has no further content.
     pub(crate) fn whole(&mut self) {
         if let Some(record) = &mut self.record {
             record.is_whole = true;

@@ -1,9 +1,9 @@
-//! Whether a request may pass: method, bounds, target, codings, expectation; and the edge's own refusals, short and
-//! never stored.
+//! Decides whether a request is admitted, by its method, size, target, codings and expectation; and
+//! writes the edge's own refusals, which are short and never cached.
 //!
-//! Everything that hyper and `h2` leave open about a request head is decided here or in [`host`](super::host), in synchronous
-//! functions. The octets of path and query are not changed; those that no parser takes were
-//! [escaped](crate::edge::http1_fast) before.
+//! Everything that hyper and `h2` leave open about a request head is decided here or in
+//! [`host`](super::host), in synchronous functions. The bytes of path and query are not changed;
+//! those that no parser accepts have been [escaped](crate::edge::http1_fast) before.
 
 use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
@@ -13,7 +13,8 @@ use super::response_body::ResponseBody;
 use crate::edge::connection::settings::{Callers, EdgeLimits};
 use crate::exchange::{fields, plain_answer};
 
-/// Checks a request head, and meets its expectation. Returns whether it asks for a WebSocket.
+/// Checks a request head and fulfils its expectation. Returns whether the request asks for a
+/// WebSocket.
 pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, RequestRefusal> {
     let is_question = limits.callers == Callers::AskingProxies;
     if head.method == Method::CONNECT || head.method == Method::TRACE && !is_question {
@@ -23,13 +24,14 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
         return Err(RequestRefusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many header fields"));
     }
     check_target(head, limits)?;
-    // One look at each name: most requests have none of these.
+    // A single pass over the names, because most requests have none of these fields.
     let is_simple = |name: &HeaderName| !matches!(*name, TRANSFER_ENCODING | CONTENT_LENGTH | EXPECT | UPGRADE);
     if head.headers.keys().all(is_simple) {
         return Ok(false);
     }
     let is_chunked = fields::is_chunked(&head.headers).map_err(RequestRefusal::bad_request)?;
-    // hyper settles this by dropping the length, and closes the connection afterwards; should it ever not.
+    // hyper resolves this by dropping the length and closing the connection afterwards. This check
+    // does not rely on it.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
         return Err(RequestRefusal::bad_request("two framings"));
     }
@@ -49,7 +51,8 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     if !path.starts_with('/') && !is_asterisk {
         return Err(RequestRefusal::bad_request("invalid target"));
     }
-    // hyper has refused most of these; DEL and the backslash, which some upstreams read as a slash, pass it.
+    // hyper has rejected most of these bytes, but not DEL and the backslash, which some upstreams
+    // read as a slash.
     let is_bad = |byte: u8| byte.is_ascii_control() || byte == b'\\';
     if limits.callers == Callers::Clients && path.bytes().any(is_bad) {
         return Err(RequestRefusal::bad_request("invalid octet in the path"));
@@ -57,7 +60,8 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     Ok(())
 }
 
-/// The expectation is met here: the 100 is sent as soon as the body is polled, by hyper or by the stream of HTTP/2.
+/// Removes the expectation. hyper or the HTTP/2 stream sends the 100 response as soon as the body
+/// is polled.
 fn check_expectation(head: &mut Parts) -> Result<(), RequestRefusal> {
     if head.version == Version::HTTP_10 {
         head.headers.remove(EXPECT);
@@ -83,7 +87,7 @@ fn asks_for_websocket(head: &Parts) -> bool {
         && mentions(CONNECTION, b"upgrade")
 }
 
-/// Why the edge refuses a request.
+/// The edge's reason for refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestRefusal {
     pub(crate) status: StatusCode,
@@ -106,7 +110,7 @@ impl RequestRefusal {
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
             fields.insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
         }
-        // After a head that breaks the rules nothing on the connection can be trusted to begin where it seems to.
+        // After an invalid head, the next request cannot be trusted to begin where it seems to.
         if self.status.is_client_error() && version != Version::HTTP_2 {
             fields.insert(CONNECTION, HeaderValue::from_static("close"));
         }

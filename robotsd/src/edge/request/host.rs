@@ -1,7 +1,8 @@
-//! Which host a request is for: one answer, whichever of its three places the client named it in.
+//! Determines the host of a request, which a client can name in three places.
 //!
-//! The rules are those of RFC 9112, section 3.2, and RFC 9113, section 8.3.1. Afterwards the target is in origin-form and
-//! `Host` is the only place left to look. Whether the host is one of ours is for the sites to decide.
+//! The rules are those of RFC 9112, section 3.2, and RFC 9113, section 8.3.1. Afterwards the target
+//! is in origin-form, and `Host` is the only place with the host. Whether a site has that host is
+//! decided later.
 
 use http::header::HOST;
 use http::request::Parts;
@@ -12,7 +13,7 @@ use tower_robots::rules::{Authority, Port};
 use super::admission::RequestRefusal;
 use crate::edge::tls::{Secured, SettledProtocol};
 
-/// Settles the host of a request and puts its target into origin-form.
+/// Determines the host of a request and puts its target into origin-form.
 pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     let mut named = head.headers.get_all(HOST).iter();
     let host = named.next();
@@ -26,7 +27,7 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
         return Err(RequestRefusal::bad_request("no Host"));
     }
     let Some(authority) = head.uri.authority() else {
-        // On HTTP/2 Host may stand in for `:authority`, but one of them there must be.
+        // On HTTP/2, `Host` may replace `:authority`, but one of them is required.
         return if host.is_none() && head.version == Version::HTTP_2 {
             Err(RequestRefusal::bad_request("no :authority"))
         } else {
@@ -40,8 +41,8 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     if !is_valid(authority.as_bytes()) {
         return Err(RequestRefusal::bad_request("invalid authority"));
     }
-    // On HTTP/1.1 the target wins silently, as its specification demands; on HTTP/2 two hosts are an attempt to
-    // make two readers disagree.
+    // On HTTP/1.1 the target takes precedence, as the specification requires. On HTTP/2, two
+    // different hosts are an attempt to make two readers disagree.
     let differs = host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_bytes()));
     if differs && head.version == Version::HTTP_2 {
         return Err(RequestRefusal::bad_request("Host differs from :authority"));
@@ -49,8 +50,9 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     to_origin_form(head)
 }
 
-/// Puts the target of a request into origin-form, and its host into `Host`. All that is done for a proxy's question, whose `Host` is the
-/// word of the proxy's client, about whose request the question is: nothing is refused for what it holds.
+/// Puts the target of a request into origin-form and its host into `Host`. For a proxy's question
+/// nothing else is done: its `Host` comes from the client whose request the question is about, so
+/// its content is no reason to refuse the question.
 pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
@@ -61,11 +63,12 @@ pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
     Ok(())
 }
 
-/// Whether a request, whose host is settled, belongs on its TLS connection.
+/// Checks whether a request with a known host belongs on its TLS connection.
 ///
-/// The protocol is the one that the handshake settled on (RFC 9113, section 3.2). And the host is one that the certificate
-/// of this connection covers: a client that named one site and requests another, whose certificate it has not seen, has to
-/// make a connection for it (RFC 9110, section 15.5.20). If it named none, only `Host` is left to go by.
+/// Its protocol must be the one that the handshake settled on (RFC 9113, section 3.2), and its host
+/// must be covered by the connection's certificate. A client that named one site and requests
+/// another has not seen the other's certificate and needs a new connection (RFC 9110, section
+/// 15.5.20). If the client named no site in the handshake, any `Host` is accepted.
 pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), RequestRefusal> {
     if (head.version == Version::HTTP_2) != (secured.protocol == SettledProtocol::Http2) {
         return Err(RequestRefusal::bad_request("not the protocol that was agreed on"));
@@ -78,7 +81,7 @@ pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), Re
     }
 }
 
-/// The name or address in a valid host, without its port and its brackets.
+/// Returns the name or address in a valid host, without its port and brackets.
 fn without_port(host: &str) -> &str {
     std::str::from_utf8(Authority::of_host_field(host.as_bytes()).bare_host()).unwrap_or(host)
 }
@@ -87,14 +90,15 @@ fn origin_form(uri: &Uri) -> Result<Uri, RequestRefusal> {
     let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     match target.as_bytes() {
         [b'/', ..] | b"*" => Ok(uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")).into()),
-        // `http://host?query`: the path is there, only not written.
+        // `http://host?query` has an empty path, which means `/`.
         _ => format!("/{target}").parse().map_err(|_| RequestRefusal::bad_request("invalid target")),
     }
 }
 
-/// Whether octets are a host with an optional port.
+/// Whether the bytes are a host with an optional port.
 ///
-/// Stricter than the grammar, which allows commas, quotes and escapes in a name that no resolver knows.
+/// Stricter than the grammar, which allows commas, quotes and escapes that occur in no resolvable
+/// name.
 pub(crate) fn is_valid(host: &[u8]) -> bool {
     let authority = Authority::of_host_field(host);
     let name_is_valid = match authority.host {

@@ -1,6 +1,8 @@
-//! The steps of a request before its site is chosen, and those of its response on the way back.
+//! The steps that a request takes before its site is chosen, and those of its response on the way
+//! back.
 //!
-//! [`service`] is the chain, from top to bottom: forwarded fields, request id, admission, host; each step is a file.
+//! [`service`] is the chain: forwarded fields, request id, admission, host. Each step has its own
+//! file.
 
 pub(crate) mod service;
 
@@ -21,7 +23,7 @@ use http::HeaderValue;
 
 use crate::exchange::Peer;
 
-/// Address and `User-Agent` of the client, once the forwarded fields have been read.
+/// Address and `User-Agent` of the client, after reading the forwarded fields.
 #[derive(Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) peer: Peer,

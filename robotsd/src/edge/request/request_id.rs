@@ -1,17 +1,20 @@
-//! The ids of a request: its own, in logs, at the upstream and for the client; and its trace's (W3C Trace Context).
+//! The two ids of a request: its request id, which is logged and sent to the upstream and the
+//! client, and its trace id (W3C Trace Context).
 //!
-//! Its own is made here, unless a trusted proxy has given the request one. A client's own id is not taken over: it would let anyone
-//! write into our logs, or give two requests one name. Ids are unique, not secret.
+//! The request id is generated here, unless a trusted proxy has set one. A client's own id is not
+//! accepted: a client could write arbitrary text into the log or reuse an id. Ids are unique, not
+//! secret.
 //!
-//! `traceparent` and `tracestate` are the client's and pass as they came; only the id is read, for logs, and only where the field is
-//! as the standard says: a log is no place for what a client makes up.
+//! `traceparent` and `tracestate` come from the client and are passed on unchanged. Only the trace
+//! id is read, for logs, and only if the field follows the standard, so that clients cannot log
+//! arbitrary text.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Unique to a request. 32 hex digits, or the id that a trusted proxy chose.
+/// Unique id of a request: 32 hexadecimal digits, or the id that a trusted proxy has set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Debug, derive_more::Display)]
 #[debug("RequestId({})", self.as_str())]
 #[display("{}", self.as_str())]
@@ -20,23 +23,25 @@ pub(crate) struct RequestId {
     length: u8,
 }
 
-/// The longest id that is taken over, in octets.
+/// Maximum length of an accepted id, in bytes.
 const LONGEST: usize = 64;
 const OWN: usize = 32;
 
 impl RequestId {
-    /// The id of a connection's n-th request. Counting per connection keeps threads from sharing a counter.
+    /// Creates the id of a connection's n-th request. Counting per connection avoids a counter
+    /// shared by threads.
     pub(crate) fn new(connection: u64, request: u64) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
         let mut digits = [0; LONGEST];
-        // Both mixings are bijections, so two requests of a process differ in at least one half.
+        // Both mixes are bijections, so two requests of a process differ in at least one half.
         write_hex(&mut digits[..16], mix(process ^ connection));
         write_hex(&mut digits[16..OWN], mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request));
         Self { text: digits, length: OWN as u8 }
     }
 
-    /// An id that a proxy chose, if it can stand in a log, a page and a header as it is.
+    /// Accepts an id set by a proxy if it is safe to write into a log, a page and a header. `None`
+    /// otherwise.
     pub(crate) fn given(id: &[u8]) -> Option<Self> {
         let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.:+/=@~".contains(octet);
         if id.is_empty() || !id.iter().all(is_plain) {
@@ -51,14 +56,15 @@ impl RequestId {
         self.text.get(..usize::from(self.length)).unwrap_or_default()
     }
 
-    /// The id as text.
+    /// Returns the id as a string.
     pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(self.octets()).unwrap_or_default()
     }
 
     pub(crate) fn to_value(self) -> HeaderValue {
         let mut value = HeaderValue::from_bytes(self.octets()).unwrap_or_else(|_| HeaderValue::from_static("-"));
-        // Kept out of HPACK's table: no id comes twice, each evicts a field that does, and `h2` compares a value with all of its name there.
+        // Keeps the value out of HPACK's table. No id is repeated, each would evict a reusable
+        // field, and `h2` compares a value with all entries of its name.
         value.set_sensitive(true);
         value
     }
@@ -78,7 +84,7 @@ fn write_hex(digits: &mut [u8], value: u64) {
     }
 }
 
-/// Both digits of each octet.
+/// Both hexadecimal digits of each byte value.
 static HEX: [[u8; 2]; 256] = {
     let (digits, mut hex, mut octet) = (b"0123456789abcdef", [[0; 2]; 256], 0);
     while octet < hex.len() {
@@ -90,17 +96,18 @@ static HEX: [[u8; 2]; 256] = {
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Octets of `version-trace_id-parent_id-flags`.
+/// Length of `version-trace_id-parent_id-flags`, in bytes.
 const LENGTH: usize = 55;
 
-/// The trace id: 32 hexadecimal digits in lower case, not all zero. None without exactly one valid `traceparent`.
+/// Returns the trace id: 32 hexadecimal digits in lower case, not all zero. `None` without exactly
+/// one valid `traceparent`.
 pub(crate) fn trace_id(fields: &HeaderMap) -> Option<&str> {
     let mut lines = fields.get_all(TRACEPARENT).into_iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
     let line = line.to_str().ok()?;
     let (head, further) = line.split_at_checked(LENGTH)?;
     let [version, trace, parent, flags] = parts(head)?;
-    // A later version may have more to say, behind a hyphen; version 255 is forbidden (section 3.2.2).
+    // Later versions may add parts after a hyphen; version 255 is forbidden (section 3.2.2).
     let is_whole = further.is_empty() || version != "00" && further.starts_with('-');
     let is_valid = is_id(version, 2) && version != "ff" && is_id(trace, 32) && is_id(parent, 16) && is_id(flags, 2);
     let is_set = |id: &str| id.bytes().any(|digit| digit != b'0');

@@ -1,7 +1,7 @@
-//! The body that a client gets, its framing, and the exchange that ends with its last octet.
+//! The response body sent to a client, its framing, and the exchange that ends with its last byte.
 //!
-//! Its trailers go to clients of HTTP/2, as far as they [are allowed](trailers). On HTTP/1.1 they are dropped, as a gateway may (RFC
-//! 9110, section 6.5.1).
+//! HTTP/2 clients also get its trailers, as far as these [are allowed](trailers). On HTTP/1.1
+//! trailers are dropped, which a gateway may do (RFC 9110, section 6.5.1).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,23 +25,23 @@ pin_project! {
     pub(crate) struct ResponseBody<B> {
         #[pin]
         content: Content<B>,
-        // Boxed: most bodies go out over HTTP/1.1, and a response is moved often.
+        // Boxed: most bodies are sent over HTTP/1.1, and a response is moved often.
         stream: Option<Box<Http2Pieces>>,
-        // Held for its drop: the exchange ends with the body.
+        // Held for its `Drop`: the exchange ends with the body.
         exchange: Option<Exchange>,
     }
 }
 
-/// Hands a body to a stream of HTTP/2 in pieces, so that each piece shows whether the client reads.
+/// Passes a body to an HTTP/2 stream in pieces, so that each piece shows whether the client reads.
 #[derive(Debug)]
 struct Http2Pieces {
     consumer: StreamConsumer,
-    /// The rest of a frame that is handed out in pieces.
+    /// The rest of a frame that is passed on in pieces.
     queued: Bytes,
 }
 
 impl Http2Pieces {
-    /// The next piece of the last frame.
+    /// Returns the next piece of the last frame.
     fn next_piece(&mut self) -> Option<Bytes> {
         if self.queued.is_empty() {
             return None;
@@ -50,7 +50,7 @@ impl Http2Pieces {
         Some(self.queued.split_to(self.queued.len().min(PIECE)))
     }
 
-    /// Notes that a frame, or the end, is handed out, and keeps the octets past a piece.
+    /// Notes that a frame, or the end, is handed out, and keeps the bytes after the first piece.
     fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
         self.consumer.handed_out();
         if let Some(data) = frame.and_then(Frame::data_mut)
@@ -74,7 +74,7 @@ pin_project! {
 }
 
 impl<B> ResponseBody<B> {
-    /// A text of the edge's own.
+    /// Creates a body with the edge's own text.
     pub(crate) fn own(text: Bytes) -> Self {
         Self {
             content: Content::Own { text: Some(text).filter(|text| !text.is_empty()) },
@@ -83,13 +83,13 @@ impl<B> ResponseBody<B> {
         }
     }
 
-    /// A body of the service's, on its way to the connection or to a stream of HTTP/2.
+    /// Wraps a body of the service, for the connection or for an HTTP/2 stream.
     pub(crate) fn inner(body: B, stream: Option<StreamConsumer>) -> Self {
         let stream = stream.map(|consumer| Box::new(Http2Pieces { consumer, queued: Bytes::new() }));
         Self { content: Content::Inner { body }, stream, exchange: None }
     }
 
-    /// Octets of the last frame that are still to be handed out.
+    /// Returns the number of bytes of the last frame that are still to be passed on.
     fn queued(&self) -> u64 {
         self.stream.as_ref().map_or(0, |stream| stream.queued.len() as u64)
     }
@@ -132,7 +132,7 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         }
     }
 
-    /// Counts the octets that were handed out, where an access record is kept and no stream counts them.
+    /// Counts the bytes that were passed on, if an access record is kept and no stream counts them.
     fn account(self: Pin<&mut Self>, octets: Option<usize>) {
         let is_whole = octets.is_none() || self.is_end_stream();
         let Some(record) = self.project().exchange.as_mut().and_then(Exchange::body_record) else {
@@ -182,20 +182,21 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
     }
 }
 
-/// How the end of a response body is known to its reader (RFC 9112, section 6; RFC 9113, section 8.1).
+/// How the recipient finds the end of a response body (RFC 9112, section 6; RFC 9113, section 8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// There is no body, whatever the head says; to HEAD it may say how long the body would be, which is still to be
-    /// written.
+    /// No body. `length` is the `Content-Length` still to be added to the response to a HEAD
+    /// request.
     Absent { length: Option<u64> },
-    /// A `Content-Length`, which the head has already or not.
+    /// A known length, which the head may already contain as `Content-Length`.
     Length { octets: u64, is_in_head: bool },
-    /// Each piece, and the end, are marked: by chunks on HTTP/1.1, by frames on HTTP/2.
+    /// Pieces and end are marked: by chunks on HTTP/1.1, by frames on HTTP/2.
     Chunked,
 }
 
 impl Framing {
-    /// Decides by the head, which then says nothing else, and by the body.
+    /// Chooses the framing from the head and the body, and removes contradicting fields from the
+    /// head.
     pub(crate) fn new(head: &mut response::Parts, body: &impl Body, is_head: bool) -> Self {
         // RFC 9110, section 6.4.1.
         let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -224,17 +225,18 @@ impl Framing {
     }
 }
 
-/// Ends when dropped: with the last octet of the response body, or when the client leaves.
+/// One request and its response. Ends when dropped: after the last byte of the body, or when the
+/// client leaves.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    // Dropped before the record: when the record is logged, the connection is idle.
+    // Dropped before the record, so that the connection is idle when the record is logged.
     in_progress: RequestInProgress,
     holds_transfer: bool,
     is_answered: bool,
-    /// The account of it, where one is kept.
+    /// The access record, if one is kept.
     pub(crate) record: Option<Box<PendingRecord>>,
-    /// The stream of HTTP/2 that the response goes to, which counts the octets for it: as sent counts what the stream has taken, not
-    /// what its task was handed.
+    /// The HTTP/2 stream of the response. It counts the sent bytes: those that it has taken, not
+    /// those passed to its task.
     pub(crate) stream: Option<StreamConsumer>,
 }
 
@@ -244,7 +246,7 @@ impl Exchange {
         Self { in_progress, holds_transfer: false, is_answered: false, record: None, stream: None }
     }
 
-    /// The record that the body counts its octets in; none where a stream does.
+    /// Returns the record in which the body counts its bytes. `None` if a stream counts them.
     pub(crate) fn body_record(&mut self) -> Option<&mut PendingRecord> {
         self.record.as_deref_mut().filter(|_| self.stream.is_none())
     }
@@ -253,13 +255,13 @@ impl Exchange {
         &self.in_progress.0
     }
 
-    /// The head of the response is known.
+    /// Notes the status of the response.
     pub(crate) fn answered(&mut self, status: StatusCode) {
         self.is_answered = true;
         self.connection().counts.answered(status);
     }
 
-    /// The response holds a connection to an upstream.
+    /// Notes that the response occupies an upstream connection.
     pub(crate) fn hold(&mut self, transfer: Transfer) {
         self.holds_transfer = true;
         *self.connection().delivery.transfer.lock() = Some(transfer);

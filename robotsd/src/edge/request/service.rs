@@ -1,11 +1,14 @@
-//! The service of one connection: the chain that every request goes through, and the end of its response.
+//! The service of one connection: the chain of steps for every request, and the end of its
+//! response.
 //!
-//! 1. [Forwarded fields](super::trusted): read while they are there, if the peer is a trusted proxy.
-//! 2. [Request id](super::request_id): the one a trusted proxy gave, or a new one. The exchange and its
-//!    [access record](super::access_record) begin.
-//! 3. [Admission](super::admission): method, bounds, target, codings, expectation.
-//! 4. [Host](super::host): one host, in one place, that the TLS connection is for.
-//! 5. [Fields](crate::exchange::fields): hop-by-hop and made-up ones go, [ours](super::trusted::ForwardedFields) are handed on.
+//! 1. [Forwarded fields](super::trusted): read before they are removed, if the peer is a trusted
+//!    proxy.
+//! 2. [Request id](super::request_id): the one set by a trusted proxy, or a new one. The exchange
+//!    and its [access record](super::access_record) begin.
+//! 3. [Admission](super::admission): method, size, target, codings, expectation.
+//! 4. [Host](super::host): determined from the request and checked against the TLS connection.
+//! 5. [Fields](crate::exchange::fields): hop-by-hop and forged fields are removed, [our
+//!    own](super::trusted::ForwardedFields) are passed on.
 //!
 //! Then the service behind the edge chooses the site.
 
@@ -40,21 +43,21 @@ use crate::exchange::tunnel::{PendingTunnel, Tunnel};
 use crate::exchange::{ClientRequest, EdgeService, InterimClient, InterimResponses, RequestBody, Transfer, fields};
 use crate::metrics::MethodLabel;
 
-/// How a connection came in.
+/// Properties of a connection that all of its requests share.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionInfo {
     pub(crate) forwarded: ForwardedFields,
-    /// None on a listener without TLS.
+    /// `None` on a listener without TLS.
     pub(crate) secured: Option<Secured>,
 }
 
-/// The writer of the response to a request.
+/// The code that writes the response to a request.
 pub(crate) enum ResponseWriter {
-    /// The fast path of HTTP/1.1, on which a connection cannot switch.
+    /// The fast path of HTTP/1.1, on which a connection cannot switch protocols.
     Fast,
-    /// hyper, and the state of the connection if it switches.
+    /// hyper, with the handle for switching protocols.
     Hyper(OnUpgrade),
-    /// A stream of HTTP/2.
+    /// An HTTP/2 stream.
     Stream(StreamConsumer),
 }
 
@@ -64,9 +67,9 @@ pub(crate) struct RequestService<S> {
     settings: Arc<ConnectionSettings>,
     pub(crate) connection: Arc<ConnectionState>,
     info: ConnectionInfo,
-    /// The connection's number.
+    /// Number of the connection, counted per process.
     number: u64,
-    /// Requests so far.
+    /// Number of requests so far.
     requests: AtomicU64,
 }
 
@@ -81,18 +84,20 @@ impl<S> RequestService<S> {
         Self { inner, settings, connection, info, number, requests: AtomicU64::new(0) }
     }
 
-    /// The protocol that the handshake has settled on; none in the clear, where the preface decides.
+    /// Returns the protocol that the handshake settled on. `None` without TLS, where the preface
+    /// decides.
     pub(crate) fn settled_protocol(&self) -> Option<SettledProtocol> {
         self.info.secured.as_ref().map(|secured| secured.protocol)
     }
 
-    /// Step 2, and whether the request is the first one of the connection.
+    /// Performs step 2. Also returns whether the request is the first one of the connection.
     fn request_id(&self, given: Option<RequestId>) -> (RequestId, bool) {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         (given.unwrap_or_else(|| RequestId::new(self.number, request)), request == 0)
     }
 
-    /// The exchange, with an access record where one is kept. A request that is refused has both, too.
+    /// Begins the exchange, with an access record if one is kept. Requests that are refused have
+    /// both, too.
     fn begin(&self, request: &Request<RequestBody>, id: RequestId, forwarded: Option<&ForwardedInfo>) -> Exchange {
         let mut exchange = Exchange::begin(&self.connection, request.version() == Version::HTTP_2);
         if let Some(on_access) = &self.settings.on_access {
@@ -104,7 +109,7 @@ impl<S> RequestService<S> {
         exchange
     }
 
-    /// Steps 3 to 5.
+    /// Performs steps 3 to 5.
     fn prepare(
         &self,
         request: Request<RequestBody>,
@@ -161,7 +166,7 @@ impl<S: EdgeService> hyper::service::Service<Request<Incoming>> for RequestServi
 }
 
 impl<S: EdgeService> RequestService<S> {
-    /// Answers a request, which gets this id. The fast path writes the id itself.
+    /// Answers a request, and returns its id. The fast path writes the id itself.
     pub(crate) fn answer(
         &self,
         request: Request<RequestBody>,
@@ -177,7 +182,7 @@ impl<S: EdgeService> RequestService<S> {
             Some(stream) => Some(InterimResponses::to(Arc::clone(stream))),
             None => (version == Version::HTTP_11).then(|| InterimResponses::to(Arc::clone(&self.connection))),
         };
-        // HTTP/2 allows no other value (RFC 9113, section 8.2.2).
+        // HTTP/2 allows only `trailers` as the value (RFC 9113, section 8.2.2).
         let accepts_trailers = stream.is_some() && request.headers().contains_key(TE);
         let (forwarded, given) = match self.settings.limits.callers {
             Callers::Clients => {
@@ -185,7 +190,7 @@ impl<S: EdgeService> RequestService<S> {
                 let given = forwarded.as_ref().and_then(|forwarded| forwarded.id);
                 (forwarded, given)
             }
-            // The preset of a question says what names its client.
+            // The preset of a question defines which fields name the client.
             Callers::AskingProxies => (None, self.info.forwarded.request_id(request.headers())),
         };
         let (id, is_first) = self.request_id(given);
@@ -200,7 +205,7 @@ impl<S: EdgeService> RequestService<S> {
                 Ok((request, wants_websocket)) => {
                     let upgrade = upgrade.filter(|_| wants_websocket);
                     let response = service.answer(request).await;
-                    // The fast path writes them itself.
+                    // The fast path writes interim responses itself.
                     if !is_fast {
                         interim_written(&mut exchange, response.extensions().get::<Transfer>().cloned()).await;
                     }
@@ -213,7 +218,7 @@ impl<S: EdgeService> RequestService<S> {
             };
             let mut value = (!is_fast).then(|| id.to_value());
             if let Some(value) = &mut value {
-                // Once, so that HPACK's table has the name of the field.
+                // Once per connection, so that HPACK's table contains the field's name.
                 value.set_sensitive(!is_first);
             }
             end(response, version, value, exchange, is_fast, stream)
@@ -222,11 +227,11 @@ impl<S: EdgeService> RequestService<S> {
     }
 }
 
-/// Waits until the client has the interim responses that come before a response, which is on its way by this.
+/// Waits until the client has received the interim responses that precede the final one.
 async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     let is_held = poll_fn(|cx| Poll::Ready(exchange.connection().interim().poll_written(cx).is_pending())).await;
     if is_held {
-        // The client stands still, for which an upstream connection may have to be given up.
+        // The client is stalled, so an upstream connection may have to be given up.
         if let Some(transfer) = transfer {
             exchange.hold(transfer);
         }
@@ -234,7 +239,8 @@ async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     }
 }
 
-/// The response as its connection writes it, with the end of its exchange.
+/// Completes a response in the form in which its connection writes it, and attaches the end of its
+/// exchange.
 fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut response: Response<ResponseBody<B>>,
     requested: Version,
@@ -252,7 +258,7 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     if requested == Version::HTTP_10 && response.headers().contains_key(CONNECTION) {
-        // hyper would add the `keep-alive` that the client has requested.
+        // hyper would otherwise add the `keep-alive` that the client has requested.
         *response.version_mut() = Version::HTTP_10;
     }
     if let Some(transfer) = response.extensions().get::<Transfer>() {
@@ -274,7 +280,8 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     response.map(|body| body.ending(Some(exchange)))
 }
 
-/// Removes hop-by-hop fields from a response, and switches a connection where client and upstream both want that.
+/// Removes hop-by-hop fields from a response, and switches protocols if client and upstream both
+/// want that.
 fn finish<B>(
     mut response: Response<B>,
     upgrade: Option<OnUpgrade>,
@@ -295,7 +302,8 @@ fn finish<B>(
             fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
             response.map(|_| ResponseBody::own(Bytes::new()))
         }
-        // No client requested this: passed on, it would let the upstream's next octets pose as another response.
+        // The client did not request this. If it were passed on, the upstream's next bytes could
+        // pass as another response.
         _ => {
             RequestRefusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11)
         }

@@ -1,9 +1,10 @@
-//! Which proxies are trusted, what their forwarded fields say about a request, and what reports the client and its way to an
-//! upstream.
+//! Trusted proxies, what their forwarded fields say about a request, and the fields that report the
+//! client to an upstream.
 //!
-//! The [fields to an upstream](ForwardedValues) are always ours: the incoming fields of these names have been removed. From a trusted peer
-//! they have been read before, and ours carry their content. There is no `Forwarded` among them: two ways to say one
-//! thing are two readers that can disagree, and more applications read these.
+//! The [fields sent to an upstream](ForwardedValues) are always ours: incoming fields with these
+//! names are removed. If the peer is trusted, they are read first and ours continue their content.
+//! `Forwarded` is not written: with two fields for the same facts, two readers could disagree, and
+//! more applications read the `X-Forwarded-*` fields.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -21,34 +22,36 @@ use crate::exchange::fields::{self, ForwardedValues, Sender};
 /// The proxies in front of a listener. By default there are none, and forwarded fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trusted {
-    /// Their addresses.
+    /// Addresses of the trusted proxies.
     pub(crate) networks: Vec<Network>,
-    /// The field in which they send the client's `User-Agent`, where they put something else in its own.
+    /// Name of the field with the client's `User-Agent`, if the proxies send their own in
+    /// `User-Agent`.
     pub(crate) agent_header: Option<HeaderName>,
 }
 
-/// The fields of trusted proxies about a request.
+/// The content of a request's fields from trusted proxies.
 #[derive(Debug)]
 pub(crate) struct ForwardedInfo {
-    /// The first on the way back that is not trusted, else the one furthest away.
+    /// Address of the client: going back from the peer, the first address that is not trusted, or
+    /// else the furthest.
     pub(crate) client: SocketAddr,
-    /// The way from there to us, our peer included, as `X-Forwarded-For` has it.
+    /// The addresses from the client to the peer, in the form of `X-Forwarded-For`.
     pub(crate) way: Option<HeaderValue>,
     pub(crate) scheme: Option<&'static str>,
     pub(crate) host: Option<HeaderValue>,
-    /// The id the request was given.
+    /// Request id set by a proxy.
     pub(crate) id: Option<RequestId>,
-    /// Every line of the client's `User-Agent`, if they send it.
+    /// Every line of the client's `User-Agent`, if the proxies send it.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
 }
 
 impl Trusted {
-    /// Whether the fields of a peer at this address count.
+    /// Whether a peer at this address is trusted.
     pub(crate) fn trusts(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(address))
     }
 
-    /// Reads the fields of a request that came from a trusted peer.
+    /// Reads the fields of a request from a trusted peer.
     pub(crate) fn read(&self, fields: &HeaderMap, peer: SocketAddr) -> ForwardedInfo {
         let way = ForwardedWay::read(fields, peer, |address| self.trusts(address));
         let client = way.client();
@@ -66,7 +69,8 @@ impl Trusted {
         }
     }
 
-    /// The id a trusted proxy gave a request, if it can stand in a log, a page and a header.
+    /// Returns the id set by a trusted proxy, if it is safe to write into a log, a page and a
+    /// header.
     pub(crate) fn request_id(fields: &HeaderMap) -> Option<RequestId> {
         let mut given = fields.get_all(X_REQUEST_ID).iter();
         match (given.next(), given.next()) {
@@ -76,19 +80,21 @@ impl Trusted {
     }
 }
 
-/// The id of a request, ours or that of a trusted proxy; any other is removed.
+/// Name of the field with the request id, which is ours or a trusted proxy's; a client's is
+/// removed.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 fn scheme(given: &[u8]) -> Option<&'static str> {
     ["https", "http"].into_iter().find(|scheme| given.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
-/// What is forwarded about every request of a connection, in the form in which it is written.
+/// The forwarded fields that all requests of a connection share, in the form in which they are
+/// written.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedFields {
     peer: Peer,
     address: HeaderValue,
-    /// That of the connection to us.
+    /// Scheme of the connection to this listener.
     scheme: &'static str,
     trusted: Arc<Trusted>,
     is_trusted: bool,
@@ -96,34 +102,36 @@ pub(crate) struct ForwardedFields {
 
 impl ForwardedFields {
     pub(crate) fn new(peer: Peer, scheme: &'static str, trusted: Arc<Trusted>) -> Self {
-        // An IPv4 client on a dual-stack socket is known by its IPv4 address everywhere else.
+        // Elsewhere an IPv4 client on a dual-stack socket is known by its IPv4 address, too.
         let address = peer.address.ip().to_canonical().to_string();
         let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
         let is_trusted = trusted.trusts(peer.address.ip());
         Self { peer, address, scheme, trusted, is_trusted }
     }
 
-    /// The same for a connection that the peer relays for someone it cannot name: the fields may be that client's.
+    /// Returns the fields for a connection relayed for a client that the peer cannot name. Its
+    /// fields are not trusted, because they may be that client's.
     pub(crate) fn of_unnamed_client(self) -> Self {
         Self { is_trusted: false, ..self }
     }
 
-    /// The sender of the connection's requests.
+    /// Returns the kind of sender of the connection's requests.
     pub(crate) const fn sender(&self) -> Sender {
         if self.is_trusted { Sender::TrustedProxy } else { Sender::Anyone }
     }
 
-    /// Reads the fields of a request, if the peer is trusted. To be called before they are removed.
+    /// Reads the fields of a request if the peer is trusted. Must be called before they are
+    /// removed.
     pub(crate) fn read(&self, fields: &HeaderMap) -> Option<ForwardedInfo> {
         self.is_trusted.then(|| self.trusted.read(fields, self.peer.address))
     }
 
-    /// The id that a trusted peer gave a request, without anything else that it forwards.
+    /// Returns the request id set by a trusted peer, without reading its other fields.
     pub(crate) fn request_id(&self, fields: &HeaderMap) -> Option<RequestId> {
         self.is_trusted.then(|| Trusted::request_id(fields)).flatten()
     }
 
-    /// The client of a request, as far as it is known.
+    /// Returns what is known about the client of a request.
     pub(crate) fn client(&self, forwarded: Option<&ForwardedInfo>) -> ClientInfo {
         match forwarded {
             None => ClientInfo { peer: self.peer, agent: None },
@@ -133,7 +141,8 @@ impl ForwardedFields {
         }
     }
 
-    /// The values for a request whose own fields have been removed; the client's `User-Agent` is put where its proxies have it.
+    /// Returns the values for a request whose own forwarded fields have been removed. Also moves
+    /// the client's `User-Agent` to the field that the proxies use for it.
     pub(crate) fn values(
         &self,
         fields: &mut HeaderMap,

@@ -1,29 +1,30 @@
-//! The frames of SPOP: their heads, the handshake, and the acknowledgement with its variables; and the values in them: integers of
-//! variable length, strings, typed data, and the lists of a payload.
+//! The frames of SPOP: their heads, the handshake, and the ACK with its variables. Also the values
+//! in them: variable-length integers, strings, typed data, and the lists of a payload.
 //!
-//! Everything is read in place, and a string is octets: a client's text need not be UTF-8.
+//! Everything is parsed in place. Strings are bytes, because a client's text need not be UTF-8.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// The largest frame that is taken, its length not counted; HAProxy's are as large as one of its buffers, 16 KiB unless configured.
+/// Maximum size of an accepted frame, in bytes, without its length field. HAProxy's frames are as
+/// large as its buffers: 16 KiB unless configured.
 pub(crate) const LARGEST: usize = 64 * 1024;
 
-/// The smallest bound on frames that a peer may ask for.
+/// Minimum of the frame size limit that a peer may set, in bytes.
 const SMALLEST_BOUND: u64 = 256;
 
-/// Octets of a frame's length.
+/// Size of the length field of a frame, in bytes.
 const LENGTH: usize = 4;
 
 const AGENT_HELLO: u8 = 101;
 const AGENT_DISCONNECT: u8 = 102;
 const ACK: u8 = 103;
 
-/// The payload ends with this frame.
+/// Flag of the frame that completes a payload.
 const FIN: u32 = 1;
 
-/// A frame of HAProxy's.
+/// A frame sent by HAProxy.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HaproxyFrame {
     Hello(Bytes),
@@ -33,21 +34,21 @@ pub(crate) enum HaproxyFrame {
         frame: u64,
         payload: Bytes,
     },
-    /// Of a kind that there is none of; it is skipped.
+    /// A frame of an unknown type, which is skipped.
     Unknown,
 }
 
-/// The values that both sides have agreed on.
+/// The parameters that both sides have agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreement {
-    /// The bound on frames.
+    /// Maximum frame size, in bytes.
     pub(crate) largest: usize,
     pub(crate) has_pipelining: bool,
-    /// The connection is one to see whether we are there.
+    /// The connection is only a health check.
     pub(crate) is_health_check: bool,
 }
 
-/// Why a connection ends, as DISCONNECT says it.
+/// The reason for ending a connection, as sent in DISCONNECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SpopError {
     pub(crate) status: u32,
@@ -71,7 +72,7 @@ impl SpopError {
     }
 }
 
-/// Takes the next frame out of octets that were read; none while it is not all there.
+/// Takes the next frame out of the received bytes. `None` while the frame is incomplete.
 pub(crate) fn take(octets: &mut BytesMut, largest: usize) -> Result<Option<HaproxyFrame>, SpopError> {
     let Some(length) = octets.first_chunk::<LENGTH>() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;
@@ -104,13 +105,13 @@ fn read(frame: Bytes) -> Result<HaproxyFrame, SpopError> {
     }
 }
 
-/// The values that can be agreed on with a HELLO.
+/// Returns the parameters agreed on for this HELLO.
 pub(crate) fn agree(payload: &[u8]) -> Result<Agreement, SpopError> {
     let items = Arguments::all(payload).ok_or(SpopError::INVALID)?;
     let versions = items.octets(b"supported-versions").ok_or(SpopError::NO_VERSION)?;
     let Some(SpopValue::Number(largest)) = items.get(b"max-frame-size") else { return Err(SpopError::NO_FRAME_SIZE) };
     let capabilities = items.octets(b"capabilities").ok_or(SpopError::NO_CAPABILITIES)?;
-    // A major version comes with its minor ones.
+    // Supporting a major version includes all of its minor versions.
     if !listed(versions).any(|version| version.starts_with(b"2.")) {
         return Err(SpopError::VERSION);
     }
@@ -164,33 +165,33 @@ fn push_frame(out: &mut Vec<u8>, kind: u8, stream: u64, frame: u64, payload: imp
     out[start..start + LENGTH].copy_from_slice(&length.to_be_bytes());
 }
 
-/// The variables that an ACK sets, for as long as a request and its response last.
+/// The variables that an ACK sets for the duration of a request and its response.
 #[derive(Debug)]
 pub(crate) struct VariableList {
-    /// As they stand in a frame.
+    /// The encoded actions.
     pub(crate) actions: Vec<u8>,
-    /// Octets that all actions of a frame may have.
+    /// Maximum size of all actions of a frame, in bytes.
     most: usize,
 }
 
-/// The head of an ACK at its longest.
+/// Maximum size of the head of an ACK, in bytes.
 const HEAD: usize = 1 + 4 + 10 + 10;
 
-/// The octets of an action besides name and value, at most.
+/// Maximum size of an action without its name and value, in bytes.
 const AROUND: usize = 3 + 3 + 1 + 5;
 
 impl VariableList {
-    /// For frames with this bound.
+    /// Creates an empty list for frames of this maximum size.
     pub(crate) fn of_frame(largest: usize) -> Self {
         Self { actions: Vec::new(), most: largest.saturating_sub(HEAD) }
     }
 
-    /// Whether a variable with so long a name and value has room.
+    /// Whether a variable with this name and value fits.
     fn has_room(&self, name: &str, value: &[u8]) -> bool {
         self.actions.len() + AROUND + name.len() + value.len() <= self.most
     }
 
-    /// Sets a variable to a string. One that has no room is left out.
+    /// Sets a variable to a string, or omits it if it does not fit.
     pub(crate) fn text(&mut self, name: &str, value: &[u8]) {
         if self.has_room(name, value) {
             self.set(name);
@@ -198,7 +199,7 @@ impl VariableList {
         }
     }
 
-    /// Sets a variable to a number. One that has no room is left out.
+    /// Sets a variable to a number, or omits it if it does not fit.
     pub(crate) fn number(&mut self, name: &str, value: u32) {
         if self.has_room(name, &[]) {
             self.set(name);
@@ -207,13 +208,13 @@ impl VariableList {
     }
 
     fn set(&mut self, name: &str) {
-        // To set a variable, which takes three arguments, in the scope of the transaction.
+        // Action "set-var", with three arguments, in the scope of the transaction.
         self.actions.extend_from_slice(&[1, 3, 2]);
         push_string(&mut self.actions, name.as_bytes());
     }
 }
 
-/// A value of typed data, as far as it is used.
+/// A value of typed data, as far as it is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpopValue<'a> {
     Null,
@@ -224,12 +225,12 @@ pub(crate) enum SpopValue<'a> {
     Octets(&'a [u8]),
 }
 
-/// The arguments of one message, or the items of a handshake: names with their values.
+/// The arguments of one message or the items of a handshake: a list of names and values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments<'a>(&'a [u8]);
 
 impl<'a> Arguments<'a> {
-    /// A list that holds all these octets; none where they are no such list.
+    /// Checks a list that fills all of these bytes. `None` if it is invalid.
     pub(super) fn all(octets: &'a [u8]) -> Option<Self> {
         let mut rest = octets;
         while !rest.is_empty() {
@@ -238,7 +239,7 @@ impl<'a> Arguments<'a> {
         Some(Self(octets))
     }
 
-    /// The first message of a payload, and the rest.
+    /// Splits a payload into its first message and the rest.
     pub(crate) fn of_message(payload: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (_name, rest) = split_string(payload)?;
         let (count, items) = rest.split_first()?;
@@ -249,7 +250,7 @@ impl<'a> Arguments<'a> {
         Some((Self(&items[..items.len() - rest.len()]), rest))
     }
 
-    /// The first value of this name.
+    /// Returns the first value with this name.
     pub(crate) fn get(self, name: &[u8]) -> Option<SpopValue<'a>> {
         let mut rest = self.0;
         while !rest.is_empty() {
@@ -262,7 +263,7 @@ impl<'a> Arguments<'a> {
         None
     }
 
-    /// The first string or binary value of this name.
+    /// Returns the value with this name if it is a string or binary.
     pub(crate) fn octets(self, name: &[u8]) -> Option<&'a [u8]> {
         match self.get(name)? {
             SpopValue::Octets(octets) => Some(octets),
@@ -271,7 +272,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// A name with its value.
+/// A name and its value.
 type Item<'a> = (&'a [u8], SpopValue<'a>);
 
 fn split_item(octets: &[u8]) -> Option<(Item<'_>, &[u8])> {
@@ -280,7 +281,7 @@ fn split_item(octets: &[u8]) -> Option<(Item<'_>, &[u8])> {
     Some(((name, value), rest))
 }
 
-/// A string at the start of octets, and the rest.
+/// Splits off the string at the start of the bytes.
 pub(crate) fn split_string(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = split_integer(octets)?;
     rest.split_at_checked(usize::try_from(length).ok()?)
@@ -311,7 +312,8 @@ fn split_value(octets: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
     })
 }
 
-/// An integer: up to 239 one octet; else four bits in the first, and seven in each that follows while its highest bit is set.
+/// Splits off an integer: below 240 a single byte; otherwise four bits of the first byte, and seven
+/// of each following byte. The last byte has its highest bit clear.
 pub(super) fn split_integer(octets: &[u8]) -> Option<(u64, &[u8])> {
     let (first, mut rest) = octets.split_first()?;
     let mut number = u64::from(*first);
@@ -350,13 +352,13 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// A string as typed data.
+/// Appends a string as typed data.
 pub(super) fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(8);
     push_string(out, text);
 }
 
-/// An unsigned integer of 32 bits as typed data.
+/// Appends an unsigned 32-bit integer as typed data.
 pub(super) fn push_number(out: &mut Vec<u8>, number: u32) {
     out.push(3);
     push_integer(out, number.into());

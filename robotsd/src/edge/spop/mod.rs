@@ -1,13 +1,16 @@
-//! SPOP: how HAProxy asks an agent about its requests (SPOE), on a listener that other proxies ask.
+//! SPOP, the protocol in which HAProxy asks an agent about its requests (SPOE), on listeners for
+//! the questions of other proxies.
 //!
-//! A connection is one of SPOP by its first octet: a frame begins with its length in four octets, the first of which is 0, and no request
-//! of HTTP begins so. A message in a NOTIFY frame becomes a request, goes through the same [chain](super::request) and the same service as
-//! a question over HTTP, and the response becomes the variables of the ACK. The names of the arguments and variables are known behind the
-//! edge ([`SpopMessages`]).
+//! A SPOP connection is recognised by its first byte: a frame begins with its length in four bytes,
+//! the first of which is 0, and no HTTP request begins like this. A message in a NOTIFY frame
+//! becomes a request. It goes through the same [chain](super::request) and service as a question
+//! over HTTP, and the response becomes the variables of the ACK. The names of arguments and
+//! variables are defined behind the edge ([`SpopMessages`]).
 //!
-//! Of the protocol there is what an agent has to have: the handshake and its health check, NOTIFY and ACK, several of them on the way at a
-//! time, and DISCONNECT in both directions. Fragments of a payload are not announced and end the connection, as everything does that is
-//! against the protocol.
+//! Only the required parts of the protocol are implemented: the handshake with its health check,
+//! NOTIFY and ACK, several of them in progress at a time, and DISCONNECT in both directions.
+//! Support for fragmented payloads is not announced. A fragment ends the connection, as does any
+//! other violation of the protocol.
 
 pub(crate) mod frames;
 
@@ -39,30 +42,30 @@ use crate::exchange::{EdgeService, RequestBody};
 pub(crate) use self::frames::push_string;
 pub(crate) use self::frames::{Arguments, SpopValue, VariableList, split_string};
 
-/// The meaning of a listener's messages.
+/// Conversions between a listener's messages and HTTP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpopMessages {
-    /// The request that the arguments of a message make.
+    /// Builds a request from the arguments of a message.
     pub(crate) request: fn(Arguments<'_>) -> Request<()>,
-    /// The variables of the response for the proxy.
+    /// Converts a response into variables for the proxy.
     pub(crate) variables: fn(&Response<Bytes>, &mut VariableList),
 }
 
-/// Whether a connection is one of SPOP: its first octet says so.
+/// Whether a connection speaks SPOP, according to its first byte.
 pub(crate) fn begins<S>(handover: &Handover<S>) -> bool {
     handover.octets.first() == Some(&0) && !handover.service.connection.has_served()
 }
 
-/// Questions of a connection that wait for their answer at a time.
+/// Maximum number of questions of a connection that wait for their answer.
 const MOST_WAITING: usize = 64;
 
-/// The next step after a frame.
+/// The next step after answering frames.
 enum AfterFrame {
-    /// To wait for bytes.
+    /// Wait for bytes.
     Wait,
-    /// Answers are sent first, so that they have a bound.
+    /// Send the answers before reading more frames, so that their total size is limited.
     Send,
-    /// The connection ends here, and HAProxy knows why.
+    /// The connection ends here, and HAProxy has been told why.
     End,
 }
 
@@ -113,12 +116,13 @@ fn broken(error: io::Error) -> ConnectionFailure {
 
 struct Session<S> {
     client: FastSocket,
-    /// Bytes of frames that are not answered yet.
+    /// Bytes of frames that have not been answered.
     received: BytesMut,
-    /// Since when a frame, or the first one, is not all there.
+    /// Time since which a frame, or the first one, has been incomplete.
     partial_since: Option<Instant>,
     was_told_to_stop: bool,
-    /// No further frame is read: a connection on which there is always a question would never end otherwise.
+    /// No further frame is read. Otherwise a connection on which there is always a question would
+    /// never end.
     takes_no_more: bool,
     service: RequestService<S>,
     messages: SpopMessages,
@@ -127,17 +131,17 @@ struct Session<S> {
     waiting: FuturesUnordered<WaitingFrame>,
 }
 
-/// A frame, by the numbers of its stream and its own, that cannot be answered at once. Those behind it can: their answers come in any
-/// order.
+/// A frame that cannot be answered at once, identified by the numbers of its stream and of the
+/// frame. Later frames may be answered before it.
 type WaitingFrame = Pin<Box<dyn Future<Output = ((u64, u64), VariableList)> + Send>>;
 
 impl<S: EdgeService> Session<S> {
-    /// Answers the frames that are all there, or has them wait, and sends the answers.
+    /// Answers the complete frames or queues them, and sends the answers.
     async fn answer_received(&mut self) -> Result<AfterFrame, ConnectionFailure> {
         let length = self.received.len();
         let after = self.answer_frames();
         if self.received.len() < length {
-            // The rest is of another frame.
+            // The remaining bytes belong to another frame.
             self.partial_since = None;
         }
         if let Err(error) = after {
@@ -165,11 +169,11 @@ impl<S: EdgeService> Session<S> {
         self.was_told_to_stop = *self.client.stop.borrow();
         let now = Instant::now();
         self.partial_since = if is_partial { self.partial_since.or(Some(now)) } else { None };
-        // However its bytes drip in, a frame has to be whole in time.
+        // A frame has to be complete in time, however slowly its bytes arrive.
         self.partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read)
     }
 
-    /// Ready with the event that ends a wait; with `None` once frames that waited are answered.
+    /// Ready with the event that ends a wait, or with `None` once queued frames have been answered.
     fn poll_event(
         &mut self,
         stopped: Pin<&mut impl Future<Output = ()>>,
@@ -182,14 +186,14 @@ impl<S: EdgeService> Session<S> {
         if self.takes_no_more && self.waiting.is_empty() {
             return Poll::Ready(Some(Next::Stop));
         }
-        // Bytes that have arrived by now are answered, whatever else is due.
+        // Bytes that have already arrived are answered, whatever else is due.
         if !self.takes_no_more
             && self.waiting.len() < MOST_WAITING
             && let Poll::Ready(read) = self.client.poll_receive(cx)
         {
             return Poll::Ready(Some(Next::received(read)));
         }
-        // Waiting frames are answered first.
+        // Queued frames are answered before the connection stops.
         if self.waiting.is_empty() && stopped.poll(cx).is_ready() {
             return Poll::Ready(Some(Next::Stop));
         }
@@ -204,7 +208,7 @@ impl<S: EdgeService> Session<S> {
         let is_partial = self.partial_since.is_some();
         let (why, ended) = match end {
             Next::Closed(Err(error)) if is_partial => return Err(broken(error)),
-            // A proxy that resets an idle connection has only left.
+            // A proxy that resets an idle connection has simply left.
             Next::Closed(_) => return Ok(()),
             Next::Overdue if is_partial => {
                 (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "no whole frame of SPOP in time".into())))
@@ -217,7 +221,7 @@ impl<S: EdgeService> Session<S> {
         ended
     }
 
-    /// Answers every frame that is all there, or has it wait.
+    /// Answers every complete frame or queues it.
     fn answer_frames(&mut self) -> Result<AfterFrame, SpopError> {
         loop {
             if self.client.out.len() > LARGEST {
@@ -258,7 +262,7 @@ impl<S: EdgeService> Session<S> {
         }
     }
 
-    /// Ready once frames that waited were answered.
+    /// Ready once queued frames have been answered.
     fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut answered = Poll::Pending;
         while let Poll::Ready(Some(((stream, frame), variables))) = self.waiting.poll_next_unpin(cx) {
@@ -268,8 +272,9 @@ impl<S: EdgeService> Session<S> {
         answered
     }
 
-    /// The variables for the messages of a frame. A fault in a frame that HAProxy made from its config is a fault of that config; the
-    /// connection ends then, and HAProxy does what is configured for an error.
+    /// Decides the messages of a frame and returns its variables. HAProxy builds frames from its
+    /// config, so an invalid frame is an error of that config. The connection then ends, and
+    /// HAProxy does what is configured for an error.
     fn decide(&self, number: (u64, u64), payload: &[u8], largest: usize) -> Result<WaitingFrame, SpopError> {
         let mut answering = Vec::new();
         let mut rest = payload;
@@ -284,7 +289,7 @@ impl<S: EdgeService> Session<S> {
             let mut variables = VariableList::of_frame(largest);
             for answering in answering {
                 let (head, body) = answering.await.into_parts();
-                // A refusal stays one, should its body break off.
+                // A refusal remains a refusal even if its body breaks off.
                 let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
                 (messages.variables)(&Response::from_parts(head, body), &mut variables);
             }

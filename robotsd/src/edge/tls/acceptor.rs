@@ -1,16 +1,19 @@
-//! From an accepted socket to a secured stream, within a deadline.
+//! Turns an accepted socket into a secured stream, within a deadline.
 //!
-//! Until the first record of its ClientHello is whole, a connection takes only the memory for the bytes that have come, and its
-//! slot among the open connections, which it gives up to a new one like any other idle connection. Then it is a handshake under
-//! way, with a permit, and rustls reads the hello, which may have more records. So that the memory for first records is bounded for
-//! all connections together, a record of more than [`USUAL_HELLO`] bytes takes its permit before it is whole.
+//! Until the first record of its ClientHello is complete, a connection takes memory only for the
+//! bytes that have arrived. It also takes a connection slot, and loses it to a new connection like
+//! any other idle connection. Then the handshake is under way: it has a permit, and rustls reads
+//! the ClientHello, which may consist of more records. A first record of more than [`USUAL_HELLO`]
+//! bytes takes its permit before it is complete, which limits the memory for all first records.
 //!
-//! rustls does not read from the first byte on, because it keeps 4 to 64 KiB for each hello in part. That needs few permits, and then
-//! as many clients that send one byte would keep all others out.
+//! rustls does not read from the first byte, because it reserves 4 to 64 KiB for each incomplete
+//! ClientHello. That would allow only few permits, and as many clients that send one byte each
+//! would block all others.
 //!
-//! **A handshake chooses a server configuration, not a certificate**: each pair has one of its own, so the certificate
-//! of a connection is known afterwards without the session, and does not change when the pair is replaced. All share
-//! the tickets.
+//! **A handshake chooses a server configuration, not a certificate.** Each pair has its own
+//! configuration. So the certificate of a connection is known afterwards without asking the
+//! session, and does not change when the pair is replaced. All configurations share the ticket
+//! keys.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -37,28 +40,30 @@ use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::connection_state::{ConnectionState, Idleness};
 use crate::socket::LingeringClose;
 
-/// The settings and certificates with which a listener speaks TLS. Cheap to clone, and shared by every thread that accepts for the
-/// listener.
+/// Settings and certificates for a listener's TLS. Cheap to clone, and shared by all threads that
+/// accept for the listener.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsAcceptor {
     certificates: LiveCertificates,
-    /// Handshakes that may be under way at once.
+    /// Permits for concurrent handshakes.
     permits: Arc<Semaphore>,
     under_way: Arc<HandshakesUnderWay>,
     deadline: Duration,
 }
 
 impl TlsAcceptor {
-    /// At most so many `handshakes` are under way at once, from a whole ClientHello on; each has the `deadline`, the
-    /// client's silence and its wait for a permit included.
+    /// Creates an acceptor that allows this many concurrent `handshakes`, counted from a complete
+    /// ClientHello. The `deadline` of each includes the client's silence and the wait for a permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }
     }
 
-    /// Secures a connection; none where it ended before its first octet, or gave its slot to another.
+    /// Secures a connection. `None` if the connection ended before its first byte or gave its slot
+    /// to another.
     ///
-    /// A connection that has sent nothing when `stop` completes is closed. `full` is called when all handshakes that may be under way are; the connection then waits for one to end.
+    /// A connection that has sent nothing when `stop` completes is closed. `full` is called when
+    /// the limit of concurrent handshakes is reached; the connection then waits for a free slot.
     pub(crate) async fn secure(
         &self,
         socket: TcpStream,
@@ -105,8 +110,9 @@ impl TlsAcceptor {
         Ok(Some((stream, secured)))
     }
 
-    /// Waits for a permit to shake hands. A handshake that has waited for its client for more than [`GRACE`] is given up for
-    /// it: else a thousand clients that say hello and nothing more would keep all others out until the deadline.
+    /// Waits for a handshake permit. Meanwhile, handshakes that have waited for their clients for
+    /// more than [`GRACE`] are given up. Otherwise a thousand clients that send only a ClientHello
+    /// would block all others until the deadline.
     async fn permit(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
@@ -125,8 +131,8 @@ impl TlsAcceptor {
 }
 
 impl LiveCertificates {
-    /// Secures a connection to the admin interface, whose connections are few and bounded. With it comes the name in the client's
-    /// certificate, where one was asked for.
+    /// Secures a connection to the admin interface, whose connections are few and limited. Also
+    /// returns the name in the client's certificate, if one was requested.
     pub(crate) async fn secure(&self, socket: TcpStream) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
         let mut first = [0];
         if socket.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
@@ -143,8 +149,8 @@ impl LiveCertificates {
     }
 }
 
-/// Reads the first record of a ClientHello, or of a longer one the first [`USUAL_HELLO`] bytes; `None` if the connection ends
-/// before its first byte, or has sent nothing when `stop` completes.
+/// Reads the first record of a ClientHello, or the first [`USUAL_HELLO`] bytes of a longer one.
+/// `None` if the connection ends before its first byte, or has sent nothing when `stop` completes.
 async fn begin_hello(
     socket: &mut TcpStream,
     stop: impl Future<Output = ()>,
@@ -168,8 +174,8 @@ async fn begin_hello(
     Ok(Some(begun))
 }
 
-/// Reads what there is, through the stack and up to [`USUAL_HELLO`] in all: a connection that waits keeps no room for what it may
-/// read.
+/// Reads the available bytes through the stack, up to [`USUAL_HELLO`] in total, so that a waiting
+/// connection keeps no empty buffer.
 fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
     let mut room = [0; USUAL_HELLO];
     let mut buffer = ReadBuf::new(&mut room[begun.len()..]);
@@ -179,7 +185,8 @@ fn poll_append(socket: &mut TcpStream, begun: &mut Vec<u8>, cx: &mut Context<'_>
     Poll::Ready(Ok(buffer.filled().len()))
 }
 
-/// Whether the first record of a connection is all there, or is not one of a ClientHello, which rustls refuses.
+/// Whether the first record of a connection is complete, or is not one of a ClientHello, which
+/// rustls will refuse.
 fn is_record_whole(begun: &[u8]) -> bool {
     match *begun {
         [kind, ..] if kind != HANDSHAKE => true,
@@ -191,14 +198,15 @@ fn is_record_whole(begun: &[u8]) -> bool {
     }
 }
 
-/// Has rustls read a ClientHello, of which some bytes have been read; on failure the client is sent the alert for it.
+/// Lets rustls read a ClientHello of which some bytes have been read. On failure the client is sent
+/// the matching alert.
 async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted> {
     let (reader, writer) = socket.split();
     let reader = begun.chain(reader).take(MAX_HELLO);
     let mut acceptor = LazyConfigAcceptor::new(Acceptor::default(), join(reader, writer));
     match (&mut acceptor).await {
         Ok(StartHandshake { accepted, io, .. }) if io.reader().get_ref().get_ref().0.is_empty() => Ok(accepted),
-        // They would have to follow the hello into the session.
+        // The extra bytes would have to be passed on to the session.
         Ok(_) => Err(io::Error::other("more than a ClientHello at once")),
         Err(_) if acceptor.take_io().is_some_and(|io| io.reader().limit() == 0) => {
             Err(io::Error::other(format!("a ClientHello of more than {MAX_HELLO} bytes")))
@@ -207,11 +215,11 @@ async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted
     }
 }
 
-/// Maximum size of a ClientHello, in bytes, with the heads of its records. Browsers send up to 2 KiB, with key shares against quantum
-/// computers.
+/// Maximum size of a ClientHello, in bytes, including the heads of its records. Browsers send up to
+/// 2 KiB, with post-quantum key shares.
 const MAX_HELLO: u64 = 16 * 1024;
 
-/// Maximum size of what is kept of a ClientHello before the handshake is under way, in bytes.
+/// Maximum number of bytes of a ClientHello that are kept before the handshake is under way.
 const USUAL_HELLO: usize = 4 * 1024;
 
 /// The content type of records with handshake messages (RFC 8446, section 5.1).
@@ -220,11 +228,11 @@ const HANDSHAKE: u8 = 22;
 /// Maximum size of the fragment of a message in a record, in bytes (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
 
-/// The response to a request in the clear: the same for every request, before any of it is read.
+/// The response to any request without TLS; it is sent before the request is read.
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 
-/// Says why nothing comes of it, and waits for the client to have read that.
+/// Explains to the client that this port speaks TLS, and waits until the client has read that.
 async fn explain(mut socket: TcpStream) {
     if socket.write_all(WITHOUT_TLS).await.is_ok() && socket.shutdown().await.is_ok() {
         let mut lingering = LingeringClose::new();
@@ -232,7 +240,8 @@ async fn explain(mut socket: TcpStream) {
     }
 }
 
-/// Longer than the round trip to any client.
+/// Time after which a handshake may be given up for another; longer than the round trip to any
+/// client.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Handshakes that have a permit, in the order in which they got it.
@@ -247,13 +256,14 @@ impl HandshakesUnderWay {
     pub(crate) fn begin(&self, connection: &Arc<ConnectionState>) -> Arc<Handshake> {
         let handshake = Arc::new(Handshake(Arc::clone(connection)));
         let mut all = self.0.lock();
-        // No more are under way than there are permits, and mostly few.
+        // There are at most as many as permits, and usually few.
         all.retain(|(_, handshake)| handshake.strong_count() > 0);
         all.push_back((Instant::now(), Arc::downgrade(&handshake)));
         handshake
     }
 
-    /// Gives up the handshake that has been under way for longest, if that is long enough. Returns when to look again.
+    /// Gives up the longest-running handshake if it has exceeded [`GRACE`]. Returns the time until
+    /// the next check.
     pub(crate) fn give_up(&self) -> Duration {
         let mut all = self.0.lock();
         while let Some((since, first)) = all.front() {
@@ -271,22 +281,22 @@ impl HandshakesUnderWay {
     }
 }
 
-/// How long a permit that is given up may take to be free.
+/// Time until the next check after a handshake was given up, whose permit will be free soon.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// A connection's side of the handshake.
+/// The facts that the handshake of a connection has settled.
 #[derive(Clone, Debug)]
 pub(crate) struct Secured {
     certificates: LiveCertificates,
     served: Arc<ServedCertificate>,
     place: usize,
-    /// The host that the client named, in lower case.
+    /// The host that the client named in the handshake, in lower case.
     name: Option<Box<str>>,
     pub(crate) protocol: SettledProtocol,
 }
 
-/// The protocol that a connection speaks for certain: by ALPN, where HTTP/1.1 is the default, or because it has served
-/// requests of it.
+/// The protocol that a connection certainly speaks: settled by ALPN, where HTTP/1.1 is the default,
+/// or by requests that it has served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettledProtocol {
     Http1,
@@ -294,8 +304,8 @@ pub(crate) enum SettledProtocol {
 }
 
 impl Secured {
-    /// Whether the connection may carry requests for a host: its certificate covers it, or could be chosen for it, or the
-    /// client has named none.
+    /// Whether the connection may carry requests for a host: the certificate covers the host or
+    /// could be chosen for it, or the client has named no host.
     pub(crate) fn is_for(&self, host: &str) -> bool {
         self.name.as_deref().is_none_or(|name| {
             host.eq_ignore_ascii_case(name)

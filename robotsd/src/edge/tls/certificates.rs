@@ -1,14 +1,17 @@
-//! The certificates of a listener: which of them a client gets, and how they are replaced while it runs.
+//! The certificates of a listener: which one a client gets, and how they are replaced at run time.
 //!
-//! A client gets one by the name it sends (SNI): a certificate for exactly this name before one with a wildcard, and of
-//! several, such as one with an ECDSA and one with an RSA key, the first whose signatures the client understands. A
-//! name without a certificate, and a client without a name, get the first: a refused handshake would show a person less
-//! than a certificate for another name does, and health checks by address go on working.
+//! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
+//! over a wildcard. Of several certificates for a name, such as one with an ECDSA and one with an
+//! RSA key, the first with a signature that the client supports is chosen. If there is none, or the
+//! client sends no name, it gets the first certificate. A person learns more from a certificate for
+//! another name than from a refused handshake, and health checks by address keep working.
 //!
-//! A pair of files is taken when chain and key fit together, and when their hashes were the same twice, because the two
-//! are not replaced at once; until then, and whatever else is wrong with them, the pair before stays. Only later
-//! handshakes use the new one. The caller decides when to look, on a thread that may block; each change is reported
-//! once. Reading the files every few seconds costs less than distinguishing events on symlinked folders.
+//! A pair of files is loaded once certificate and key match and both hashes were the same twice,
+//! because the two files are not replaced at the same moment. Until then, and if anything else is
+//! wrong, the previous pair stays in force. Only later handshakes use the new one. The caller
+//! decides when to check, on a thread that may block; each change is reported once. Reading the
+//! files every few seconds costs less than interpreting file system events on symlinked
+//! directories.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,17 +30,17 @@ use self::CertificateEventKind::InForce;
 use super::pair::{CertificatePair, PairPaths, PairVersion, Validity, provider, version};
 use crate::authorities::Authorities;
 
-/// The certificates of a listener, by name; at least one.
+/// The certificates of a listener, indexed by name; at least one.
 #[derive(Debug)]
 pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
     pub(super) certificates: Vec<P>,
     exact: HashMap<String, Vec<usize>>,
-    /// By the name after `*.`.
+    /// Indexed by the name after `*.`.
     wildcard: HashMap<String, Vec<usize>>,
 }
 
 impl<P> CertificatesByName<P> {
-    /// The first is the default.
+    /// Builds the index. The first certificate is the default.
     pub(super) fn new(certificates: Vec<P>, names: impl Fn(&P) -> &[String]) -> Self {
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
         let mut wildcard: HashMap<String, Vec<usize>> = HashMap::new();
@@ -55,7 +58,7 @@ impl<P> CertificatesByName<P> {
         Self { certificates, exact, wildcard }
     }
 
-    /// The certificate for a name, and its place.
+    /// Returns the certificate for a name, and its index.
     pub(super) fn choose(&self, name: Option<&str>, suits: impl Fn(&P) -> bool) -> Option<(usize, &P)> {
         let candidates = || name.into_iter().flat_map(|name| self.candidates(name));
         let suitable = candidates().find(|place| self.certificates.get(*place).is_some_and(&suits));
@@ -63,17 +66,17 @@ impl<P> CertificatesByName<P> {
         Some((place, self.certificates.get(place)?))
     }
 
-    /// Whether a client that names a host may get the certificate at a place.
+    /// Whether a client that names this host may get the certificate at this index.
     pub(super) fn may_choose(&self, place: usize, name: &str) -> bool {
         let mut candidates = self.candidates(name).peekable();
         if candidates.peek().is_none() { place == DEFAULT } else { candidates.any(|candidate| candidate == place) }
     }
 
-    /// The places of the certificates for a name, the best first.
+    /// Returns the indices of the certificates for a name, best first.
     fn candidates(&self, name: &str) -> impl Iterator<Item = usize> {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let exact = self.exact.get(&name);
-        // A wildcard stands for exactly one label (RFC 9525, section 6.3).
+        // A wildcard matches exactly one label (RFC 9525, section 6.3).
         let wildcard = name.split_once('.').and_then(|(_, parent)| self.wildcard.get(parent));
         exact.into_iter().chain(wildcard).flatten().copied()
     }
@@ -91,24 +94,26 @@ pub(super) struct ServedCertificate {
     pub(super) config: Arc<ServerConfig>,
 }
 
-/// The config that all handshakes of a listener share.
+/// Settings shared by all handshakes of a listener.
 #[derive(Debug)]
 pub(super) struct HandshakeConfig {
     provider: Arc<CryptoProvider>,
-    /// Tickets outlive a reload: resuming needs no certificate. Their keys are replaced every six hours.
+    /// Ticket keys outlive a reload, because resumption needs no certificate. They are replaced
+    /// every six hours.
     tickets: Arc<dyn ProducesTickets>,
     clients: Arc<dyn ClientCertVerifier>,
     protocols: &'static [&'static [u8]],
 }
 
 impl HandshakeConfig {
-    /// Fails where the system has no randomness to give.
+    /// Creates the settings. Fails if the system cannot provide randomness.
     pub(super) fn new() -> Result<Self, Error> {
         let (tickets, clients) = (ring::Ticketer::new()?, WebPkiClientVerifier::no_client_auth());
         Ok(Self { provider: Arc::new(provider()), tickets, clients, protocols: &[HTTP_2, HTTP_1] })
     }
 
-    /// For HTTP/1.1 alone, and clients with certificates of these authorities.
+    /// Creates settings for HTTP/1.1 only, and for clients with certificates from these
+    /// authorities, if any.
     fn for_operators(clients: Option<&Authorities>) -> Result<Self, Error> {
         let made = Self { protocols: &[HTTP_1], ..Self::new()? };
         let Some(Authorities { roots, .. }) = clients else { return Ok(made) };
@@ -124,13 +129,13 @@ impl HandshakeConfig {
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&pair.key))));
         config.alpn_protocols = self.protocols.iter().map(|protocol| protocol.to_vec()).collect();
         config.ticketer = Arc::clone(&self.tickets);
-        // Tickets keep sessions where they cost us nothing: at the client.
+        // Sessions are stored in tickets, at the client, where they cost the server nothing.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         Ok(Arc::new(ServedCertificate { pair, config: Arc::new(config) }))
     }
 }
 
-/// The certificates of a listener, as they are now. Cheap to clone.
+/// The current certificates of a listener. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveCertificates(Arc<CertificateState>);
 
@@ -141,11 +146,12 @@ struct CertificateState {
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
-    /// Why the files of each pair cannot be used now, in the order of `paths`. Apart from `reports`, which are locked while files are read.
+    /// Reasons why the current files of each pair cannot be used, in the order of `paths`. Separate
+    /// from `reports`, which are locked while files are read.
     rejections: ArcSwap<Vec<Option<String>>>,
 }
 
-/// The last report about a pair, which is not repeated.
+/// The last report about a pair, kept so that it is not repeated.
 #[derive(Clone, Debug, Default)]
 struct PairReport {
     rejection: Option<String>,
@@ -164,29 +170,31 @@ pub(crate) struct CertificateEvent {
 pub(crate) enum CertificateEventKind {
     /// A pair is served from now on.
     InForce,
-    /// A pair cannot be used; the one before stays.
+    /// A pair cannot be used; the previous one stays in force.
     Rejected,
-    /// A pair ends soon, or has ended.
+    /// A pair expires soon, or has expired.
     Warning,
 }
 
-/// Of the same files, in their order, whatever they hold.
+/// Equal if the files are the same, in the same order, whatever their content.
 impl PartialEq for LiveCertificates {
     fn eq(&self, other: &Self) -> bool {
         self.0.paths == other.0.paths && self.0.clients == other.0.clients
     }
 }
 
-/// Pairs of a listener, with the files they were read from.
+/// The pairs of a listener, each with the files from which it was read.
 type ReadPairs = Vec<(PairPaths, CertificatePair)>;
 
 impl LiveCertificates {
-    /// The first pair is the default; fails where the system has no randomness to give.
+    /// Creates the certificates of a listener. The first pair is the default. Fails if the system
+    /// cannot provide randomness.
     pub(crate) fn new(pairs: ReadPairs) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::new()?, None, pairs)
     }
 
-    /// Those of an admin listener, whose clients need certificates where there are authorities of them.
+    /// Creates those of an admin listener. With authorities, clients need a certificate from one of
+    /// them.
     pub(crate) fn for_operators(pairs: ReadPairs, clients: Option<Authorities>) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::for_operators(clients.as_ref())?, clients, pairs)
     }
@@ -200,7 +208,7 @@ impl LiveCertificates {
         Ok(Self(Arc::new(CertificateState { paths, clients, current, making, reports, rejections })))
     }
 
-    /// Whether they are the same, not only alike.
+    /// Whether both are clones of the same certificates, not only equal.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -210,30 +218,31 @@ impl LiveCertificates {
         self.0.clients.is_some()
     }
 
-    /// The dates of the certificates in force, by the files of their chains.
+    /// Returns the dates of the certificates in force, each with the file of its chain.
     pub(crate) fn dates(&self) -> Vec<(PathBuf, Validity)> {
         let current = self.current();
         let pairs = self.0.paths.iter().zip(&current.certificates);
         pairs.filter_map(|(paths, shown)| Some((paths.chain.clone(), shown.pair.validity?))).collect()
     }
 
-    /// Why the files of each pair cannot be used, if so, by the files of their chains: the certificate before stays in force. It waits for
-    /// no file.
+    /// Returns for each pair the reason why its files cannot be used, if any, with the file of its
+    /// chain. The previous certificate stays in force meanwhile. Does not wait for files.
     pub(crate) fn rejections(&self) -> Vec<(PathBuf, Option<String>)> {
         let chains = self.0.paths.iter().map(|paths| paths.chain.clone());
         chains.zip(self.0.rejections.load().iter().cloned()).collect()
     }
 
-    /// Whether one of them is for a host, or for a host that a pattern such as `*.example.com` fits.
+    /// Whether a certificate is for this host, or for a host that matches a pattern such as
+    /// `*.example.com`.
     pub(crate) fn are_for(&self, pattern: &str) -> bool {
         let current = self.current();
         let mut names = current.certificates.iter().flat_map(|shown| &shown.pair.names);
-        // One for some of these hosts may be all that is needed.
+        // A certificate for some of these hosts may be enough.
         let is_any_below = |below: &str| names.any(|name| name.ends_with(below));
         pattern.strip_prefix('*').map_or_else(|| current.candidates(pattern).next().is_some(), is_any_below)
     }
 
-    /// The certificates in force, and warnings about them.
+    /// Returns the certificates in force, and warnings about them.
     pub(crate) fn report_all(&self, now: SystemTime) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let mut events = Vec::new();
@@ -246,8 +255,8 @@ impl LiveCertificates {
         events
     }
 
-    /// Takes over files that have changed and then stay the same for the time `settling`: two files are rarely replaced at
-    /// once. Blocks, that long where something has changed.
+    /// Loads files that have changed and then remain unchanged for `settling`, because two files
+    /// are rarely replaced at the same moment. Blocks, for `settling` if something has changed.
     pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let seen = self.versions();
@@ -259,27 +268,27 @@ impl LiveCertificates {
         self.take(&mut reports, &seen, now)
     }
 
-    /// Takes over the files as they are now, on an operator's request. Blocks.
+    /// Loads the files as they are now, on an operator's request. Blocks.
     pub(crate) fn reload(&self, now: SystemTime) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
-        // The operator gets all reports, those that were made before included.
+        // The operator gets all reports, including those made before.
         reports.fill(PairReport::default());
         self.take(&mut reports, &self.versions(), now)
     }
 
-    /// The certificate for a client, and its place.
+    /// Returns the certificate for a client, and its index.
     pub(super) fn chosen(&self, hello: &ClientHello<'_>) -> Option<(usize, Arc<ServedCertificate>)> {
         let (current, schemes) = (self.current(), hello.signature_schemes());
         let chosen = current.choose(hello.server_name(), |shown| shown.pair.key.key.choose_scheme(schemes).is_some());
         chosen.map(|(place, shown)| (place, Arc::clone(shown)))
     }
 
-    /// As they are now.
+    /// Returns the certificates in force.
     pub(super) fn current(&self) -> Arc<CertificatesByName<Arc<ServedCertificate>>> {
         self.0.current.load_full()
     }
 
-    /// What the files of every pair hold now; none where they cannot be read.
+    /// Returns the version of each pair's files. `None` for files that cannot be read.
     fn versions(&self) -> Vec<Option<PairVersion>> {
         self.0.paths.iter().map(version).collect()
     }
@@ -314,7 +323,7 @@ impl LiveCertificates {
         events
     }
 
-    /// The pair in the files, unless it cannot be used.
+    /// Reads the pair in the files. `None` if it cannot be used.
     fn read(
         &self,
         paths: &PairPaths,
@@ -323,7 +332,7 @@ impl LiveCertificates {
         events: &mut Vec<CertificateEvent>,
     ) -> Option<Arc<ServedCertificate>> {
         let rejection = match CertificatePair::read(paths) {
-            // Still changing: the next look reads it.
+            // Still changing; the next check reads it.
             Ok(pair) if seen != Some(pair.version) => return None,
             Err(_) if seen != version(paths) => return None,
             Ok(pair) => match self.0.making.shown(pair) {

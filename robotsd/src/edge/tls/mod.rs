@@ -1,10 +1,12 @@
-//! TLS before HTTP: the certificate for a client, the handshake, and the facts it settles for the connection.
+//! TLS before HTTP: choosing the certificate for a client, the handshake, and the facts that it
+//! settles for the connection.
 //!
-//! TLS 1.2 and 1.3 with the suites of rustls, on ring; HTTP/2 where the client offers it by ALPN. Certificates are
-//! replaced while running: a connection keeps what it was opened with.
+//! TLS 1.2 and 1.3 are supported with rustls' cipher suites, on ring, and HTTP/2 if the client
+//! offers it by ALPN. Certificates are replaced at run time; open connections keep theirs.
 //!
-//! **TLS ends before HTTP begins.** This room makes a stream of a socket; the rest of the edge sees a `Socket` that is
-//! one or the other. Only the protocol that ALPN settled on is passed on, so that no other is spoken.
+//! **TLS ends before HTTP begins.** This module turns a socket into a stream; the rest of the edge
+//! sees a `Socket`, which is either. Only the protocol that ALPN settled on is passed on, so that
+//! no other is spoken.
 
 pub(crate) mod pair;
 

@@ -1,4 +1,4 @@
-//! One certificate with its issuers and its key, read from files and known to fit together.
+//! One certificate with its issuers and its key, read from files and checked to match.
 //!
 //! No message contains anything from a key file.
 
@@ -21,7 +21,7 @@ use webpki::{EndEntityCert, KeyUsage};
 use crate::date;
 use crate::files;
 
-/// The files of a certificate and its key, both as PEM.
+/// The files of a certificate and its key, both in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PairPaths {
     /// The certificate, followed by those of its issuers.
@@ -29,23 +29,23 @@ pub(crate) struct PairPaths {
     pub(crate) key: PathBuf,
 }
 
-/// A certificate and its key, fit for handshakes.
+/// A certificate and its key, usable for handshakes.
 pub(crate) struct CertificatePair {
     pub(super) key: Arc<CertifiedKey>,
-    /// The DNS names the certificate is for, in lower case; a wildcard begins with `*.`.
+    /// The DNS names of the certificate, in lower case; a wildcard begins with `*.`.
     pub(crate) names: Vec<String>,
-    /// None where it cannot be read.
+    /// `None` if the dates cannot be read.
     pub(super) validity: Option<Validity>,
     pub(super) version: PairVersion,
     /// Whether others than owner and group may read the key, or the group may change it.
     exposed: bool,
 }
 
-/// A hash of both files, by which a change is noticed.
+/// Hash of both files, used to detect changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PairVersion([u8; 32]);
 
-/// Why a pair cannot be used.
+/// The reason why a pair cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Unusable {
@@ -53,18 +53,19 @@ pub(crate) struct Unusable {
     message: String,
 }
 
-/// Which of the two files is wrong.
+/// The file of the pair that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PairFile {
     Chain,
     Key,
 }
 
-/// No certificate with its issuers is larger; a larger file was named by mistake.
+/// Maximum size of a file, in bytes. No certificate with its issuers is larger; a larger file was
+/// named by mistake.
 const MAX_FILE: u64 = 1 << 20;
 
 impl CertificatePair {
-    /// Reads the files and checks that they fit together.
+    /// Reads the files and checks that they match.
     pub(crate) fn read(paths: &PairPaths) -> Result<Self, Unusable> {
         let unusable = |culprit, what: &str| {
             let path = if culprit == PairFile::Chain { &paths.chain } else { &paths.key };
@@ -95,7 +96,7 @@ impl CertificatePair {
         Ok(Self { key: Arc::new(key), names, validity, version, exposed })
     }
 
-    /// A warning about the certificate or its key, if there is one.
+    /// Returns a warning about the certificate or its key, if any.
     pub(super) fn warning(&self, now: SystemTime) -> Option<String> {
         if let Some(warning) = self.validity.and_then(|validity| validity.warning(now)) {
             return Some(warning);
@@ -113,7 +114,7 @@ impl CertificatePair {
 
 tower_robots::internals::debug_as!(|it| CertificatePair { names: it.names, validity: it.validity });
 
-/// The names of the certificate and its end, in a few words.
+/// Writes a summary: the names of the certificate and its last day.
 impl fmt::Display for CertificatePair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.names {
@@ -134,26 +135,28 @@ impl PairVersion {
     }
 }
 
-/// The first DNS name of a client's certificate, else how its hash begins.
+/// Returns the first DNS name of a client's certificate, or else the first bytes of its hash.
 pub(super) fn name_of(certificate: &CertificateDer<'_>) -> String {
     let parsed = EndEntityCert::try_from(certificate).ok();
     let name = parsed.as_ref().and_then(|parsed| parsed.valid_dns_names().next().map(str::to_owned));
     name.unwrap_or_else(|| format!("sha256:{}", HEXLOWER.encode(&hmac_sha256::Hash::hash(certificate)[..8])))
 }
 
-/// The one of ring, passed explicitly: the process has no default that a library could change.
+/// Returns ring's provider, which is passed explicitly: the process has no default that a library
+/// could change.
 pub(super) fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
-/// The version of the files of a pair now; none while one of them cannot be read.
+/// Returns the current version of a pair's files. `None` if one of them cannot be read.
 pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
     let (chain, _) = read(&paths.chain).ok()?;
     let (key, _) = read(&paths.key).ok()?;
     Some(PairVersion::of(&chain, &key))
 }
 
-/// Whether the first certificate of a file is one of an authority, and the warning about its dates, if there is one.
+/// Returns whether the first certificate of a file belongs to a certificate authority, and a
+/// warning about its dates.
 pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>) {
     let chain = read(chain).ok().and_then(|(pem, _)| certificates(&pem).ok()).unwrap_or_default();
     let Some(first) = chain.first() else { return (false, None) };
@@ -162,13 +165,13 @@ pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>
     (is_of_authority, validity.warning(now))
 }
 
-/// The octets of a regular file, and whether its permissions are too wide for a key.
+/// Returns the bytes of a regular file, and whether its permissions are too wide for a key.
 fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     let (octets, metadata) = files::read_at_most(path, MAX_FILE)?;
     if octets.len() as u64 > MAX_FILE {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is no PEM file"));
     }
-    // Any permission of others, and any of the group but reading.
+    // Too wide are all permissions for others, and more than reading for the group.
     Ok((octets, metadata.mode() & 0o037 != 0))
 }
 
@@ -197,20 +200,22 @@ fn unix_time(time: SystemTime) -> UnixTime {
     UnixTime::since_unix_epoch(date::sayable(time).duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// Returns why rustls' verifier refuses a certificate in DER at this time; `None` if it cannot read it. With no authority to trust it
-/// refuses every certificate, and it checks dates and basic constraints first.
+/// Returns why rustls' verifier refuses a DER certificate at this time. `None` if it cannot parse
+/// the certificate. Without a trusted authority it refuses every certificate, and it checks dates
+/// and basic constraints first.
 fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::Error> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
 }
 
-/// So long before its end a certificate is warned about. Certificates of 90 days are renewed with 30 left.
+/// Time before a certificate's end from which warnings are given. Certificates of 90 days are
+/// renewed with 30 left.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// The dates between which a certificate is valid (RFC 5280, section 4.1.2.5).
 ///
-/// rustls has no method that returns them, and a parser for X.509 would bring 14 crates. Its verifier reports each date as the reason
-/// for which it refuses the certificate before or after it.
+/// rustls has no method that returns them, and an X.509 parser would add 14 crates. But its
+/// verifier reports each date as the reason for refusing the certificate before or after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
     begin: SystemTime,
@@ -218,7 +223,7 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// Returns the dates of a certificate in DER; `None` if the verifier cannot read it.
+    /// Returns the dates of a DER certificate. `None` if the verifier cannot read it.
     pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
         let certificate = CertificateDer::from(certificate);
         let at = |time: UnixTime| UNIX_EPOCH + Duration::from_secs(time.as_secs());
@@ -232,14 +237,14 @@ impl Validity {
         }
     }
 
-    /// The last day, as `2027-01-31`.
+    /// Returns the last day, such as `2027-01-31`.
     pub(crate) fn last_day(&self) -> String {
         let mut day = date::rfc3339(self.end);
         day.truncate(10);
         day
     }
 
-    /// A warning about using it now, or soon.
+    /// Returns a warning if the certificate is not valid now or expires soon.
     pub(crate) fn warning(&self, now: SystemTime) -> Option<String> {
         let [time, not_before, not_after] = [now, self.begin, self.end].map(unix_time);
         if now < self.begin {
