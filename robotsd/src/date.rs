@@ -1,49 +1,49 @@
-//! Times as text. A clock may be set to 1969, or to the year 10000, which the formats here cannot express and their crates
-//! panic on: such a time is written as the nearest one that can be.
+//! Formats and parses times. A clock may be set to 1969 or to the year 10000, for which the crates
+//! used here panic. Such a time is written as the nearest supported one.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The last second of the year 9999.
 const LAST: Duration = Duration::from_secs(253_402_300_799);
 
-/// As `2026-11-21T08:18:41Z`.
+/// Formats a time as `2026-11-21T08:18:41Z`.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(sayable(time)).to_string()
 }
 
-/// As `2026-11-21T08:18:41.123Z`.
+/// Formats a time as `2026-11-21T08:18:41.123Z`.
 pub(crate) fn rfc3339_millis(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(sayable(time)).to_string()
 }
 
-/// As `Sat, 21 Nov 2026 06:25:38 GMT`.
+/// Formats a time as `Sat, 21 Nov 2026 06:25:38 GMT`.
 pub(crate) fn http(time: SystemTime) -> String {
     httpdate::fmt_http_date(sayable(time))
 }
 
-/// Seconds since 1970, before which every time is 1970.
+/// Returns the seconds since 1970; 0 for earlier times.
 pub(crate) fn seconds(time: SystemTime) -> i64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// The seconds since 1970 of a day or a moment, such as `2026-11-21` or `2026-11-21T08:18:41Z`.
+/// Parses a day or time such as `2026-11-21` or `2026-11-21T08:18:41Z` into seconds since 1970.
 pub(crate) fn parsed(text: &str) -> Option<i64> {
     let midnight = if text.len() == "2026-11-21".len() { "T00:00:00Z" } else { "" };
     humantime::parse_rfc3339_weak(&format!("{text}{midnight}")).ok().map(seconds)
 }
 
-/// Whether responses may bear a `Date`. A server whose clock is wrong for certain sends none (RFC 9110, section 6.6.1), and
-/// hyper panics where it has to write such a date.
+/// Whether responses may have a `Date`. A server whose clock is certainly wrong sends none (RFC
+/// 9110, section 6.6.1), and hyper panics if it has to write such a date.
 pub(crate) fn is_clock_set() -> bool {
     is_sayable(SystemTime::now())
 }
 
-/// Whether the formats here have this time.
+/// Whether the formats used here can express this time.
 pub(crate) fn is_sayable(time: SystemTime) -> bool {
     sayable(time) == time
 }
 
-/// The nearest time that they have.
+/// Returns the nearest time that the formats can express.
 pub(crate) fn sayable(time: SystemTime) -> SystemTime {
     time.clamp(UNIX_EPOCH, UNIX_EPOCH + LAST)
 }

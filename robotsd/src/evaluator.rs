@@ -1,8 +1,9 @@
-//! Judges requests and files without a server, as a server judges them.
+//! Judges requests and files without a server, with the same results as a server.
 //!
-//! `check`, `diff`, `test`, `explain` and `replay` share one [`Evaluator`], so that they agree with each other, and, with
-//! the settings of a configured site, with `serve`: same registry, same policy, same checks. The origin of the settings
-//! is in [`EvaluatorSettings`]; which site is meant is a matter of the command line.
+//! `check`, `diff`, `test`, `explain` and `replay` share one [`Evaluator`], so that they agree with
+//! each other. With the settings of a configured site they also agree with `serve`: same registry,
+//! same policy, same checks. The settings come from [`EvaluatorSettings`]; the command line decides
+//! which site is used.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -19,11 +20,13 @@ use tower_robots::rules::{Line, Reading, RequestPath, RobotsTxt, RuleSet};
 use crate::config::{self, Config, ConfigError};
 use crate::names::UnknownName;
 
-/// Processor time for comparing two files, or for correcting one. The results by then count, and a message says that they are not all. Real
-/// files take milliseconds; parsing and checking one of 8 MiB takes two seconds in addition.
+/// Maximum processor time for comparing two files or correcting one. After that, the results so far
+/// are used, with a message that they are incomplete. Real files take milliseconds; parsing and
+/// checking a file of 8 MiB takes two more seconds.
 pub(crate) const MOST_TIME: Duration = Duration::from_secs(1);
 
-/// The [`MOST_TIME`] that this thread has for a file. It is processor time, so that a result does not depend on what else the machine does.
+/// The remaining part of this thread's [`MOST_TIME`] for a file. Processor time is used so that
+/// results do not depend on other load on the machine.
 pub(crate) struct TimeBudget {
     end: Duration,
 }
@@ -38,20 +41,21 @@ impl TimeBudget {
     }
 }
 
-/// Processor time that this thread has used.
+/// Returns the processor time that this thread has used.
 fn processor_time() -> Duration {
     let used = clock_gettime(ClockId::ThreadCPUTime);
     let (seconds, nanoseconds) = (u64::try_from(used.tv_sec), u32::try_from(used.tv_nsec));
     Duration::new(seconds.unwrap_or_default(), nanoseconds.unwrap_or_default())
 }
 
-/// Lints about a file in whose place a person sees more rules than crawlers do.
+/// Lints for files in which a person sees more rules than crawlers do.
 const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
 
-/// Those of them about a file that is no robots.txt.
+/// The lints in [`OF_FILES`] that show that a file is not a robots.txt.
 pub(crate) const OF_OTHER_FILES: [&str; 2] = ["html-instead-of-text", "no-known-field"];
 
-/// Lints about a line that crawlers ignore, or read otherwise than it looks, or that is for a crawler that does not exist.
+/// Lints for lines that crawlers ignore or read differently than a person would, or that name an
+/// unknown crawler.
 const OF_LINES: [&str; 11] = [
     "not-a-field",
     "missing-colon",
@@ -66,25 +70,25 @@ const OF_LINES: [&str; 11] = [
     "unknown-crawler",
 ];
 
-/// The evidence about the sender of a request, besides its agents.
+/// The evidence about the sender of a request, in addition to its agents.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KnownSender {
     pub(crate) identity: Identity,
     pub(crate) address: Option<IpAddr>,
 }
 
-/// A robots.txt, compiled, with the settings of a site.
+/// A compiled robots.txt with the settings of a site.
 #[derive(Debug)]
 pub(crate) struct Evaluator {
     pub(crate) rules: RuleSet,
     recognizer: Recognizer,
     pub(crate) reading: Reading,
     pub(crate) settings: EvaluatorSettings,
-    /// The grace of its rules, where one runs.
+    /// The grace period of its rules, if one is running.
     pub(crate) grace: Option<Arc<Grace>>,
     /// Whether enforcement is switched off.
     pub(crate) is_off: bool,
-    /// Made on first use.
+    /// Computed on first use.
     report: OnceLock<Report>,
 }
 
@@ -106,29 +110,30 @@ impl Evaluator {
         self.rules.document()
     }
 
-    /// The path of a URL, in the forms that the policy judges. The reference parser knows one form.
+    /// Returns the path of a URL in the forms that the policy judges. The reference parser knows a
+    /// single form.
     pub(crate) fn path<'u>(&self, url: &'u [u8]) -> RequestPath<'u> {
         self.settings.policy.path_read_as(self.reading, url)
     }
 
-    /// The agents that a `User-Agent` field names; an empty field is one that was not sent.
+    /// Returns the agents that a `User-Agent` field names. An empty field counts as not sent.
     pub(crate) fn agents(&self, field: &[u8]) -> Agents {
         if field.is_empty() { Agent::empty().into() } else { self.recognizer.agents(field) }
     }
 
-    /// The agent that a person means by a name or a header.
+    /// Returns the agent that a person means by a name or a header.
     pub(crate) fn resolve(&self, name: &str) -> (NamedAs, Agents) {
         self.recognizer.resolve(name)
     }
 
-    /// The message about a name that neither the registry nor this file has, nor another one.
+    /// Returns a message if neither the registry, nor this file, nor `other` has this name.
     pub(crate) fn unknown_name<'n>(&self, name: &'n str, other: Option<&Self>) -> Option<UnknownName<'n>> {
         let files: Vec<_> = [Some(self), other].into_iter().flatten().map(Self::robots).collect();
         UnknownName::of(name, &self.recognizer, &files)
     }
 
-    /// Whether a word, which is no whole header, is taken for the header of something that is no crawler: an expectation about
-    /// it holds whatever the file says.
+    /// Whether a word that is not a whole header would be read as the header of a client that is
+    /// not a crawler. An expectation about such a word holds whatever the file contains.
     pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = agents.first().class().is_crawler();
@@ -141,12 +146,12 @@ impl Evaluator {
         self.settings.policy.holds_to_star(agent)
     }
 
-    /// Whether a group of the file applies to an agent: if not, all its requests are allowed.
+    /// Whether a group of the file applies to an agent. If not, all of its requests are allowed.
     pub(crate) fn has_group_for(&self, agent: &Agent) -> bool {
         self.settings.policy.has_group(&self.rules, agent)
     }
 
-    /// The action of the policy for a request of these agents.
+    /// Returns the policy's decision for a request of these agents.
     pub(crate) fn decide_for_sender(
         &self,
         agents: &[Agent],
@@ -173,8 +178,8 @@ impl Evaluator {
         self.report.get_or_init(|| check::check(self.robots(), &self.settings.checks))
     }
 
-    /// The findings about the whole file for which a person sees more rules than crawlers do. Only a file that may have one is checked:
-    /// a check costs more than most answers.
+    /// Returns the findings for which a person sees more rules in the file than crawlers do. Only
+    /// suspicious files are checked, because a check costs more than most answers.
     pub(crate) fn unread_of_file(&self) -> Vec<&Finding> {
         let robots = self.robots();
         let is_suspect = robots.groups().len() == 0
@@ -183,12 +188,14 @@ impl Evaluator {
         if is_suspect { self.findings(&OF_FILES).collect() } else { Vec::new() }
     }
 
-    /// Whether this is another file than a robots.txt, by its content: not text, a page, or without any field.
+    /// Whether the content shows that this is not a robots.txt: not text, an HTML page, or without
+    /// any field.
     pub(crate) fn is_other_file(&self) -> bool {
         FileKind::unreadable(self.robots()).is_some() || self.findings(&OF_OTHER_FILES).next().is_some()
     }
 
-    /// The findings about lines that crawlers do not read as they look, and that an older file does not have: no effect shows them.
+    /// Returns findings about lines that an older file does not have and that crawlers read
+    /// differently than a person would. A comparison of effects does not show them.
     pub(crate) fn unread_lines_since(&self, old: &Self) -> Vec<&Finding> {
         let found: Vec<&Finding> = self.findings(&OF_LINES).collect();
         let known: HashSet<&[u8]> = old.robots().lines().map(|line| line.bytes().trim_ascii()).collect();
@@ -201,12 +208,12 @@ impl Evaluator {
         self.check().findings.iter().filter(|finding| codes.contains(&finding.code))
     }
 
-    /// The findings, and how each can be corrected, which costs more than finding them.
+    /// Returns the findings with corrections, which cost more than the findings alone.
     pub(crate) fn check_with_fixes(&self) -> Report {
         self.check().clone().with_fixes(self.robots(), &self.settings.checks)
     }
 
-    /// The changes for the crawlers of the registry if `new` takes the place of this file.
+    /// Returns the changes for the registry's crawlers if `new` replaces this file.
     pub(crate) fn diff(&self, new: &Self, guards: impl IntoIterator<Item = Guard>) -> Diff {
         let options = DiffOptions::new().with_registry(self.settings.registry.clone());
         let options = guards.into_iter().fold(options, DiffOptions::guard);
@@ -214,13 +221,14 @@ impl Evaluator {
         Diff::of_while(self.robots(), new.robots(), &options, &|| time.is_left())
     }
 
-    /// The pages among these that a change to another file takes from search engines.
+    /// Returns the pages among `pages` that search engines lose if `new` replaces this file.
     pub(crate) fn page_losses(&self, new: &Self, pages: &[Page]) -> Vec<PageLoss> {
         PageLoss::between(self.robots(), new.robots(), pages, &self.settings.registry)
     }
 }
 
-/// The registry, the policy and the checks of a site; by default those of a config that says nothing about them.
+/// The registry, the policy and the checks of a site; by default those of a config without such
+/// settings.
 #[derive(Clone, Debug)]
 pub(crate) struct EvaluatorSettings {
     pub(crate) registry: Arc<Registry>,
@@ -229,20 +237,21 @@ pub(crate) struct EvaluatorSettings {
 }
 
 impl EvaluatorSettings {
-    /// As `serve` takes them from a config, `registry_extra` and what `registry_url` brought last included.
+    /// Reads the settings from a config in the same way as `serve`, including `registry_extra` and
+    /// the last download from `registry_url`.
     pub(crate) fn of_site(config: &Config, site: &config::SiteConfig) -> Result<Self, ConfigError> {
         let registry = config::load_registry(&config.registry)?;
         let checks = site.checks(&registry).with_registry(registry.clone());
         Ok(Self { registry, policy: site.policy.clone(), checks })
     }
 
-    /// The same for a file of this host, which help names.
+    /// Returns the same settings for a file of this host, which help texts name.
     pub(crate) fn for_host(&self, host: &str) -> Self {
         Self { checks: self.checks.clone().site_host(host), ..self.clone() }
     }
 }
 
-/// The rules of a robots.txt, as a server compiles them.
+/// Compiles the rules of a robots.txt in the same way as a server.
 pub(crate) fn compile(bytes: Vec<u8>, reading: Reading, registry: &Registry) -> RuleSet {
     RobotsTxt::parse(bytes).compile_with(reading, |name| registry.stands_for(name.value()))
 }

@@ -1,4 +1,5 @@
-//! Names in messages: lists of them, the known word that a misspelled one probably means, and names that no crawler has.
+//! Names in messages: lists of names, suggestions for misspelled words, and names that no crawler
+//! has.
 
 use std::fmt;
 
@@ -6,39 +7,40 @@ use tower_robots::agent::{Crawler, NamedAs, Recognizer, Registry};
 use tower_robots::internals::first_few;
 use tower_robots::rules::{ProductToken, RobotsTxt};
 
-/// The nearest of the known words, without case; none where all of them are another word.
+/// Returns the known word that is most similar, ignoring case; `None` if none is similar enough.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // A URL is the longest that a person types as one word, and the distance costs the product of both lengths.
+    // The longest single word that a person types is a URL, and computing the distance costs the
+    // product of both lengths.
     const LONGEST: usize = 128;
     if word.is_empty() || word.len() > LONGEST {
         return None;
     }
     let word = word.to_lowercase();
-    // Nearly every crawler's name ends so: it says nothing about which is meant.
+    // Nearly every crawler's name ends like this, so the ending does not show which one is meant.
     let ending = ["bot", "spider", "crawler"].iter().find(|ending| word.ends_with(**ending)).map_or(0, |one| one.len());
     let distance = |known: &'k str| (strsim::damerau_levenshtein(&word, &known.to_lowercase()), known);
-    // A third of the letters may be wrong, and one of them in a short word.
+    // A third of the letters may be wrong, and at least one in a short word.
     let allowed = |known: &str| (known.len().min(word.len()).saturating_sub(ending) / 3).max(1);
     let is_near = |(distance, known): &(usize, &str)| *distance <= allowed(known);
     known.into_iter().filter(|known| known.len() <= LONGEST).map(distance).filter(is_near).min().map(|(_, known)| known)
 }
 
-/// As in `did you mean "tag"?`.
+/// Returns a suggestion such as `did you mean "tag"?`.
 pub(crate) fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
     nearest(word, known).map(|known| format!("did you mean {known:?}?"))
 }
 
-/// Names that a message lists.
+/// Maximum number of names that a message lists.
 const LISTED: usize = 8;
 
-/// Names in a message, of which there may be thousands, as in `"a", "b" and 3 more`.
+/// Lists names in a message, shortened because there may be thousands: `"a", "b" and 3 more`.
 pub(crate) fn quoted_list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
     let names: Vec<N> = names.into_iter().collect();
     first_few(names.iter().map(|name| format!("{:?}", name.as_ref())), LISTED)
 }
 
-/// A name that neither the registry nor a robots.txt has, and the one that was probably meant: most are slips, and a slip must not look
-/// like an answer about a crawler.
+/// A name that neither the registry nor a robots.txt has, with a suggestion. Most such names are
+/// typing errors, which must not look like an answer about a crawler.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownName<'n> {
     name: &'n str,
@@ -46,7 +48,8 @@ pub(crate) struct UnknownName<'n> {
 }
 
 impl<'n> UnknownName<'n> {
-    /// Looks a name up as a person writes it; `None` where a crawler or a group has it, and for `*` and headers.
+    /// Looks up a name as a person writes it. `None` if a crawler or a group has it, and for `*`
+    /// and headers.
     pub(crate) fn of(name: &'n str, recognizer: &Recognizer, files: &[&RobotsTxt]) -> Option<Self> {
         let (named_as, agents) = recognizer.resolve(name);
         let token = agents.first().tokens().first().filter(|_| named_as == NamedAs::Unregistered)?;
@@ -63,22 +66,22 @@ impl<'n> UnknownName<'n> {
         Some(Self { name: name.trim(), hint })
     }
 
-    /// The crawler that was probably meant, or how to find it.
+    /// Returns a suggestion of the crawler that was probably meant, or of how to find it.
     pub(crate) fn hint(&self) -> Option<String> {
         self.hint.clone()
     }
 
-    /// The fault, without the name that was probably meant.
+    /// Returns the message without the suggestion.
     pub(crate) fn fault(&self) -> String {
         format!("no crawler of the registry and no group of the robots.txt is called {:?}", self.name)
     }
 }
 
-/// Octets that a word has at least which is taken for the begin of a crawler's name.
+/// Minimum length of a word that is treated as the beginning of a crawler's name, in bytes.
 const SHORTEST: usize = 4;
 
-/// The crawler or group that was probably meant by a name that none has, or the operator of several crawlers: as the library says, as far
-/// as that says anything.
+/// Returns a suggestion for an unknown name: the crawler or group that was probably meant, or how
+/// to list an operator's crawlers. The library's own suggestion takes precedence.
 pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Option<String> {
     if let Some(meant) = registry.meant(name, &RobotsTxt::parse(&b""[..])) {
         return Some(format!("did you mean {meant}?"));
@@ -96,7 +99,8 @@ pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterato
     did_you_mean(name, known.iter().map(String::as_str))
 }
 
-/// As in `no crawler … is called "Googelbot"; did you mean "Googlebot"? It is taken as a crawler that obeys …`.
+/// Writes, for example, `no crawler … is called "Googelbot": did you mean "Googlebot"? The answer
+/// takes it …`.
 impl fmt::Display for UnknownName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let assumed = "as a crawler that obeys the group of this name, or else the one for \"*\"";

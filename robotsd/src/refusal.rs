@@ -1,7 +1,8 @@
-//! The page that a refused client gets: the default, or a site's own template.
+//! The page that a refused client gets: the default page, or a site's own template.
 //!
-//! The template is read with the config and is either right or an error of it; rendering cannot fail.
-//! It has placeholders, and where in HTML each of them stands says whether a value can be there.
+//! The template is read with the config. An invalid template is an error of the config; rendering
+//! cannot fail. The position of a placeholder within the HTML decides whether a value is allowed
+//! there.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,8 +15,8 @@ use tower_robots::layer::Event;
 
 use crate::word_enum::word_enum;
 
-/// The statuses that a refusal may have. A redirect or a success is no refusal, 401 needs a challenge, and crawlers read
-/// a status from 500 on as a site in trouble.
+/// The statuses that a refusal may have. Redirects and successes do not refuse, 401 requires a
+/// challenge, and crawlers treat statuses from 500 as a problem of the site.
 pub(crate) const REFUSAL_STATUSES: [StatusCode; 6] = [
     StatusCode::FORBIDDEN,
     StatusCode::PAYMENT_REQUIRED,
@@ -25,11 +26,11 @@ pub(crate) const REFUSAL_STATUSES: [StatusCode; 6] = [
     StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
 ];
 
-/// A site's refusal.
+/// The refusal page of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RefusalPage {
     pub(crate) status: StatusCode,
-    /// The file of the template, which is followed like the config.
+    /// File of the template, which is watched like the config.
     pub(crate) file: Option<PathBuf>,
     pub(crate) template: Option<Template>,
     /// `Content-Language` of the template.
@@ -38,10 +39,11 @@ pub(crate) struct RefusalPage {
 }
 
 impl RefusalPage {
-    /// The response to a refused request. Clients that ask for JSON by name get problem details, and calls of gRPC a status of gRPC, as
-    /// they do by default.
+    /// Responds to a refused request. Clients that ask for JSON explicitly get problem details, and
+    /// gRPC calls get a gRPC status, as without a template.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
-        // A template quotes the rule that disallows the request; the request of an impostor may be allowed.
+        // The template quotes the rule that disallows the request. An impostor's request may be
+        // allowed by the rules.
         let is_quoted = event.record.is_disallowed() && !event.wants_json() && !event.request.is_grpc_call();
         let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
             return event.refusal_with_status(self.status);
@@ -60,20 +62,21 @@ impl RefusalPage {
     }
 }
 
-/// Octets of a template's file.
+/// Maximum size of a template's file, in bytes.
 pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
 
-/// Placeholders of a template. Their values come from clients, so this bounds what a refusal costs.
+/// Maximum number of placeholders. Their values come from clients, so this limits the cost of a
+/// refusal.
 const MAX_PLACEHOLDERS: usize = 32;
 
-/// The format of a template, which says how values are escaped.
+/// The format of a template, which decides how values are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TemplateFormat {
     Html,
     Text,
 }
 
-/// Text with placeholders, `{{agent}}`.
+/// A string with placeholders such as `{{agent}}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
     format: TemplateFormat,
@@ -86,7 +89,7 @@ enum TemplatePart {
     Value(Placeholder),
 }
 
-/// The fault of a template, and its place.
+/// An error in a template, and its position.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TemplateError {
     pub(crate) span: Range<usize>,
@@ -101,7 +104,7 @@ pub(crate) enum Contact {
 }
 
 impl TemplateFormat {
-    /// By the extension of a file's name, whatever its case.
+    /// Returns the format for a file extension, in any case.
     pub(crate) fn of_extension(extension: &str) -> Option<Self> {
         match &*extension.to_ascii_lowercase() {
             "html" | "htm" => Some(Self::Html),
@@ -117,7 +120,8 @@ impl TemplateFormat {
         }
     }
 
-    /// Control characters would let a value forge lines of a text, or send commands to a terminal.
+    /// Appends a character of a value. Control characters are replaced: they could forge lines or
+    /// send commands to a terminal.
     fn push_escaped(self, out: &mut String, char: char) {
         match (self, char) {
             (_, char) if char.is_control() => out.push(char::REPLACEMENT_CHARACTER),
@@ -132,7 +136,7 @@ impl TemplateFormat {
 }
 
 impl Template {
-    /// Reads a template. `{{{{` stands for two braces.
+    /// Parses a template. `{{{{` stands for two braces.
     pub(crate) fn parse(text: &str, format: TemplateFormat, contact: Contact) -> Result<Self, TemplateError> {
         if text.trim().is_empty() {
             return Err(TemplateError::new(0..0, "the template is empty: write the page that a refused client gets"));
@@ -174,7 +178,7 @@ impl Template {
         Ok(Self { format, parts })
     }
 
-    /// The page for a refused request.
+    /// Renders the page for a refused request.
     fn render(&self, event: &Event<'_>, status: StatusCode, contact: &str) -> String {
         let mut out = String::new();
         for part in &self.parts {
@@ -196,7 +200,7 @@ impl TemplateError {
     }
 }
 
-/// The placeholder that begins at an octet, and where it ends.
+/// Parses the placeholder that begins at byte `start`, and returns its end.
 fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), TemplateError> {
     let line = text[start..].split('\n').next().unwrap_or_default();
     let Some(length) = line.find("}}") else {
@@ -215,7 +219,7 @@ fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), Temp
     }
 }
 
-/// Escaping makes a value text only where text is read as such.
+/// Rejects positions where escaping does not make a value harmless.
 fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) -> Result<(), String> {
     match context {
         HtmlContext::Text => Ok(()),
@@ -231,11 +235,11 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
     }
 }
 
-/// Characters of a value that a page shows: a client's text can be long.
+/// Maximum number of characters of a value on a page, because clients can send long strings.
 const SHOWN: usize = 512;
 
 word_enum! {
-    /// A place of a template that is filled in for each refusal, by its name.
+    /// A placeholder, by its name in the template.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Placeholder {
         Agent = "agent",
@@ -252,12 +256,13 @@ word_enum! {
 }
 
 impl Placeholder {
-    /// Whether its value is never taken from a request or from a robots.txt, which may be fetched from elsewhere.
+    /// Whether the value never comes from a request or from a robots.txt, which may have been
+    /// downloaded from elsewhere.
     const fn is_trusted(self) -> bool {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)
     }
 
-    /// The value for a refused request, of bounded length and not escaped.
+    /// Returns the value for a refused request, truncated but not escaped.
     fn value<'e>(self, event: &Event<'e>, status: StatusCode, contact: &'e str) -> Cow<'e, str> {
         let record = event.record;
         let value = match self {
@@ -279,10 +284,10 @@ impl Placeholder {
     }
 }
 
-/// The part of a document that has been read up to some octet.
+/// The kind of position in an HTML document, after reading a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum HtmlContext {
-    /// Between tags, or in an element of text such as `title`.
+    /// Between tags, or in an element that contains only text, such as `title`.
     #[default]
     Text,
     /// In a tag, outside quotes.
@@ -294,18 +299,18 @@ enum HtmlContext {
         name: String,
         quote: u8,
     },
-    /// In an element whose content is not text: `script`, `style`.
+    /// In an element without escaping, such as `script` or `style`.
     Raw {
         name: String,
     },
     Comment,
 }
 
-/// Elements in which no character is escaped.
+/// Elements whose content has no escapes.
 const RAW: [&str; 7] = ["script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext"];
 
 impl HtmlContext {
-    /// The context after some more of the document.
+    /// Returns the context after `text`.
     fn after(mut self, text: &[u8]) -> Self {
         let mut rest = text;
         while let Some((&byte, after)) = rest.split_first() {
@@ -319,7 +324,8 @@ impl HtmlContext {
                         .first()
                         .is_none_or(|first| matches!(first, b'/' | b'!' | b'?') || first.is_ascii_alphabetic())
                     {
-                        // Also at the very end: a value behind it would be read as a name.
+                        // Also at the end of the literal: a value substituted right after `<` would
+                        // be parsed as a tag name.
                         let length = after.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
                         next = &after[length..];
                         Self::Tag { name: String::from_utf8_lossy(&after[..length]).to_ascii_lowercase() }

@@ -1,8 +1,9 @@
-//! Decides about a request of a site, once: the evidence about its sender, the judgement of the layer, the word of a store of rates
-//! where the request has a pace, the answer, and the counts. Requests that go on to a backend and questions of other proxies come
-//! here.
+//! Decides about a site's request: collects evidence about its sender, asks the layer for its
+//! judgement and, for a rate-limited request, the shared rate store; then answers and counts.
+//! Handles both requests for a backend and questions of other proxies.
 //!
-//! If the store says nothing, the process counts by itself. A request that is only observed waits for nothing.
+//! If the store does not answer, the process counts by itself. A request that is only observed
+//! waits for nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,29 +19,29 @@ use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
 /// Decides about the requests of a site on one worker.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteJudge {
-    /// For the log of requests.
+    /// Name of the site in the access log.
     pub(crate) name: Arc<str>,
-    /// Those of the worker.
+    /// Counters of this worker.
     pub(crate) counts: Arc<OutcomeCounts>,
-    /// Writes to the log and says who sends the request of a crawler.
+    /// Judges requests, writes to the log, and identifies the crawler that sends a request.
     pub(crate) layer: RobotsLayer,
     pub(crate) evidence: VerifyLayer,
-    /// None where this process counts for itself.
+    /// `None` if this process counts for itself.
     pub(crate) store: Option<PaceStore>,
-    /// Those that send visitors; none without a board.
+    /// Services that refer visitors; `None` if the board is disabled.
     pub(crate) services: Option<Arc<SendingServices>>,
 }
 
-/// The party that answers a request for `/robots.txt`.
+/// Where a response to `/robots.txt` comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RobotsTxtFrom {
     Site,
-    /// Another server, which only asks whether the request goes on.
+    /// Another server, which only asks whether the request is allowed.
     AskingProxy,
 }
 
 impl SiteJudge {
-    /// The answer to a request that has begun to be counted.
+    /// Answers a request whose counting has begun.
     pub(crate) async fn answer(
         &self,
         request: &OriginalRequest<'_>,
@@ -53,7 +54,8 @@ impl SiteJudge {
             RobotsTxtFrom::AskingProxy => self.layer.decide(request),
         };
         let wait = match (&self.store, judgement.paced()) {
-            // Boxed: nearly no request waits, and all would be as large as those that do.
+            // Boxed: nearly no request waits, and otherwise all would need the memory of those that
+            // do.
             (Some(store), Some(paced)) => Box::pin(store.ask(paced)).await,
             _ => None,
         };
@@ -69,24 +71,26 @@ impl SiteJudge {
     }
 }
 
-/// Whether a request is for a page, and no part of one.
+/// Whether a request is for a page rather than for an asset of one.
 fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !Pace::is_for_asset(request.target())
 }
 
-/// The store, and what tells the buckets of a site from those of others in it.
+/// The shared store, and the prefix that separates the buckets of this site from others in it.
 #[derive(Clone, Debug)]
 pub(crate) struct PaceStore {
     pub(crate) store: SharedRate,
     pub(crate) site: Arc<str>,
-    /// Whether each host has a robots.txt of its own.
+    /// Whether each host has its own robots.txt.
     pub(crate) has_directory: bool,
 }
 
 impl PaceStore {
-    /// How long a request has to wait; zero where it passes, and none where the store does not say.
+    /// Asks the store how long a request has to wait; zero if it passes, `None` if the store does
+    /// not answer.
     async fn ask(&self, paced: &PacedRequest) -> Option<Duration> {
-        // The folder may be another one at each process; the file is named for its host at all of them.
+        // The folder may differ between processes, but the file is named after its host in all of
+        // them.
         let file = Path::new(&paced.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
         let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), paced.key.as_bytes()]);
         let bucket = SharedBucket::new(paced.interval, paced.burst.get());

@@ -1,5 +1,5 @@
-//! A connected socket, of a client or to an upstream: TCP, a Unix socket, or TLS over TCP; and how it closes where its peer may
-//! still send.
+//! A connected socket, of a client or to an upstream: TCP, a Unix socket, or TLS over TCP. Also
+//! closes sockets whose peer may still send.
 
 use std::io;
 use std::io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
@@ -19,12 +19,12 @@ use tokio_rustls::TlsStream;
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
-    /// Boxed: a session is a kilobyte, and connections without one should not carry it.
+    /// Boxed: a session takes a kilobyte, which connections without TLS should not carry.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Socket {
-    /// The protocol that the handshake of TLS has agreed on; none in the clear.
+    /// Returns the protocol that the TLS handshake has agreed on; `None` without TLS.
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         match self {
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
@@ -32,9 +32,10 @@ impl Socket {
         }
     }
 
-    /// Looks for a byte as the kernel has it, and leaves it there.
+    /// Looks for a byte in the kernel's buffer and leaves it there.
     ///
-    /// Under TLS that byte may be of a record without content; the caller takes it for data all the same.
+    /// With TLS this byte may belong to a record without content; the caller treats it as data all
+    /// the same.
     pub(crate) fn peek(&self) -> io::Result<usize> {
         let mut byte = [MaybeUninit::uninit()];
         match self {
@@ -45,10 +46,12 @@ impl Socket {
     }
 }
 
-/// Reads and discards what a peer sends after the last octet to it, until it closes, for a while.
+/// Reads and discards what a peer sends after the last byte to it, until it closes or a limit is
+/// reached.
 ///
-/// A socket that is closed with octets unread, or to which more come, resets its connection (RFC 9112, section 9.6): the peer loses
-/// what it has not read. Frames and requests that cross the end are usual on HTTP/2, and uploads that are answered early on HTTP/1.1.
+/// Closing a socket with unread bytes, or one to which more bytes arrive, resets the connection
+/// (RFC 9112, section 9.6), and the peer loses what it has not read. Frames and requests often
+/// cross the end on HTTP/2, as do uploads that are answered early on HTTP/1.1.
 #[derive(Debug)]
 pub(crate) struct LingeringClose {
     quiet: Pin<Box<Sleep>>,
@@ -56,12 +59,12 @@ pub(crate) struct LingeringClose {
     octets: usize,
 }
 
-/// How long a peer may send nothing, and how long it may send.
+/// Maximum time without bytes from the peer, and maximum time in total.
 const QUIET: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Octets that a peer may send: an upload without an end is cut off. How many are read at once, and how often before others
-/// have their turn.
+/// Maximum number of discarded bytes, which cuts off endless uploads; size of the read buffer, in
+/// bytes; and maximum number of reads before other tasks have their turn.
 const DISCARDED: usize = 64 << 20;
 const ROOM: usize = 4 * 1024;
 const READS: usize = 16;
@@ -94,7 +97,7 @@ impl LingeringClose {
     }
 }
 
-/// Writes octets in as many slices as there are: one is no vectored write, which costs the system more.
+/// Writes slices of bytes. A single slice needs no vectored write, which costs the system more.
 pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     socket: &mut W,
     cx: &mut Context<'_>,
@@ -106,7 +109,7 @@ pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     }
 }
 
-/// Asks a socket of any kind.
+/// Evaluates an expression for the stream of any variant.
 macro_rules! of_any {
     ($kind:expr, $socket:ident => $answer:expr) => {
         match $kind {
@@ -125,9 +128,9 @@ impl AsyncRead for Socket {
             Self::Tls(stream) => {
                 let is_client = matches!(**stream, TlsStream::Server(_));
                 Poll::Ready(match ready!(Pin::new(stream).poll_read(cx, buffer)) {
-                    // Many clients leave without a close_notify. Requests have a length of their own, so one that is cut
-                    // off is noticed either way, and this is an end like any other. The end of a response may be that of
-                    // its connection: there it is an error.
+                    // Many clients leave without a close_notify. Requests have their own length, so
+                    // a truncated one is noticed anyway, and this counts as a normal end. A
+                    // response may end with its connection, so for upstreams this is an error.
                     Err(error) if is_client && error.kind() == UnexpectedEof => Ok(()),
                     read => read,
                 })
@@ -161,7 +164,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
-            // All that is left to send is the close_notify, which a peer that has left does not miss.
+            // Only the close_notify is left to send, and a peer that has left does not need it.
             Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_shutdown(cx)) {
                 Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),
                 shut => shut,

@@ -1,11 +1,13 @@
-//! A URL or a path, as a person writes it on the command line, in a list or in a file of expectations.
+//! A URL or a path, as a person writes it on the command line, in a list or in a file of
+//! expectations.
 //!
-//! A path begins with `/`, a URL with `http://` or `https://`. Nothing else is guessed: `drafts/x` may be the path
-//! `/drafts/x`, or the path `/x` of the host `drafts`, and the rules that decide about the two have nothing in common.
+//! A path begins with `/`, a URL with `http://` or `https://`. Nothing else is guessed: `drafts/x`
+//! may be the path `/drafts/x`, or the path `/x` of the host `drafts`, to which different rules
+//! apply.
 
 use tower_robots::rules::{Authority, Port};
 
-/// A path with its query, or a whole URL.
+/// A path with its query, or a complete URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TargetUrl<'a> {
     text: &'a [u8],
@@ -13,15 +15,17 @@ pub(crate) struct TargetUrl<'a> {
 }
 
 impl<'a> TargetUrl<'a> {
+    /// Parses a path or a URL.
+    ///
     /// # Errors
     ///
-    /// Why the word is neither a path nor a URL, and what would be one.
+    /// The message explains why `text` is neither a path nor a URL, and what to write instead.
     pub(crate) fn parse(text: &'a [u8]) -> Result<Self, String> {
         if text.starts_with(b"/") {
             return Ok(Self { text, authority: None });
         }
         let word = String::from_utf8_lossy(text.trim_ascii());
-        // `://` may stand in the query of a relative reference too: `go?u=https://example.com/`.
+        // `://` may also occur in the query of a relative reference: `go?u=https://example.com/`.
         let scheme_end = text.iter().position(|octet| matches!(octet, b':' | b'/' | b'?' | b'#'));
         let (scheme, rest) = match scheme_end.map(|end| text.split_at(end)) {
             Some((scheme, rest)) if rest.starts_with(b"://") => (scheme, rest),
@@ -43,7 +47,8 @@ impl<'a> TargetUrl<'a> {
         let behind = &rest[b"://".len()..];
         let end = behind.iter().position(|octet| matches!(octet, b'/' | b'?' | b'#')).unwrap_or(behind.len());
         let authority = Authority::split(&behind[..end]);
-        // For a browser the host ends there, for others what precedes an "@" is no host.
+        // Browsers end the host at a backslash; other clients treat what precedes an "@" as user
+        // information.
         if behind[..end].contains(&b'\\') {
             let url = word.replace('\\', "/");
             return Err(format!("{word:?} has a backslash before its path: write {url:?}"));
@@ -62,17 +67,17 @@ impl<'a> TargetUrl<'a> {
         Ok(Self { text, authority: Some(authority) })
     }
 
-    /// As written.
+    /// Returns the target as written.
     pub(crate) const fn as_bytes(&self) -> &'a [u8] {
         self.text
     }
 
-    /// Host and port, as the URL has them; `None` for a path.
+    /// Returns host and port as written in the URL; `None` for a path.
     pub(crate) fn host(&self) -> Option<&'a [u8]> {
         self.authority.map(|authority| authority.host_and_port)
     }
 
-    /// The path and the rest, without scheme and host.
+    /// Returns the path and everything after it, without scheme and host.
     pub(crate) fn path(&self) -> &'a [u8] {
         match self.authority.and_then(|_| Authority::of_url(self.text)) {
             Some((_, _, path)) if path.starts_with(b"/") => path,
@@ -86,12 +91,12 @@ impl<'a> TargetUrl<'a> {
     }
 }
 
-/// Whether it is a scheme of websites.
+/// Whether this is the scheme of a website's URL.
 pub(crate) fn is_http(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
 
-/// Whether the first segment of a word looks like a host, so that the URL is the likelier meaning.
+/// Whether the first segment of a word looks like a host, so that a URL is more likely than a path.
 fn begins_with_host(word: &str) -> bool {
     let first = word.split(['/', '?', '#']).next().unwrap_or_default();
     let is_name = |host: &str| host.chars().all(|char| char.is_alphanumeric() || matches!(char, '.' | '-' | '_'));
@@ -99,7 +104,7 @@ fn begins_with_host(word: &str) -> bool {
     if port.is_some_and(|port| port.parse::<u16>().is_err()) || host.is_empty() || !is_name(host) {
         return false;
     }
-    // `index.html` is no host, `example.com/index.html` begins with one.
+    // `index.html` is not a host, but `example.com/index.html` begins with one.
     let is_alone = first.len() == word.len();
     port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
 }

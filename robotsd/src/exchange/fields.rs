@@ -1,8 +1,9 @@
-//! Which header fields cross the edge.
+//! Decides which header fields cross the edge.
 //!
-//! Hop-by-hop fields end here in both directions, before anything behind the edge adds fields of its own: stripped
-//! later, a client's `Connection: Robots-Verdict` would take our tag with it. Fields by which a proxy vouches for
-//! something come from proxies, so a client's are removed. Their replacements are in `edge::request::trusted`.
+//! Hop-by-hop fields are removed in both directions before anything behind the edge adds its own
+//! fields. If they were removed later, a client's `Connection: Robots-Verdict` would remove our
+//! tag, too. Fields with which a proxy vouches for something are removed if they come from a
+//! client. Their replacements are in `edge::request::trusted`.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 
@@ -18,26 +19,27 @@ pub(crate) enum Sender {
     TrustedProxy,
 }
 
-/// The items of a field that is a list, on all its lines.
+/// Iterates over the items of a list field, from all of its lines.
 pub(crate) fn listed(fields: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &[u8]> {
     let lines = fields.get_all(name).into_iter();
     lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b',')).map(<[u8]>::trim_ascii)
 }
 
-/// The number in a `Content-Length`, if it is nothing else. One that no body has is none.
+/// Parses the value of a `Content-Length`. `None` if it is not a number, or too large for any body.
 pub(crate) fn length(value: &[u8]) -> Option<u64> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let number = is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten();
     number.filter(|number| i64::try_from(*number).is_ok())
 }
 
-/// The length of a body by its head.
+/// Returns the length of a body according to its head.
 pub(crate) fn content_length(fields: &HeaderMap) -> Option<u64> {
     fields.get(CONTENT_LENGTH).and_then(|said| length(said.as_bytes()))
 }
 
-/// Whether a body is in chunks. `chunked`, once, is the only transfer coding that is undone: forwarding any other under the wrong framing
-/// is how requests are smuggled, and in a response it would reach the client as if it were the content.
+/// Whether a body is in chunks. `chunked`, once, is the only transfer coding that is decoded.
+/// Forwarding any other with the wrong framing is how requests are smuggled, and in a response it
+/// would reach the client as content.
 pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     let mut codings = fields.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -47,7 +49,7 @@ pub(crate) fn is_chunked(fields: &HeaderMap) -> Result<bool, &'static str> {
     }
 }
 
-/// Removes the fields that were meant for us, and those that the sender must not send.
+/// Removes the fields that are meant for this hop, and those that the sender must not send.
 pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     let named = named_in_connection(fields);
     remove(fields, |name| {
@@ -56,25 +58,26 @@ pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     });
 }
 
-/// Removes from a proxy's question the fields that were meant for us; those about the original request are the question.
+/// Removes from a proxy's question the fields that are meant for this hop; those about the original
+/// request are kept.
 ///
-/// Also where `Connection` names it: a question goes no further, and a proxy that passes on its client's `Connection`
-/// must not let that client decide what the question says.
+/// They are kept even if `Connection` names them: a question is not forwarded. A proxy may pass on
+/// its client's `Connection`, and that client must not decide what the question says.
 pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
 }
 
-/// Removes what belongs to one connection only (RFC 9110, section 7.6.1).
+/// Removes the fields that belong to one connection only (RFC 9110, section 7.6.1).
 pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
-    // Nearly every response has none, and no other field is named where there is no `Connection`.
+    // Nearly every response has none, and without `Connection` no other field is named.
     if fields.keys().any(|name| is_hop_by_hop(name.as_str())) {
         let named = named_in_connection(fields);
         remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
     }
 }
 
-/// Removes a field in every spelling that becomes the same variable.
+/// Removes a field in every spelling that maps to the same CGI variable.
 pub(crate) fn remove_spellings(fields: &mut HeaderMap, known: &HeaderName) {
     remove(fields, |name| is_spelling_of(name.as_str(), known.as_str()));
 }
@@ -89,7 +92,8 @@ fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
-/// One look at each name: nearly all messages have little or nothing to remove.
+/// Removes the matching fields. Passes over each name once: nearly all messages have little or
+/// nothing to remove.
 pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
     let removed: Vec<HeaderName> = fields.keys().filter(|name| is_removed(name)).cloned().collect();
     for name in removed {
@@ -97,7 +101,7 @@ pub(super) fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) ->
     }
 }
 
-/// Puts the cookies of HTTP/2, which may come in pieces, into the one field HTTP/1.1 has (RFC 9113, section 8.2.3).
+/// Joins the cookie pieces of HTTP/2 into the single field of HTTP/1.1 (RFC 9113, section 8.2.3).
 pub(crate) fn join_cookies(fields: &mut HeaderMap) {
     if fields.get_all(COOKIE).iter().nth(1).is_none() {
         return;
@@ -108,8 +112,8 @@ pub(crate) fn join_cookies(fields: &mut HeaderMap) {
     }
 }
 
-/// `Trailer` and `TE` are here because whether there are trailers is agreed on with each hop, `Proxy-*` because we are no proxy
-/// of the client's.
+/// Hop-by-hop fields. Includes `Trailer` and `TE`, because trailers are negotiated with each hop,
+/// and `Proxy-*`, because this is not a proxy chosen by the client.
 const HOP_BY_HOP: &[&str] = &[
     "connection",
     "http2-settings",
@@ -129,17 +133,17 @@ pub(crate) fn is_hop_by_hop(name: &str) -> bool {
     matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
 }
 
-/// Fields that naming them in `Connection` does not remove: host and framing are settled, and the agent must
-/// not be hidden from the rules.
+/// Whether a field is kept even if `Connection` names it: host and framing are settled, and the
+/// agent must not be hidden from the rules.
 fn is_end_to_end(name: &HeaderName) -> bool {
     use http::header::{HOST, USER_AGENT};
     [HOST, CONTENT_LENGTH, USER_AGENT].contains(name)
 }
 
-/// Whether only a proxy may send this.
+/// Whether only a proxy may send this field.
 ///
-/// Applications that read fields through CGI's or WSGI's environment cannot tell `X_Real_IP` from `X-Real-IP`, so a
-/// name counts in every spelling that becomes the same variable.
+/// Applications that read fields from the CGI or WSGI environment cannot distinguish `X_Real_IP`
+/// from `X-Real-IP`. So a name matches in every spelling that maps to the same variable.
 fn is_forged(name: &str) -> bool {
     let is = |known: &str| is_spelling_of(name, known);
     let begins =
@@ -148,7 +152,7 @@ fn is_forged(name: &str) -> bool {
     let is_respelled = || {
         name.bytes().any(|byte| byte != as_variable(byte)) && FRAMING.iter().chain(HOP_BY_HOP).any(|known| is(known))
     };
-    // Nearly every field of a real request is decided by its first letter, which no spelling changes.
+    // The first letter, which no spelling changes, decides nearly every field of a real request.
     match name.as_bytes() {
         [b'x', ..] => ["x-forwarded-", "x-original-"].iter().any(|known| begins(known)) || is_vouching(),
         [b'f' | b'p' | b'r', ..] => is_vouching() || is_respelled(),
@@ -157,13 +161,13 @@ fn is_forged(name: &str) -> bool {
     }
 }
 
-/// Whether no client may send this.
+/// Whether a client must not send this field.
 pub(crate) fn is_made_up(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 
-/// Whether only a trusted proxy may send this. Another spelling is removed from that as well: such a proxy sets the field, and
-/// may pass on what its client has sent under a name that becomes the same variable.
+/// Whether only a trusted proxy may send this field. Other spellings are removed even from such a
+/// proxy: it sets the field, but may pass on a client's field whose name maps to the same variable.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
     CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))
@@ -173,16 +177,17 @@ fn is_spelling_of(name: &str, known: &str) -> bool {
     name.len() == known.len() && name.bytes().map(as_variable).eq(known.bytes().map(as_variable))
 }
 
-/// The letter of a field name as it is once the name has become a variable, with `-` for `_`.
+/// Returns a byte of a field name in its CGI variable, with `-` for `_`.
 fn as_variable(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
 
-/// In these, CDNs name the client to their origins; we read none of them, but applications do.
+/// Fields in which CDNs name the client to their origins. robotsd reads none of them, but
+/// applications do.
 const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
-/// `Proxy` is in no honest request: under CGI it becomes the variable HTTP_PROXY, and with it an HTTP client's proxy
-/// (httpoxy, CVE-2016-5385).
+/// Fields in which a proxy vouches for something. `Proxy` is in no honest request: CGI maps it to
+/// the variable HTTP_PROXY, which sets an HTTP client's proxy (httpoxy, CVE-2016-5385).
 const VOUCHING: &[&str] = &[
     "forwarded",
     "proxy",
@@ -195,21 +200,23 @@ const VOUCHING: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// Spelled right, these are ours to check; respelled, they are an attack on applications that read variables.
+/// Fields that robotsd checks itself. In another spelling they attack applications that read
+/// variables.
 const FRAMING: &[&str] = &["content-length", "host"];
 
-/// The client and its way to us, as an upstream reads them in fields. They are written with a request that goes on: nothing of ours
-/// reads them in a map, and most of our own responses need none of them.
+/// The client and its path to robotsd, in the form of fields for an upstream. They are written when
+/// a request is forwarded, because nothing in robotsd reads them and most of its own responses need
+/// none of them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {
     pub(crate) way: HeaderValue,
     pub(crate) scheme: &'static str,
-    /// None until the request goes on, where it is that of the request, which may name none.
+    /// `None` until the request is forwarded; then the request's own host, if any.
     pub(crate) host: Option<HeaderValue>,
 }
 
 impl ForwardedValues {
-    /// Puts them into a request whose own have been removed.
+    /// Inserts the fields into a request whose own forwarded fields have been removed.
     pub(crate) fn insert(&self, fields: &mut HeaderMap) {
         fields.insert(X_FORWARDED_FOR, self.way.clone());
         fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(self.scheme));
@@ -227,7 +234,7 @@ impl ForwardedValues {
     }
 }
 
-/// Writes fields, those about the client, and the end of a head, as HTTP/1.1 has them (RFC 9112, section 5).
+/// Writes fields, the forwarded fields and the end of a head as HTTP/1.1 (RFC 9112, section 5).
 pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap, forwarded: Option<&ForwardedValues>) {
     for (name, value) in fields {
         write_field(out, name, value.as_bytes());
@@ -238,7 +245,7 @@ pub(crate) fn write(out: &mut Vec<u8>, fields: &HeaderMap, forwarded: Option<&Fo
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes a field as HTTP/1.1 has it.
+/// Writes a field as HTTP/1.1.
 pub(crate) fn write_field(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     out.extend_from_slice(name.as_str().as_bytes());
     out.extend_from_slice(b": ");

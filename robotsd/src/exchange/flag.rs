@@ -1,8 +1,9 @@
-//! A state that is set or not, for tasks that have nothing else to order.
+//! A flag for tasks that need no memory ordering.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A state that one task sets and another reads; at first it is not set. It orders nothing else that they share.
+/// A flag that one task sets and another reads; initially not set. It orders no other memory
+/// accesses.
 #[derive(Debug, Default)]
 pub(crate) struct Flag(AtomicBool);
 
@@ -15,7 +16,7 @@ impl Flag {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Takes it back. Whether it was set.
+    /// Clears the flag and returns whether it was set.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }

@@ -1,26 +1,25 @@
-//! The heads of HTTP/2 frames as they pass (RFC 9113, section 4.1), and the budget for floods of them; everything else
-//! in a frame is for `h2` to judge.
+//! Parses the heads of HTTP/2 frames in transit (RFC 9113, section 4.1); `h2` judges the rest of a
+//! frame.
 //!
-//! [`FrameBudget`] is the limit for floods of them.
-//!
-//! Some frames request nothing and are answered or obeyed all the same: PING, SETTINGS, PRIORITY, WINDOW_UPDATE,
-//! RST_STREAM, an empty DATA or CONTINUATION, frames of unknown types. `h2` takes each of them as fast as it comes, so a
-//! client that sends nothing else keeps a core busy and never meets a limit. So they are paid for from a budget, which
-//! grows with the reasons for such frames: requests, and the octets of their responses.
+//! [`FrameBudget`] limits floods of frames. Some frames request nothing, but have to be answered or
+//! obeyed: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, an empty DATA or CONTINUATION, and
+//! frames of unknown types. `h2` accepts them as fast as they arrive, so a client that sends
+//! nothing else keeps a core busy without reaching a limit. So they are paid for from a budget that
+//! grows with the reasons for such frames: requests, and the bytes of their responses.
 
 use tokio::time::Instant;
 
-/// The place within the frames of one direction of a connection.
+/// The position within the frames of one direction of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; HEAD],
-    /// Octets of the head that have passed.
+    /// Bytes of the current head that have passed.
     filled: usize,
-    /// Octets of the payload that have not.
+    /// Bytes of the current payload that are still to pass.
     payload: usize,
 }
 
-/// A frame whose head has passed.
+/// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: u8,
@@ -56,24 +55,24 @@ impl Frame {
         self.kind == RST_STREAM
     }
 
-    /// Whether it says that the SETTINGS of the other side are in force.
+    /// Whether the frame acknowledges the SETTINGS of the other side.
     pub(crate) fn is_settings_ack(self) -> bool {
         self.kind == SETTINGS && self.flags & ACK != 0
     }
 
-    /// Whether it is of a message.
+    /// Whether the frame is part of a message.
     pub(crate) fn is_content(self) -> bool {
         matches!(self.kind, DATA | HEADERS)
     }
 
-    /// Whether it is DATA without octets that does not end its stream.
+    /// Whether the frame is DATA without content or padding that does not end its stream.
     pub(crate) fn is_empty_data(self) -> bool {
         self.kind == DATA && self.length == 0 && self.flags & END_STREAM == 0
     }
 }
 
 impl Frames {
-    /// Walks over octets that pass, and names each frame that begins among them.
+    /// Walks over bytes in transit and calls `each` for every frame whose head is completed.
     pub(crate) fn pass(&mut self, mut octets: &[u8], mut each: impl FnMut(Frame)) {
         while !octets.is_empty() {
             if self.payload > 0 {
@@ -95,29 +94,30 @@ impl Frames {
         }
     }
 
-    /// Whether no frame has passed in part.
+    /// Whether no frame is incomplete.
     pub(crate) fn is_between(&self) -> bool {
         self.filled == 0 && self.payload == 0
     }
 }
 
-/// The highest bit of a stream's number is reserved.
+/// Maximum stream number; the highest bit is reserved.
 const MOST_STREAM: u32 = u32::MAX >> 1;
 
-/// A frame that ends a connection (RFC 9113, section 6.8); `last` is the last stream that was or will be answered.
+/// Builds a GOAWAY frame, which ends a connection (RFC 9113, section 6.8). `last` is the last
+/// stream that was or will be answered.
 pub(crate) fn goaway(last: u32, code: u32) -> [u8; 17] {
     let [a, b, c, d] = last.to_be_bytes();
     let [e, f, g, h] = code.to_be_bytes();
     [0, 0, 8, GOAWAY, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h]
 }
 
-/// A SETTINGS frame that sets nothing: the least that a server says first (RFC 9113, section 3.4).
+/// An empty SETTINGS frame: the minimum that a server sends first (RFC 9113, section 3.4).
 pub(crate) const NO_SETTINGS: [u8; 9] = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
 
 pub(crate) const NO_ERROR: u32 = 0;
 pub(crate) const PROTOCOL_ERROR: u32 = 1;
 
-/// The name of a type of frames.
+/// Returns the name of a frame type.
 pub(crate) const fn name(kind: u8) -> &'static str {
     match kind {
         DATA => "DATA",
@@ -134,41 +134,42 @@ pub(crate) const fn name(kind: u8) -> &'static str {
     }
 }
 
-/// How many frames that request nothing a client may still send.
+/// The number of frames without a request that a client may still send.
 ///
-/// Frames with a reason follow from the client's requests and their responses: a browser gives its requests
-/// priorities and larger windows, a download gives back two windows for each frame or for each piece that the client
-/// reads, gRPC measures the way with a PING for each burst of DATA that it gets, and requests are reset. The numbers
-/// leave room for several times as much.
+/// Frames with a reason follow from the client's requests and their responses. A browser sends
+/// priorities and larger windows for its requests. A download returns two windows for each frame,
+/// or for each piece that the client reads. gRPC measures the round trip with a PING for each burst
+/// of DATA. Requests are reset. The numbers allow several times as much.
 #[derive(Debug)]
 pub(crate) struct FrameBudget {
     left: u32,
     refilled: Instant,
 }
 
-/// The budget that a connection begins with, and gets back with time.
+/// Initial budget of a connection, and the maximum that it regains over time.
 const BASE: u32 = 1000;
 
-/// The budget that time gives back.
+/// Budget regained per second.
 const PER_SECOND: u64 = 100;
 
-/// The budget that can be saved: for a client with a window of 32 MiB that reads a kibibyte at a time and gives both windows back.
+/// Maximum budget: enough for a client with a window of 32 MiB that reads 1 KiB at a time and
+/// returns both windows.
 const MOST: u32 = 65_536;
 
-/// For a request, and for each HEADERS or DATA frame that is sent to the client.
+/// Budget earned by a request, and by each HEADERS or DATA frame sent to the client.
 const PER_FRAME: u32 = 4;
 
-/// One for so many octets of DATA that are sent: two WINDOW_UPDATE for each kibibyte.
+/// Bytes of sent DATA that earn a budget of 1: enough for two WINDOW_UPDATE frames per KiB.
 const OCTETS: u32 = 512;
 
-/// A request that is given up before any content was sent for it: more than it has brought, or as much where a head was sent. A browser
-/// that leaves a page gives up a hundred at once.
+/// Cost of giving up a request before any content was sent for it: more than it has earned, or the
+/// same if a head was sent. A browser that leaves a page gives up a hundred requests at once.
 const RESET_COST: u32 = 2 * PER_FRAME;
 
-/// A SETTINGS frame is answered, and may change the window of every stream.
+/// Cost of a SETTINGS frame, which is acknowledged and may change the window of every stream.
 const SETTINGS_COST: u32 = 10;
 
-/// Padding up to the most a frame can have, and nothing else.
+/// Maximum size of a payload that may consist only of padding, in bytes.
 const ALL_PADDING: usize = 256;
 
 impl FrameBudget {
@@ -176,25 +177,27 @@ impl FrameBudget {
         Self { left: BASE, refilled: now }
     }
 
-    /// Accounts for a frame from the client. Returns false where it is one too many. The clock is only read when
-    /// there is need.
+    /// Accounts for a frame from the client. Returns false if the frame exceeds the budget. The
+    /// clock is read only if needed.
     pub(crate) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
             DATA if frame.length > ALL_PADDING || frame.length > 0 && frame.flags & PADDED == 0 => self.earn(1),
-            // Only the first of a field section makes a request; how many may follow is bounded by `h2`.
+            // Only the first frame of a field section makes a request; `h2` limits how many may
+            // follow.
             SETTINGS => return self.spend(SETTINGS_COST, now),
             _ => return self.spend(1, now),
         }
         true
     }
 
-    /// Accounts for a RST_STREAM that gives up a request without content so far. Returns as [`received`](Self::received).
+    /// Accounts for a RST_STREAM that gives up a request without content so far. Returns the same
+    /// as [`received`](Self::received).
     pub(crate) fn given_up(&mut self, now: impl FnOnce() -> Instant) -> bool {
         self.spend(RESET_COST, now)
     }
 
-    /// Accounts for a frame to the client.
+    /// Accounts for a frame sent to the client.
     pub(crate) fn sent(&mut self, frame: Frame) {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),

@@ -1,16 +1,14 @@
 //! The deadline for a client that does not read, and its effect on the upstream side.
 //!
-//! The one mechanism for every writer: the fast path, the socket below the HTTP libraries and the streams of HTTP/2. A
-//! write that has to wait is reported to the response's [`Transfer`], so that its upstream connection can be used
-//! without the client or taken away, and expires after `body_idle`.
+//! All writers use it: the fast path, the socket below the HTTP libraries, and HTTP/2 streams. A
+//! write that has to wait is reported to the response's [`Transfer`], and fails after `body_idle`.
 //!
-//! An [`IdleTimeout`] costs nothing until something has to wait: most small bodies are complete at the first poll, so
-//! the timer is only made at the first wait and kept for the next one.
+//! An [`IdleTimeout`] costs nothing until a write has to wait. Most small bodies are complete at
+//! the first poll, so the timer is created at the first wait and kept for the next one.
 //!
-//! A body is polled for data only when the client can take it, so it cannot see that a client does not read. The writers
-//! can: they report each stall here, and the upstream side may then read on without the client, or end the response
-//! because its connection is needed elsewhere. The report is made only when a write has to wait; a client that reads costs
-//! nothing.
+//! A body is polled for data only when the client can take it, so the body cannot see that a client
+//! does not read. The writers can, and report each stall here. The upstream side may then read on
+//! without the client, or end the response because its connection is needed elsewhere.
 
 use std::future::Future;
 use std::io;
@@ -21,12 +19,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// Expires after a wait of a given time without a [`reset`](Self::reset).
+/// Expires after waiting for a given time without a [`reset`](Self::reset).
 #[derive(Debug)]
 pub(crate) struct IdleTimeout {
     limit: Duration,
     timer: Option<Pin<Box<Sleep>>>,
-    /// There has been a wait since the last reset.
+    /// Whether there has been a wait since the last reset.
     pub(crate) is_waiting: bool,
 }
 
@@ -35,7 +33,7 @@ impl IdleTimeout {
         Self { limit, timer: None, is_waiting: false }
     }
 
-    /// Something moved: the next wait starts anew.
+    /// Notes progress: the next wait starts from the beginning.
     pub(crate) fn reset(&mut self) {
         self.is_waiting = false;
     }
@@ -50,7 +48,8 @@ impl IdleTimeout {
         timer.as_mut().poll(cx)
     }
 
-    /// The client has taken something. Returns whether it had to be waited for; `transfer` is only called then.
+    /// Notes that the client has taken bytes. Returns whether there was a wait for this; only then
+    /// is `transfer` called.
     pub(crate) fn progressed(&mut self, transfer: impl FnOnce() -> Option<Transfer>) -> bool {
         let has_waited = self.is_waiting;
         if has_waited && let Some(transfer) = transfer() {
@@ -60,19 +59,21 @@ impl IdleTimeout {
         has_waited
     }
 
-    /// A write has to wait. Ready once that has lasted too long, or once the upstream connection is needed elsewhere.
+    /// Notes that a write has to wait. Ready once the wait has lasted too long, or the upstream
+    /// connection is needed elsewhere.
     pub(crate) fn poll_stalled(&mut self, transfer: Option<&Transfer>, cx: &mut Context<'_>) -> Poll<()> {
         let is_revoked = transfer.is_some_and(|transfer| transfer.poll_stalled(cx).is_ready());
         if is_revoked { Poll::Ready(()) } else { self.poll_expired(cx) }
     }
 }
 
-/// The error of a write that has waited too long.
+/// Returns the error of a write that has waited too long.
 pub(crate) fn client_does_not_read() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the client does not read from its connection")
 }
 
-/// Ready once a moment has come that may be put off while the timer for it runs.
+/// Resolves once `due` has passed. `due` is evaluated again whenever the timer fires, because it
+/// may have been postponed.
 pub(crate) fn poll_due(
     mut timer: Pin<&mut Sleep>,
     cx: &mut Context<'_>,
@@ -89,18 +90,18 @@ pub(crate) fn poll_due(
     }
 }
 
-/// The upstream side of a response that holds a connection.
+/// The upstream side of a response that occupies a connection.
 pub(crate) trait StallObserver: Send + Sync {
-    /// The client does not take the data that it was sent. Ready once the response is to be ended; else wakes the task when
-    /// it is to poll again.
+    /// Notes that the client does not take the data that it was sent. Ready once the response is to
+    /// be ended; otherwise wakes the task when it should poll again.
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// The client has taken something after a stall.
+    /// Notes that the client has taken bytes after a stall.
     fn resumed(&self);
 }
 
-/// A response extension of responses that hold a connection. It is weak: the connection belongs to the body alone, and
-/// closes when that is dropped.
+/// Extension of responses that occupy a connection. The reference is weak: the connection belongs
+/// to the body alone and closes when the body is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer(Weak<dyn StallObserver>);
 

@@ -1,10 +1,13 @@
-//! Interim responses (1xx) on their way to the client, before the final one (RFC 9110, section 15.2).
+//! Interim responses (1xx), which are sent to the client before the final one (RFC 9110, section
+//! 15.2).
 //!
-//! They come while the final response is still waited for, so they cannot be part of what the service returns. A request
-//! carries [`InterimResponses`] where its client can be sent some; they wait in an [`InterimQueue`] until the client's
-//! writer takes them, in the same poll of the same task. The service's response then waits until it has been written.
+//! They arrive before the final response, so the service cannot return them. A request whose client
+//! accepts them carries [`InterimResponses`]. They wait in an [`InterimQueue`] until the client's
+//! writer takes them, in the same poll of the same task. The final response then waits until they
+//! have been written.
 //!
-//! Not relayed: 100, which the edge sends itself once it wants the body, and 101, which ends the exchange. A client of HTTP/1.0 knows no 1xx.
+//! 100 and 101 are not relayed: the edge sends 100 itself once it wants the body, and 101 ends the
+//! exchange. HTTP/1.0 clients do not know 1xx.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,17 +21,17 @@ use parking_lot::Mutex;
 
 use super::fields;
 
-/// Heads that wait for a client, at most; a client that does not read gets no further ones.
+/// Maximum number of heads that wait for a client. A client that does not read gets no more.
 pub(crate) const WAITING: usize = 32;
 
-/// And their octets.
+/// Maximum size of the waiting heads, in bytes.
 pub(crate) const WAITING_OCTETS: usize = 64 * 1024;
 
-/// The way of interim responses to the client of a request.
+/// Handle for sending interim responses to the client of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct InterimResponses(Arc<dyn InterimClient>);
 
-/// The client of an exchange, as far as interim responses go.
+/// The recipient of a request's interim responses.
 pub(crate) trait InterimClient: fmt::Debug + Send + Sync {
     fn interim(&self) -> &InterimQueue;
 }
@@ -38,8 +41,8 @@ impl InterimResponses {
         Self(client)
     }
 
-    /// Sends the client an interim response, without the fields that belong to one connection, or describe a content. Called
-    /// before the service has responded, and while it is polled.
+    /// Sends the client an interim response, without hop-by-hop fields and `Content-Length`. Called
+    /// before the service has responded, while it is polled.
     pub(crate) fn send(&self, status: StatusCode, fields: &HeaderMap) {
         if !status.is_informational() || matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
             return;
@@ -53,7 +56,7 @@ impl InterimResponses {
         self.0.interim().push(head);
     }
 
-    /// Tells the client to go on with its request, where no HTTP library does.
+    /// Sends 100 (Continue) to the client, on paths where no HTTP library does.
     pub(crate) fn send_continue(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;
@@ -64,7 +67,8 @@ impl InterimResponses {
 /// Interim responses that the client's writer has not written yet.
 #[derive(Debug, Default)]
 pub(crate) struct InterimQueue {
-    /// Whether any wait, or are being written: the flag that is read where there are none, which is nearly always.
+    /// Whether responses wait or are being written. Nearly always false, and then the only value
+    /// that is read.
     is_waiting: AtomicBool,
     waiting: Mutex<WaitingHeads>,
 }
@@ -73,7 +77,7 @@ pub(crate) struct InterimQueue {
 struct WaitingHeads {
     heads: VecDeque<Response<()>>,
     octets: usize,
-    /// The task whose response waits for them.
+    /// The task whose response waits until they are written.
     written: Option<Waker>,
 }
 
@@ -82,7 +86,7 @@ impl InterimQueue {
         self.is_waiting.load(Ordering::Acquire)
     }
 
-    /// Takes the next head; it counts as waiting until it [is written](Self::note_written).
+    /// Takes the next head, which counts as waiting until it [is written](Self::note_written).
     pub(crate) fn take(&self) -> Option<Response<()>> {
         let mut waiting = self.waiting.lock();
         let head = waiting.heads.pop_front();
@@ -92,14 +96,14 @@ impl InterimQueue {
         head
     }
 
-    /// Takes all heads, as HTTP/1.1 writes them, behind what is there.
+    /// Takes all heads and appends them to `out` as HTTP/1.1.
     pub(crate) fn take_octets(&self, out: &mut Vec<u8>) {
         while let Some(head) = self.take() {
             write(out, &head);
         }
     }
 
-    /// The taken responses have been written.
+    /// Notes that the taken responses have been written.
     pub(crate) fn note_written(&self) {
         if !self.is_waiting() {
             return;
@@ -113,7 +117,7 @@ impl InterimQueue {
         }
     }
 
-    /// Ready once nothing waits.
+    /// Ready once no response waits.
     pub(crate) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.is_waiting() {
             return Poll::Ready(());
@@ -133,12 +137,12 @@ impl InterimQueue {
     }
 }
 
-/// The octets of the fields of a head.
+/// Returns the size of a head's fields, in bytes.
 pub(crate) fn size(head: &Response<()>) -> usize {
     head.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + b": \r\n".len()).sum()
 }
 
-/// Writes a head as HTTP/1.1 has it (RFC 9112).
+/// Writes a head as HTTP/1.1 (RFC 9112).
 fn write(out: &mut Vec<u8>, head: &Response<()>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(head.status().as_str().as_bytes());

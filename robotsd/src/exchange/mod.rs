@@ -1,8 +1,9 @@
-//! One exchange of a request for a response, as HTTP in and HTTP out both have it: the request's body, the facts about its
-//! client, trailers, interim responses, tunnels, and transfers that stand still.
+//! One exchange of a request for a response, as far as clients and upstreams have it in common: the
+//! request's body, the facts about its client, trailers, interim responses, tunnels, and stalled
+//! transfers.
 //!
-//! `edge` and `upstream` stand beside each other on this room. It opens no connections. Begin with [`EdgeService`],
-//! which answers a request, and with [`ClientRequest`], the facts about one.
+//! `edge` and `upstream` are both built on this module. It opens no connections. Begin with
+//! [`EdgeService`], which answers a request, and [`ClientRequest`], the facts about a request.
 
 mod flag;
 mod request_body;
@@ -41,30 +42,32 @@ pub(crate) use self::interim::{InterimClient, InterimQueue, InterimResponses};
 pub(crate) use self::request_body::{RequestBody, RequestBodyError, RequestStream};
 pub(crate) use self::tunnel::Tunnel;
 
-/// The service that answers every request behind the edge. A request is boxed: futures that hold one are moved into each other.
+/// Answers every request behind the edge. Requests are boxed, because the futures that hold them
+/// are moved into each other.
 pub(crate) trait EdgeService: Clone + Send + 'static {
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
 
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// The one extension that a request has behind the edge.
+/// The only extension of a request behind the edge.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientRequest {
-    /// None where it is not known: a proxy that asks is not the client.
+    /// `None` if the client is unknown: a proxy that asks is not the client.
     pub(crate) peer: Option<Peer>,
-    /// Every line of the client's `User-Agent`, at least one, where trusted proxies send it in another field.
+    /// Every line of the client's `User-Agent`, at least one. `None` unless trusted proxies send it
+    /// in another field.
     pub(crate) agent: Option<Arc<[HeaderValue]>>,
-    /// The fields for the log of requests; none if there is no such log.
+    /// The fields for the access log; `None` if there is no such log.
     pub(crate) access: Option<AccessFields>,
-    /// The way of interim responses to the client, which HTTP/1.0 does not have.
+    /// Handle for sending interim responses to the client; `None` for HTTP/1.0.
     pub(crate) interim: Option<InterimResponses>,
-    /// Whether it asks for a WebSocket. The fields that say so are hop-by-hop and removed. A service that can provide one answers
-    /// 101 with a [`Tunnel`].
+    /// Whether the client asks for a WebSocket. The corresponding fields are hop-by-hop and have
+    /// been removed. A service that can provide a WebSocket responds with 101 and a [`Tunnel`].
     pub(crate) wants_websocket: bool,
-    /// Whether a client of HTTP/2 has said that it takes trailers (RFC 9110, section 10.1.4).
+    /// Whether an HTTP/2 client accepts trailers (RFC 9110, section 10.1.4).
     pub(crate) accepts_trailers: bool,
-    /// None for a question of a proxy, which goes no further.
+    /// `None` for a question of a proxy, which is not forwarded.
     pub(crate) forwarded: Option<ForwardedValues>,
 }
 
@@ -82,39 +85,41 @@ impl ClientRequest {
     }
 }
 
-/// The address a request came from.
+/// The address from which a request came.
 ///
-/// That of the connection, or the one that trusted proxies report. In the latter case the port is 0 unless they report it
-/// too.
+/// It is the address of the connection, or the one that trusted proxies report. In the latter case
+/// the port is 0 unless they report it, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// The number of the client's connection, from 1; none where a trusted proxy sends requests of several clients over it.
+    /// Number of the client's connection, from 1; `None` if a trusted proxy sends requests of
+    /// several clients over it.
     pub(crate) connection: Option<NonZeroU64>,
-    /// The address of the listener that the request came in at, where it is known.
+    /// Address of the listener that received the request, if known.
     pub(crate) listener: Option<SocketAddr>,
 }
 
 impl Peer {
-    /// A client of which only the address is known.
+    /// Creates a peer of which only the address is known.
     pub(crate) const fn at(address: SocketAddr, listener: Option<SocketAddr>) -> Self {
         Self { address, connection: None, listener }
     }
 }
 
-/// The fields that the services behind the edge add to the record.
+/// Collects the fields that services behind the edge add to the access record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccessFields(Arc<Mutex<AddedFields>>);
 
-/// What the record of a request has of the services behind the edge.
+/// The data that services behind the edge add to an access record.
 #[derive(Debug, Default)]
 pub(crate) struct AddedFields {
     pub(crate) notes: Vec<(&'static str, Value)>,
-    /// The request that a proxy asks about: the record is about it, and not about the question.
+    /// The request that a proxy asks about; the record then describes this request and not the
+    /// question.
     pub(crate) asked: Option<Box<AskedAbout>>,
 }
 
-/// A request that a proxy asks about, as far as the question says.
+/// A request that a proxy asks about, as far as the question describes it.
 #[derive(Debug)]
 pub(crate) struct AskedAbout {
     pub(crate) method: Method,
@@ -127,12 +132,12 @@ pub(crate) struct AskedAbout {
 }
 
 impl AccessFields {
-    /// Adds a field. Of several of one name, all are kept.
+    /// Adds a field. If several have the same name, all are kept.
     pub(crate) fn add(&self, name: &'static str, value: impl Into<Value>) {
         self.0.lock().notes.push((name, value.into()));
     }
 
-    /// Notes the request that the question is about.
+    /// Stores the request that the question is about.
     pub(crate) fn asks_about(&self, asked: Box<AskedAbout>) {
         self.0.lock().asked = Some(asked);
     }
@@ -142,7 +147,7 @@ impl AccessFields {
     }
 }
 
-/// A short answer of the program itself, which no cache keeps.
+/// Returns a short plain-text response of robotsd itself, which must not be cached.
 pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Response<Bytes> {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;
@@ -151,10 +156,10 @@ pub(crate) fn plain_answer(status: StatusCode, text: impl Into<Bytes>) -> Respon
     response
 }
 
-/// Lets every other task that is ready on this worker run, once, before the caller writes.
+/// Lets every other task that is ready on this worker run once before the caller writes.
 ///
-/// A write wakes the reader at the other end if it sleeps, and that costs the writer more than anything else in it. When
-/// all ready tasks read and decide first and write after that, one reader of many connections is woken once.
+/// A write wakes the peer if it sleeps, and that is the largest cost of a write. If all ready tasks
+/// read and decide first and then write, a peer with many connections is woken once.
 pub(crate) async fn yield_before_write() {
     let mut has_yielded = false;
     poll_fn(|cx| {

@@ -1,7 +1,8 @@
-//! The body that a client sends.
+//! The request body sent by a client.
 //!
-//! It ends at the deadline for standing still. Trailers pass from a client of HTTP/2 to an upstream of HTTP/2, and then only
-//! [those that are allowed](super::trailers): a trailer field arrives after everything that was checked.
+//! A body without progress ends at the idle deadline. Trailers are passed on only from an HTTP/2
+//! client to an HTTP/2 upstream, and only [those that are allowed](super::trailers): they arrive
+//! after everything has been checked.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -25,22 +26,22 @@ use super::trailers;
 /// The body of a request from a client.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// None once the end, or an error, has been passed on; and for a request without a body, which is why it is boxed:
-    /// most have none, and a request is moved often.
+    /// `None` once the end or an error has been passed on, and for a request without a body. Boxed,
+    /// because most requests have no body and requests are moved often.
     coming: Option<Box<IncomingBody>>,
 }
 
 #[derive(Debug)]
 struct IncomingBody {
-    /// None once it has ended, where something comes before it.
+    /// `None` once it has ended, or for a body that consists only of frames in `again`.
     incoming: Option<ClientBody>,
     idle: IdleTimeout,
-    /// Frames that were taken once, for an upstream that did not look at them.
+    /// Frames that were taken for an upstream that did not process them; they are returned again.
     again: VecDeque<Bytes>,
     forwards_trailers: bool,
 }
 
-/// The reader of a body's octets: on HTTP/1.1, or on HTTP/2.
+/// The source of a body's bytes, on HTTP/1.1 or HTTP/2.
 pub(crate) type ClientBody = Either<Incoming, RequestStream>;
 
 impl IncomingBody {
@@ -51,7 +52,7 @@ impl IncomingBody {
 }
 
 impl RequestBody {
-    /// A body without content.
+    /// Returns a body without content.
     pub(crate) fn empty() -> Self {
         Self { coming: None }
     }
@@ -61,7 +62,7 @@ impl RequestBody {
         Self { coming: (!is_whole).then(|| IncomingBody::boxed(Some(incoming), idle)) }
     }
 
-    /// The same, with the trailers that a client of HTTP/2 sends, as far as they are allowed.
+    /// Passes on the allowed trailers of an HTTP/2 client, too.
     pub(crate) fn with_trailers(mut self) -> Self {
         if let Some(coming) = &mut self.coming {
             coming.forwards_trailers = matches!(coming.incoming, Some(Either::Right(_)));
@@ -69,14 +70,14 @@ impl RequestBody {
         self
     }
 
-    /// The same, after octets that were taken from it before.
+    /// Puts bytes that were taken before back in front of the body.
     pub(crate) fn preceded_by(mut self, octets: Vec<Bytes>) -> Self {
         let coming = self.coming.get_or_insert_with(|| IncomingBody::boxed(None, Duration::MAX));
         coming.again.extend(octets);
         self
     }
 
-    /// The exchange moves, though the client sends nothing: the wait for it starts anew.
+    /// Notes progress of the exchange without bytes from the client: the idle deadline restarts.
     pub(crate) fn has_moved(&mut self) {
         if let Some(coming) = &mut self.coming {
             coming.idle.reset();
@@ -106,7 +107,7 @@ impl Body for RequestBody {
                     idle.reset();
                     return Poll::Ready(Some(Ok(frame)));
                 }
-                // A trailer section is the end of a body.
+                // A trailer section ends the body.
                 Poll::Ready(Some(Ok(frame))) => {
                     let fields = frame.into_trailers().ok().filter(|_| *forwards_trailers);
                     match fields.and_then(|fields| trailers::allowed(fields, trailers::of_request)) {
@@ -140,14 +141,16 @@ impl Body for RequestBody {
     }
 }
 
-/// The body of a request on a stream. The client has no window for octets that are not read.
+/// The body of a request on an HTTP/2 stream. The client gets no flow-control window for bytes that
+/// are not read.
 #[derive(Debug)]
 pub(crate) struct RequestStream {
     stream: RecvStream,
-    /// Octets still to come, where the head says so. The HTTP library enforces it.
+    /// Bytes still to come, if the head contains the length. The HTTP library enforces it.
     left: Option<u64>,
     has_data: bool,
-    /// A client that waits to be told to go on (RFC 9110, section 10.1.1).
+    /// The client, if it waits for 100 (Continue) before it sends the body (RFC 9110, section
+    /// 10.1.1).
     expectant: Option<InterimResponses>,
 }
 
@@ -170,7 +173,7 @@ impl Body for RequestStream {
         let this = self.get_mut();
         while this.has_data {
             let polled = this.stream.poll_data(cx);
-            // Not to one that has not waited.
+            // Not sent if the client has not waited for it.
             if let Some(client) = this.expectant.take()
                 && polled.is_pending()
             {
@@ -178,7 +181,8 @@ impl Body for RequestStream {
             }
             match ready!(polled) {
                 Some(Ok(data)) => {
-                    // It is passed on, so there is room for as much again. An error would be the stream's, and comes next.
+                    // The data is passed on, so the window is released. An error would be the
+                    // stream's, and is returned next.
                     let _ = this.stream.flow_control().release_capacity(data.len());
                     this.left = this.left.map(|left| left.saturating_sub(data.len() as u64));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -199,13 +203,13 @@ impl Body for RequestStream {
     }
 }
 
-/// Why the body of a request ended early; the client always causes it.
+/// The reason why the body of a request ended early; always caused by the client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestBodyError {
-    /// Nothing came for too long.
+    /// No bytes arrived for too long.
     #[error("the client stopped sending its request body")]
     Idle,
-    /// The client left, or its framing is broken.
+    /// The client left, or its framing is invalid.
     #[error("the client's request body is broken")]
     Broken(#[source] BoxError),
 }

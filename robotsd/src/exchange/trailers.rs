@@ -1,22 +1,23 @@
-//! Which trailer fields cross the proxy.
+//! Decides which trailer fields cross the proxy.
 //!
-//! A trailer field comes after everything that was decided by the head. So one that frames, routes, authenticates, or says
-//! how the content is to be read is dropped (RFC 9110, section 6.5.1), as are those that end at each hop, and those that only
-//! a proxy may send.
+//! A trailer field arrives after the head has decided everything. So fields for framing, routing,
+//! authentication or the interpretation of the content are dropped (RFC 9110, section 6.5.1).
+//! Hop-by-hop fields and those that only a proxy may send are dropped, too.
 //!
-//! Trailers pass from HTTP/2 to HTTP/2. Those of HTTP/1.1 are dropped, in both directions, and none is sent on it.
+//! Trailers are passed on from HTTP/2 to HTTP/2. Those of HTTP/1.1 are dropped in both directions,
+//! and none are sent on it.
 
 use http::HeaderMap;
 
 use super::fields;
 
-/// A section with as many fields is dropped: there is little that has to be said so late.
+/// Maximum number of trailer fields; larger sections are dropped.
 const FIELDS: usize = 64;
 
-/// Whether a field may be a trailer of a message: [`of_request`] or [`of_response`].
+/// Reports whether a field may be a trailer of a message: [`of_request`] or [`of_response`].
 pub(crate) type MayTrail = fn(&str) -> bool;
 
-/// The trailers of a message that go further; none where there are none.
+/// Returns the trailers to be passed on; `None` if there are none.
 pub(crate) fn allowed(mut trailers: HeaderMap, may_trail: MayTrail) -> Option<HeaderMap> {
     if trailers.len() > FIELDS {
         return None;
@@ -30,16 +31,17 @@ pub(crate) fn of_request(name: &str) -> bool {
     of_response(name) && !fields::is_made_up(name)
 }
 
-/// Whether a field has a meaning behind a body.
+/// Whether a field may be a trailer of a response.
 pub(crate) fn of_response(name: &str) -> bool {
-    // All that begin so describe the content, or who may read it: its type, coding, length, place, policy.
+    // Fields with these prefixes describe the content or who may read it: type, coding, length,
+    // location, policy.
     !(name.starts_with("content-")
         || name.starts_with("access-control-")
         || OF_HEAD.binary_search(&name).is_ok()
         || fields::is_hop_by_hop(name))
 }
 
-/// Framing, routing, request modifiers, authentication, control data, caching and cookies; in order.
+/// Framing, routing, request modifiers, authentication, control data, caching and cookies; sorted.
 const OF_HEAD: &[&str] = &[
     "accept",
     "accept-charset",

@@ -1,7 +1,9 @@
-//! A connection that has switched to a WebSocket, whose octets pass both ways unread.
+//! A connection that has switched to a WebSocket; its bytes are passed in both directions without
+//! being interpreted.
 //!
-//! The service that answers the request puts the upstream's end into the response's extensions; the driver of the client's
-//! connection joins the two ends. So a tunnel counts as that connection, and ends with it at shutdown.
+//! The service that answers the request puts the upstream's end into the response's extensions, and
+//! the driver of the client's connection joins the two ends. So a tunnel counts as that connection
+//! and ends with it at shutdown.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -20,8 +22,8 @@ use tokio::time::timeout;
 
 use super::idle_timeout::Transfer;
 
-/// The upstream's end of a tunnel; a response extension.
-// Extensions must be `Clone`; the first clone that is taken gets the end.
+/// The upstream's end of a tunnel; a response extension. Extensions must be `Clone`; the first
+/// clone that is used gets the end.
 #[derive(Clone, Debug)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 
@@ -36,13 +38,14 @@ pub(crate) trait TunnelIo: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
-    /// The connection, the octets that have already been read from it, and who may take it for others.
+    /// Creates a tunnel from the upstream connection, the bytes already read from it, and the
+    /// handle by which others can claim the connection.
     pub(crate) fn new(io: impl TunnelIo + 'static, early: Bytes, transfer: Option<Transfer>) -> Self {
         Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer }))))
     }
 }
 
-/// A tunnel whose client end is still to come.
+/// A tunnel whose client end is not available yet.
 #[derive(Debug)]
 pub(crate) struct PendingTunnel {
     pub(crate) client: OnUpgrade,
@@ -50,8 +53,8 @@ pub(crate) struct PendingTunnel {
 }
 
 impl PendingTunnel {
-    /// Passes octets both ways until one side has closed and the other is done, nothing moved for too long, or the
-    /// connection to the upstream is needed elsewhere.
+    /// Passes bytes in both directions. Ends when one side has closed and the other is done, when
+    /// there was no progress for too long, or when the upstream connection is needed elsewhere.
     pub(crate) async fn run(self, idle: Duration) -> io::Result<()> {
         let Some(TunnelEnd { io: upstream, early, transfer }) = self.upstream.0.lock().take() else { return Ok(()) };
         let passing = async {
@@ -59,10 +62,11 @@ impl PendingTunnel {
             pass(TokioIo::new(client), upstream, &early, idle).await
         };
         tokio::select! {
-            // Octets that have arrived by now pass first, and then the connection is in use.
+            // Bytes that have already arrived are passed on first; the connection is in use then.
             biased;
             passed = passing => passed,
-            // Whichever side the tunnel waits for: where the client does not read, the upstream is not read from either.
+            // Applies to both sides: while the client does not read, the upstream is not read
+            // either.
             () = poll_fn(|cx| transfer.as_ref().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))) => {
                 let why = "its connection to the upstream was needed for others, and nothing had passed for long";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
@@ -80,7 +84,7 @@ async fn pass(
     let (client_read, mut client_write) = tokio::io::split(client);
     let (upstream_read, upstream_write) = tokio::io::split(upstream);
     timeout(idle, write(&mut client_write, early)).await??;
-    // Often only one side sends: octets in either direction keep both alive.
+    // Often only one side sends, so bytes in either direction keep both alive.
     let moved = AtomicUsize::new(0);
     tokio::try_join!(pump(client_read, upstream_write, idle, &moved), pump(upstream_read, client_write, idle, &moved))
         .map(|_| ())
@@ -105,7 +109,7 @@ async fn pump(
     }
 }
 
-/// Writes and flushes: TLS may have taken the octets and still hold them back, and nothing may follow for long.
+/// Writes and flushes: TLS may hold written bytes back, and nothing may follow for long.
 async fn write(to: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
     to.write_all(octets).await?;
     to.flush().await
