@@ -1,7 +1,8 @@
-//! A robots.txt as one agent reads it, in one line: for authors of crawlers, and for questions about one.
+//! The rules of a robots.txt for one agent, in a single call: for authors of crawlers, and for
+//! questions about one.
 //!
-//! A crawler knows its own name, so nothing is looked up for a bare token or a product: both are taken as they are. Only a
-//! whole header needs the [`Recognizer`].
+//! A crawler knows its own name, so a bare token or product is used as it is, without a lookup.
+//! Only a whole header needs the [`Recognizer`].
 
 use std::sync::Arc;
 
@@ -15,23 +16,30 @@ use crate::rules::{
 #[derive(Debug)]
 pub struct AgentRules {
     rules: RuleSet,
-    /// The rules that apply to the agent; a header may name several agents.
+    /// Tokens and fallback of each agent; a header may name several agents.
     named: Vec<(Vec<ProductToken>, Fallback)>,
 }
 
 impl RobotsTxt {
-    /// The rules of this file for one agent, as the agent itself reads them.
+    /// Returns the rules of this file for one agent, as the agent itself reads them.
     ///
-    /// The agent is a product token, taken as it is (`OurBot`), a product with its version, of which the name counts
-    /// (`OurBot/2.0`, `OurBot 2.0` or `OurBot v2`), or a whole `User-Agent` header, in which a [`Recognizer`] with the built-in
-    /// [`Registry`] finds the name. Another word behind a blank is a part of the name: `Our Bot/2.0` is `Our Bot`, and neither
+    /// The agent is one of these:
+    ///
+    /// - a product token, used as it is (`OurBot`);
+    /// - a product with a version, which is ignored (`OurBot/2.0`, `OurBot 2.0` or `OurBot v2`);
+    /// - a whole `User-Agent` header, in which a [`Recognizer`] with the built-in [`Registry`]
+    ///   finds the name.
+    ///
+    /// Any other word after a blank is part of the name: `Our Bot/2.0` is `Our Bot`, and neither
     /// `Our` nor `OurBot`. An agent that no group names obeys `*` (RFC 9309, section 2.2.1).
     ///
-    /// The file is read in [`Reading::Reference`], the one of google/robotstxt, which most crawlers share. A server that
-    /// enforces its file reads it in [`Reading::Standard`], and so refuses more: to a crawler `/private%2Fb` is no
-    /// path below `/private/`, but many a server serves the same page there. In `Reference` a name of the file ends at the
-    /// first octet that is no letter, `-` or `_` (RFC 9309, section 2.2.1), and then is none of `MJ12bot` or `Our Bot`: an agent
-    /// with such a name finds no group of its own there, and asks in `Standard`, by [`AgentRules::with_reading`].
+    /// The file is read in [`Reading::Reference`], the reading of google/robotstxt, which most
+    /// crawlers share. A server that enforces its file uses [`Reading::Standard`], which disallows
+    /// more. For a crawler, `/private%2Fb` is not below `/private/`, but many servers return the
+    /// same page for it. In `Reference` a name in the file ends at the first byte that is not a
+    /// letter, `-` or `_` (RFC 9309, section 2.2.1). So `MJ12bot` and `Our Bot` find no group of
+    /// their own there; an agent with such a name uses `Standard`, with
+    /// [`AgentRules::with_reading`].
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;
@@ -49,7 +57,8 @@ impl RobotsTxt {
 }
 
 impl AgentRules {
-    /// The same file in another reading: `Standard` for what a server may hold the agent to.
+    /// Reads the same file in another reading: `Standard` is what a server may enforce for the
+    /// agent.
     ///
     /// ```
     /// use robots_core::rules::{Reading, RobotsTxt};
@@ -66,33 +75,35 @@ impl AgentRules {
         Self { rules, ..self }
     }
 
-    /// Whether the agent may fetch a path, or a whole URL of this site. The site's `/robots.txt` always may be
-    /// (RFC 9309, section 2.2.2).
+    /// Reports whether the agent may fetch a path, or a whole URL of this site. The site's
+    /// `/robots.txt` is always allowed (RFC 9309, section 2.2.2).
     ///
-    /// Of a URL the path counts, not the host: whether the file is that of the URL's site, the caller knows. A text that begins neither
-    /// with `/` nor with a scheme (`private/x`) is no path, and no rule for `/private/` matches it: resolve links first.
+    /// Only the path of a URL counts: the caller has to know that the file belongs to the URL's
+    /// host. A string that begins neither with `/` nor with a scheme (`private/x`) is not a path,
+    /// and no rule for `/private/` matches it; resolve links first.
     pub fn allows(&self, path: impl AsRef<[u8]>) -> bool {
         let path = path.as_ref();
         RequestPath::is_robots_txt_target(path) || self.rules_say(path).access() == Access::Allow
     }
 
-    /// The word of the file alone, with the rule, its line and its group behind it. Of several agents of a header the
-    /// first that is disallowed counts.
+    /// Returns the verdict of the file alone, with the rule, its line and its group. If a header
+    /// names several agents, the first disallowed one counts.
     pub fn rules_say(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
         let path = self.rules.reading().path(&path);
         let verdicts = self.selections().map(|selection| selection.verdict(&path));
         let strictest = verdicts.min_by_key(|verdict| verdict.access() == Access::Allow);
-        // There is an agent in every header.
+        // Every header has an agent.
         strictest.unwrap_or_else(|| self.rules.select(&[], Fallback::Star).verdict(&path))
     }
 
-    /// How long the agent shall wait between two requests, where its groups say so; the longest for several agents of a
-    /// header.
+    /// Returns how long the agent has to wait between two requests. `None` if its groups set no
+    /// delay; the longest delay if a header names several agents.
     pub fn crawl_delay(&self) -> Option<CrawlDelay<'_>> {
         self.selections().filter_map(Selection::crawl_delay).max_by_key(CrawlDelay::interval)
     }
 
-    /// The file, for its [sitemaps](RobotsTxt::sitemaps) and whatever else is for every agent.
+    /// Returns the file, with its [sitemaps](RobotsTxt::sitemaps) and everything else that concerns
+    /// every agent.
     pub const fn document(&self) -> &RobotsTxt {
         self.rules.document()
     }
@@ -102,11 +113,13 @@ impl AgentRules {
     }
 }
 
-/// The tokens of the agents, each with what it obeys where no group names it; at least one.
+/// Returns the tokens of each agent, with the groups that it obeys if none names it; at least one
+/// agent.
 fn obeyed(file: &RobotsTxt, agent: &[u8]) -> Vec<(Vec<ProductToken>, Fallback)> {
     let agent = agent.trim_ascii();
     let (product, version) = agent.split_at(memchr::memchr(b'/', agent).unwrap_or(agent.len()));
-    // A comment, an address, or more than one product. A name may have blanks, as `Screaming Frog SEO Spider`.
+    // A header has a comment, an address, or several products. A name may contain blanks, such as
+    // `Screaming Frog SEO Spider`.
     let holds = |text: &[u8]| memchr::memmem::find(agent, text).is_some();
     let is_header =
         holds(b" (") || holds(b"://") || version.iter().any(|octet| matches!(octet, b' ' | b'(' | b';' | b','));
@@ -115,11 +128,12 @@ fn obeyed(file: &RobotsTxt, agent: &[u8]) -> Vec<(Vec<ProductToken>, Fallback)> 
         return vec![(names.into_iter().flatten().map(ProductToken::new).collect(), Fallback::Star)];
     }
     let agents = Recognizer::new(Arc::clone(Registry::builtin()), file).agents(agent);
-    // The client that asks is a crawler, whatever its header looks like.
+    // The asking client is a crawler, whatever its header looks like.
     agents.iter().map(|agent| (agent.tokens().to_vec(), agent.obeys_star().fallback())).collect()
 }
 
-/// The name in front of a version (`OurBot 2.0`), which counts where no group has both: to crawlers a name ends at the blank.
+/// Returns the name before a version (`OurBot 2.0`). It counts if no group has both: for crawlers a
+/// name ends at the blank.
 fn without_version(product: &[u8]) -> Option<&[u8]> {
     let blank = memchr::memrchr(b' ', product)?;
     let is_version = matches!(&product[blank + 1..], [b'v' | b'V', digit, ..] | [digit, ..] if digit.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! An agent, and those of one header.
+//! An agent, and the agents of one header.
 
 use std::ops::Deref;
 use std::slice;
@@ -29,9 +29,10 @@ struct Claimed {
     tokens: Vec<ProductToken>,
 }
 
-/// The agents that one line of `User-Agent` names, in its order; nearly every line names one. Cheap to clone.
+/// The agents that one line of `User-Agent` names, in order; nearly every line names one. Cheap to
+/// clone.
 ///
-/// A slice, for [`Policy::decide`](crate::policy::Policy::decide); never empty.
+/// Dereferences to a slice, for [`Policy::decide`](crate::policy::Policy::decide); never empty.
 #[derive(Clone, Debug)]
 pub struct Agents(List);
 
@@ -43,7 +44,7 @@ enum List {
 }
 
 impl Agent {
-    /// An agent whose request has no `User-Agent` field.
+    /// Returns the agent of a request without a `User-Agent` field.
     pub const fn empty() -> Self {
         Self { class: Class::Empty, recognized: RecognizedAs::Unnamed }
     }
@@ -52,12 +53,12 @@ impl Agent {
         Self { class: Class::Registered, recognized: RecognizedAs::Registered(crawler) }
     }
 
-    /// A crawler that is not registered, by the tokens that it obeys.
+    /// Creates an unregistered crawler that obeys these tokens.
     pub(super) fn named(product: Option<String>, tokens: Vec<ProductToken>) -> Self {
         Self::claimed(Claim { class: Class::Declared, category: None, product }, tokens)
     }
 
-    /// The agent of a claim that names no registered crawler, with the tokens it obeys.
+    /// Creates the agent of a claim without a registered crawler, with the tokens that it obeys.
     pub(super) fn claimed(claim: Claim, tokens: Vec<ProductToken>) -> Self {
         let Claim { class, category, product } = claim;
         if tokens.is_empty() && product.is_none() && category.is_none() {
@@ -66,12 +67,13 @@ impl Agent {
         Self { class, recognized: RecognizedAs::Claimed(Arc::new(Claimed { product, category, tokens })) }
     }
 
-    /// How it is known.
+    /// Returns how the agent is known.
     pub const fn class(&self) -> Class {
         self.class
     }
 
-    /// The purpose it fetches pages for, where the registry or the header states one.
+    /// Returns the purpose for which the agent fetches pages, if the registry or the header states
+    /// one.
     pub fn category(&self) -> Option<Category> {
         match &self.recognized {
             RecognizedAs::Registered(crawler) => Some(crawler.category),
@@ -80,7 +82,7 @@ impl Agent {
         }
     }
 
-    /// The registered name, or the product that declared itself.
+    /// Returns the registered name, or the product that declared itself.
     pub fn crawler(&self) -> Option<&str> {
         match &self.recognized {
             RecognizedAs::Registered(crawler) => Some(&crawler.name),
@@ -89,7 +91,8 @@ impl Agent {
         }
     }
 
-    /// The product tokens it obeys, in order; for [`RuleSet::select`](crate::rules::RuleSet::select).
+    /// Returns the product tokens that the agent obeys, in order; for
+    /// [`RuleSet::select`](crate::rules::RuleSet::select).
     pub fn tokens(&self) -> &[ProductToken] {
         match &self.recognized {
             RecognizedAs::Registered(crawler) => &crawler.tokens,
@@ -98,29 +101,31 @@ impl Agent {
         }
     }
 
-    /// Whether it obeys the groups of `*`; [`Obeys::Unknown`] for all but registered crawlers.
+    /// Returns whether the agent obeys the groups of `*`; [`Obeys::Unknown`] unless it is a
+    /// registered crawler.
     pub fn obeys_star(&self) -> Obeys {
         self.registered().map_or(Obeys::Unknown, |crawler| crawler.obeys_star)
     }
 
-    /// Whether the agent itself obeys the groups of `*`: crawlers do, unless their operator says otherwise. A
-    /// [`Policy`](crate::policy::Policy) may hold fewer agents to it, or more.
+    /// Returns whether the agent itself obeys the groups of `*`. Crawlers do, unless their operator
+    /// says otherwise. A [`Policy`](crate::policy::Policy) may apply `*` to fewer agents, or to
+    /// more.
     pub fn fallback(&self) -> Fallback {
         if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
     }
 
-    /// Whether it is registered as a crawler of a search engine that people use, or as a tester for one: see
-    /// [`Crawler::is_index_engine`].
+    /// Reports whether the agent is registered as a crawler or page tester of a search engine that
+    /// people use: see [`Crawler::is_index_engine`].
     pub fn is_index_engine(&self) -> bool {
         self.registered().is_some_and(|crawler| crawler.is_index_engine)
     }
 
-    /// Whether the registry knows it.
+    /// Reports whether the registry contains the agent.
     pub const fn is_registered(&self) -> bool {
         matches!(self.recognized, RecognizedAs::Registered(_))
     }
 
-    /// The registry's row for it.
+    /// Returns the registry's row for the agent.
     pub fn registered(&self) -> Option<&Crawler> {
         match &self.recognized {
             RecognizedAs::Registered(crawler) => Some(crawler),
@@ -129,7 +134,7 @@ impl Agent {
     }
 }
 
-/// The agent of a crawler, for questions about it without a request.
+/// Creates the agent of a crawler, for questions about it without a request.
 impl From<&Crawler> for Agent {
     fn from(crawler: &Crawler) -> Self {
         Self::of(Arc::new(crawler.clone()))
@@ -145,7 +150,7 @@ impl Agents {
         }
     }
 
-    /// The agent that the line names first: the one to call its sender by.
+    /// Returns the agent that the line names first, which gives the sender its name.
     pub fn first(&self) -> &Agent {
         &self[0]
     }

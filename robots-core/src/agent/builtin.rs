@@ -1,10 +1,12 @@
-//! The built-in crawlers: the rows of the data file that is compiled in.
+//! The built-in crawlers: the rows of the compiled-in data file.
 //!
-//! The file is TOML, and this reads the five forms of a line it uses. A TOML crate would be a dependency of every
-//! application, for one file that a test reads; files of operators are read by `robotsd`, with such a crate.
+//! The file is TOML. This module parses only the five kinds of lines that occur in it, because a
+//! TOML crate would be a dependency of every application, for one file that the tests read.
+//! `robotsd` uses such a crate for operators' files.
 //!
-//! **Compiled-in data is read on first use.** The registry's built-in form, the words that headers are read by and the
-//! embedded lists of addresses are `LazyLock`s: constants that never change. There is no other static in the crate.
+//! **Compiled-in data is parsed on first use.** The built-in registry, the words by which headers
+//! are read and the embedded lists of addresses are `LazyLock`s: constants that never change. The
+//! crate has no other statics.
 
 use super::crawler::Crawler;
 use crate::rules::ProductToken;
@@ -12,7 +14,7 @@ use crate::rules::ProductToken;
 /// The data file.
 const FILE: &str = include_str!("crawlers.toml");
 
-/// The rows of the data file.
+/// Parses the rows of the data file.
 pub(super) fn rows() -> Result<Vec<Crawler>, String> {
     read(FILE)
 }
@@ -43,7 +45,7 @@ fn read(text: &str) -> Result<Vec<Crawler>, String> {
     Ok(rows)
 }
 
-/// Strings in double quotes, separated by commas.
+/// Parses strings in double quotes, separated by commas.
 fn strings(mut text: &str) -> Option<Vec<String>> {
     let mut strings = Vec::new();
     while !text.is_empty() {
@@ -62,7 +64,7 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
     Some(strings)
 }
 
-/// Sets a field of a row; `None` where there is no such key, or not with this value.
+/// Sets a field of a row; `None` if the key is unknown or the value is invalid.
 fn set(row: &mut Crawler, key: &str, mut values: Vec<String>) -> Option<()> {
     match key {
         "header" => row.header_names = values,

@@ -1,4 +1,5 @@
-//! The claims of a header that names no registered crawler: the parts that declare a product, and its class.
+//! What a header without registered crawlers claims: the parts that declare a product, and its
+//! class.
 
 use std::ops::Range;
 
@@ -11,11 +12,11 @@ use super::program::{
 };
 use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, is_host_of_media, purposes};
 
-/// A header, and the purposes that its words state.
+/// A header, with the purposes that its words state.
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
-    /// Positions of parts and their marks, in the order of the header.
+    /// Positions of parts, and purposes stated in them, in the order of the header.
     purposes: Vec<(usize, Purpose)>,
 }
 
@@ -35,7 +36,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             if is_address_of_service(header.address(part)) {
                 reader.purposes.push((at, Purpose::Serves));
             }
-            // Most headers are costume from end to end; then there is nothing to search.
+            // Most headers consist only of costume; then there is nothing to search.
             if part.marks.has(Marks::OWN_WORD) && !part.marks.has(Marks::MODEL) {
                 reader.search(at, part);
             }
@@ -52,7 +53,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         for (place, purpose) in purposes(&self.header.bytes[start..last.end]) {
             while words.next_if(|word| word.end <= start + place).is_some() {}
             let Some(word) = words.peek().filter(|word| word.may_name_a_crawler()) else { continue };
-            // `urlgrabber` and `libfetch` are known, whatever is in their names.
+            // `urlgrabber` and `libfetch` are known, whatever their names contain.
             let is_known = word.kinds.has(Kinds::LIBRARY.with(Kinds::PROGRAM)) && !word.kinds.has(Kinds::GENERIC);
             if !is_known || !matches!(purpose, Purpose::Collects(_)) {
                 self.purposes.push((at, purpose));
@@ -60,14 +61,15 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         }
     }
 
-    /// Parts in which the header may name the agent: all of them, or in a browser's only those that declare
-    /// something.
+    /// Returns the parts in which the header may name the agent: in a browser's header only those
+    /// that declare something, otherwise all.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// The first word of the parts that name the agent; only there do everyday words count as names.
+    /// Returns the first word of the parts that name the agent. Everyday words count as names only
+    /// there.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -80,7 +82,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         if first.may_name_a_crawler() { Some(first) } else { None }
     }
 
-    /// Places the header.
+    /// Returns the claim of the header.
     pub(super) fn claim(&self) -> Claim {
         let header = self.header;
         let nothing = |class| Claim { class, category: None, product: None };
@@ -101,8 +103,9 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }
 
-    /// Whether a part of a browser's header declares a product: after `compatible;`, with or before a contact, or by
-    /// calling it a crawler. A comment with `MSIE` or `Konqueror` needs the last: toolbars leave their addresses there.
+    /// Whether a part of a browser's header declares a product: after `compatible;`, with or before
+    /// a contact, or by calling itself a crawler. With `MSIE` or `Konqueror` in its comment it has
+    /// to call itself a crawler, because toolbars leave their addresses there.
     fn declares(&self, at: usize) -> bool {
         let marks = self.header.parts[at].marks;
         let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
@@ -132,7 +135,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
                     evidence.is_crawler |= *purpose == Purpose::Crawls;
                 }
                 Purpose::Presents => evidence.presents = true,
-                // `Archive Viewer/2.0 (Mac OS X)` runs where a person sits.
+                // `Archive Viewer/2.0 (Mac OS X)` runs on a person's computer.
                 Purpose::Collects(category) if is_on_desk(header) && !has_contact(part) => {
                     evidence.category = evidence.category.or(*category);
                 }
@@ -149,11 +152,12 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         evidence
     }
 
-    /// Whether a part that says crawler or bot is that of a program for people.
+    /// Whether a part that says crawler or bot belongs to a program for people.
     fn is_of_program(&self, at: usize, on_device: bool) -> bool {
         let header = self.header;
         let part = &header.parts[at];
-        // `SpiderSolitaire/3 CFNetwork/1399` is a person's telephone, `CUBOT_X9 MAUI/11A` too.
+        // `SpiderSolitaire/3 CFNetwork/1399` is a person's telephone, and so is
+        // `CUBOT_X9 MAUI/11A`.
         if (on_device || is_in_view(header)) && !declares_on_device(header, part) {
             return true;
         }
@@ -161,12 +165,12 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         if is_on_desk(header) && !has_contact(part) && goes_on_as_other(header.product(part).as_bytes()) {
             return true;
         }
-        // `Bot Toolbar 2` among the products of an old browser.
+        // Example: `Bot Toolbar 2` among the products of an old browser.
         part.marks.has(Marks::OLD_BROWSER) && self.presents(at)
     }
 
-    /// The part with a contact that is not a program's. A contact may come before the product: the first part that names one
-    /// says more.
+    /// Returns the part with a contact that does not belong to a program. A contact may precede the
+    /// product, so the first part that also names a product takes precedence.
     fn addressed_part(&self) -> Option<&'a Part> {
         let header = self.header;
         let of_program = has_address_of_source(header) || has_home_page_of_product(header);
@@ -185,17 +189,17 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     }
 }
 
-/// The findings in the declared parts of a header.
+/// The evidence in the declared parts of a header.
 #[derive(Default)]
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
-    /// It says crawler, not merely bot: then it is one, whatever it crawls for.
+    /// The header says crawler, not merely bot: then it is a crawler, whatever its purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
     category: Option<Category>,
-    /// It says player, reader or browser.
+    /// The header says player, reader or browser.
     presents: bool,
     on_device: bool,
 }
@@ -214,7 +218,7 @@ impl<'a> DeclaredEvidence<'a> {
         Some(Claim { class: Class::Declared, category, product: self.product(header, part) })
     }
 
-    /// The part that makes the claim, by the strongest evidence there is.
+    /// Returns the part with the strongest evidence for a claim.
     fn claiming_part(&self, header: &'a Header<'_>) -> Option<&'a Part> {
         if self.crawls.is_some() {
             return self.crawls;
@@ -246,17 +250,17 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// Whether the client of a part fetches feeds or streams: addresses of players and stations are those of programs for people
-/// and of what they subscribe with.
+/// Whether the client of a part fetches feeds or streams. Addresses of players and stations appear
+/// both in programs for people and in clients that fetch subscriptions.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
 }
 
 impl DeclaredEvidence<'_> {
-    /// The part to call an agent by whose claim stands in this part: the product that leads, whatever its contact and its
-    /// description stand beside. A product outside of comments that calls itself a crawler goes first, and a library is
-    /// never the client.
+    /// Returns the part that names the agent whose claim is in `part`: normally the leading
+    /// product, wherever its contact and description are. A product outside comments that calls
+    /// itself a crawler takes precedence. A library is never the client.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
         let everyday = Kinds::LIBRARY.with(Kinds::GENERIC);
         let lead = |part: &Part| header.product_lead(part).filter(|word| !word.kinds.has(everyday));
@@ -279,7 +283,7 @@ impl DeclaredEvidence<'_> {
     }
 }
 
-/// `example.com/1.0`: a product named after its site names a contact.
+/// Finds a product named after its site, which counts as a contact: `example.com/1.0`.
 fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let free = header.browser.unwrap_or(header.parts.len());
     header.parts[..free].iter().find(|part| {
@@ -288,7 +292,8 @@ fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     })
 }
 
-/// `Mozilla/5.0 (compatible; Product/1.0)`: a browser would name its platform.
+/// Finds the only product of a header such as `Mozilla/5.0 (compatible; Product/1.0)`; a browser
+/// would name its platform.
 fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let part = header.parts.iter().find(|part| {
         part.marks.has(Marks::COMPATIBLE)
@@ -307,7 +312,7 @@ fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
     word.text(header.bytes).eq_ignore_ascii_case(b"compatible")
 }
 
-/// The class of a header that makes no claim.
+/// Returns the class of a header without a claim.
 fn silent_class(header: &Header<'_>) -> Class {
     let kinds = header.kinds;
     if header.browser == Some(0) || kinds.has(Kinds::APPLIANCE) {
@@ -326,12 +331,14 @@ fn silent_class(header: &Header<'_>) -> Class {
     }
 }
 
-// The rest of a header beside the registered names in it: a crawler that declares itself there does not hide behind them.
-// Registered crawlers describe themselves (`serpstatbot/1.0 (advanced backlink tracking bot; …)`, `PingdomPageSpeed/1.0
-// (pingbot/2.0; …)`, `Dazzle BlueSky Bot/1.1`), so fewer forms declare another crawler here than where no name is
-// registered.
+// The rest of a header with registered names: a crawler that declares itself there does not hide
+// behind them. Registered crawlers describe themselves
+// (`serpstatbot/1.0 (advanced backlink tracking bot; …)`, `PingdomPageSpeed/1.0 (pingbot/2.0; …)`,
+// `Dazzle BlueSky Bot/1.1`). So fewer forms declare another crawler here than in a header without
+// registered names.
 impl Header<'_> {
-    /// Whether a word outside of these places, which are in the order of the header, may be part of a product's name.
+    /// Whether a word outside these ranges, which are in the order of the header, may be part of a
+    /// product's name.
     pub(super) fn has_own_word_outside(&self, places: &[Range<usize>]) -> bool {
         let mut places = places.iter().peekable();
         self.words().filter(|word| word.may_name_a_crawler() && !word.kinds.is_costume()).any(|word| {
@@ -341,7 +348,8 @@ impl Header<'_> {
         })
     }
 
-    /// The header without the names at these places. The contact of a name's part is that of the name.
+    /// Returns the header without the names in these ranges. The contact of a part with a name
+    /// belongs to that name.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -357,11 +365,13 @@ impl Header<'_> {
         self
     }
 
-    /// Mutes what may describe a registered crawler. Of a header [without](Self::without) the names, these are left:
+    /// Ignores words that may describe a registered crawler. In a header [without](Self::without)
+    /// the registered names, these remain:
     ///
-    /// - products with a version outside of comments (`MyBot/1.0`), and words there that say bot or crawler in their name;
-    /// - products in a comment that have a version and say that they crawl, unless the comment is that of a registered
-    ///   product.
+    /// - products with a version outside comments (`MyBot/1.0`), and words there that contain bot
+    ///   or crawler;
+    /// - products in a comment that have a version and say that they crawl, unless the comment
+    ///   belongs to a registered product.
     pub(super) fn ignore_descriptions(&mut self) {
         let bytes = self.bytes;
         let is_crawler = |word: &Word| word.may_name_a_crawler() && crawls(word.text(bytes));
@@ -385,7 +395,8 @@ impl Header<'_> {
     }
 }
 
-/// Whether a version with a digit stands behind a `/`: prose has words there (`addresses/domains`).
+/// Whether the words have a version with a digit after a `/`; in prose, words follow it
+/// (`addresses/domains`).
 fn has_version(words: &[Word], header: &[u8]) -> bool {
     let mut versions = words.iter().filter(|word| word.role == WordRole::Version);
     versions.any(|word| word.text(header).iter().any(u8::is_ascii_digit))

@@ -1,4 +1,4 @@
-//! A crawler of the registry, and the scales it is placed on: its purpose, and whether it obeys. And rows that change a
+//! A crawler of the registry, with its purpose and whether it obeys. Also rows that change a
 //! registry: a crawler to add or replace, or the name of one to remove.
 
 use std::fmt;
@@ -7,10 +7,10 @@ use super::referrer::is_host;
 use crate::keyword_enum;
 use crate::rules::{Fallback, ProductToken};
 
-/// A crawler that exists, and the facts about it: a row of a [`Registry`](super::Registry).
+/// An existing crawler and the facts about it: a row of a [`Registry`](super::Registry).
 ///
-/// To add one, write what differs from [`Crawler::new`]. [`Registry::extended_with`](super::Registry::extended_with)
-/// checks the values.
+/// To add a crawler, set the fields that differ from [`Crawler::new`].
+/// [`Registry::extended_with`](super::Registry::extended_with) checks the values.
 ///
 /// ```
 /// use robots_core::agent::{Category, Crawler, Obeys, Registry};
@@ -22,58 +22,63 @@ use crate::rules::{Fallback, ProductToken};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Crawler {
-    /// The name it is listed under.
+    /// Name under which the crawler is listed.
     pub name: String,
-    /// The names found in its `User-Agent` headers, between boundaries; none for a control token.
+    /// Names to be found between boundaries in its `User-Agent` headers; empty for a control token.
     pub header_names: Vec<String>,
-    /// The product tokens it obeys, the first that a file names first. In a registry never empty.
+    /// Product tokens that it obeys; of those that a file names, the first one counts. Never empty
+    /// in a registry.
     pub tokens: Vec<ProductToken>,
-    /// Its operator.
+    /// Operator of the crawler.
     pub operator: String,
-    /// The purpose it fetches pages for.
+    /// Purpose for which it fetches pages.
     pub category: Category,
-    /// The purposes that what it collects is published for, or known to be used for by others, besides its own.
+    /// Further purposes for which the collected data is published, or known to be used by others.
     pub supplies: Vec<Category>,
-    /// Whether it obeys groups that name it.
+    /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
     /// Whether it obeys the groups of `*`. `*` applies to [`Obeys::Unknown`].
     pub obeys_star: Obeys,
     /// Whether it obeys a `Crawl-delay`. Never [`Obeys::Partial`].
     pub obeys_crawl_delay: Obeys,
-    /// Whether its token appears in robots.txt only, never in a request: it cannot be enforced.
+    /// Whether its token appears only in robots.txt and never in a request, so that it cannot be
+    /// enforced.
     pub is_control: bool,
-    /// Whether it feeds the index of a search engine that people use, or tests pages for one (`index` in the data file).
-    /// A page that it is refused leaves the index, so a [`Policy`](crate::policy::Policy) does not refuse it unless an
-    /// override says so.
+    /// Whether it feeds the index of a search engine that people use, or tests pages for one
+    /// (`index` in the data file). A page that is refused to it leaves the index, so a
+    /// [`Policy`](crate::policy::Policy) does not refuse it unless an override requires that.
     pub is_index_engine: bool,
-    /// Texts of which a header must hold one besides the name, because the name is also a word.
+    /// Strings of which a header must contain at least one in addition to the name, because the
+    /// name is also a word.
     pub requires: Vec<String>,
-    /// The URLs at which its operator publishes the address ranges it uses.
+    /// URLs at which the operator publishes the crawler's address ranges.
     pub ranges: Vec<String>,
-    /// Suffixes of the reverse DNS names of its addresses, or patterns where they hold a `*`.
+    /// Suffixes of its addresses' reverse DNS names, or patterns if they contain a `*`.
     pub reverse_dns: Vec<String>,
-    /// Whether the names of its addresses are often missing or unconfirmed. Such names verify a request; that an address
-    /// has none of them refutes nothing.
+    /// Whether the names of its addresses are often missing or unconfirmed. Such names verify a
+    /// request, but the lack of one refutes nothing.
     pub is_reverse_dns_weak: bool,
-    /// Whether others build crawlers with it: the product in front of its name is the crawler's.
+    /// Whether others build crawlers with it. The crawler is then the product in front of its name.
     pub is_framework: bool,
-    /// Hosts of its operator's services that send people to the pages they show, as a `Referer` names them: `chatgpt.com`,
-    /// with `.bing.com` those under it too, and with `google.*` the name in every country. One row of an operator has them.
+    /// Hosts, as in a `Referer`, of the operator's services that send people to the pages they
+    /// show. Examples: `chatgpt.com`; `.bing.com` for the host and its subdomains; `google.*` for
+    /// the name in every country. Only one row per operator has them.
     pub referers: Vec<String>,
-    /// The URL of the keys of its HTTP message signatures.
+    /// URL of the keys of its HTTP message signatures.
     pub signature: Option<String>,
-    /// The documentation these facts come from.
+    /// The documentation from which these facts come.
     pub source: Option<String>,
-    /// The day on which the operator's documentation was read for these facts, as `2026-11-22`. Without one they are
-    /// general knowledge, and flags that could refuse what should pass are [`Obeys::Unknown`].
+    /// Day on which the operator's documentation was read for these facts, such as `2026-11-22`.
+    /// Without one they are general knowledge, and flags that could refuse legitimate requests are
+    /// [`Obeys::Unknown`].
     pub checked_on: Option<String>,
-    /// Headers it sends.
+    /// Examples of its headers.
     pub examples: Vec<String>,
 }
 
 impl Crawler {
-    /// A crawler whose header name and product token are its name. It obeys groups [`Obeys::Unknown`], and everything else
-    /// is empty.
+    /// Creates a crawler with this name as header name and product token. It obeys groups
+    /// [`Obeys::Unknown`], and all other fields are empty.
     pub fn new(name: impl Into<String>, category: Category) -> Self {
         let name = name.into();
         Self {
@@ -85,12 +90,13 @@ impl Crawler {
         }
     }
 
-    /// A name for robots.txt only: it has no header names.
+    /// Creates a name for robots.txt only, without header names.
     pub fn control_token(name: impl Into<String>, category: Category) -> Self {
         Self { header_names: Vec::new(), is_control: true, ..Self::new(name, category) }
     }
 
-    /// The crawler as a registry has it, or the field whose value no crawler can have, and why.
+    /// Returns the crawler in the form that a registry contains, or the invalid field and the
+    /// reason.
     pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
         let wrong = |field, message: &str| Err((field, message.to_owned()));
         if self.name.trim().is_empty() {
@@ -138,51 +144,51 @@ keyword_enum! {
     Class, "a class of agents", {
         /// A crawler of the [`Registry`](super::Registry).
         Registered = "registered",
-        /// Not in the registry, but it says that it is a robot: a crawler word, a contact address, or a
-        /// `compatible; Product` that names no platform.
+        /// Not in the registry, but it declares that it is a robot: by a crawler word, a contact
+        /// address, or a `compatible; Product` without a platform.
         Declared = "declared",
         /// Not in the registry, but it calls itself a health probe, a validator or a webhook.
         Infrastructure = "infrastructure",
-        /// A browser that runs without a person in front of it, and says so.
+        /// A browser that declares that it runs without a person in front of it.
         Headless = "headless",
-        /// An HTTP library or command line client that says nothing of who uses it.
+        /// An HTTP library or command line client that does not name its user.
         Library = "library",
         /// An application on a person's device.
         App = "app",
-        /// Neither shaped like a browser nor anything of the above.
+        /// Not shaped like a browser, and none of the above.
         NonBrowser = "non-browser",
-        /// A browser, or what looks like one.
+        /// A browser, or a client that looks like one.
         Browser = "browser",
-        /// Nothing but blanks, or no field at all.
+        /// Only blanks, or no field at all.
         Empty = "empty",
     }
 }
 
 keyword_enum! {
-    /// The purpose an agent fetches pages for.
+    /// The purpose for which an agent fetches pages.
     #[derive(Default)]
     Category, "a category of crawlers", {
         /// A search engine.
         Search = "search",
-        /// Collecting material to train models on.
+        /// Collecting material for training models.
         AiTraining = "ai-training",
-        /// An index that answers are made from.
+        /// Building an index from which answers are generated.
         AiSearch = "ai-search",
-        /// One page at a person's request.
+        /// Fetching one page at a person's request.
         UserFetch = "user-fetch",
-        /// Links and rankings, for site owners and their rivals.
+        /// Analysing links and rankings, for site owners and their competitors.
         Seo = "seo",
-        /// Keeping pages for later.
+        /// Preserving pages.
         Archive = "archive",
-        /// A card or picture for a link that a person shared.
+        /// Creating a card or picture for a link that a person shared.
         Preview = "preview",
-        /// Uptime, speed or validity, mostly for the site's own people.
+        /// Checking uptime, speed or validity, usually for the site's owner.
         Monitoring = "monitoring",
-        /// Feeds and podcasts that people subscribed to.
+        /// Fetching feeds and podcasts to which people subscribed.
         Feed = "feed",
-        /// Surveys of what is reachable or vulnerable.
+        /// Surveying what is reachable or vulnerable.
         Security = "security",
-        /// Advertisements and where they stand.
+        /// Advertisements and their placement.
         Ads = "ads",
         /// Health probes, certificate validators, webhooks, load balancers.
         Infrastructure = "infrastructure",
@@ -193,14 +199,14 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// Whether an agent obeys robots.txt, or the groups of `*` in it.
+    /// Whether an agent obeys robots.txt, or its groups of `*`.
     #[derive(Default)]
     Obeys, "an answer to whether an agent obeys", {
-        /// Its operator says so.
+        /// Documented by its operator.
         Yes = "yes",
-        /// Its operator says it does not.
+        /// Its operator documents that it does not.
         No = "no",
-        /// In part, or only for some of its requests.
+        /// It obeys in part, or only for some of its requests.
         Partial = "partial",
         /// Not documented, or not checked.
         #[default]
@@ -209,14 +215,15 @@ keyword_enum! {
 }
 
 impl Class {
-    /// Whether its agents are crawlers: the registry knows them, or they say so.
+    /// Reports whether agents of this class are crawlers: registered, or declared by themselves.
     pub const fn is_crawler(self) -> bool {
         matches!(self, Self::Registered | Self::Declared)
     }
 }
 
 impl Obeys {
-    /// The groups of `*` as a crawler takes them of which this says whether it obeys them: they apply unless its operator says no.
+    /// Returns whether the groups of `*` apply to a crawler with this value: they do, unless its
+    /// operator says no.
     pub(crate) fn fallback(self) -> Fallback {
         if self == Self::No { Fallback::Nothing } else { Fallback::Star }
     }
@@ -226,9 +233,9 @@ impl Obeys {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RegistryRow {
-    /// Adds a crawler, or puts it in the place of the one with the same name, whatever the case.
+    /// Adds a crawler, or replaces the one with the same name, ignoring case.
     Put(Box<Crawler>),
-    /// Removes the crawler with this name, whatever the case.
+    /// Removes the crawler with this name, ignoring case.
     Remove(String),
 }
 
@@ -247,7 +254,7 @@ impl From<Crawler> for RegistryRow {
     }
 }
 
-/// Whether a text is a day as `2026-11-22`.
+/// Whether the string is a day such as `2026-11-22`.
 fn is_day(text: &str) -> bool {
     let is_number = |digits: &str, length: usize, range: std::ops::RangeInclusive<u16>| {
         let is_plain = digits.len() == length && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -258,15 +265,15 @@ fn is_day(text: &str) -> bool {
         if is_number(year, 4, 0..=9999) && is_number(month, 2, 1..=12) && is_number(day, 2, 1..=31))
 }
 
-/// Why a [`Registry`](super::Registry) cannot be extended with the given rows.
+/// The reason why a [`Registry`](super::Registry) cannot be extended with the given rows.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegistryError {
-    /// Which of the rows is wrong, from 0.
+    /// Index of the invalid row, from 0.
     pub row: usize,
-    /// The field of the row that is wrong, by its key in a registry file: `name`, `header` or `tokens`.
+    /// The invalid field of the row, by its key in a registry file: `name`, `header` or `tokens`.
     pub field: &'static str,
-    /// The mistake and its correction, without the place.
+    /// The mistake and its correction, without the position.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! The names of a robots.txt that no registered crawler has, and finding them in headers.
+//! Finds in headers the names of a robots.txt that no registered crawler has.
 
 use super::claim::ClaimReader;
 use super::header::{Header, Word};
@@ -6,7 +6,7 @@ use super::name_index::{End, Kinds, NameIndex, WordHash, is_blank, is_joint, kin
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
 
-/// The names of one file that the registry lacks, ready to be found in headers.
+/// The names of one file that the registry lacks, indexed for finding them in headers.
 #[derive(Debug)]
 pub(super) struct FileNames {
     tokens: Box<[ProductToken]>,
@@ -16,7 +16,7 @@ pub(super) struct FileNames {
 impl FileNames {
     pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
         let mut tokens = Vec::new();
-        // A header with such a name is always recognised by it.
+        // A header with this name is always recognised through the registry.
         let is_found = |token: &ProductToken| {
             registry.with_header_name(token.as_bytes()).is_some_and(|crawler| crawler.requires.is_empty())
         };
@@ -30,7 +30,8 @@ impl FileNames {
         Self { tokens: tokens.into(), index }
     }
 
-    /// The longest name that a product of the header is, or else goes on from with a version.
+    /// Returns the longest name that equals a product of the header, or else the longest one that
+    /// is followed by a version.
     pub(super) fn find(&self, header: &Header<'_>, reader: &ClaimReader<'_, '_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
             return None;
@@ -56,7 +57,8 @@ impl FileNames {
         best.map(|(_, name)| &self.tokens[name as usize])
     }
 
-    /// Reports every name that begins with the word at `start`, or with a beginning of it that a version may follow.
+    /// Reports every name whose first word is the word at `start`, or a prefix of it that a version
+    /// may follow.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
         let limit = end.min(start.saturating_add(self.index.longest_word));
         for at in start..limit {
@@ -74,18 +76,18 @@ impl FileNames {
     }
 }
 
-/// Whether a product may claim this token for itself: it is more than a word.
+/// Whether a product may use this token as its own: it is more than an ordinary word.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
 
-/// Whether a product whose name ends at `end` has no second word.
+/// Whether the product name that ends at `end` has no second word.
 fn is_whole_product(bytes: &[u8], end: usize) -> bool {
     let blanks = bytes[end..].iter().take_while(|byte| is_blank(**byte)).count();
     blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())
 }
 
-/// Names that browsers carry as part of their costume, with a version or without (`MSIE 6.0`).
+/// Whether a name is part of the browsers' costume, with or without a version (`MSIE 6.0`).
 fn is_costume(token: &ProductToken) -> bool {
     token.as_bytes().split(|byte| *byte == b' ').all(|word| {
         let kinds = kinds(word, WordHash::of(word));
@@ -93,18 +95,19 @@ fn is_costume(token: &ProductToken) -> bool {
     }) && !token.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
-/// Names that are everyday words, or so short that they turn up as languages and the like.
+/// Whether a name is an everyday word, or so short that it occurs as a language or the like.
 fn is_general(token: &ProductToken) -> bool {
     let bytes = token.as_bytes();
     bytes.len() <= 3 || !bytes.contains(&b' ') && kinds(bytes, WordHash::of(bytes)).has(Kinds::GENERIC)
 }
 
 impl Registry {
-    /// The tokens a name in a robots.txt stands for besides [`ProductToken::from_name`]; for
+    /// Returns the tokens for which a name in a robots.txt stands, in addition to
+    /// [`ProductToken::from_name`]. For
     /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///
-    /// A name that is not registered as it stands is read as crawlers read it, cut to `[A-Za-z_-]*`, where that is a
-    /// registered token. A pasted `User-Agent` header stands for the products it declares.
+    /// An unregistered name is read as crawlers read it, cut to `[A-Za-z_-]*`, if the result is a
+    /// registered token. A pasted `User-Agent` header stands for the products that it declares.
     ///
     /// ```
     /// use robots_core::agent::Registry;
@@ -129,7 +132,7 @@ impl Registry {
         if cut != whole && self.knows(&cut) { vec![cut] } else { Vec::new() }
     }
 
-    /// The products that a pasted header declares.
+    /// Returns the products that a pasted header declares.
     fn pasted(&self, header: &Header<'_>) -> Vec<ProductToken> {
         if let Some((crawler, _)) = self.find(header).next() {
             return crawler.tokens.first().cloned().into_iter().collect();

@@ -1,27 +1,29 @@
-//! A `User-Agent` header taken apart: words, the parts they stand in, and which of them name the agent.
+//! A parsed `User-Agent` header: its words, its parts, and which words may name the agent.
 //!
-//! A *word* is a run of letters, digits and `-`, `_`, `.`; a *part* is a product outside comments, or a segment
-//! between `(`, `;`, `,` and `)` inside one. Words about another agent are muted: in URLs and e-mail addresses,
-//! versions, in-app markers in brackets, words behind "like" and "compatible with", the model of an Android
-//! device.
+//! A *word* is a run of letters, digits, `-`, `_` and `.`. A *part* is a product outside comments,
+//! or a segment between `(`, `;`, `,` and `)` inside one. Words about another agent are ignored: in
+//! URLs and e-mail addresses, versions, bracketed in-app markers, after "like" and "compatible
+//! with", and in the model of an Android device.
 
 use std::ops::Range;
 
 use super::name_index::{Kinds, WordHash, is_blank, is_joint};
 use crate::rules::starts_with;
 
-/// A header taken apart.
+/// A parsed header.
 #[derive(Debug, Default)]
 pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],
     pub(super) words: Vec<Word>,
     pub(super) parts: Vec<Part>,
-    /// The part that starts with `Mozilla/` or `Opera/`, where an engine is named too: from there it is browser-shaped.
-    /// Browsers that never called themselves so are from their first part on.
+    /// Index of the part that starts with `Mozilla/` or `Opera/`, if an engine is named, too: the
+    /// header is shaped like a browser's from there on. 0 for browsers that never called themselves
+    /// Mozilla or Opera.
     pub(super) browser: Option<usize>,
-    /// The kinds of all words that speak.
+    /// The kinds of all words that are not ignored.
     pub(super) kinds: Kinds,
-    /// A version begins with a letter: it may be a name (`FooBot/Nutch-1.10`). Those of browsers do not.
+    /// Whether a version begins with a letter, so that it may be a name (`FooBot/Nutch-1.10`).
+    /// Browsers' versions do not.
     pub(super) has_named_version: bool,
 }
 
@@ -34,15 +36,15 @@ pub(super) struct Word {
     pub(super) role: WordRole,
 }
 
-/// Whether a word may name the agent.
+/// The role of a word, which decides whether it may name the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordRole {
     Candidate,
-    /// It follows a `/`: the version of a product.
+    /// The version of a product, after a `/`.
     Version,
-    /// It stands in an e-mail address, or after "like".
+    /// Part of an e-mail address, or a word after "like".
     Ignored,
-    /// It is part of a registered crawler's name; see [`Header::without`].
+    /// Part of a registered crawler's name; see [`Header::without`].
     Registered,
 }
 
@@ -50,9 +52,9 @@ pub(super) enum WordRole {
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) words: Range<usize>,
-    /// Which comment it stands in, from 1; 0 outside.
+    /// Number of the comment that contains the part, from 1; 0 outside comments.
     pub(super) comment: u32,
-    /// The place of its URL, if it holds one.
+    /// Range of the part's URL in the header; empty without one.
     pub(super) address: Range<usize>,
     pub(super) marks: Marks,
 }
@@ -62,21 +64,21 @@ pub(super) struct Part {
 pub(super) struct Marks(u16);
 
 impl Marks {
-    /// It holds a URL or an e-mail address.
+    /// The part contains a URL or an e-mail address.
     pub(super) const CONTACT: Self = Self(1);
-    /// The next part is, or begins a comment that is, its contact.
+    /// The contact of the part follows it, in the next part or the next comment.
     pub(super) const ADDRESSED: Self = Self(1 << 1);
-    /// It follows `compatible;`.
+    /// The part follows `compatible;`.
     pub(super) const COMPATIBLE: Self = Self(1 << 2);
-    /// It follows `Android`, `Mobile` or the like in a comment: a locale, a model, a build.
+    /// The part follows `Android`, `Mobile` or the like in a comment: a locale, a model, a build.
     pub(super) const MODEL: Self = Self(1 << 3);
-    /// It stands in a comment with `MSIE` or `Konqueror`.
+    /// The part is in a comment with `MSIE` or `Konqueror`.
     pub(super) const OLD_BROWSER: Self = Self(1 << 4);
-    /// A product with a version.
+    /// The part is a product with a version.
     pub(super) const VERSIONED: Self = Self(1 << 5);
-    /// It holds a word that is neither costume nor a number.
+    /// The part contains a word that is neither costume nor a number.
     pub(super) const OWN_WORD: Self = Self(1 << 7);
-    /// It holds the word `Build`: whatever it looks like, it is a device.
+    /// The part contains the word `Build`: it is a device, whatever it looks like.
     pub(super) const BUILD: Self = Self(1 << 6);
 
     pub(super) const fn has(self, other: Self) -> bool {
@@ -93,7 +95,7 @@ impl Marks {
 }
 
 impl Word {
-    /// Whether the word may begin the name of a crawler, as far as the word alone can tell.
+    /// Whether the word alone allows it to begin the name of a crawler.
     pub(super) fn may_name_a_crawler(&self) -> bool {
         self.role == WordRole::Candidate
     }
@@ -102,8 +104,8 @@ impl Word {
         &bytes[self.start..self.end]
     }
 
-    /// The word without a version glued to it (`Pingdom.com_bot_version_1.4`, `Experibot-v3`, `ExampleBot2`), where
-    /// there is one.
+    /// Returns the word without a version attached to it, if there is one
+    /// (`Pingdom.com_bot_version_1.4`, `Experibot-v3`, `ExampleBot2`).
     pub(super) fn stem<'h>(&self, bytes: &'h [u8]) -> Option<&'h [u8]> {
         let text = self.text(bytes);
         if !text.last()?.is_ascii_digit() || self.kinds.is_costume() {
@@ -132,8 +134,8 @@ impl<'h> Header<'h> {
         &self.words[part.words.clone()]
     }
 
-    /// Words outside the models of devices, left to right. A product with a version beside a model is no model
-    /// (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
+    /// Iterates over the words outside device models, left to right. A product with a version next
+    /// to a model is not part of it (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
     pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
         let is_product = |marks: Marks| marks.has(Marks::VERSIONED) && !marks.has(Marks::BUILD);
         self.parts
@@ -142,18 +144,19 @@ impl<'h> Header<'h> {
             .flat_map(|part| self.words_of(part))
     }
 
-    /// The URL of a part, or nothing.
+    /// Returns the URL of a part; empty without one.
     pub(super) fn address(&self, part: &Part) -> &'h [u8] {
         &self.bytes[part.address.clone()]
     }
 
-    /// The product a part names: its words up to the version, with single blanks, without what browsers and platforms
-    /// put in front; at most 64 octets, always ASCII.
+    /// Returns the product that a part names: its words up to the version, separated by single
+    /// blanks, without leading words of browsers and platforms. At most 64 bytes, always ASCII.
     pub(super) fn product(&self, part: &Part) -> String {
         self.product_before(part, usize::MAX)
     }
 
-    /// The product that a part names with its words before a place, and before its address where words stand there.
+    /// Returns the product named by the words of a part before `place`, and before the part's
+    /// address if words precede it.
     pub(super) fn product_before(&self, part: &Part, place: usize) -> String {
         let mut product = String::new();
         let leads = self.product_lead(part).is_some_and(|lead| lead.start < part.address.start);
@@ -176,7 +179,7 @@ impl<'h> Header<'h> {
         self.product_lead(part).is_some()
     }
 
-    /// The first word of the product that a part names.
+    /// Returns the first word of the product that a part names.
     pub(super) fn product_lead(&self, part: &Part) -> Option<&Word> {
         self.product_words(part).next()
     }
@@ -187,7 +190,7 @@ impl<'h> Header<'h> {
         words.take_while(|word| word.role == WordRole::Candidate).skip_while(|word| word.kinds.is_costume())
     }
 
-    /// Whether the header holds this text anywhere, whatever the case.
+    /// Whether the header contains this text anywhere, in any case.
     pub(super) fn contains(&self, needle: &[u8]) -> bool {
         let Some(first) = needle.first() else { return true };
         let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());

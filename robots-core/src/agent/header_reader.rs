@@ -1,4 +1,4 @@
-//! Reading a `User-Agent` header: one pass over its octets.
+//! Parses a `User-Agent` header in one pass over its bytes.
 
 use std::ops::Range;
 
@@ -12,21 +12,21 @@ impl<'h> Header<'h> {
     }
 }
 
-/// A header, read up to a place.
+/// The state of parsing a header up to a position.
 #[derive(Default)]
 struct HeaderReader<'h> {
     header: Header<'h>,
     at: usize,
     depth: usize,
     comments: u32,
-    /// The part being read.
+    /// Marks of the part that is being read.
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// Marks that every further part of this comment, or of the header outside comments, gets.
+    /// Marks that every further part of this comment, or of the header outside comments, inherits.
     inherited: Marks,
     inherited_outside: Marks,
-    /// The words ahead that mark nothing, as a word before them says.
+    /// Which following words are ignored because of an earlier word.
     mute: Mute,
     brackets_close: bool,
 }
@@ -35,15 +35,16 @@ struct HeaderReader<'h> {
 enum Mute {
     #[default]
     Nothing,
-    /// The next word.
+    /// The next word is ignored.
     Word,
-    /// Words up to the end of the part or of the next product.
+    /// Words are ignored up to the end of the part or of the next product.
     Product,
 }
 
 impl<'h> HeaderReader<'h> {
     fn new(bytes: &'h [u8]) -> Self {
-        // A header has a word every five octets or so; capped, because one of 64 KiB need not.
+        // A header has about one word per five bytes. Capped, because this need not hold for a
+        // header of 64 KiB.
         let words = Vec::with_capacity((bytes.len() / 4).clamp(4, 64));
         let parts = Vec::with_capacity((bytes.len() / 8).clamp(4, 32));
         Self { header: Header { bytes, words, parts, ..Header::default() }, brackets_close: true, ..Self::default() }
@@ -89,7 +90,7 @@ impl<'h> HeaderReader<'h> {
         self.finish()
     }
 
-    /// Reads one word: a URL, or a run of word octets with its hash.
+    /// Reads one word: a URL, or a run of word bytes with its hash.
     fn word(&mut self) {
         let bytes = self.header.bytes;
         if let Some(end) = end_of_url(bytes, self.at) {
@@ -128,7 +129,8 @@ impl<'h> HeaderReader<'h> {
         let text = &bytes[start..end];
         let hash = WordHash::of(text);
         if is_version && text[0].is_ascii_alphabetic() {
-            // `Spice_M-5/MAUI/11A`, `Podbean/Android App`: the platform stands where versions do.
+            // In `Spice_M-5/MAUI/11A` and `Podbean/Android App` the platform is in the place of a
+            // version.
             self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
             self.header.has_named_version = true;
         }
@@ -146,7 +148,7 @@ impl<'h> HeaderReader<'h> {
         self.header.words.push(word);
     }
 
-    /// Words that change how the next are read.
+    /// Handles words that change how the next words are read.
     fn phrase(&mut self, word: Word) {
         let bytes = self.header.bytes;
         let text = word.text(bytes);
@@ -161,7 +163,7 @@ impl<'h> HeaderReader<'h> {
         } else if text.eq_ignore_ascii_case(b"compatible") && self.first_word == self.header.words.len() {
             self.marks.add(Marks::COMPATIBLE);
             self.inherited.add(Marks::COMPATIBLE);
-            // A declaration ends what an Android comment says of its device.
+            // A declaration ends the description of the device in an Android comment.
             self.inherited.remove(Marks::MODEL);
             self.marks.remove(Marks::MODEL);
         } else if text.eq_ignore_ascii_case(b"build") {
@@ -174,7 +176,8 @@ impl<'h> HeaderReader<'h> {
         }
     }
 
-    /// Whether `Android`, with or without a version, stands right before: `Instagram 9.0 Android (26/8.0; 480dpi; …)`.
+    /// Whether `Android`, with or without a version, precedes directly:
+    /// `Instagram 9.0 Android (26/8.0; 480dpi; …)`.
     fn follows_android(&self) -> bool {
         let Some((last, before)) = self.header.words.split_last() else { return false };
         let bytes = self.header.bytes;
@@ -183,19 +186,21 @@ impl<'h> HeaderReader<'h> {
             && bytes[last.end..self.at].iter().all(|byte| is_blank(*byte))
     }
 
-    /// Outside comments a product ends with its version: the next word begins another.
+    /// Ends the current product if it has a version: outside comments the next word begins another
+    /// product.
     fn begin_product(&mut self) {
         if self.depth == 0 && self.marks.has(Marks::VERSIONED) {
             self.end_part();
         }
     }
 
-    /// `@`: mutes the word before it with everything joined to it by `+`; the host after it becomes a contact.
+    /// Handles `@`: ignores the word before it and all words joined to that by `+`; the host after
+    /// it becomes a contact.
     fn address(&mut self) {
         let bytes = self.header.bytes;
         self.at += 1;
         let length = bytes[self.at..].iter().take_while(|byte| is_word_byte(**byte)).count();
-        // A full stop may end the sentence that the address stands in.
+        // A full stop may end the sentence that contains the address.
         let host = &bytes[self.at..self.at + length];
         let host = &host[..host.iter().rposition(|byte| !is_joint(*byte)).map_or(0, |last| last + 1)];
         let Some(dot) = host.iter().rposition(|byte| *byte == b'.') else { return };
@@ -208,14 +213,15 @@ impl<'h> HeaderReader<'h> {
             word.role = WordRole::Ignored;
             after = word.start;
         }
-        // Not in `package@1.2.3`.
+        // Excludes `package@1.2.3`.
         if host[dot + 1].is_ascii_alphabetic() {
             self.marks.add(Marks::CONTACT);
         }
         self.at += length;
     }
 
-    /// `[…]` is an app's mark in the header of a browser or an app, unless it is never closed.
+    /// Skips `[…]`, an app's marker in the header of a browser or an app, unless it is never
+    /// closed.
     fn bracket(&mut self) {
         self.at += 1;
         if !self.brackets_close || !self.header.kinds.has(Kinds::ENGINE.with(Kinds::APP)) {
@@ -242,7 +248,8 @@ impl<'h> HeaderReader<'h> {
         self.mute = Mute::Nothing;
     }
 
-    /// The contact of a part is often the next one: `(FooBot/1.0; +http://…)`, `FooBot/1.0 (+http://…)`.
+    /// Marks the previous part as addressed: its contact often follows it, as in
+    /// `(FooBot/1.0; +http://…)` and `FooBot/1.0 (+http://…)`.
     fn mark_addressed(&mut self, comment: u32) {
         if let Some(before) = self.header.parts.last_mut()
             && (before.comment == comment || before.comment == 0)
@@ -273,7 +280,7 @@ impl<'h> HeaderReader<'h> {
     }
 }
 
-/// The end of the URL that begins at `at`, if one does.
+/// Returns the end of the URL that begins at `at`, if any.
 fn end_of_url(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     let is_url = match rest.first()? | 0x20 {

@@ -1,4 +1,5 @@
-//! Whether an agent is who it claims to be: the outcome, which policy, log and records use, without how it is found.
+//! Whether an agent is who it claims to be: the result, as used by policy, log and records, without
+//! the methods.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,8 +9,9 @@ use crate::rules::ValueError;
 
 /// The result of checking the claim that a request makes about its sender.
 ///
-/// Its written form holds everything: `verified(range)`, `refuted(signature: expired)`, `undecided(stale)`,
-/// `unverifiable`, `unclaimed`. With the feature `serde` it is an object of `outcome`, `method` and `reason`.
+/// Its string form contains everything: `verified(range)`, `refuted(signature: expired)`,
+/// `undecided(stale)`, `unverifiable`, `unclaimed`. With the feature `serde` it is an object with
+/// `outcome`, `method` and `reason`.
 ///
 /// ```
 /// use robots_core::agent::{Identity, Refutation};
@@ -24,7 +26,8 @@ use crate::rules::ValueError;
 pub enum Identity {
     /// A method confirmed the claim.
     Verified(IdentityMethod),
-    /// An impostor: the operator publishes a complete method, its evidence is fresh, and the request fails it.
+    /// An impostor: the operator publishes a complete method, its evidence is fresh, and the
+    /// request fails it.
     Refuted(Refutation),
     /// The evidence is missing, too old or doubtful. Never a reason to refuse a request.
     Undecided(UndecidedReason),
@@ -36,31 +39,34 @@ pub enum Identity {
 }
 
 keyword_enum! {
-    /// A way to check a claim, in the order in which the methods are tried.
+    /// A method of checking a claim, in the order in which methods are tried.
     IdentityMethod, "a method that checks a claim", {
         /// A signature on the request (Web Bot Auth, RFC 9421).
         Signature = "signature",
-        /// The client's address is in a list that the operator publishes.
+        /// The client's address is in a list published by the operator.
         Range = "range",
-        /// The client's address has a name of the operator's, which resolves back to the address.
+        /// The client's address has a name in the operator's domain that resolves back to the
+        /// address.
         Rdns = "rdns",
     }
 }
 
 keyword_enum! {
-    /// Why a claim is refuted; the first reasons are of addresses, the others of signatures.
+    /// The reason why a claim is refuted. The first reasons concern addresses, the others
+    /// signatures.
     Refutation, "a reason why a claim is refuted", {
-        /// The address is in no list of the operator.
+        /// The address is not in any list of the operator.
         NotListed = "not-listed",
         /// The address has no name.
         NoName = "no-name",
-        /// No name of the address is one of the operator's.
+        /// No name of the address is in the operator's domain.
         OtherName = "other-name",
-        /// A name of the operator's does not resolve to the address.
+        /// A name in the operator's domain does not resolve to the address.
         NotConfirmed = "not-confirmed",
         /// The signature was not made with this key for this request.
         BadSignature = "bad-signature",
-        /// `Signature-Input`, `Signature` or `Signature-Agent` is no structured field of its form.
+        /// `Signature-Input`, `Signature` or `Signature-Agent` is not a valid structured field of
+        /// its type.
         Unparsable = "unparsable",
         /// The label of `Signature-Input` has no member in `Signature`.
         NoSignatureForLabel = "no-signature-for-label",
@@ -72,7 +78,7 @@ keyword_enum! {
         WindowNegative = "window-negative",
         /// The signature is valid for more than a day.
         WindowTooLong = "window-too-long",
-        /// The signature is created later than now.
+        /// The creation time of the signature is in the future.
         CreatedInFuture = "created-in-future",
         /// The signature has expired.
         Expired = "expired",
@@ -84,7 +90,7 @@ keyword_enum! {
         AgentNotHttps = "agent-not-https",
         /// A signed component is not in the request.
         ComponentMissing = "component-missing",
-        /// A signed component is none of a request, or has an unsupported parameter.
+        /// A signed component does not apply to requests, or has an unsupported parameter.
         ComponentUnsupported = "component-unsupported",
         /// A component is signed twice.
         ComponentRepeated = "component-repeated",
@@ -92,9 +98,9 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// Why a claim is neither verified nor refuted.
+    /// The reason why a claim is neither verified nor refuted.
     UndecidedReason, "a reason why a claim is undecided", {
-        /// The client's address is missing, private, reserved, or that of a trusted proxy.
+        /// The client's address is missing, private, reserved, or a trusted proxy's.
         Address = "address",
         /// The list is too old to refute a claim.
         Stale = "stale",
@@ -108,11 +114,13 @@ keyword_enum! {
         Timeout = "timeout",
         /// The resolver answered that it cannot tell.
         ResolverFailure = "resolver-failure",
-        /// The resolver's answer was cut.
+        /// The resolver's answer was truncated.
         Truncated = "truncated",
-        /// No address of this operator was verified lately through this resolver, so its "no" proves nothing.
+        /// No address of this operator was verified through this resolver lately, so a negative
+        /// answer proves nothing.
         UnprovenResolver = "unproven-resolver",
-        /// So many claims fail that the path of the requests is in doubt: a proxy may be missing in `trusted_proxies`.
+        /// So many claims fail that the requests' network path is unreliable: a proxy may be
+        /// missing in `trusted_proxies`.
         SuspectPath = "suspect-path",
         /// The operator publishes only keys, and the request is not signed.
         Unsigned = "unsigned",
@@ -124,15 +132,15 @@ keyword_enum! {
         DirectoryNotConfigured = "directory-not-configured",
         /// The key directory could not be fetched.
         DirectoryUnavailable = "directory-unavailable",
-        /// The key directory does not hold the key.
+        /// The key directory does not contain the key.
         KeyUnknownThere = "key-unknown-there",
-        /// The key is one of those that RFC 9421 publishes for tests.
+        /// The key is one of the test keys published in RFC 9421.
         TestKey = "test-key",
     }
 }
 
 impl Identity {
-    /// The outcome, without method and reason.
+    /// Returns the outcome, without method and reason.
     pub const fn outcome(self) -> &'static str {
         match self {
             Self::Verified(_) => "verified",
@@ -143,7 +151,7 @@ impl Identity {
         }
     }
 
-    /// The method that verified or refuted the claim.
+    /// Returns the method that verified or refuted the claim.
     pub const fn method(self) -> Option<IdentityMethod> {
         match self {
             Self::Verified(method) => Some(method),
@@ -152,7 +160,7 @@ impl Identity {
         }
     }
 
-    /// The written form of the reason, of a claim that is refuted or undecided.
+    /// Returns the string form of the reason, if the claim is refuted or undecided.
     pub const fn reason(self) -> Option<&'static str> {
         match self {
             Self::Refuted(refutation) => Some(refutation.as_str()),
@@ -161,7 +169,7 @@ impl Identity {
         }
     }
 
-    /// Every identity there is.
+    /// Iterates over all possible identities.
     fn all() -> impl Iterator<Item = Self> {
         let verified = IdentityMethod::ALL.iter().copied().map(Self::Verified);
         let refuted = Refutation::ALL.iter().copied().map(Self::Refuted);
@@ -171,7 +179,7 @@ impl Identity {
 }
 
 impl Refutation {
-    /// The method that refuted the claim.
+    /// Returns the method that refuted the claim.
     pub const fn method(self) -> IdentityMethod {
         match self {
             Self::NotListed => IdentityMethod::Range,

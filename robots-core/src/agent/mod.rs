@@ -1,35 +1,42 @@
-//! Bytes of a `User-Agent` header to the agent that sent it, and the groups of a robots.txt it obeys: for servers, and for what
-//! reads their logs.
+//! Recognises the agent that sent a `User-Agent` header, and the groups of a robots.txt that it
+//! obeys. For servers, and for tools that read their logs.
 //!
-//! RFC 9309 lets the *crawler* choose its group by its own product token. The server sees a header, in which that token
-//! is one word among the costume of browsers, platforms and addresses. A [`Recognizer`] finds it: first the crawlers of
-//! the [`Registry`], then the names the file holds besides, then what the header says of itself.
+//! RFC 9309 lets the *crawler* choose its group by its own product token. The server sees only a
+//! header, in which that token is one word among the costume of browsers, platforms and addresses.
+//! A [`Recognizer`] finds it. It looks first for the crawlers of the [`Registry`], then for other
+//! names in the file, then for what the header declares about itself.
 //!
-//! 1. Words about another agent are muted: in URLs, e-mail addresses, versions, in-app markers in brackets,
-//!    after "like" and "compatible with", in the model of an Android device.
-//! 2. A registered crawler is a product of its header whose name stands between boundaries; of two that begin there, the
-//!    longer. Names that are also words need further text in the header. If there are several, all of them are
-//!    [`Agents`] of the header, and the first is the one to call it by.
-//! 3. The [`Agent::tokens`] of each are the chain its operator gives (`Googlebot-Image`, then `Googlebot`). Beside them,
-//!    the rest of the header is one more agent where it holds a name of the file or declares a crawler.
-//!    A framework (`Nutch`, `Heritrix`, `Scrapy`) is not the crawler where a product stands in front of its name, nor beside
-//!    a registered one: `FooBot/Nutch-1.10` obeys a group of `FooBot`, else one of `Nutch`.
-//! 4. Otherwise, of the file's names, the longest that a product *is*; else the longest that a version is glued to
-//!    (`FooBot2`, `FooBot-1.0`; but `FooBot-Image` is another crawler's name). Everyday words and very short names count
-//!    only as the whole of the leading product; words of the browsers' costume never.
-//! 5. In a header shaped as a browser's only declared parts are looked at: after `compatible;`, segments with or
-//!    before a contact address, products that call themselves a crawler.
-//! 6. Telephones, televisions, applications, players and readers carry the address of their maker: an address alone does
-//!    not declare them, nor a syllable of a crawler's (`CUBOT`, `BOTECH`). Nor does a word alone declare an application's
-//!    view of a page, or a program on a desk (`Archive Viewer/2.0 (Mac OS X)`); what plays or is heard at its address is
-//!    what people subscribe with. A program that the owner of a machine runs is no crawler either: it is known by name,
-//!    states its runtime or its machine (`go1.20.5`, `linux/amd64`), or gives only the address of its source code or of the home page
-//!    that is named after it (`Terraform/1.9.0 (+https://www.terraform.io)`). An agent that declares itself is called by the
-//!    product that leads, not by the words beside its contact.
-//! 7. A comment with `MSIE` or `Konqueror` declares only what calls itself a crawler.
-//! 8. Its [`Class`] says how it is known, not its name; the policy decides whether `*` applies to it.
+//! 1. Words about another agent are ignored: in URLs, e-mail addresses, versions and bracketed
+//!    in-app markers, after "like" and "compatible with", and in the model of an Android device.
+//! 2. A registered crawler is found if its name appears in the header between boundaries. If two
+//!    names begin at the same word, the longer one counts. Names that are also ordinary words need
+//!    further text in the header. If a header names several crawlers, all of them are [`Agents`] of
+//!    the header, and the first one gives it its name.
+//! 3. The [`Agent::tokens`] of a registered crawler are the chain documented by its operator
+//!    (`Googlebot-Image`, then `Googlebot`). The rest of the header is one more agent if it
+//!    contains a name of the file or declares a crawler. A framework (`Nutch`, `Heritrix`,
+//!    `Scrapy`) is not the crawler if a product precedes its name or a registered crawler is named:
+//!    `FooBot/Nutch-1.10` obeys a group of `FooBot`, or else one of `Nutch`.
+//! 4. Otherwise, the longest name of the file that equals a product of the header is chosen, or
+//!    else the longest one that is followed by a version (`FooBot2`, `FooBot-1.0`; but
+//!    `FooBot-Image` is another crawler's name). Everyday words and very short names count only if
+//!    they are the whole leading product; words of the browsers' costume never count.
+//! 5. In a header shaped like a browser's, only declared parts count: after `compatible;`, segments
+//!    that contain or precede a contact address, and products that call themselves a crawler.
+//! 6. Telephones, televisions, applications, players and readers contain the address of their
+//!    maker. So an address alone does not declare a crawler in them, and neither does a syllable
+//!    (`CUBOT`, `BOTECH`). A word alone does not declare one in an application's web view or a
+//!    desktop program (`Archive Viewer/2.0 (Mac OS X)`). A client whose address belongs to a player
+//!    or station fetches what people subscribe to. Programs that the owner of a machine runs are
+//!    not crawlers either. Such a program is known by name, states its runtime or machine
+//!    (`go1.20.5`, `linux/amd64`), or gives only the address of its source code or of the home page
+//!    named after it (`Terraform/1.9.0 (+https://www.terraform.io)`). An agent that declares itself
+//!    is named after the leading product, not after the words next to its contact.
+//! 7. A comment with `MSIE` or `Konqueror` declares only products that call themselves a crawler.
+//! 8. The agent's [`Class`] tells how it is known, independent of its name; the policy decides
+//!    whether `*` applies to it.
 //!
-//! A header may lie: recognition takes it at its word.
+//! A header may lie; recognition believes it.
 
 mod agent_rules;
 mod agents;

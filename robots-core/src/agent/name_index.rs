@@ -1,19 +1,20 @@
-//! Names by their first word: one probe a word of the header finds every name that could begin there. And the kinds of
-//! words that classify a header.
+//! An index of names by their first word: one probe per word of the header finds every name that
+//! could begin there. Also the kinds of words by which headers are classified.
 //!
-//! A name is only ever looked for at the beginning of a word, so hashing words finds all of them in one pass over the
-//! header, whatever their number. An automaton over all names was tried first on paper: it steps through every byte of
-//! the parts that cannot match, reports hits inside words that a boundary check then throws away, and for ten names
-//! costs kilobytes a file where this costs a few hundred octets.
+//! Names are only looked for at the beginning of a word, so hashing words finds all of them in one
+//! pass over the header, whatever their number. The alternative, an automaton over all names, would
+//! step through every byte of parts that cannot match, and report hits inside words that a boundary
+//! check discards. For ten names it would take kilobytes per file; this index takes a few hundred
+//! bytes.
 
 use std::sync::LazyLock;
 
-/// Octets that make up a word of a header; the neighbours of a name must be others.
+/// Whether a byte can be part of a word of a header; a name must be surrounded by other bytes.
 pub(super) const fn is_word_byte(byte: u8) -> bool {
     WORD_BYTES[byte as usize]
 }
 
-/// A table, because every octet of every header is looked at.
+/// A table, because every byte of every header is looked up.
 const WORD_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -24,7 +25,7 @@ const WORD_BYTES: [bool; 256] = {
     table
 };
 
-/// Octets that join the pieces of a word: `Googlebot-Image`, `archive.org_bot`.
+/// Whether a byte joins the pieces of a word: `Googlebot-Image`, `archive.org_bot`.
 pub(super) const fn is_joint(byte: u8) -> bool {
     matches!(byte, b'-' | b'_' | b'.')
 }
@@ -33,13 +34,13 @@ pub(super) const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Whether a text ends so, whatever the case.
+/// Whether a string ends with `end`, ignoring case.
 pub(super) fn ends_with(text: &[u8], end: &[u8]) -> bool {
     text.len().checked_sub(end.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(end))
 }
 
-/// A hash of a word that does not see case: of its length, its first 64 octets and its last eight, so that no word
-/// costs more than a few steps. Comparing finds other differences.
+/// A case-insensitive hash of a word's length, first 64 bytes and last eight bytes, so that no word
+/// costs more than a few steps. Comparing the words finds other differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WordHash(u32);
 
@@ -47,7 +48,7 @@ impl WordHash {
     #[inline]
     pub(super) fn of(word: &[u8]) -> Self {
         const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-        /// Bit 5 folds the case of letters and keeps all other word octets distinct.
+        /// Bit 5 folds the case of letters and keeps all other word bytes distinct.
         const FOLD: u64 = 0x2020_2020_2020_2020;
         let (head, tail) = match (word.first_chunk(), word.last_chunk()) {
             (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
@@ -68,23 +69,24 @@ impl WordHash {
     }
 }
 
-/// Names with a value each, found by first word.
+/// Names, each with a value, indexed by their first word.
 #[derive(Clone, Debug)]
 pub(super) struct NameIndex {
-    /// Positions in `names` plus one, 0 for none; a power of two, at most half full.
+    /// Indices into `names` plus one; 0 for an empty slot. The length is a power of two, and at
+    /// most half of the slots are full.
     slots: Box<[u32]>,
-    /// Sorted by hash, so those with one first word follow each other.
+    /// Sorted by hash, so that names with the same first word are adjacent.
     names: Box<[Named]>,
-    /// The length of the longest first word; no longer one needs looking up.
+    /// Length of the longest first word; longer words need no lookup.
     pub(super) longest_word: usize,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Named {
     hash: WordHash,
-    /// In lower case, blanks single, without joints at its ends.
+    /// The name in lower case, with single blanks and without joints at its ends.
     text: Box<[u8]>,
-    /// Octets before the first word: `!` of `!Susie`.
+    /// Number of bytes before the first word: `!` in `!Susie`.
     lead: usize,
     /// The value of the name.
     pub(super) value: u32,
@@ -93,15 +95,16 @@ pub(super) struct Named {
 /// How a name ends in the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum End {
-    /// Inside a word that goes on with a version: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. A word that goes on with
-    /// letters is another name (`FooBot-Image`), to RFC 9309 and to its operator.
+    /// Inside a word that continues with a version: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. A word
+    /// that continues with letters is another name (`FooBot-Image`), both for RFC 9309 and for its
+    /// operator.
     Versioned,
-    /// At the end of a word, which counts for more.
+    /// At the end of a word, which takes precedence.
     Whole,
 }
 
 impl NameIndex {
-    /// Names without any word in them are left out: nothing could find them.
+    /// Creates an index. Names without any word are omitted, because nothing could find them.
     pub(super) fn new<'n>(names: impl IntoIterator<Item = (&'n [u8], u32)>) -> Self {
         let mut names: Vec<Named> = names.into_iter().filter_map(|(name, value)| Named::new(name, value)).collect();
         names.sort_by(|a, b| (a.hash.0, &a.text, a.value).cmp(&(b.hash.0, &b.text, b.value)));
@@ -125,12 +128,12 @@ impl NameIndex {
         self.names.is_empty()
     }
 
-    /// The names whose first word has this hash.
+    /// Iterates over the names whose first word has this hash.
     #[inline]
     pub(super) fn with_first_word(&self, hash: WordHash) -> impl Iterator<Item = &Named> {
         let mut slot = hash.0 as usize & (self.slots.len() - 1);
         let mut first = self.names.len();
-        // Ends at an empty slot: at most half of them are taken.
+        // Ends at an empty slot, because at most half of the slots are full.
         while let Some(at) = (self.slots[slot] as usize).checked_sub(1) {
             if self.names[at].hash == hash {
                 first = at;
@@ -141,13 +144,13 @@ impl NameIndex {
         self.names[first..].iter().take_while(move |name| name.hash == hash)
     }
 
-    /// The value of exactly this word, whose hash is given.
+    /// Returns the value of exactly this word with the given hash.
     #[inline]
     pub(super) fn word(&self, hash: WordHash, word: &[u8]) -> Option<u32> {
         self.with_first_word(hash).find(|name| name.text.eq_ignore_ascii_case(word)).map(|name| name.value)
     }
 
-    /// The value of exactly this name.
+    /// Returns the value of exactly this name.
     pub(super) fn exact(&self, name: &[u8]) -> Option<u32> {
         let sought = Named::new(name, 0)?;
         self.with_first_word(sought.hash).find(|name| name.text == sought.text).map(|name| name.value)
@@ -169,7 +172,8 @@ impl Named {
         self.text.len()
     }
 
-    /// The word a header must hold; joints at its end are no part of it, as in the header.
+    /// Returns the first word of the name, which the header must contain. Trailing joints (`-`,
+    /// `_`, `.`) are stripped, as they are when a header is read.
     fn first_word(&self) -> &[u8] {
         let word = &self.text[self.lead..];
         let end = word.iter().position(|byte| !is_word_byte(*byte)).unwrap_or(word.len());
@@ -177,7 +181,8 @@ impl Named {
         &word[..end]
     }
 
-    /// Whether the name stands in `bytes` with its first word at `at`; how it ends there, and where.
+    /// Checks whether the name occurs in `bytes` with its first word at `at`. Returns how it ends
+    /// there, and where.
     pub(super) fn end(&self, bytes: &[u8], at: usize) -> Option<(End, usize)> {
         let mut at = at.checked_sub(self.lead)?;
         for byte in &self.text {
@@ -206,44 +211,46 @@ impl Named {
     }
 }
 
-/// The kinds of a whole word, which classify a header: words of browsers, platforms, libraries and robots. Several may
-/// hold.
+/// The kinds of a whole word, by which a header is classified: words of browsers, platforms,
+/// libraries and robots. A word may have several kinds.
 ///
-/// They are kinds of words, not crawlers: a name of one product belongs in the registry.
+/// They are kinds of words, not crawlers: the name of a single product belongs in the registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds(u32);
 
 impl Kinds {
     /// Part of the costume that browsers share; never a crawler's name.
     pub(super) const BROWSER: Self = Self(1);
-    /// The engine of a browser: with `Mozilla/` or `Opera/` in front it makes a header browser-shaped.
+    /// The engine of a browser. With `Mozilla/` or `Opera/` in front, it makes a header
+    /// browser-shaped.
     pub(super) const ENGINE: Self = Self(1 << 1);
     /// A system, device or machine; never a crawler's name.
     pub(super) const PLATFORM: Self = Self(1 << 2);
-    /// A word many headers hold; a crawler's name only where it stands first.
+    /// A word that many headers contain; a crawler's name only in the first position.
     pub(super) const GENERIC: Self = Self(1 << 3);
     /// An HTTP library or command line client.
     pub(super) const LIBRARY: Self = Self(1 << 4);
-    /// A browser without a person.
+    /// A browser that runs without a person.
     pub(super) const HEADLESS: Self = Self(1 << 5);
-    /// A part of applications on people's devices.
+    /// A component of applications on people's devices.
     pub(super) const APP: Self = Self(1 << 6);
     /// A browser that does not call itself Mozilla.
     pub(super) const PLAIN_BROWSER: Self = Self(1 << 7);
 
     /// A word that changes how the words around it are read.
     pub(super) const SYNTAX: Self = Self(1 << 8);
-    /// Inside a comment, the next words are the model of a device.
+    /// A word after which, inside a comment, the model of a device follows.
     pub(super) const DEVICE: Self = Self(1 << 9);
-    /// A mark of televisions, and of phones from before they had browsers like others.
+    /// A marker of televisions, and of telephones from before they had ordinary browsers.
     pub(super) const APPLIANCE: Self = Self(1 << 10);
     /// A runtime or library of applications on people's devices.
     pub(super) const RUNTIME: Self = Self(1 << 11);
-    /// A program that a person starts: a player, a reader, a downloader. The address beside it is its maker's.
+    /// A program that a person starts: a player, a reader, a downloader. The address next to it is
+    /// its maker's.
     pub(super) const PROGRAM: Self = Self(1 << 12);
-    /// A system that people sit in front of.
+    /// An operating system in front of which people sit.
     pub(super) const PERSONAL: Self = Self(1 << 13);
-    /// The view of an application that shows pages.
+    /// The web view of an application.
     pub(super) const WEB_VIEW: Self = Self(1 << 14);
 
     pub(super) const fn has(self, other: Self) -> bool {
@@ -254,12 +261,12 @@ impl Kinds {
         Self(self.0 | other.0)
     }
 
-    /// Those of them that say what a product runs on.
+    /// Returns those kinds that tell on which device a product runs.
     pub(super) const fn of_device(self) -> Self {
         Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
 
-    /// Whether a file's name may not match here at all.
+    /// Whether a name of the file must not match this word.
     pub(super) const fn is_costume(self) -> bool {
         self.has(Self::BROWSER.with(Self::PLATFORM))
     }
@@ -268,7 +275,7 @@ impl Kinds {
 /// The words of each kind.
 const WORDS: &str = include_str!("words.txt");
 
-/// The kinds by the names that lists have there, in the order of their bits.
+/// The names of the kinds in the word lists, in the order of their bits.
 const KINDS: &str = "browser engine platform generic library headless app plain-browser syntax device appliance runtime \
     program personal web-view";
 
@@ -290,13 +297,14 @@ static LEXICON: LazyLock<NameIndex> = LazyLock::new(|| {
     NameIndex::new(words.into_iter().map(|(word, kinds)| (word, kinds.0)))
 });
 
-/// The kinds of a word, whose hash is given.
+/// Returns the kinds of a word with the given hash.
 #[inline]
 pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
     LEXICON.word(hash, word).map_or(Kinds::default(), Kinds)
 }
 
-/// Top-level domains that products are named after; in lower case, because `ASP.NET` is none.
+/// Top-level domains after which products are named. The comparison is case-sensitive, because
+/// `ASP.NET` is not a host.
 const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl be at ch it es pt pl cz sk hu ro ru ua by \
     se no dk fi is ie gr tr il ir in jp cn kr tw hk sg au nz br ar mx cl ca za fm tv me ly cc ws to";
 
@@ -304,14 +312,15 @@ const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl b
 const FORGES: &str = "github.com gitlab.com codeberg.org bitbucket.org sourceforge.net sr.ht git.sr.ht pypi.org crates.io \
     npmjs.com packagist.org rubygems.org metacpan.org hackage.haskell.org pear.php.net";
 
-/// Whether a host keeps source code or packages of others.
+/// Whether a host stores other people's source code or packages.
 pub(super) fn is_forge(host: &[u8]) -> bool {
     let host = host.strip_prefix(b"www.").unwrap_or(host);
     FORGES.split_ascii_whitespace().any(|forge| forge.as_bytes().eq_ignore_ascii_case(host))
 }
 
-/// Whether a word is the name of a host, as `example.com` of `example.com/1.0`; not that of an application
-/// (`com.example.app`), and not that of a forge, where a program is at home.
+/// Whether a word is a host name, such as `example.com` in `example.com/1.0`. Excludes names of
+/// applications (`com.example.app`) and hosts of source code, where many programs have their home
+/// page.
 pub(super) fn is_host(word: &[u8]) -> bool {
     let Some(dot) = word.iter().rposition(|byte| *byte == b'.') else { return false };
     let (name, domain) = (&word[..dot], &word[dot + 1..]);

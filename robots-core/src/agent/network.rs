@@ -1,4 +1,4 @@
-//! Networks: ranges of addresses, as lists of crawlers and settings of operators have them.
+//! Networks: ranges of IP addresses, as in lists of crawlers' addresses and in operators' settings.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,7 +8,8 @@ use crate::rules::ValueError;
 
 /// A network in CIDR notation: `10.0.0.0/8`, `2001:db8::/32`, or a single address.
 ///
-/// An IPv4 address mapped into IPv6 is the IPv4 address: `::ffff:192.0.2.0/120` is `192.0.2.0/24`.
+/// An IPv4 address mapped into IPv6 counts as the IPv4 address: `::ffff:192.0.2.0/120` is
+/// `192.0.2.0/24`.
 ///
 /// ```
 /// use robots_core::agent::Network;
@@ -20,22 +21,22 @@ use crate::rules::ValueError;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
-    /// The first address, left-aligned in 128 bits, IPv4 mapped.
+    /// The first address, in 128 bits; IPv4 addresses are mapped into IPv6.
     bits: u128,
-    /// Of the 128 bits.
+    /// Length of the prefix within the 128 bits.
     length: u32,
 }
 
-/// The bits of an IPv6 address before an IPv4 address that is mapped into it.
+/// Number of bits before an IPv4 address that is mapped into IPv6.
 const MAPPED: u32 = Ipv6Addr::BITS - Ipv4Addr::BITS;
 
 impl Network {
-    /// Whether an address is in the network.
+    /// Reports whether an address is in the network.
     pub fn contains(&self, address: IpAddr) -> bool {
         bits(address) & mask(self.length) == self.bits
     }
 
-    /// The first address of the network.
+    /// Returns the first address of the network.
     pub fn first(&self) -> IpAddr {
         let first = Ipv6Addr::from_bits(self.bits);
         match first.to_ipv4_mapped() {
@@ -44,25 +45,27 @@ impl Network {
         }
     }
 
-    /// How many bits all its addresses share, of the 32 or 128 of its family.
+    /// Returns the number of bits that all addresses of the network share, of the 32 or 128 of its
+    /// family.
     pub fn length(&self) -> u32 {
         if self.first().is_ipv4() { self.length - MAPPED } else { self.length }
     }
 
-    /// The network that holds an address and has this length, by the family of the address.
+    /// Returns the network of this length that contains the address; the family of the address
+    /// selects the length.
     #[doc(hidden)]
     pub fn around(address: IpAddr, v4_length: u32, v6_length: u32) -> Self {
         let length = if address.to_canonical().is_ipv4() { v4_length + MAPPED } else { v6_length };
         Self { bits: bits(address) & mask(length), length }
     }
 
-    /// The first and the last address in bits, of an IPv4 network.
+    /// Returns the first and the last address of an IPv4 network, in bits.
     pub(crate) fn v4(&self) -> Option<(u32, u32)> {
         let IpAddr::V4(first) = self.first() else { return None };
         Some((first.to_bits(), first.to_bits() | u32::MAX.checked_shr(self.length()).unwrap_or(0)))
     }
 
-    /// The first and the last address in bits, of an IPv6 network.
+    /// Returns the first and the last address of an IPv6 network, in bits.
     pub(crate) fn v6(&self) -> Option<(u128, u128)> {
         let IpAddr::V6(first) = self.first() else { return None };
         Some((first.to_bits(), first.to_bits() | !mask(self.length)))
@@ -95,20 +98,20 @@ impl FromStr for Network {
     }
 }
 
-/// Digits only: `parse` alone would take a sign.
+/// Parses digits only; `parse` alone would accept a sign.
 fn digits(text: &str) -> Option<u32> {
     let is_number = text.bytes().all(|octet| octet.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_number { text.parse().ok() } else { None }
 }
 
-/// The network of one address.
+/// Creates the network of a single address.
 impl From<IpAddr> for Network {
     fn from(address: IpAddr) -> Self {
         Self { bits: bits(address), length: Ipv6Addr::BITS }
     }
 }
 
-/// Writes what [`FromStr`] reads: `10.0.0.0/8`, and a single address without a length.
+/// Writes the form that [`FromStr`] parses: `10.0.0.0/8`, or a single address without a length.
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, length) = (self.first(), self.length());
@@ -118,7 +121,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// An address as one number.
+/// Returns an address as one number.
 pub fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),

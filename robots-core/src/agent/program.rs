@@ -1,20 +1,20 @@
 //! Programs that people use: telephones, televisions, applications, players and readers.
 //!
-//! Many of them carry the address of their maker, as crawlers carry that of their operator, and some have words of
-//! crawlers in their names (`CUBOT` makes telephones, `BOTECH` televisions). An address alone makes none of them a
-//! crawler.
+//! Many of them contain the address of their maker, as crawlers contain that of their operator, and
+//! some have words of crawlers in their names (`CUBOT` makes telephones, `BOTECH` televisions). An
+//! address alone does not make them crawlers.
 
 use super::header::{Header, Marks, Part, Word};
 use super::name_index::{Kinds, ends_with, is_forge};
 use super::purpose::{crawls, ends_as_program, is_host_of_media};
 use crate::rules::starts_with;
 
-/// Whether the part holds a contact, or the next one is its contact.
+/// Whether the part contains a contact, or its contact follows it.
 pub(super) fn has_contact(part: &Part) -> bool {
     part.marks.has(Marks::CONTACT) || part.marks.has(Marks::ADDRESSED)
 }
 
-/// Whether neither the header nor a part of it begins as those of browsers do.
+/// Whether no part of the header begins like a browser's.
 fn is_plain(header: &Header<'_>) -> bool {
     let Some(first) = header.words().next() else { return true };
     let costume = || [&b"mozilla"[..], b"opera"].iter().any(|name| first.text(header.bytes).eq_ignore_ascii_case(name));
@@ -22,7 +22,7 @@ fn is_plain(header: &Header<'_>) -> bool {
     may_be && !costume()
 }
 
-/// Whether it comes from a telephone, a television or an application on such a device.
+/// Whether the header comes from a telephone, a television or an application on such a device.
 pub(super) fn is_on_device(header: &Header<'_>) -> bool {
     let kinds = header.kinds;
     let leads_there = || {
@@ -33,44 +33,49 @@ pub(super) fn is_on_device(header: &Header<'_>) -> bool {
         || is_plain(header) && (kinds.has(Kinds::APP) || leads_there())
 }
 
-/// Whether it comes from the view of an application on a telephone: browsers there say `Safari` in the end.
+/// Whether the header comes from the web view of an application on a telephone; browsers there end
+/// with `Safari`.
 pub(super) fn is_in_view(header: &Header<'_>) -> bool {
     header.browser.is_some()
         && [&b"(iphone"[..], b"(ipad", b"(ipod"].iter().any(|device| header.contains(device))
         && !header.contains(b"safari/")
 }
 
-/// Whether it is a program without the costume of browsers, on a system that people sit in front of.
+/// Whether the header comes from a program without a browser's costume, on a system in front of
+/// which people sit.
 pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
-/// Whether a part declares a crawler in the header of a device: it has a contact, and a form that crawlers give it.
+/// Whether a part declares a crawler in the header of a device: it has a contact in a form that
+/// crawlers use.
 pub(super) fn declares_on_device(header: &Header<'_>, part: &Part) -> bool {
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact(header))
 }
 
-/// Whether the address in a part is that of the maker of a program: the header names a device, an application, a player
-/// or a reader.
+/// Whether the address in a part belongs to the maker of a program: the header names a device, an
+/// application, a player or a reader.
 pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> bool {
     let programs = Kinds::PROGRAM.with(Kinds::PLAIN_BROWSER);
     if !is_plain(header) {
         return header.words_of(part).iter().any(|word| word.kinds.has(programs));
     }
-    // Programs on desks say what they run on. So do some crawlers, but their addresses tell.
+    // Desktop programs name their platform. Some crawlers do, too, but their addresses show what
+    // they are.
     let leads = header.words().next().is_some_and(|first| first.kinds.has(programs)) || is_program(header);
     let on_desk = presents || header.kinds.has(Kinds::PLATFORM);
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
 }
 
-/// Whether it comes from a program that a person or the owner of a machine runs: one of its products is known as such, or
-/// it states what it was built with or for (`go1.20.5`, `ruby3.1.4`, `linux/amd64`, `x86_64-pc-linux-gnu`).
+/// Whether the header comes from a program that a person or the owner of a machine runs. One of its
+/// products is known as such a program, or it states what it was built with or for (`go1.20.5`,
+/// `ruby3.1.4`, `linux/amd64`, `x86_64-pc-linux-gnu`).
 pub(super) fn is_program(header: &Header<'_>) -> bool {
     let is_known = |part: &Part| header.product_lead(part).is_some_and(|lead| lead.kinds.has(Kinds::PROGRAM));
     header.parts.iter().any(|part| if part.is_comment() { states_build(header, part) } else { is_known(part) })
 }
 
-/// Whether a part names the runtime, or the machine as compilers and Go spell it.
+/// Whether a part names the runtime, or the machine in the spelling of compilers and Go.
 fn states_build(header: &Header<'_>, part: &Part) -> bool {
     let mut system = false;
     header.words_of(part).iter().any(|word| {
@@ -85,21 +90,23 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
     })
 }
 
-/// Whether every address of the header is where its source code is kept: a crawler's operator has another one.
+/// Whether every address in the header is that of its source code; a crawler's operator has another
+/// one.
 pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
 }
 
-/// Whether an address is that of a project on a forge, whose name is none of a crawler.
+/// Whether an address is that of a project on a source code host, and its name is not a crawler's.
 fn is_of_source(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
     is_forge(host(address)) && !project.is_some_and(crawls)
 }
 
-/// Whether every address of the header is the home page of its product, which has a version: `HashiCorp Terraform/1.9.0
-/// (+https://www.terraform.io)`. Crawlers point to a page about themselves, or to a site that has another name; search engines have
-/// home pages, too.
+/// Whether every address in the header is the home page of its product, which has a version:
+/// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. Crawlers point to a page about
+/// themselves or to a site with another name. Search engines are excluded, because they have home
+/// pages, too.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some()
@@ -108,8 +115,8 @@ pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
         && contacts.all(|part| is_home_page(header, part))
 }
 
-/// Whether a part is a comment of its own with `+`, a host that is named after a product of the header, and nothing behind it. What
-/// plays or is heard there is what people subscribe with.
+/// Whether a part is a separate comment with `+` and only a host that is named after a product of
+/// the header. Hosts of media are excluded, because their clients fetch what people subscribe to.
 fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
     let address = header.address(part);
     let host = host(address);
@@ -128,19 +135,22 @@ fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
         && products.any(|part| header.words_of(part).iter().any(is_named))
 }
 
-/// Whether the product that leads is called a player, a reader or the like: `MediaPlayer/1.0 (+https://…)`.
+/// Whether the leading product is called a player, a reader or the like:
+/// `MediaPlayer/1.0 (+https://…)`.
 fn is_called_program(header: &Header<'_>) -> bool {
     let leading = header.parts.iter().find(|part| header.names_product(part));
     leading.is_some_and(|part| ends_as_program(header.product(part).as_bytes())) && !has_page_of_crawler(header)
 }
 
-/// Whether every address of the header is that of something to hear or to read, and none is about a crawler.
+/// Whether every address in the header belongs to media to hear or read, and none is about a
+/// crawler.
 pub(super) fn has_host_of_media(header: &Header<'_>) -> bool {
     let mut addresses = header.parts.iter().map(|part| header.address(part)).filter(|text| !text.is_empty()).peekable();
     addresses.peek().is_some() && addresses.all(|text| is_host_of_media(host(text))) && !has_page_of_crawler(header)
 }
 
-/// Whether the header holds a contact as crawlers write it: an e-mail address, `+http://…`, or a page about a crawler.
+/// Whether the header has a contact in a crawler's form: an e-mail address, `+http://…`, or a page
+/// about a crawler.
 fn has_crawlers_contact(header: &Header<'_>) -> bool {
     let marked = |part: &Part| {
         part.address.start.checked_sub(1).is_some_and(|before| header.bytes[before] == b'+')
@@ -149,7 +159,8 @@ fn has_crawlers_contact(header: &Header<'_>) -> bool {
     header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).any(marked) || has_page_of_crawler(header)
 }
 
-/// Whether an address of the header is a page about a crawler: `https://example.com/about/bot.html`.
+/// Whether an address in the header is a page about a crawler:
+/// `https://example.com/about/bot.html`.
 fn has_page_of_crawler(header: &Header<'_>) -> bool {
     header.parts.iter().any(|part| {
         let address = header.address(part);
@@ -157,7 +168,7 @@ fn has_page_of_crawler(header: &Header<'_>) -> bool {
     })
 }
 
-/// The host of an address.
+/// Returns the host of an address.
 fn host(address: &[u8]) -> &[u8] {
     let rest = &address[start_of_host(address)..];
     &rest[..memchr::memchr(b'/', rest).unwrap_or(rest.len())]

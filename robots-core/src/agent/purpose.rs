@@ -1,4 +1,4 @@
-//! Purposes that pieces of words state: `crawl`, `fetch`, `feed`, `webhook`, `player`.
+//! Purposes stated by pieces of words: `crawl`, `fetch`, `feed`, `webhook`, `player`.
 
 use std::sync::LazyLock;
 
@@ -10,21 +10,22 @@ use super::name_index::ends_with;
 /// The purpose that a piece of a word states for its product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// It crawls: nothing else calls itself so, even in a browser's header.
+    /// It crawls; nothing else has such a name, even in a browser's header.
     Crawls,
-    /// It is a bot: as `Crawls`, but some watch a site for its owner.
+    /// It is a bot. Like `Crawls`, but some bots monitor a site for its owner.
     IsBot,
-    /// It fetches, checks or collects: enough where the header is no browser's.
+    /// It fetches, checks or collects. Sufficient if the header is not a browser's.
     Collects(Option<Category>),
     /// It probes health, validates or delivers hooks.
     Serves,
-    /// It plays, reads or browses for a person: the address beside it is its maker's.
+    /// It plays, reads or browses for a person: the address next to it is its maker's.
     Presents,
-    /// Nothing: the word only holds another.
+    /// None: the word only contains another one.
     Unrelated,
 }
 
-/// Pieces of words. A piece of at most five letters does not reach across a border of words: `fuboTV` holds no `bot`.
+/// Pieces of words. A piece of at most five letters does not match across a word boundary: `fuboTV`
+/// does not contain `bot`.
 const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Crawls, &["crawl", "spider", "scrape", "scraping", "scrapp", "slurp"]),
     (Purpose::IsBot, &["robot", "bot"]),
@@ -47,11 +48,11 @@ const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Serves, &["readiness", "loadbalancer", "load balancer", "load-balancer", "notifications", "ipn"]),
     (Purpose::Serves, &["cron", "cronjob", "cronless", "cronitor", "letsencrypt", "sectigo"]),
     (Purpose::Serves, &["validation server", "domain validation"]),
-    // The word alone is also what examples call a company.
+    // `acme` alone is also a common example name for a company.
     (Purpose::Serves, &["acme-challenge", "acme challenge", "acme-client", "acme client", "acmeclient", "acme.sh"]),
 ];
 
-/// Finds the pieces of words; the number of a pattern is the place in the list.
+/// Finds the pieces of words; the number of a pattern is its index in the list.
 static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     let stems: Vec<_> =
         PURPOSES.iter().flat_map(|(purpose, stems)| stems.iter().map(|stem| (*stem, *purpose))).collect();
@@ -65,25 +66,26 @@ static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     (automaton, stems)
 });
 
-/// Whether the address of a contact speaks of what its owner delivers or probes: `(+https://stripe.com/docs/webhooks)`.
+/// Whether a contact address names what its owner delivers or probes:
+/// `(+https://stripe.com/docs/webhooks)`.
 pub(super) fn is_address_of_service(address: &[u8]) -> bool {
-    // All of them end with the letter that is rarest in addresses.
+    // All of the stems end with `k`, which is rare in addresses.
     memchr::memchr2_iter(b'k', b'K', address)
         .map(|at| &address[..=at])
         .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends_with(text, stem)))
 }
 
-/// The purposes that the words of `text` state, from left to right, each with its place.
+/// Returns the purposes that the words of `text` state, from left to right, each with its position.
 pub(super) fn purposes(text: &[u8]) -> impl Iterator<Item = (usize, Purpose)> {
     counted(text).map(|(hit, _, purpose)| (hit.start(), purpose))
 }
 
-/// Whether a text says that the product it names crawls.
+/// Whether a text says that its product crawls.
 pub(super) fn crawls(text: &[u8]) -> bool {
     purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
-/// The pieces of words that state a purpose.
+/// Finds the pieces of words that state a purpose.
 fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> {
     let (automaton, stems) = &*STEMS;
     automaton.find_iter(text).filter_map(move |hit| {
@@ -91,7 +93,7 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
         let word = &text[hit.range()];
         let (next, after) = (text.get(hit.end()), text.get(hit.end() + 1));
         let begins = is_border(text, hit.start());
-        // `fuboTV` holds `bot` only across a border of words.
+        // `fuboTV` contains `bot` only across a word boundary.
         let in_one_word = word.last().is_some_and(u8::is_ascii_lowercase) || word[0].is_ascii_uppercase();
         let plural = matches!(next, Some(b's' | b'S')) && after.is_none_or(|after| !after.is_ascii_alphabetic());
         // `BOTECH` is one word, `BOTScanner` is two.
@@ -99,12 +101,12 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
             && next.is_some_and(u8::is_ascii_uppercase)
             && !after.is_some_and(u8::is_ascii_lowercase);
         let ends = next.is_none_or(|next| !next.is_ascii_lowercase()) && !goes_on;
-        // The short ones are syllables of other words.
+        // Short pieces are also syllables of other words.
         let counts = match *stem {
             "bot" | "robot" => ends || plural,
             "cron" | "dcv" | "ipn" | "ocsp" => begins && ends,
             "rss" | "probe" | "index" | "seo" | "pod" | "audit" => begins || ends,
-            // `scanner` is one wherever it stands, `Toscana` is none.
+            // `scanner` counts wherever it is, `Toscana` does not.
             "scan" => begins || ends || next.is_some_and(|next| next.eq_ignore_ascii_case(&b'n')),
             "url" => begins && !text[..hit.start()].last().is_some_and(u8::is_ascii_lowercase),
             "cast" => ends,
@@ -115,7 +117,8 @@ fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> 
     })
 }
 
-/// Whether a word begins at a place: `WebCron` and `XMLUrl` hold `Cron` and `Url`, `CURL` and `PyCurl` do not.
+/// Whether a word begins at a position: `WebCron` and `XMLUrl` contain `Cron` and `Url`; `CURL` and
+/// `PyCurl` do not.
 fn is_border(text: &[u8], start: usize) -> bool {
     let Some(before) = start.checked_sub(1).map(|before| text[before]) else { return true };
     let is_lower = |at: usize| text.get(at).is_some_and(u8::is_ascii_lowercase);
@@ -123,20 +126,23 @@ fn is_border(text: &[u8], start: usize) -> bool {
         || text[start].is_ascii_uppercase() && (before.is_ascii_lowercase() || is_lower(start + 1))
 }
 
-/// Whether a word ends with what it is to a person: `MediaPlayer`, `Peapod`. Some crawlers call themselves readers.
+/// Whether a word ends with the name of a program for people: `MediaPlayer`, `Peapod`. Excludes
+/// `reader`, because some crawlers have such names.
 pub(super) fn ends_as_program(word: &[u8]) -> bool {
     counted(word)
         .any(|(hit, stem, purpose)| purpose == Purpose::Presents && stem != "reader" && hit.end() == word.len())
 }
 
-/// Whether a word only begins with that of a crawler and goes on with another: `SpiderOak`, but not `SpiderBot`.
+/// Whether a word begins with a crawler's word and continues with another: `SpiderOak`, but not
+/// `SpiderBot`.
 pub(super) fn goes_on_as_other(word: &[u8]) -> bool {
     let mut hits = counted(word).filter(|(_, _, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot));
     hits.next().is_some_and(|(hit, ..)| hit.start() == 0 && word.get(hit.end()).is_some_and(u8::is_ascii_uppercase))
         && hits.next().is_none()
 }
 
-/// Whether the host of an address is that of something to hear: `https://player.example`, `https://example.fm`.
+/// Whether the host of an address belongs to audio media: `https://player.example`,
+/// `https://example.fm`.
 pub(super) fn is_host_of_media(host: &[u8]) -> bool {
     let (name, domain) = host.split_at(host.iter().rposition(|byte| *byte == b'.').unwrap_or(host.len()));
     let is_media = |stem: &str| {

@@ -1,8 +1,8 @@
-//! From a header to an agent, and from a name to the agent that a person means by it.
+//! Recognises the agents of a header, and the agent that a person means by a name.
 //!
-//! A text that a person writes is looked up as a name first. Only what is no name is read as a header: a header must hold
-//! what a registered crawler's name requires (`Stripe` is also a word), a name need not, and a control token is never
-//! sent.
+//! A string written by a person is first looked up as a name. If it is not a name, it is read as a
+//! header. A header must contain what a registered crawler's name requires (`Stripe` is also a
+//! word); a name need not, and a control token is never sent.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -18,7 +18,8 @@ use super::purpose::crawls;
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
 
-/// Recognises the agents of one robots.txt: the crawlers of the registry, and those the file names besides.
+/// Recognises agents for one robots.txt: the crawlers of the registry, and others that the file
+/// names.
 ///
 /// ```
 /// use robots_core::agent::{Class, Recognizer, Registry};
@@ -48,10 +49,10 @@ pub enum NamedAs {
     Star,
     /// The name of a registered crawler, one of its header names, or the product token that it obeys first.
     Registered,
-    /// A `User-Agent` header, as sent.
+    /// A `User-Agent` header as sent.
     Header,
-    /// A name that no registered crawler has. It is taken as the product token of a crawler, which obeys the group of that
-    /// name, or else `*`.
+    /// A name that no registered crawler has. It is treated as the product token of a crawler,
+    /// which obeys the group of that name, or else `*`.
     Unregistered,
 }
 
@@ -62,23 +63,24 @@ impl Recognizer {
         Self { registry, names }
     }
 
-    /// The registry it recognises by.
+    /// Returns the registry in use.
     pub const fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// The agent that one field line of `User-Agent` names first: the one to call its sender by. A decision is about
-    /// all [`Recognizer::agents`].
+    /// Returns the agent that one field line of `User-Agent` names first, which gives the sender
+    /// its name. A decision considers all [`Recognizer::agents`].
     ///
-    /// Any octets will do, and the whole line counts, however long.
+    /// Any bytes are accepted, and the whole line is read, however long.
     pub fn identify(&self, field: &[u8]) -> Agent {
         self.agents(field).first().clone()
     }
 
-    /// The agents that one field line of `User-Agent` names, so that no name hides behind another: every registered
-    /// crawler, each once, and behind them the agent of the rest of the line where that holds a name of the file or
-    /// declares a crawler. A previewer behind another one does not count: messengers list those whose cards they read.
-    /// If no name is registered, there is one agent.
+    /// Returns all agents that one field line of `User-Agent` names, so that no name hides behind
+    /// another. These are every registered crawler, each once, and then the agent of the rest of
+    /// the line, if that contains a name of the file or declares a crawler. Only the first link
+    /// previewer counts: messengers list the others whose cards they read. If no registered name is
+    /// found, there is one agent.
     ///
     /// ```
     /// use robots_core::agent::{Recognizer, Registry};
@@ -100,10 +102,12 @@ impl Recognizer {
         Agents::new(Agent::of((*first).clone()), further.chain(own))
     }
 
-    /// The agent that a person means, on a command line or in a file of expectations: `*`, a registered name, header name or
-    /// product token, a whole `User-Agent` header, or else the product token of a crawler that is not registered.
+    /// Returns the agent that a person means on a command line or in a file of expectations. The
+    /// name may be `*`, a registered name, header name or product token, a whole `User-Agent`
+    /// header, or the product token of an unregistered crawler.
     ///
-    /// Returns how the name was understood, and the agent, or all that a header names: a request is judged by each of them.
+    /// Also returns how the name was understood. A header may name several agents; a request is
+    /// judged for each of them.
     ///
     /// ```
     /// use robots_core::agent::{Class, NamedAs, Recognizer, Registry};
@@ -112,7 +116,7 @@ impl Recognizer {
     /// let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
     /// let (named_as, stripe) = recognizer.resolve("Stripe");
     /// assert_eq!((named_as, stripe.first().crawler()), (NamedAs::Registered, Some("Stripe")));
-    /// // A header needs more than the word.
+    /// A header needs more than the word.
     /// assert_eq!(recognizer.identify(b"Stripe").crawler(), None);
     ///
     /// let (named_as, unknown) = recognizer.resolve("NeverSeenBot");
@@ -135,8 +139,8 @@ impl Recognizer {
         }
     }
 
-    /// The agent of a header apart from the registered names at these places, where it declares a crawler or names a
-    /// group of the file.
+    /// Returns the agent of the rest of a header, without the registered names at these places, if
+    /// the rest declares a crawler or contains a name of the file.
     fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
             return None;
@@ -149,7 +153,7 @@ impl Recognizer {
         (name.is_some() || declares).then_some(agent)
     }
 
-    /// The agent of a header that names no registered crawler, but perhaps a framework.
+    /// Returns the agent of a header that names no registered crawler, except perhaps a framework.
     fn unregistered(&self, header: &Header<'_>, framework: bool) -> Agent {
         let reader = ClaimReader::of(header);
         if let Some((framework, place)) = self.registry.framework(header, framework) {
@@ -159,7 +163,8 @@ impl Recognizer {
         claimed(reader.claim(), name)
     }
 
-    /// The crawler whose product stands in front of a framework's name, or the framework where none does.
+    /// Returns the crawler whose product precedes a framework's name, or the framework if there is
+    /// none.
     fn built_with(
         &self,
         framework: &Arc<Crawler>,
@@ -171,29 +176,33 @@ impl Recognizer {
         let name = self.names.find(header, reader);
         let own = ProductToken::from_name(product.as_bytes()).filter(|own| Some(own) != name && may_claim(own));
         let tokens = name.cloned().into_iter().chain(own).chain(framework.tokens.iter().cloned());
-        // A server that is built with one that federates fetches for people, too.
+        // A federated server that is built with such software also fetches for people.
         let category = Some(framework.category).filter(|own| *own == Category::Preview && !crawls(product.as_bytes()));
         Agent::claimed(Claim { class: Class::Declared, category, product: Some(product) }, tokens.collect())
     }
 }
 
-/// The agent of a claim: it obeys the group of the file's name that its header holds, else that of its own product.
+/// Returns the agent of a claim: it obeys the group of the file's name in its header, or else that
+/// of its own product.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));
     Agent::claimed(claim, name.cloned().into_iter().chain(own).collect())
 }
 
-/// The registered crawlers that a header names, and where. A header has no more of them than the registry has rows.
+/// The registered crawlers that a header names, and where. There are at most as many as the
+/// registry has rows.
 #[derive(Debug, Default)]
 pub(super) struct NamedCrawlers<'r> {
-    /// In the order of the header, each once; without frameworks, and without previewers behind another one.
+    /// In the order of the header, each once; without frameworks, and without previewers after the
+    /// first one.
     pub(super) crawlers: Vec<&'r Arc<Crawler>>,
-    /// The places of all registered names, in the order of the header.
+    /// The ranges of all registered names, in the order of the header.
     pub(super) places: Vec<Range<usize>>,
-    /// Whether it names a framework.
+    /// Whether the header names a framework.
     pub(super) framework: bool,
-    /// The further crawlers by their addresses: a header of 64 KiB repeats thousands of names.
+    /// The addresses of the crawlers after the first one, because a header of 64 KiB may repeat
+    /// thousands of names.
     further: HashSet<*const Crawler>,
     previewer: bool,
 }
@@ -218,7 +227,7 @@ impl<'r> NamedCrawlers<'r> {
             None => true,
             Some(first) => !Arc::ptr_eq(first, crawler) && self.further.insert(Arc::as_ptr(crawler)),
         };
-        // Messengers list those whose cards they read.
+        // Messengers list the previewers whose cards they read.
         if is_new && !(is_previewer && self.previewer) {
             self.previewer |= is_previewer;
             self.crawlers.push(crawler);
@@ -227,11 +236,13 @@ impl<'r> NamedCrawlers<'r> {
 }
 
 impl Registry {
-    /// The first framework that a header names, and where. Among versions it is always looked for; among the words that
-    /// name crawlers only if one of them is known to be there, because those were looked up before.
+    /// Returns the first framework that a header names, and its position. Versions are always
+    /// searched. Words that may name crawlers are searched only if `speaks` is set: the previous
+    /// lookup has found a framework among them.
     ///
-    /// The framework is how a crawler is made, not which one it is: `FooBot/Nutch-1.10`, `FooBot/1.0 (Scrapy 2.11; …)`.
-    /// The product in front of the framework's name is the crawler's, in whatever way the two are joined.
+    /// The framework is what a crawler was built with, not which crawler it is:
+    /// `FooBot/Nutch-1.10`, `FooBot/1.0 (Scrapy 2.11; …)`. The product in front of the framework's
+    /// name is the crawler, however the two are joined.
     pub(super) fn framework<'r>(&'r self, header: &Header<'_>, speaks: bool) -> Option<(&'r Arc<Crawler>, usize)> {
         if !speaks && !header.has_named_version {
             return None;
@@ -247,11 +258,12 @@ impl Registry {
         })
     }
 
-    /// The crawler that is listed under this name, has it in its headers, or obeys it first.
+    /// Returns the crawler that is listed under this name, has it as a header name, or obeys it
+    /// first.
     fn named(&self, name: &str) -> Option<&Arc<Crawler>> {
         let by_name = || self.crawlers.iter().find(|crawler| crawler.name.eq_ignore_ascii_case(name));
         let by_header = || self.with_header_name(name.as_bytes());
-        // A path or a version makes a header of it.
+        // With a path or a version it would be a header.
         let token = ProductToken::from_name(name.as_bytes()).filter(|_| !name.contains(['/', '(', ';', ',']));
         let by_token =
             || token.and_then(|token| self.crawlers.iter().find(|crawler| crawler.tokens.first() == Some(&token)));
@@ -259,7 +271,7 @@ impl Registry {
     }
 }
 
-/// The first product that a header declares before a place.
+/// Returns the first product that a header declares before a position.
 fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: usize) -> Option<String> {
     let mut parts = reader.declared_parts().filter(|part| {
         let is_library = |word: &Word| word.kinds.has(Kinds::LIBRARY);
@@ -268,7 +280,7 @@ fn product_in_front(header: &Header<'_>, reader: &ClaimReader<'_, '_>, place: us
     parts.find_map(|part| Some(header.product_before(part, place)).filter(|product| !product.is_empty()))
 }
 
-/// Whether this is one word that no browser, library or application is called.
+/// Whether this is a single word that is not the name of a browser, library or application.
 fn is_name(name: &str, identified: &Agent) -> bool {
     if name.contains(|char: char| char.is_whitespace() || matches!(char, '/' | '(' | ';' | ',')) {
         return false;

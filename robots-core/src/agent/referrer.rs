@@ -1,17 +1,20 @@
-//! The services that send people to a site, by the host that a `Referer` names: chatgpt.com is OpenAI's.
+//! The services that send people to a site, recognised by the host in a `Referer`: chatgpt.com is
+//! OpenAI's.
 //!
-//! A host is looked for in the registry's column `referers`: as it is, as one of all hosts under a domain, and as a name
-//! under the domains of countries. Each is one lookup of a slice, so a request costs a few of them and no allocation.
+//! A host is looked up in the registry's column `referers`: as it is, as a subdomain, and as a name
+//! under the domains of countries. Each lookup uses a slice, so a request costs a few lookups and
+//! no allocation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::rules::Authority;
 
-/// The longest host that is looked for.
+/// Maximum length of a host that is looked up, in bytes.
 const LONGEST: usize = 64;
 
-/// Applications name themselves by a scheme of their own: `android-app://com.google.android.googlequicksearchbox/`.
+/// Accepted schemes. Applications name themselves with their own:
+/// `android-app://com.google.android.googlequicksearchbox/`.
 const SCHEMES: [&[u8]; 3] = [b"https", b"http", b"android-app"];
 
 /// A service of a crawler's operator that sends people to the pages it shows.
@@ -20,19 +23,21 @@ const SCHEMES: [&[u8]; 3] = [b"https", b"http", b"android-app"];
 pub struct Referrer {
     /// The operator, as rows of the registry name it.
     pub operator: String,
-    /// The host as the registry has it, such as `chatgpt.com`, `.bing.com` or `google.*`.
+    /// The host as written in the registry, such as `chatgpt.com`, `.bing.com` or `google.*`.
     pub host: String,
 }
 
-/// The hosts of all rows.
+/// Index of the hosts of all rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReferrerIndex {
-    /// `chatgpt.com` for the host, `.bing.com` for it and those under it, `google.` for a name under domains of countries.
+    /// Keys: `chatgpt.com` for the host, `.bing.com` for it and its subdomains, `google.` for a
+    /// name under country domains.
     services: HashMap<Box<[u8]>, Arc<Referrer>>,
 }
 
 impl ReferrerIndex {
-    /// Of operators and their hosts. Of two rows with one host the first counts.
+    /// Creates an index of operators and their hosts. If two rows have the same host, the first one
+    /// counts.
     pub(super) fn new<'c>(rows: impl Iterator<Item = (&'c str, &'c [String])>) -> Self {
         let mut services = HashMap::new();
         for (operator, hosts) in rows {
@@ -45,14 +50,14 @@ impl ReferrerIndex {
         Self { services }
     }
 
-    /// The service that a `Referer` is a page of.
+    /// Returns the service to which the page in a `Referer` belongs.
     pub(super) fn of_url(&self, referer: &[u8]) -> Option<&Arc<Referrer>> {
         let (scheme, authority, _) = Authority::of_url(referer)?;
         let host = authority.host.strip_suffix(b".").unwrap_or(authority.host);
         if host.is_empty() || host.len() > LONGEST || !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
             return None;
         }
-        // In lower case, with a dot in front, so that every key is a slice of it.
+        // In lower case and with a leading dot, so that every key is a slice of it.
         let mut octets = [b'.'; LONGEST + 1];
         let dotted = &mut octets[..=host.len()];
         dotted[1..].copy_from_slice(host);
@@ -66,7 +71,8 @@ impl ReferrerIndex {
     }
 }
 
-/// The length of what stands behind a name that is registered in many countries: `com`, `de`, `cat`, `co.uk`, `com.br`.
+/// Returns the length of the domain after a name that is registered in many countries: `com`, `de`,
+/// `cat`, `co.uk`, `com.br`.
 fn country_domain(name: &[u8]) -> Option<usize> {
     let is_country = |label: &[u8]| label.len() == 2 && label.iter().all(u8::is_ascii_lowercase);
     let (before, last) = name.split_at(memchr::memrchr(b'.', name)? + 1);
@@ -77,7 +83,7 @@ fn country_domain(name: &[u8]) -> Option<usize> {
     (is_country(last) || matches!(last, b"com" | b"cat")).then_some(last.len())
 }
 
-/// Whether the registry can have a host in this form.
+/// Whether a host is in a form that the registry accepts.
 pub(super) fn is_host(host: &str) -> bool {
     let name = host.strip_prefix('.').unwrap_or(host);
     let name = name.strip_suffix(".*").filter(|_| !host.starts_with('.')).unwrap_or(name);

@@ -1,4 +1,4 @@
-//! The crawlers that exist, and a change of them that is rarely meant.
+//! The known crawlers, and the detection of changes to them that are rarely intended.
 
 use std::collections::{HashMap, HashSet};
 use std::iter;
@@ -15,20 +15,20 @@ use crate::rules::ProductToken;
 #[cfg(feature = "signatures")]
 use super::agents::Agent;
 
-/// The crawlers that are known: their names in headers and in robots.txt, and the groups they obey.
+/// The known crawlers: their names in headers and in robots.txt, and the groups that they obey.
 ///
-/// Immutable; one for the whole process is enough, however many files are served.
+/// Immutable. One per process is enough, however many files are served.
 #[derive(Clone, Debug)]
 pub struct Registry {
     pub(super) crawlers: Vec<Arc<Crawler>>,
     tokens: HashSet<ProductToken>,
-    /// Header names, each standing for the position of its crawler.
+    /// Header names; the value is the index of the crawler.
     index: NameIndex,
     referrers: ReferrerIndex,
 }
 
 impl Registry {
-    /// The crawlers this version of the library knows.
+    /// Returns the crawlers that this version of the library knows.
     pub fn builtin() -> &'static Arc<Self> {
         static BUILTIN: LazyLock<Arc<Registry>> = LazyLock::new(|| {
             let registry = builtin::rows()
@@ -39,14 +39,14 @@ impl Registry {
         &BUILTIN
     }
 
-    /// This registry with further rows: a new name adds a crawler, a known one replaces it, and
-    /// [`RegistryRow::Remove`] removes one.
+    /// Returns this registry with further rows. A new name adds a crawler, a known one replaces it,
+    /// and [`RegistryRow::Remove`] removes one.
     ///
     /// # Errors
     ///
-    /// With the row, its field, the fault and the correction: a value that no crawler can have, two rows of one
-    /// name, two crawlers with one header name, a crawler to remove that does not exist. The registry itself is
-    /// untouched.
+    /// Fails for a value that no crawler can have, two rows with the same name, two crawlers with
+    /// the same header name, or the removal of an unknown crawler. The error names the row, its
+    /// field, the problem and the correction. The registry itself is not changed.
     ///
     /// ```
     /// use robots_core::agent::{Category, Crawler, Registry, RegistryRow};
@@ -60,7 +60,7 @@ impl Registry {
         &self,
         rows: impl IntoIterator<Item = R>,
     ) -> Result<Self, RegistryError> {
-        // A crawler that is removed leaves a gap, so that the others keep their places.
+        // A removed crawler leaves a gap, so that the others keep their positions.
         let mut crawlers: Vec<Option<Arc<Crawler>>> = self.crawlers.iter().cloned().map(Some).collect();
         let places: HashMap<String, usize> =
             self.crawlers.iter().enumerate().map(|(at, crawler)| (crawler.name.to_ascii_lowercase(), at)).collect();
@@ -105,23 +105,23 @@ impl Registry {
         Self { index, tokens, referrers, crawlers }
     }
 
-    /// Every crawler, in the order of the rows.
+    /// Iterates over every crawler, in the order of the rows.
     pub fn crawlers(&self) -> impl ExactSizeIterator<Item = &Crawler> {
         self.crawlers.iter().map(AsRef::as_ref)
     }
 
-    /// Each of them as the agent of a request.
+    /// Iterates over every crawler as the agent of a request.
     #[cfg(feature = "signatures")]
     pub(crate) fn agents(&self) -> impl Iterator<Item = Agent> {
         self.crawlers.iter().cloned().map(Agent::of)
     }
 
-    /// The crawler listed under this name, whatever the case.
+    /// Returns the crawler listed under this name, ignoring case.
     pub fn crawler(&self, name: &str) -> Option<&Crawler> {
         self.crawlers().find(|crawler| crawler.name.eq_ignore_ascii_case(name))
     }
 
-    /// The service that sent a person, by the value of the `Referer` of the request: its host decides.
+    /// Returns the service that sent a person, recognised by the host in the request's `Referer`.
     ///
     /// ```
     /// let registry = robots_core::agent::Registry::builtin();
@@ -133,20 +133,21 @@ impl Registry {
         self.referrers.of_url(referer)
     }
 
-    /// Whether a crawler obeys this token.
+    /// Reports whether a crawler obeys this token.
     pub fn knows(&self, token: &ProductToken) -> bool {
         self.tokens.contains(token)
     }
 
-    /// The crawler with exactly this header name, whatever its headers must hold besides.
+    /// Returns the crawler with exactly this header name, whatever else it requires in headers.
     pub(super) fn with_header_name(&self, name: &[u8]) -> Option<&Arc<Crawler>> {
         self.crawlers.get(self.index.exact(name)? as usize)
     }
 
-    /// The crawlers that a header names, in its order, each with the octets of its name. A word inside of a name begins no other
-    /// one.
+    /// Finds the crawlers that a header names, in order, each with the range of its name. A word
+    /// inside a name cannot begin another one.
     pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
-        // A crawler that lacks what its name requires is not tried again: the text would be searched for every mention.
+        // A crawler whose required strings are missing is not tried again: otherwise every mention
+        // would search the header.
         let mut refused = Vec::new();
         let mut end_of_name = 0;
         header.words().filter(|word| word.may_name_a_crawler()).filter_map(move |word| {
@@ -159,7 +160,8 @@ impl Registry {
         })
     }
 
-    /// The crawler whose name begins at a word, and where that ends; of two, the longer name's.
+    /// Returns the crawler whose name begins at a word, and the end of the name; the longest name
+    /// counts.
     pub(super) fn named_at(
         &self,
         word: &Word,
@@ -182,7 +184,7 @@ impl Registry {
         Some((self.crawlers.get(name.value as usize)?, end))
     }
 
-    /// Whether the header holds what the crawler's name requires.
+    /// Whether the header contains what the crawler's name requires.
     fn accepts(&self, crawler: u32, header: &Header<'_>, refused: &mut Vec<u32>) -> bool {
         let mut required = self.crawlers[crawler as usize].requires.iter().peekable();
         if required.peek().is_none() {
@@ -198,8 +200,9 @@ impl Registry {
         accepted
     }
 
-    /// The differences of `next` that are large and rarely meant, a clause each: half a file, or a mistake in a row that much
-    /// depends on. Nothing where it may take the place of this one without a question.
+    /// Returns the changes in `next` that are large and rarely intended, each as a clause: many
+    /// crawlers are gone, or an important row has changed. Empty if `next` can replace this
+    /// registry without confirmation.
     ///
     /// ```
     /// use robots_core::agent::{Registry, RegistryRow};
@@ -231,7 +234,7 @@ impl Registry {
 }
 
 impl Default for Registry {
-    /// A registry without crawlers.
+    /// Returns a registry without crawlers.
     fn default() -> Self {
         Self::with(Vec::new())
     }
@@ -245,7 +248,7 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
             if other == crawler.name {
                 continue;
             }
-            // At least one of the two is of these rows: the others were checked before.
+            // At least one of the two is among these rows; the others were checked before.
             let row = [&crawler.name, other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
             let message = format!(
                 "the header name \"{name}\" belongs to \"{other}\" and to \"{}\": leave it to one of them",
