@@ -124,7 +124,7 @@ mod tests {
             ("GTPBot", Some("GPTBot")),
             ("tga", Some("tag")),
             ("strict", None),
-            // The ending that they share is no likeness.
+            // A common ending alone does not make names similar.
             ("FooBot", None),
             ("Barbot", None),
             ("DtoBot", Some("DotBot")),

@@ -156,10 +156,10 @@ mod tests {
             ("OurBot/2.0 (+https://example.com/bot)", "/ours"),
             ("Mozilla/5.0 (compatible; OurBot/2.0; +https://example.com/bot)", "/ours"),
             ("Mozilla/5.0 (compatible; Googlebot-Image/1.0; +http://www.google.com/bot.html)", "/google"),
-            // A token is taken as it is: the registry is not asked what else it obeys.
+            // A token is used as it is: the registry is not asked for further tokens.
             ("Googlebot-Image", "/star"),
             ("OurBotX", "/star"),
-            // A version is no part of the name, however it is written; another word is.
+            // A version is not part of the name, however it is written; another word is.
             ("OurBot 2.0", "/ours"),
             ("ourbot  v2", "/ours"),
             ("OurBot 2.0/beta", "/ours"),
@@ -177,7 +177,7 @@ mod tests {
                 ["/ours", "/google", "/mj", "/star"].into_iter().filter(|path| !rules.allows(path)).collect();
             assert_eq!(found, [disallowed], "{agent}");
         }
-        // AdsBot obeys no `*`; of two names each counts.
+        // AdsBot does not obey `*`; if a header has two names, each counts.
         assert!(robots.for_agent("AdsBot-Google (+http://www.google.com/adsbot.html)").allows("/star"));
         let both = robots.for_agent("Mozilla/5.0 (compatible; Googlebot/2.1; OurBot/2.0; +https://example.com/bot)");
         assert!(!both.allows("/google") && !both.allows("/ours") && both.allows("/star"));
@@ -215,7 +215,7 @@ mod tests {
             ("Our Bot/2.0", Reading::Standard, Some("/a")),
             ("Our Bot 2.0", Reading::Standard, Some("/a")),
             ("OurBot/2.0", Reading::Standard, None),
-            // The group for one version is its own where a reading has the name whole.
+            // A group for one version is separate if the reading keeps the whole name.
             ("OtherBot 3", Reading::Standard, Some("/b")),
             ("OtherBot 4", Reading::Standard, None),
             ("OtherBot 4", Reading::Reference, Some("/b")),

@@ -477,7 +477,7 @@ mod tests {
     #[test]
     fn an_agent_is_called_by_the_product_that_leads() {
         for (header, product) in [
-            // The text beside the contact describes the crawler.
+            // The words next to the contact describe the crawler.
             ("Example Client/18.3.0 (kit-18.1.3; linux; +https://example.test)", "Example Client"),
             ("Searchie/1.0 (a Storm-based crawler; https://searchie.test; admin@searchie.test)", "Searchie"),
             ("Example (bot; +https://example.test/synapse)", "Example"),
@@ -487,7 +487,8 @@ mod tests {
             ("Mozilla/5.0 (compatible; Foo/2.2; Website Thumbnail Generator; +http://foo.test)", "Foo"),
             ("Metacast/1.0 Crawler +https://metacast.test", "Metacast"),
             ("Pageling http://pageling.test curl www", "Pageling"),
-            // A product that says that it crawls, a library in front, a device, and the costume of a browser.
+            // A product that says that it crawls, a leading library, a device, and the costume of a
+            // browser.
             ("Example/5.0 (linux) Example_Bot/2.3.1", "Example_Bot"),
             ("curl/8.0 (Example; +https://example.test/)", "Example"),
             ("DoCoMo/2.0 N902iS(c100;TB)(compatible; foo-crawler; http://foo.test/)", "foo-crawler"),
@@ -507,11 +508,11 @@ mod tests {
             "Example/2.4 (+https://example.test; ruby3.1.4)",
             "Example Collector/0.1 (linux/amd64)",
             "Example Checker/1.0 (x86_64-pc-linux-gnu; +https://example.test)",
-            // At home where source code is kept.
+            // The address is that of its source code.
             "Example/1.0 (+https://github.com/example/example)",
             "Example +https://gitlab.com/example/example",
             "example/5.26 (github.com/example/example)",
-            // With a home page of its own name, and nothing else.
+            // The address is a home page with the product's name.
             "Acme Example/1.9.0 (+https://www.example.test)",
             "Debian APT-CURL/1.0 (1.2.32)",
             "urlgrabber/3.10 yum/3.4.3",
@@ -543,7 +544,7 @@ mod tests {
 
     #[test]
     fn a_contact_counts_for_what_leads_or_stands_in_a_comment() {
-        // The contact of a library's own product is that of the library.
+        // The contact of a library's own product belongs to the library.
         assert_eq!(claim("curl/8.0 (Example; +https://example.test/)").0, Class::Declared);
         assert_eq!(claim("Example/8.0 +https://example.test/").0, Class::Declared);
         assert_eq!(claim("curl/8.0 +https://example.test/").0, Class::Library);
@@ -551,7 +552,7 @@ mod tests {
 
     #[test]
     fn applications_on_devices_make_no_claim_by_bot_alone() {
-        // A person's telephone runs it.
+        // It runs on a person's telephone.
         assert_eq!(claim("ChatBot/5 CFNetwork/1399 Darwin/22").0, Class::App);
         assert_eq!(claim("ChatBot/5 (+https://x.test) CFNetwork/1399 Darwin/22").0, Class::Declared);
         let telephone =
@@ -602,7 +603,8 @@ mod tests {
         assert_eq!(claim("").0, Class::Empty);
     }
 
-    /// The product or the tokens of the agent beside the registered ones, which are at least one.
+    /// Returns the product or the tokens of the agent in addition to the registered ones, of which
+    /// there is at least one.
     fn beside(file: &str, header: &str) -> Option<String> {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes()));
         let agents = recognizer.agents(header.as_bytes());
@@ -656,7 +658,7 @@ mod tests {
             ("PingdomPageSpeed/1.0 (pingbot/2.0; AcmeBot; +http://www.pingdom.com/)", Some("acmebot")),
             ("Quux UptimeRobot/2.0", Some("quux")),
             ("UptimeRobot/2.0 (like Quux)", None),
-            // Everyday words are names only where they lead.
+            // Everyday words are names only if they lead.
             ("UptimeRobot bot", None),
             ("facebookexternalhit/1.1 Facebot Twitterbot/1.0", None),
         ] {

@@ -341,7 +341,7 @@ mod tests {
             ("Pingdom.com_bot_version_1.4", Some("Pingdom.com_bot_version")),
             ("Experibot-v3", Some("Experibot")),
             ("ExampleBot2", Some("ExampleBot")),
-            // Only a joint makes a version of the `v`.
+            // The `v` belongs to a version only after a joint.
             ("Experibotv3", Some("Experibotv")),
             ("ExampleBot", None),
             ("1.0", None),
@@ -362,7 +362,7 @@ mod tests {
             ("Lynx/2.9.0", Some(0)),
             ("Mozilla/5.0 (compatible; Foo/1.0)", None),
             ("Foo/1.0 (Gecko)", None),
-            // A product behind a comment stands outside it.
+            // A product after a comment is outside it.
             ("Foo (bar) Mozilla/5.0 (X11) Gecko/1 Firefox/2", Some(2)),
             ("Foo (Mozilla/5.0; Gecko/1)", None),
         ] {

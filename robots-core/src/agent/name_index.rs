@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(NameIndex::new([]).with_first_word(WordHash::of(b"x")).count(), 0);
     }
 
-    /// Each word of each list in five headers that hold it, and in five that hold another word.
+    /// Checks each word of each list in five headers with that word, and in five with another word.
     #[test]
     fn every_word_is_found_where_it_stands_alone_and_nowhere_else() {
         let mut wrong = Vec::new();

@@ -232,7 +232,7 @@ mod tests {
         ] {
             assert!(!of_maker(crawler), "{crawler}");
         }
-        // A word in the name of a host is none of its page.
+        // A word in the host's name does not count as one in the page's path.
         assert!(of_maker("Foo/1.0 (Linux; http://bot.example)"));
     }
 
@@ -258,7 +258,7 @@ mod tests {
             "Foo/1.0 (+http://foo.fm)",
             "Foo/1.0 +http://foo.example",
             "Foo/1.0; +http://foo.example",
-            // Search engines, and sites of others.
+            // Search engines, and pages on other sites.
             "Foo-Search/0.86 (+http://www.foo-search.example)",
             "Foo/1.0 (image search) (+http://foo.example)",
             "Foo/1.0 (+http://help.foo.example)",

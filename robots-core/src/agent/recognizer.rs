@@ -344,7 +344,7 @@ mod tests {
             ("Mozilla/5.0 (compatible; CCBot/2.0; GPTBot/1.0)", &["CCBot", "GPTBot"][..]),
             ("Googlebot/2.1 GPTBot/1.0", &["Googlebot", "GPTBot"]),
             ("GPTBot CCBot/2.0 (compatible; gptbot/1.2)", &["GPTBot", "CCBot"]),
-            // A name inside of another one is none.
+            // A name inside another one does not count.
             ("Googlebot-Image/1.0 Googlebot/2.1", &["Googlebot-Image", "Googlebot"]),
             ("Googlebot-Image/1.0", &["Googlebot-Image"]),
             ("TelegramBot (like TwitterBot)", &["TelegramBot"]),

@@ -124,7 +124,7 @@ mod tests {
             ("https://claude.ai/chat", Some("Anthropic")),
             ("https://kagi.com/", Some("Kagi")),
             ("https://you.com/", Some("You.com")),
-            // Storage, mail and documents of others are no service that sends people.
+            // Storage, mail and other people's documents do not send visitors.
             ("https://lh3.googleusercontent.com/", None),
             ("https://mail.google.com/", None),
             ("https://www.microsoft.com/", None),

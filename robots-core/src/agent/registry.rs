@@ -411,7 +411,7 @@ mod tests {
             assert!(error.message.contains(said), "{error}");
             assert_eq!(error.to_string(), format!("row {}, {field}: {}", at + 1, error.message));
         }
-        // A name that one row gives up may be taken by another.
+        // A name that one row gives up may be used by another.
         let taken = [row("OneBot"), with_header_names("A", &["One Bot"])];
         assert_eq!(found(&two().extended_with(taken).unwrap(), "One Bot/1"), Some("A"));
     }

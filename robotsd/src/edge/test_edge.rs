@@ -1,4 +1,4 @@
-//! For tests: an edge on a port of its own.
+//! Test support: an edge that listens on its own port.
 
 use std::net::SocketAddr;
 
@@ -11,12 +11,12 @@ use super::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, ListenerSett
 use crate::exchange::EdgeService;
 use crate::exchange::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
 
-/// Serves until its shutdown begins, or the test ends.
+/// An edge that serves until its shutdown begins or the test ends.
 pub(crate) struct ServedEdge {
     pub(crate) address: SocketAddr,
     pub(crate) edge: Edge,
     pub(crate) served: JoinHandle<()>,
-    /// The errors that it has reported.
+    /// The errors that the edge has reported.
     pub(crate) reported: &'static Mutex<Vec<ConnectionError>>,
     stop: Option<oneshot::Sender<()>>,
 }
@@ -41,7 +41,7 @@ impl ServedEdge {
         Self { reported, ..Self::of(edge, listener, settings, service) }
     }
 
-    /// An edge that reports elsewhere.
+    /// Starts an edge whose errors are reported elsewhere.
     pub(crate) fn of(edge: Edge, listener: TcpListener, settings: ListenerSettings, service: impl EdgeService) -> Self {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -65,12 +65,12 @@ impl ServedEdge {
         Raw::connect(self.address).await
     }
 
-    /// Waits until nothing listens at its address any more.
+    /// Waits until nothing listens at the address any more.
     pub(crate) async fn stops_listening(&self) {
         soon(async { while TcpStream::connect(self.address).await.is_ok() {} }).await;
     }
 
-    /// A client that has sent something.
+    /// Connects a client that has sent these bytes.
     pub(crate) async fn sent(&self, octets: impl AsRef<[u8]>) -> Raw {
         Raw::sent(self.address, octets).await
     }
@@ -87,20 +87,21 @@ impl ServedEdge {
         self.reported.lock().iter().any(|error| error.kind == kind)
     }
 
-    /// Waits until there have been so many errors of a kind, and no more; only some of them are reported.
+    /// Waits until exactly this many errors of a kind have been counted; only some of them are
+    /// reported.
     pub(crate) async fn counts(&self, kind: ConnectionErrorKind, total: u64) {
         let counted = || self.edge.traffic().errors.iter().find(|(known, _)| *known == kind).unwrap().1;
         wait_until(|| counted() >= total).await;
         assert_eq!(counted(), total);
     }
 
-    /// Waits for an error of a kind, and gives the first one's text.
+    /// Waits for an error of a kind, and returns the detail of the first one.
     pub(crate) async fn reports(&self, kind: ConnectionErrorKind) -> String {
         wait_until(|| self.has_reported(kind)).await;
         self.reported.lock().iter().find(|error| error.kind == kind).unwrap().detail.clone()
     }
 
-    /// The errors that it has reported, as the log has them.
+    /// Returns the reported errors in the form in which they are logged.
     pub(crate) fn messages(&self) -> Vec<String> {
         self.reported.lock().iter().map(ToString::to_string).collect()
     }

@@ -1,4 +1,5 @@
-//! Entries for fuzzing: input of clients, proxies and certificate files, with the properties that hold for any octets.
+//! Fuzzing entry points: input from clients, proxies and certificate files, with the properties
+//! that hold for any bytes.
 
 use std::net::SocketAddr;
 
@@ -18,7 +19,8 @@ use crate::edge::tls::pair::Validity;
 use crate::exchange::fields;
 use crate::exchange::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
-/// The head of a request on the fast path: a head that is taken is a plain request, and is read the same once it is written again.
+/// The head of a request on the fast path: an accepted head is a plain request, and reads the same
+/// after it is written again.
 pub fn request_head(octets: &[u8]) {
     let limits = EdgeLimits::default();
     let Ok(taken) = request::parse(Bytes::copy_from_slice(octets), &limits) else { return };
@@ -38,7 +40,8 @@ fn written(request: &Request<()>) -> Vec<u8> {
     head
 }
 
-/// The fields of a trusted proxy, one a line: the way is bounded, ends with the peer, and names only a valid host.
+/// The fields of a trusted proxy, one per line: the path is limited, ends with the peer, and
+/// contains only a valid host.
 pub fn forwarded_fields(octets: &[u8]) {
     const NAMES: [HeaderName; 4] = [X_FORWARDED_FOR, FORWARDED, X_FORWARDED_PROTO, X_FORWARDED_HOST];
     let peer = SocketAddr::from(([10, 0, 0, 1], 4711));
@@ -57,7 +60,7 @@ pub fn forwarded_fields(octets: &[u8]) {
     assert!(read.host.is_none_or(|host| host::is_valid(host.as_bytes())), "a host that is none");
 }
 
-/// The entries that a client wrote to the left of its proxy's own change nothing of that entry.
+/// Entries that a client wrote before its proxy's own entry do not change that entry.
 pub fn hops(octets: &[u8]) {
     let after = |line: &[u8], entry: &str| HeaderValue::from_bytes(&[line, b",", entry.as_bytes()].concat());
     let [peer, proxy] = [[10, 0, 0, 1], [192, 0, 2, 1]].map(|address| SocketAddr::from((address, 0)));
@@ -72,7 +75,8 @@ pub fn hops(octets: &[u8]) {
     }
 }
 
-/// A header of the PROXY protocol: a beginning of it is in part or says the same, and the octets behind it change nothing.
+/// A PROXY protocol header: every prefix is incomplete or gives the same result, and the bytes
+/// after it change nothing.
 pub fn proxy_header(octets: &[u8]) {
     let whole = proxy_protocol::parse(octets);
     for end in 0..octets.len().min(256) {
@@ -88,7 +92,7 @@ pub fn proxy_header(octets: &[u8]) {
     }
 }
 
-/// The dates of a certificate in DER.
+/// The dates of a DER certificate.
 pub fn certificate(octets: &[u8]) {
     if let Some(validity) = Validity::of(octets) {
         assert_eq!(validity.last_day().len(), 10, "a day that is none");
@@ -96,8 +100,8 @@ pub fn certificate(octets: &[u8]) {
     }
 }
 
-/// The frames of a connection of SPOP, each with its messages: a handshake that is agreed on has its bounds, and an answer fits
-/// in them.
+/// The frames of a SPOP connection, each with its messages: an agreed handshake stays within its
+/// limits, and an answer fits into them.
 pub(crate) fn spop_frames(octets: &[u8], mut message: impl FnMut(Arguments<'_>, &mut VariableList)) {
     let mut left = BytesMut::from(octets);
     let mut largest = LARGEST;

@@ -1,5 +1,5 @@
-//! An entry for fuzzing: the bytes of a whole connection, through the edge and through hyper alone. It needs a runtime whose clock is
-//! paused.
+//! Fuzzing entry point: the bytes of a whole connection, through the edge and through hyper alone.
+//! Needs a runtime with a paused clock.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,19 +24,20 @@ use super::request::trusted::ForwardedFields;
 use crate::exchange::{EdgeService, Peer, RequestBody};
 use crate::socket::Socket;
 
-/// Between two writes of the client.
+/// Separator between two writes of the client.
 const SEPARATOR: &[u8] = b"\n--\n";
 
-/// Writes of a connection, at most.
+/// Maximum number of writes of a connection.
 const WRITES: usize = 6;
 
-/// No octets for so long, and the server has answered all that it will.
+/// Time without bytes after which the server has sent all of its answers.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Every deadline of the server: longer than the pauses between all writes, since those keep their order then.
+/// Every deadline of the server: longer than the pauses between all writes, so that their order is
+/// kept.
 const DEADLINE: Duration = Duration::from_millis(40);
 
-/// The requests that arrived at the service, and what is read of its end of the connection.
+/// The requests that arrived at the service.
 type Arrived = Arc<Mutex<Vec<String>>>;
 
 #[derive(Clone)]
@@ -50,7 +51,7 @@ impl EdgeService for Recorder {
         let begin = format!("{} {} {:?}", head.method, head.uri, head.version);
         let mut fields: Vec<_> = head.headers.iter().filter(|(name, _)| *name != "x-request-id").collect();
         fields.sort_by_key(|(name, _)| name.as_str().to_owned());
-        // Before the body, which may break off anywhere.
+        // Recorded before the body, which may break off anywhere.
         self.0.lock().push(format!("{begin} {fields:?}"));
         match body.collect().await {
             Ok(body) => {
@@ -70,7 +71,7 @@ impl EdgeService for Recorder {
     }
 }
 
-/// Who serves a connection from its first octet on.
+/// The code that serves a connection from its first byte on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Server {
     Edge,
@@ -96,7 +97,8 @@ impl Server {
     }
 }
 
-/// Everything that a connection brings about: what arrived, and the statuses that went out, with what ends after them.
+/// Returns everything that a connection causes: the requests that arrived, and the status lines and
+/// `Connection: close` sent.
 async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
     let limits = EdgeLimits {
         first_byte: DEADLINE,
@@ -111,7 +113,7 @@ async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
     let serving = by.serve(Socket::Unix(server), Recorder(Arc::clone(&arrived)), limits);
     let asking = async {
         for octets in writes {
-            // A server that has closed takes nothing more.
+            // A server that has closed accepts nothing more.
             let _ = client.write_all(octets).await;
             sleep(PAUSE).await;
         }
@@ -127,8 +129,9 @@ async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
     (arrived, told)
 }
 
-/// A connection of HTTP/1 or HTTP/2, some requests in some writes: it ends, nothing panics, and the service gets the requests and the
-/// client the statuses that hyper alone would have given them. Returns how many heads and bodies arrived.
+/// An HTTP/1 or HTTP/2 connection with some requests in some writes. It ends, nothing panics, the
+/// service gets the same requests as with hyper alone, and the client the same statuses. Returns
+/// how many heads and bodies arrived.
 ///
 /// # Panics
 ///
@@ -140,7 +143,7 @@ pub fn connection(octets: &[u8], runtime: &Runtime) -> usize {
         let end = left.windows(SEPARATOR.len()).position(|window| window == SEPARATOR).unwrap_or(left.len());
         let (write, rest) = left.split_at(end);
         let write = Bytes::copy_from_slice(write);
-        // The edge escapes what hyper refuses; both get it escaped.
+        // The edge escapes targets that hyper rejects; both get the escaped form.
         writes.push(request::escaped(&write).unwrap_or(write));
         left = rest.get(SEPARATOR.len()..).unwrap_or_default();
     }

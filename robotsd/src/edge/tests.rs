@@ -1,4 +1,4 @@
-//! The edge on real sockets, before services made for each question.
+//! Tests of the edge on real sockets, with a service for each question.
 
 mod deadlines;
 mod flood;
@@ -63,7 +63,8 @@ pub(super) async fn mirror(request: Request<RequestBody>) -> Result<Response<Ful
     Ok(Response::builder().header("x-connection", own).body(Full::from(text)).unwrap())
 }
 
-/// The response to a request for a WebSocket whose other end says `early`, and then what it is sent; `None` to other requests.
+/// Returns a WebSocket response whose other end sends `early` and then echoes; `None` for other
+/// requests.
 pub(super) fn echo(request: &Request<RequestBody>, early: &'static [u8]) -> Option<Response<Full<Bytes>>> {
     ClientRequest::of(request.extensions()).filter(|known| known.wants_websocket)?;
     let (near, far) = tokio::io::duplex(1024);
@@ -89,7 +90,8 @@ fn names<'t>(text: &'t str) -> Vec<&'t str> {
 
 const OURS: [&str; 5] = ["host", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-request-id"];
 
-/// An edge that answers `/endless` with one endless body and everything else with none, and what fails once the body is dropped.
+/// An edge that answers `/endless` with an endless body, once, and everything else with an empty
+/// one. The receiver fails when the endless body is dropped.
 fn endless_once(limits: EdgeLimits) -> (ServedEdge, oneshot::Receiver<()>) {
     let (alive, dropped) = oneshot::channel();
     let piece = move || {
@@ -112,7 +114,7 @@ fn get(uri: &str) -> http::request::Builder {
     Request::builder().uri(uri)
 }
 
-/// An edge that never answers, and the news of a request's beginning and of its end.
+/// An edge that never answers, with signals for the beginning and the end of a request.
 fn unanswered() -> (ServedEdge, &'static Notify, oneshot::Receiver<()>) {
     let (alive, gone) = oneshot::channel::<()>();
     let alive = Arc::new(Mutex::new(Some(alive)));
@@ -170,7 +172,7 @@ async fn connections_beyond_the_limit_wait_for_a_place_while_all_are_busy() {
     edge.reports(ConnectionErrorKind::Full).await;
     assert!(timeout(MOMENT, begun.notified()).await.is_err(), "served without a place");
     assert!(!edge.has_reported(ConnectionErrorKind::Recycled));
-    // The first to have been answered is idle, and gives way.
+    // The connection whose request was answered first is idle and gives up its slot.
     release.notify_one();
     soon(begun.notified()).await;
     release.notify_waiters();

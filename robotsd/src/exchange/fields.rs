@@ -357,7 +357,7 @@ mod tests {
         for name in ["x-original-uri", "x-forwarded-for", "keep-alive", "robots-verdict"] {
             map.append(HeaderName::from_static(name), HeaderValue::from_static("1"));
         }
-        // Its client's, which it has not removed.
+        // The `Connection` of the proxy's client, which the proxy has not removed.
         map.append(CONNECTION, HeaderValue::from_static("close, X-Original-URI, X-Forwarded-For"));
         clean_question(&mut map);
         assert_eq!(map.keys().collect::<Vec<_>>(), ["x-original-uri", "x-forwarded-for"]);

@@ -255,7 +255,7 @@ mod tests {
         Frame { kind, flags: 0, stream: 1, length }
     }
 
-    /// How many of a frame pass at a time.
+    /// Returns how many frames of this kind pass in a row.
     fn passing(budget: &mut FrameBudget, frame: Frame, now: Instant) -> u32 {
         (0..2 * MOST).take_while(|_| budget.received(frame, || now)).count() as u32
     }
@@ -282,18 +282,18 @@ mod tests {
         let mut budget = FrameBudget::new(start);
         let takes = |budget: &mut FrameBudget, kind| assert!(budget.received(frame(kind, 4), || start), "{kind}");
         for _ in 0..100_000 {
-            // Both windows, a kibibyte at a time; and a PING for each frame.
+            // Updates of both windows per KiB, and a PING for each frame.
             budget.sent(frame(DATA, 16 * 1024));
             (0..32).for_each(|_| takes(&mut budget, 8));
             takes(&mut budget, 6);
         }
         for _ in 0..100_000 {
-            // Small messages, each with both windows and a PING.
+            // Small messages, each with updates of both windows and a PING.
             budget.sent(frame(DATA, 20));
             [8, 8, 6].into_iter().for_each(|kind| takes(&mut budget, kind));
         }
         for _ in 0..100_000 {
-            // Requests with a priority and a window of their own that are given up.
+            // Requests with a priority and a window update of their own that are given up.
             [HEADERS, 2, 8, 3].into_iter().for_each(|kind| takes(&mut budget, kind));
         }
         for _ in 0..100_000 {
@@ -302,7 +302,7 @@ mod tests {
             budget.sent(frame(HEADERS, 40));
             assert!(budget.given_up(|| start));
         }
-        // The saved budget is bounded.
+        // The saved budget is limited.
         (0..100_000).for_each(|_| budget.sent(frame(DATA, 16 * 1024)));
         assert_eq!(passing(&mut budget, frame(8, 4), start), MOST);
     }

@@ -229,7 +229,7 @@ mod tests {
         responses.send(StatusCode::EARLY_HINTS, &fields(&[]));
         assert!(client.0.poll_written(&mut cx).is_pending());
         let _ = client.0.take();
-        // Taken, and not written yet.
+        // Taken, but not written yet.
         assert!(client.0.poll_written(&mut cx).is_pending());
         client.0.note_written();
         assert!(client.0.poll_written(&mut cx).is_ready());

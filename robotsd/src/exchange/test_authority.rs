@@ -1,4 +1,4 @@
-//! For tests: an authority that signs certificates, and the folder they are kept in.
+//! Test support: a certificate authority, and the folder of its certificates.
 
 use std::path::PathBuf;
 
@@ -22,19 +22,19 @@ impl TestAuthority {
         Self { issuer, folder }
     }
 
-    /// Its own certificate.
+    /// Returns the file of the authority's own certificate.
     pub(crate) fn file(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
 
-    /// The roots of a client that trusts it alone.
+    /// Returns the roots of a client that trusts only this authority.
     pub(crate) fn roots(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
         roots.add(self.issuer.der().clone()).unwrap();
         roots
     }
 
-    /// A certificate for these names.
+    /// Signs a certificate for these names.
     pub(crate) fn sign(
         &self,
         names: &[&str],

@@ -1,4 +1,4 @@
-//! For tests: a peer that sends exactly the given octets, and reads exactly what comes.
+//! Test support: a peer that sends exactly the given bytes, and reads exactly what arrives.
 //!
 //! Nothing here waits without a deadline.
 
@@ -24,7 +24,7 @@ use super::{ClientRequest, EdgeService, RequestBody};
 /// Longer than a busy machine needs for anything that should happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Any service of Tower that answers every request.
+/// Any Tower service that answers every request.
 impl<S, B> EdgeService for S
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible, Future: Send> + Clone + Send + 'static,
@@ -33,7 +33,7 @@ where
     type Body = B;
 
     async fn answer(self, mut request: Box<Request<RequestBody>>) -> Response<B> {
-        // As to an upstream.
+        // The same fields as for an upstream.
         if let Some(mut forwarded) = ClientRequest::of(request.extensions()).and_then(|client| client.forwarded.clone())
         {
             forwarded.host = forwarded.host.or_else(|| request.headers().get(http::header::HOST).cloned());
@@ -44,12 +44,12 @@ where
     }
 }
 
-/// Waits for something that has to happen.
+/// Waits for something that must happen.
 pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("this should have happened long ago")
 }
 
-/// A listener on a free port, and its address.
+/// Returns a listener on a free port, and its address.
 pub(crate) fn listen() -> (TcpListener, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
@@ -58,7 +58,8 @@ pub(crate) fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// An address that refuses connections. No other process gets its port while the socket is there, which is bound and never listens.
+/// Returns an address that refuses connections. The socket is bound but never listens, so no other
+/// process gets its port.
 pub(crate) fn refusing() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_reuseaddr(true).expect("a socket");
@@ -67,7 +68,8 @@ pub(crate) fn refusing() -> (TcpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// Runs a script for each connection to a port, with the connection's number from zero. Gives the port's address.
+/// Runs a script for each connection to a port, with the connection's number from zero. Returns the
+/// port's address.
 pub(crate) fn accepting<F>(script: impl Fn(usize, TcpStream) -> F + Send + 'static) -> SocketAddr
 where
     F: Future<Output: Send> + Send + 'static,
@@ -83,12 +85,12 @@ where
     address
 }
 
-/// A value that every end of a test has, for as long as the process lives.
+/// Returns a value shared by all parts of a test, which lives as long as the process.
 pub(crate) fn shared<T: Default>() -> &'static T {
     Box::leak(Box::default())
 }
 
-/// Waits until something is so.
+/// Waits until the condition holds.
 pub(crate) async fn wait_until(is_so: impl Fn() -> bool) {
     soon(async {
         while !is_so() {
@@ -98,19 +100,19 @@ pub(crate) async fn wait_until(is_so: impl Fn() -> bool) {
     .await;
 }
 
-/// One frame of HTTP/2.
+/// Builds an HTTP/2 frame.
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
     [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A field of HTTP/2 as a literal that no table keeps (RFC 7541, section 6.2.2).
+/// Encodes an HTTP/2 field as a literal without indexing (RFC 7541, section 6.2.2).
 pub(crate) fn field(name: &str, value: &str) -> Vec<u8> {
     let length = |text: &str| u8::try_from(text.len()).ok().filter(|length| *length < 127).unwrap();
     [&[0, length(name)][..], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
 }
 
-/// A frame of HTTP/2 that came.
+/// A received HTTP/2 frame.
 #[derive(Debug)]
 pub(crate) struct RawFrame {
     pub(crate) kind: u8,
@@ -119,7 +121,7 @@ pub(crate) struct RawFrame {
     pub(crate) payload: Vec<u8>,
 }
 
-/// One end of a connection, and the octets that were read ahead.
+/// One end of a connection, and the bytes read ahead.
 pub(crate) struct Raw<S = TcpStream> {
     pub(crate) socket: S,
     buffer: Vec<u8>,
@@ -128,19 +130,19 @@ pub(crate) struct Raw<S = TcpStream> {
 impl Raw {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let socket = soon(TcpStream::connect(address)).await.expect("a connection");
-        // Small frames are not to wait for acknowledgements, which come late.
+        // Otherwise small frames would wait for acknowledgements, which arrive late.
         let _ = socket.set_nodelay(true);
         Self::new(socket)
     }
 
-    /// A connection on which something has been sent.
+    /// Returns a connection on which these bytes have been sent.
     pub(crate) async fn sent(address: SocketAddr, octets: impl AsRef<[u8]>) -> Self {
         let mut peer = Self::connect(address).await;
         peer.send(octets).await;
         peer
     }
 
-    /// So many of them.
+    /// Returns `count` such connections.
     pub(crate) async fn many(count: usize, address: SocketAddr, octets: impl AsRef<[u8]>) -> Vec<Self> {
         let mut peers = Vec::new();
         for _ in 0..count {
@@ -149,7 +151,7 @@ impl Raw {
         peers
     }
 
-    /// So many connections on which a request has been answered with 200.
+    /// Returns `count` connections on which a request has been answered with 200.
     pub(crate) async fn kept(count: usize, address: SocketAddr, request: &str) -> Vec<Self> {
         let mut peers = Vec::new();
         for _ in 0..count {
@@ -170,12 +172,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         soon(self.socket.write_all(octets.as_ref())).await.expect("the other side reads");
     }
 
-    /// Sends as much as the other side takes.
+    /// Sends as much as the other side accepts.
     pub(crate) async fn try_send(&mut self, octets: impl AsRef<[u8]>) {
         let _ = soon(self.socket.write_all(octets.as_ref())).await;
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending side.
     pub(crate) async fn finish(&mut self) {
         soon(self.socket.shutdown()).await.expect("an open connection");
     }
@@ -186,7 +188,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.message().await
     }
 
-    /// Reads one whole message: a head, and the body it announces.
+    /// Reads one whole message: a head, and its body.
     pub(crate) async fn message(&mut self) -> RawMessage {
         let head = self.until(b"\r\n\r\n").await;
         let mut message = RawMessage { head, body: String::new() };
@@ -195,7 +197,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
                 let size = self.until(b"\r\n").await;
                 let size = usize::from_str_radix(size.trim(), 16).expect("a chunk size");
                 if size == 0 {
-                    // With the trailers, which are not kept.
+                    // Also skips the trailers.
                     while self.until(b"\r\n").await != "\r\n" {}
                     return message;
                 }
@@ -216,7 +218,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads up to and including a delimiter, however long that takes; none where the connection ends before.
+    /// Reads up to and including a delimiter, however long that takes. `None` if the connection
+    /// ends before it.
     pub(crate) async fn up_to(&mut self, delimiter: &[u8]) -> Option<Vec<u8>> {
         loop {
             if let Some(at) = memchr::memmem::find(&self.buffer, delimiter) {
@@ -228,18 +231,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// Reads up to and including a delimiter, unless the connection ends before.
+    /// Reads up to and including a delimiter. Returns false if the connection ends before it.
     pub(crate) async fn heard(&mut self, delimiter: &[u8]) -> bool {
         self.up_to(delimiter).await.is_some()
     }
 
-    /// So many octets, or fewer where the connection ends before.
+    /// Reads `length` bytes, or fewer if the connection ends before.
     pub(crate) async fn at_most(&mut self, length: usize) -> Vec<u8> {
         while self.buffer.len() < length && self.more().await {}
         self.buffer.drain(..length.min(self.buffer.len())).collect()
     }
 
-    /// The next frame of HTTP/2; none once the connection has ended.
+    /// Reads the next HTTP/2 frame. `None` once the connection has ended.
     pub(crate) async fn frame(&mut self) -> Option<RawFrame> {
         loop {
             if let Some(([a, b, c, kind, flags, stream @ ..], rest)) = self.buffer.split_first_chunk::<9>() {
@@ -256,13 +259,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// The target of the next request without a body; none once the connection has ended.
+    /// Reads the target of the next request without a body. `None` once the connection has ended.
     pub(crate) async fn asked(&mut self) -> Option<String> {
         let head = self.up_to(b"\r\n\r\n").await?;
         String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned)
     }
 
-    /// Sends so many octets, for as long as the other side needs.
+    /// Sends this many bytes, for as long as the other side needs.
     pub(crate) async fn pour(&mut self, octets: usize) {
         let some = [b'x'; 16 * 1024];
         let mut left = octets;
@@ -278,7 +281,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         String::from_utf8(self.bytes(length).await).expect("text")
     }
 
-    /// Reads so many octets, whatever they are.
+    /// Reads this many bytes of any content.
     pub(crate) async fn bytes(&mut self, length: usize) -> Vec<u8> {
         while self.buffer.len() < length {
             assert!(self.fill().await.expect("an open connection") > 0, "closed after {:?}", self.text());
@@ -286,14 +289,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.buffer.drain(..length).collect()
     }
 
-    /// Reads and forgets until the other side closes or resets the connection.
+    /// Reads and discards until the other side closes or resets the connection.
     pub(crate) async fn drain(&mut self) {
         while matches!(self.fill().await, Ok(1..)) {
             self.buffer.clear();
         }
     }
 
-    /// Waits until something has come, which is kept.
+    /// Waits until bytes have arrived, and keeps them.
     pub(crate) async fn some(&mut self) {
         assert!(self.fill().await.expect("an open connection") > 0, "closed");
     }
@@ -304,7 +307,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.text()
     }
 
-    /// Reads what comes next, whenever that is; false where the connection has ended.
+    /// Reads the next bytes, whenever they arrive. Returns false if the connection has ended.
     async fn more(&mut self) -> bool {
         matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..))
     }
@@ -318,10 +321,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     }
 }
 
-/// A client of HTTP/2 that sees each response as it comes.
+/// An HTTP/2 client that sees each response as it arrives.
 pub(crate) struct Http2Client {
     pub(crate) sender: SendRequest<Bytes>,
-    /// Ends with the connection.
+    /// Completes when the connection ends.
     pub(crate) connected: JoinHandle<Result<(), h2::Error>>,
 }
 
@@ -340,7 +343,7 @@ impl Http2Client {
         self.sender.send_request(request.body(()).unwrap(), is_whole).unwrap()
     }
 
-    /// The response to a request without a body.
+    /// Returns the response to a request without a body.
     pub(crate) async fn ask(&mut self, request: Builder) -> Result<Response<Vec<u8>>, h2::Error> {
         let (response, _) = self.begin(request, true).await;
         let (head, body) = soon(response).await?.into_parts();
@@ -348,7 +351,7 @@ impl Http2Client {
     }
 }
 
-/// All of a body.
+/// Collects a whole body.
 pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
     let mut octets = Vec::new();
     while let Some(data) = soon(body.data()).await {
@@ -359,8 +362,8 @@ pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
     Ok(octets)
 }
 
-/// The escaped form of a target that holds octets hyper does not take: written apart from the code under test, one
-/// octet at a time.
+/// Escapes a target with bytes that hyper rejects. Written independently of the code under test,
+/// byte by byte.
 pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
     let (is_text, mut in_query, mut out) = (std::str::from_utf8(target).is_ok(), false, Vec::new());
     for octet in target {
@@ -375,7 +378,7 @@ pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A request or a response as it was on the wire.
+/// A request or a response as it was sent.
 #[derive(Debug)]
 pub(crate) struct RawMessage {
     /// Start line and fields, with all line ends.

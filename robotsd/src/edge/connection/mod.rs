@@ -304,7 +304,7 @@ mod tests {
     use super::*;
     use crate::exchange::test_peer::soon;
 
-    /// The version, and the protocol that the connection reads then.
+    /// Returns the detected version, and the bytes that the connection then reads.
     async fn detected(pieces: &[&[u8]]) -> (SettledProtocol, Vec<u8>) {
         let (near, mut far) = tokio::io::duplex(64);
         let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));

@@ -382,7 +382,7 @@ mod tests {
     use crate::exchange::interim::InterimResponses;
     use crate::exchange::test_peer::soon;
 
-    /// A 100 that hyper sends comes while the client has taken a part of an interim response.
+    /// hyper sends a 100 while the client has taken a part of an interim response.
     #[tokio::test(start_paused = true)]
     async fn hyper_writes_nothing_into_an_interim_response() {
         let (near, mut far) = tokio::io::duplex(8);
@@ -427,7 +427,7 @@ mod tests {
         soon(server.writable()).await.unwrap();
         fill();
         for _ in 0..4 {
-            // Much less than a third of what the kernel buffers by default.
+            // Much less than a third of the kernel's default send buffer.
             soon(client.read_exact(&mut vec![0; 128 * 1024])).await.unwrap();
             soon(server.writable()).await.unwrap();
             fill();

@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// http may come to take more, or less.
+    /// Fails if a later version of http accepts more or fewer bytes.
     #[test]
     fn exactly_what_a_uri_does_not_take_is_escaped() {
         for (before, after) in [("/a", "b"), ("/a?x=", "b")] {

@@ -1,4 +1,4 @@
-//! Requests of the fast path and others, on real sockets.
+//! Tests of requests on the fast path, and of others, on real sockets.
 
 mod hyper_parity;
 
@@ -20,7 +20,7 @@ use crate::edge::tests::mirror;
 use crate::exchange::test_peer::{Raw, RawMessage, accepting, as_escaped, soon};
 use crate::exchange::{EdgeService, RequestBody};
 
-/// A body in pieces of unknown length.
+/// A body in pieces, of unknown length.
 type Pieces = StreamBody<tokio_stream::Iter<std::vec::IntoIter<std::io::Result<Frame<Bytes>>>>>;
 
 /// `None` breaks it.
@@ -32,7 +32,7 @@ fn pieces(texts: &[Option<&'static str>]) -> Pieces {
     StreamBody::new(tokio_stream::iter(texts.iter().map(piece).collect::<Vec<_>>()))
 }
 
-/// Answers as the path says.
+/// Answers according to the path.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Pieces>, Infallible> {
     let (status, has_length, texts): (_, _, &[_]) = match request.uri().path() {
         "/pieces" => (200, false, &[Some("ab"), Some(""), Some("cde")]),
@@ -140,14 +140,15 @@ async fn a_parked_connection_answers_as_before() {
     let mut client = Raw::connect(start()).await;
     for _ in 0..3 {
         assert_eq!(client.ask(&get("/length")).await.body, "abcde");
-        // Parking cannot be seen from outside; whether it has happened, nothing may differ.
+        // Parking is not visible from outside; whether or not it has happened, the answer must be
+        // the same.
         tokio::time::sleep(super::socket::PARK * 4).await;
     }
     soon(client.finish()).await;
     assert_eq!(client.rest().await, "");
 }
 
-/// The answer to a request that is the first of its connection.
+/// Returns the answer to the first request of a connection.
 async fn answered(address: SocketAddr, line: &[u8], fields: &[u8]) -> RawMessage {
     Raw::sent(address, [line, b"\r\nHost: h\r\n", fields, b"\r\n"].concat()).await.message().await
 }
@@ -192,7 +193,7 @@ async fn targets_with_octets_that_hyper_refuses_are_answered() {
             let answer = answered(address, &line, fields.as_bytes()).await;
             assert_eq!((answer.status(), answer.body.lines().next()), (200, Some(&*format!("{method} {want}"))));
         }
-        // Also after other requests. Once hyper has the connection it refuses them.
+        // Also after other requests. Once hyper has the connection, it rejects these targets.
         let mut client = Raw::connect(address).await;
         let get = [b"GET ", target, b" HTTP/1.1\r\nHost: h\r\n\r\n"].concat();
         for _ in 0..2 {
@@ -207,7 +208,7 @@ async fn targets_with_octets_that_hyper_refuses_are_answered() {
         let answer = answered(address, &[b"GET ", target, b" HTTP/1.1"].concat(), b"").await;
         assert_eq!(answer.status(), 400, "{}", target.escape_ascii());
     }
-    // As many octets as a target may have, once they are escaped.
+    // The maximum number of bytes in a target, counted after escaping.
     let long = |octets: usize| [&b"GET /"[..], &vec![0xFF; octets], b" HTTP/1.1"].concat();
     assert_eq!(answered(address, &long(2730), b"").await.status(), 200);
     assert_eq!(answered(address, &long(2731), b"").await.status(), 414);

@@ -131,7 +131,7 @@ mod tests {
     use crate::edge::tls::SettledProtocol;
     use crate::exchange::test_peer::soon;
 
-    // The client's silence at the end takes no time.
+    // The clock is paused so that the client's silence at the end takes no time.
     #[tokio::test(start_paused = true)]
     async fn small_writes_go_out_at_the_end_of_a_turn_and_large_ones_behind_them() {
         let (near, mut far) = tokio::io::duplex(1024 * 1024);
@@ -153,7 +153,7 @@ mod tests {
             soon(far.read_exact(&mut arrived[..expected.len()])).await.unwrap();
             assert_eq!(arrived[..expected.len()], expected);
         }
-        // As many small writes as do not fit together, to a client that takes little.
+        // More small writes than fit together, to a client that takes few bytes.
         let (near, mut far) = tokio::io::duplex(16);
         let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));
         let socket = WatchedSocket::new(near, Bytes::new(), protocol, state, Duration::from_secs(600));

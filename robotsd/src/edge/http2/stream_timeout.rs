@@ -173,7 +173,7 @@ mod tests {
     use crate::exchange::StallObserver;
     use crate::exchange::test_peer::soon;
 
-    /// How often the transfer was reported to stand still, and to have moved.
+    /// Counts how often the transfer was reported as stalled, and as resumed.
     #[derive(Debug, Default)]
     struct Reports {
         stalled: AtomicUsize,
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Whether a stream, which has been handed a piece that does not get through, counts as moving.
+    /// Returns whether a stream counts as making progress although its piece is not sent.
     async fn moves(is_taking: bool, turn: Duration) -> bool {
         let (connection, reports) =
             (Arc::new(ConnectionState::new(&EdgeLimits::default())), Arc::new(Reports::default()));
@@ -217,7 +217,7 @@ mod tests {
     #[tokio::test]
     async fn a_stream_that_waits_for_its_turn_moves_with_its_connection() {
         assert!(moves(true, Duration::from_secs(600)).await);
-        // Nothing has to wait for the socket, or the turn never comes.
+        // No write has to wait for the socket, or the time for the turn has passed.
         assert!(!moves(false, Duration::from_secs(600)).await);
         assert!(!moves(true, Duration::ZERO).await);
     }

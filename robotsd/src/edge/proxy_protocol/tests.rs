@@ -1,4 +1,4 @@
-//! Headers on real sockets, in front of HTTP and of TLS.
+//! Tests of PROXY headers on real sockets, before HTTP and before TLS.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -15,13 +15,13 @@ use crate::edge::{ConnectionErrorKind, EdgeLimits, ListenerSettings, Trusted};
 use crate::exchange::test_peer::{Raw, soon, wait_until};
 use crate::exchange::{ClientRequest, RequestBody};
 
-/// A header of version 2.
+/// Builds a header of version 2.
 fn version_2(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
     let length = u16::try_from(block.len()).unwrap().to_be_bytes();
     [b"\r\n\r\n\0\r\nQUIT\n", &[0x20 | command, family][..], &length, block].concat()
 }
 
-/// Addresses and ports of IPv4, and a client that is not 127.0.0.1.
+/// IPv4 addresses and ports, with a client that is not 127.0.0.1.
 const BLOCK_4: [u8; 12] = [192, 0, 2, 7, 198, 51, 100, 1, 0x10, 0x92, 0, 80];
 
 fn block_6() -> Vec<u8> {
@@ -38,7 +38,7 @@ fn known(client: &str, length: usize) -> Result<HeaderProgress, HeaderError> {
     Ok(HeaderProgress::Known { client, length })
 }
 
-/// Headers with the client that each names.
+/// Headers, each with the client that it names.
 fn headers() -> Vec<(Vec<u8>, &'static str)> {
     let extended = [&BLOCK_4[..], &[0x04, 0, 200], &[0; 200]].concat();
     vec![
@@ -151,7 +151,7 @@ fn behind(network: &str, limits: EdgeLimits) -> ServedEdge {
     ServedEdge::start_behind(settings, limits, service)
 }
 
-/// Sends octets, and a request after them.
+/// Sends bytes, and a request after them.
 async fn ask(edge: &ServedEdge, octets: &[u8]) -> Raw {
     edge.sent([octets, GET].concat()).await
 }
@@ -166,20 +166,21 @@ async fn the_client_is_who_the_header_names() {
         let mut raw = ask(&edge, &header).await;
         let body = raw.message().await.body;
         match client {
-            // The proxy itself, whose fields count.
+            // The proxy itself, whose forwarded fields count.
             "proxy" => assert!(body.starts_with("203.0.113.9:0 203.0.113.9, 127.0.0.1"), "{body}"),
-            // Its address, but the fields may name that of its client.
+            // The proxy's address, but its fields are not trusted.
             "unknown" => assert!(body.starts_with("127.0.0.1:") && body.ends_with(" 127.0.0.1"), "{body}"),
             address => {
                 let ip = address.parse::<SocketAddr>().unwrap().ip();
                 assert_eq!(body, format!("{address} {ip}"));
             }
         }
-        // The header is for all of the connection.
+        // The header applies to the whole connection.
         raw.send(GET).await;
         assert_eq!(raw.message().await.body, body);
     }
-    // A proxy further in front, which the header names, is asked like one that connects by itself.
+    // If the header names another trusted proxy, that proxy's fields count as if it had connected
+    // itself.
     let mut chained = ask(&edge, b"PROXY TCP4 127.9.9.9 127.0.0.1 1 80\r\n").await;
     assert_eq!(chained.message().await.body, "203.0.113.9:0 203.0.113.9, 127.9.9.9");
     assert_eq!(edge.reported.lock().len(), 0);
@@ -199,7 +200,7 @@ async fn a_header_may_come_octet_by_octet() {
         }
         assert_eq!(client_side.message().await.body, client);
     }
-    // As long as a header can be.
+    // The longest possible header.
     let longest = version_2(1, 0x11, &[&BLOCK_4[..], &vec![0; 65_535 - 12]].concat());
     assert_eq!(ask(&edge, &longest).await.message().await.body, "192.0.2.7:4242 192.0.2.7");
 }
@@ -218,7 +219,7 @@ async fn without_a_header_nothing_is_answered() {
         first.starts_with("proxy-header 127.0.0.1:") && first.contains("proxy_protocol = true requires"),
         "{first}"
     );
-    // One that ends within it.
+    // A connection that ends within its header.
     let mut client = edge.sent(b"PROXY TC").await;
     client.finish().await;
     assert_eq!(client.rest().await, "");
@@ -271,7 +272,7 @@ async fn health_checks_are_no_trouble() {
             assert_eq!(client.try_write(&octets).unwrap(), octets.len());
         }
     }
-    // When it is served, they have ended.
+    // Once this request is served, the other connections have ended.
     assert_eq!(ask(&edge, b"PROXY UNKNOWN\r\n").await.message().await.status(), 200);
     wait_until(|| edge.edge.traffic().open <= 1).await;
     assert_eq!(edge.messages(), Vec::<String>::new());

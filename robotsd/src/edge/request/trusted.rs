@@ -191,13 +191,13 @@ mod tests {
         for (given, expected_client, expected_way) in [
             ("192.0.2.1", "192.0.2.1", "192.0.2.1, 10.0.0.1"),
             ("192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
-            // Entries that the client has made up stand before it.
+            // Entries forged by the client precede the others.
             ("127.0.0.1, 10.9.9.9, 192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
             ("2001:db8:2::1, 2001:db8:1::7", "2001:db8:2::1", "2001:db8:2::1, 2001:db8:1::7, 10.0.0.1"),
             ("::ffff:192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
-            // Everybody is one of us.
+            // Every hop is trusted.
             ("10.0.0.3, 10.0.0.2", "10.0.0.3", "10.0.0.3, 10.0.0.2, 10.0.0.1"),
-            // Nothing that can be read: who is nearest to it.
+            // An entry is unreadable, so the hop nearest to it counts.
             ("192.0.2.1, unknown", "10.0.0.1", "10.0.0.1"),
             ("192.0.2.1, x, 10.0.0.2", "10.0.0.2", "10.0.0.2, 10.0.0.1"),
             ("", "10.0.0.1", "10.0.0.1"),
@@ -220,13 +220,13 @@ mod tests {
         let both = read(&[forwarded, ("x-forwarded-for", "192.0.2.2"), ("x-forwarded-host", "x.test")]);
         assert_eq!((client(&both).as_str(), both.scheme), ("192.0.2.2", None));
         assert_eq!(both.host.unwrap(), "x.test");
-        // Scheme and host are those of the client's own step.
+        // Scheme and host are those of the client's own entry.
         let one = read(&[forwarded, ("x-forwarded-proto", "http"), ("x-forwarded-host", "x.test")]);
         assert_eq!((client(&one).as_str(), one.scheme), ("192.0.2.1", Some("https")));
         assert_eq!(one.host.unwrap(), "f.test");
         let silent = read(&[("forwarded", "for=unknown;proto=https"), ("x-forwarded-proto", "https")]);
         assert_eq!((client(&silent).as_str(), silent.scheme), ("10.0.0.1", None));
-        // A proxy that only ends TLS.
+        // A proxy that only terminates TLS.
         assert_eq!(read(&[("x-forwarded-proto", "HTTPS")]).scheme, Some("https"));
     }
 

@@ -1,4 +1,4 @@
-//! HTTP/2 frames that ask for nothing, few and many.
+//! Tests of HTTP/2 frames that request nothing, few and many.
 
 use h2::Reason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -34,12 +34,13 @@ pub(super) fn window(stream: u32, octets: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &octets.to_be_bytes())
 }
 
-/// A client that writes frames as it likes, and has begun to speak HTTP/2.
+/// A client that has begun to speak HTTP/2 and can write any frames.
 pub(super) async fn framed(edge: &ServedEdge) -> Raw {
     edge.sent(GREETING).await
 }
 
-/// Reads up to a GOAWAY, or to the end. Whether it was one for a flood, which may say more about it.
+/// Reads up to a GOAWAY or the end. Returns whether the GOAWAY was for a flood; it may contain an
+/// explanation.
 pub(super) async fn is_sent_calm_down(client: &mut Raw) -> bool {
     let calm = u32::from(Reason::ENHANCE_YOUR_CALM).to_be_bytes();
     while let Some(received) = soon(client.frame()).await {
@@ -76,7 +77,7 @@ async fn a_flood_of_any_frame_is_closed() {
         client.send(&begin).await;
         let flood = frame.repeat(4_000);
         let (mut read, mut write) = client.socket.split();
-        // Answers have to be read, or the flood would only stand still.
+        // The answers have to be read; otherwise the connection would stall instead.
         let drained = async {
             let mut received = Vec::new();
             let mut room = [0; 4096];
@@ -92,7 +93,7 @@ async fn a_flood_of_any_frame_is_closed() {
             "{name}: {:?}",
             &received[received.len().saturating_sub(34)..]
         );
-        // A client that goes on is listened to for a second.
+        // The edge listens for one second to a client that continues.
         drop(client);
         edge.reports(ConnectionErrorKind::Flood).await;
         let messages = edge.messages().join("\n");
@@ -101,12 +102,13 @@ async fn a_flood_of_any_frame_is_closed() {
     }
 }
 
-/// The answer stands still within a frame when the client floods the connection, and reads only then.
+/// The answer is stalled within a frame when the client floods the connection; only then does the
+/// client read.
 #[tokio::test]
 async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
     let (edge, dropped) = endless_once(EdgeLimits::default());
     let mut client = framed(&edge).await;
-    // The largest windows there are.
+    // The largest possible windows.
     client.send(&frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF])).await;
     client.send(&window(0, 0x7FFF_0000)).await;
     client.send(&request(2, "/endless", END_STREAM, 1)).await;
@@ -129,7 +131,7 @@ async fn empty_data_frames_without_an_end_are_bounded() {
 
 #[tokio::test]
 async fn what_is_left_over_when_requests_are_given_up_is_bounded() {
-    // Each opens a stream and resets it.
+    // Each request opens a stream and resets it.
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = framed(&edge).await;
     let given_up = |stream| [head(2, END_STREAM, stream), reset(stream)].concat();
@@ -159,7 +161,7 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
             if received.flags & END_STREAM != 0 {
                 break;
             }
-            // Both windows for each kibibyte that was read, and a PING that measures the way.
+            // Updates of both windows for each KiB read, and a PING that measures the round trip.
             let mut back = frame(PING, 0, 0, &[0; 8]);
             for at in (0..received.payload.len()).step_by(1024) {
                 let piece = u32::try_from((received.payload.len() - at).min(1024)).unwrap();
@@ -182,7 +184,7 @@ async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
     for _ in 0..20 {
         let mut batch = Vec::new();
         for _ in 0..100 {
-            // As browsers have done: a priority and a larger window for each.
+            // As browsers have done: a priority and a larger window for each request.
             batch.extend(head(2, END_STREAM, stream));
             batch.extend(frame(PRIORITY, 0, stream, &[0, 0, 0, 0, 9]));
             batch.extend(window(stream, 1 << 20));

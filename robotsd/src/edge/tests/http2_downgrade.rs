@@ -1,4 +1,5 @@
-//! Requests of HTTP/2 that would be others on HTTP/1.1, octet by octet: none of them reaches the service as it was meant.
+//! Tests of HTTP/2 requests that would mean something else on HTTP/1.1, byte by byte: none reaches
+//! the service as intended.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,7 +8,7 @@ use super::*;
 use crate::exchange::frames::{self, CONTINUATION, END_HEADERS, END_STREAM, RST_STREAM};
 use crate::exchange::test_peer::{field, frame};
 
-/// A field section of a method and a path, for `http` and `h.test`.
+/// Builds a field section with a method and a path, for `http` and `h.test`.
 fn section(method: &str, path: &str, fields: &[Vec<u8>]) -> Vec<u8> {
     let mut section =
         [field(":method", method), field(":scheme", "http"), field(":authority", "h.test"), field(":path", path)]
@@ -39,7 +40,7 @@ fn counting() -> (ServedEdge, &'static Reached) {
     (ServedEdge::start(EdgeLimits::default(), service), reached)
 }
 
-/// How a stream is answered.
+/// The result of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answered {
     Response,
@@ -142,7 +143,7 @@ async fn a_head_that_would_be_another_one_on_http_1_1_reaches_nothing() {
         answered(&edge, &headers(END_STREAM, &section)).await;
         assert_eq!(reached.heads.load(Ordering::SeqCst), 0, "{what}");
     }
-    // One mistake costs one stream, or one connection; the edge goes on.
+    // A violation costs one stream or one connection; the edge continues.
     assert_eq!(answered(&edge, &headers(END_STREAM, &section("GET", "/", &[]))).await, Answered::Response);
 }
 
@@ -171,7 +172,7 @@ async fn a_length_that_lies_is_no_complete_request() {
     ] {
         let mut client = framed(&edge).await;
         client.try_send(&octets).await;
-        // The answer to this comes after those octets have been judged.
+        // The answer to this frame arrives after those bytes have been judged.
         client.try_send(&frame(6, 0, 0, &[7; 8])).await;
         while let Some(frame) = soon(client.frame()).await {
             if frame.kind == 6 && frame.flags == frames::ACK {
@@ -182,7 +183,7 @@ async fn a_length_that_lies_is_no_complete_request() {
     }
 }
 
-/// A field section that does not end, or has no end worth waiting for.
+/// A field section that does not end, or whose end is too far away.
 #[tokio::test]
 async fn floods_of_continuation_end_the_connection() {
     for piece in [vec![], field("x-a", "b"), field("x-a", &"b".repeat(100))] {

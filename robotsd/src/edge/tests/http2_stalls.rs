@@ -1,4 +1,5 @@
-//! Streams of HTTP/2 that stand still or are given up: refusals, responses, uploads, silent clients.
+//! Tests of HTTP/2 streams that stall or are given up: refusals, responses, uploads, silent
+//! clients.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,12 +10,12 @@ use super::*;
 use crate::exchange::frames::{self, DATA, END_STREAM, GOAWAY, RST_STREAM};
 use crate::exchange::test_peer::frame;
 
-/// SETTINGS that let no stream send content.
+/// SETTINGS that allow no content on any stream.
 fn no_window() -> Vec<u8> {
     frame(frames::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0])
 }
 
-/// Reads up to a frame of a stream, on a connection that goes on.
+/// Reads up to a frame of a stream, on a connection that continues.
 pub(super) async fn until(client: &mut Raw, kind: u8, stream: u32) {
     loop {
         let received = soon(client.frame()).await.expect("an open connection");
@@ -76,14 +77,14 @@ async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
         client.try_send(&streams().flat_map(reset).collect::<Vec<_>>()).await;
     }
     assert!(is_flood || is_sent_calm_down(&mut client).await);
-    // A client that goes on is listened to for a while.
+    // The edge listens for a while to a client that continues.
     drop(client);
     edge.reports(ConnectionErrorKind::Flood).await;
-    // All requests of a page at once, and of another.
+    // All requests of a page at once, and those of another page.
     assert!(begun.load(Ordering::Relaxed) >= 200);
 }
 
-/// An edge that takes nothing of what is sent to `/stuck`, and mirrors everything else.
+/// An edge that reads nothing of what is sent to `/stuck`, and mirrors everything else.
 fn stuck() -> ServedEdge {
     let service = service_fn(|request: Request<RequestBody>| async move {
         if request.uri().path() == "/stuck" {
@@ -100,7 +101,7 @@ fn stuck() -> ServedEdge {
 async fn uploads_that_are_not_taken_hold_up_no_others() {
     let edge = stuck();
     let mut client = framed(&edge).await;
-    // Until then, the connection's window is that of the protocol.
+    // Until then, the connection's window is the protocol's default.
     until(&mut client, WINDOW_UPDATE, 0).await;
     for stream in (1..100).step_by(2) {
         client.send(&request(3, "/stuck", 0, stream)).await;
@@ -122,12 +123,13 @@ async fn small_frames_that_are_not_taken_do_not_end_the_connection() {
     until(&mut client, DATA, 3).await;
 }
 
-/// The PING waits behind what the client has not read yet, for longer than its answer may take.
+/// The PING waits behind bytes that the client has not read yet, for longer than its answer may
+/// take.
 #[tokio::test]
 async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
     let limits = brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT));
     let (edge, _dropped) = endless_once(limits);
-    // All at once, or the head could be late.
+    // Everything is sent at once; otherwise the head could be late.
     let settings = frame(frames::SETTINGS, 0, 0, &[0, 4, 0x7F, 0xFF, 0xFF, 0xFF]);
     let asking = [PREFACE, &settings, &window(0, 0x7FFF_0000), &request(2, "/endless", END_STREAM, 1)].concat();
     let mut client = edge.sent(asking).await;

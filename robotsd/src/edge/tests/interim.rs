@@ -1,10 +1,10 @@
-//! Interim responses: before the final one, at once, on every path to the client.
+//! Tests of interim responses: before the final one, without delay, on every path to the client.
 
 use http::HeaderMap;
 
 use super::*;
 
-/// Sends the client an interim response, if it takes any.
+/// Sends the client an interim response, if it accepts any.
 pub(super) fn hint(request: &Request<RequestBody>, status: u16, link: &str) {
     if let Some(client) = ClientRequest::of(request.extensions()).and_then(|known| known.interim.as_ref()) {
         let fields = HeaderMap::from_iter([(http::header::LINK, link.parse().unwrap())]);
@@ -23,7 +23,7 @@ async fn hinting(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>,
     Ok(Response::new(Full::new(body)))
 }
 
-/// The responses that a client of HTTP/1.1 reads: two interim ones and the final one.
+/// Returns the responses that an HTTP/1.1 client reads: two interim ones and the final one.
 async fn read_hinted(client: &mut Raw) -> test_peer::RawMessage {
     for (status, link) in [(103, "</a>"), (102, "</b>")] {
         let interim = client.message().await;
@@ -50,7 +50,7 @@ async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
         let mut client = edge.sent(request).await;
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
-    // One after the other on one connection, whose ways change; and all at once.
+    // One after another on one connection, which changes its path; and all at once.
     let mut client = edge.client().await;
     for (request, body) in REQUESTS {
         client.send(request).await;
@@ -108,20 +108,21 @@ async fn an_expectation_is_met_among_them() {
     assert_eq!((last.status(), &*last.body), (200, "ok"));
 }
 
-/// The response to the second request waits behind a large one that is not read, with its interim responses.
+/// The response to the second request and its interim responses wait behind a large response that
+/// is not read.
 #[tokio::test]
 async fn responses_that_a_client_reads_late_keep_their_order() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));
     for (request, body) in REQUESTS {
         let mut client = edge.sent(["GET /large HTTP/1.1\r\nHost: h\r\n\r\n", request].concat()).await;
-        // The buffers of the system are full by then.
+        // The system's buffers are full by then.
         tokio::time::sleep(MOMENT).await;
         assert_eq!(read_hinted(&mut client).await.body.len(), 16 << 20);
         assert_eq!(read_hinted(&mut client).await.body, body, "{request}");
     }
 }
 
-/// A client that does not read: its queue is bounded, and so is the time.
+/// For a client that does not read, the queue and the time are limited.
 #[tokio::test]
 async fn interim_responses_without_end_do_not_pile_up() {
     let stopped = shared::<Notify>();
@@ -129,7 +130,7 @@ async fn interim_responses_without_end_do_not_pile_up() {
     let edge = ServedEdge::start(brief(|limits| limits.body_idle = MOMENT), service);
     for (request, _) in REQUESTS {
         let _client = edge.sent(request).await;
-        // The connection ends, and the request with it, though the client is still there.
+        // The connection and the request end although the client is still connected.
         soon(stopped.notified()).await;
     }
 }
@@ -145,7 +146,7 @@ async fn hint_without_end(
     }
 }
 
-/// An upstream connection that others wait for.
+/// An upstream connection for which others wait.
 #[derive(Default)]
 struct Wanted(Notify);
 
@@ -158,7 +159,7 @@ impl StallObserver for Wanted {
     fn resumed(&self) {}
 }
 
-/// The response waits for the client to take what comes before it.
+/// The response waits until the client has taken the interim responses before it.
 #[tokio::test]
 async fn a_response_behind_interim_ones_can_be_given_up() {
     let wanted = Arc::new(Wanted::default());
@@ -167,7 +168,7 @@ async fn a_response_behind_interim_ones_can_be_given_up() {
         let transfer = transfer.clone();
         async move {
             let link = format!("</{}>", "x".repeat(60 * 1024));
-            // More than the buffers of the system take.
+            // More than the system's buffers hold.
             for _ in 0..512 {
                 hint(&request, 103, &link);
                 tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Idle connections make room for new ones, whatever they are idle with.
+//! Tests of idle connections that make room for new ones, in every idle state.
 
 use super::flood::{GREETING, request};
 use super::*;
@@ -13,27 +13,28 @@ fn few_places() -> EdgeLimits {
     brief(|limits| limits.connections = PLACES)
 }
 
-/// Ways to have a connection and do nothing with it.
+/// Ways of having an idle connection.
 #[derive(Clone, Copy, Debug)]
 enum Idling {
     Silent,
     Kept,
-    /// As kept, but through hyper.
+    /// Like `Kept`, but through hyper.
     KeptAfterUpload,
     /// HTTP/2, without a request yet.
     Preface,
-    /// A request head that does not end.
+    /// A request head that is never completed.
     Head,
-    /// HTTP/2, one octet of a frame after an answer.
+    /// HTTP/2, one byte of a frame after an answer.
     PartialFrame,
-    /// A field section whose last frame does not come.
+    /// A field section whose last frame does not arrive.
     PartialFields,
-    /// The last frame of a field section, without what is in it.
+    /// The head of a field section's last frame, without its payload.
     PartialPayload,
 }
 
 impl Idling {
-    /// It waits for the rest of something, and so stays for a moment and gives way after all others.
+    /// Whether the connection waits for the rest of a message: it stays for a moment, and gives way
+    /// after all others.
     fn is_slow(self) -> bool {
         matches!(self, Self::Head | Self::PartialFrame | Self::PartialFields | Self::PartialPayload)
     }
@@ -58,7 +59,7 @@ async fn idle(edge: &ServedEdge, idling: Idling) -> Raw {
 }
 
 async fn ask_by_http_2(client: &mut Raw) {
-    // At once, or the head could be late.
+    // Sent at once; otherwise the head could be late.
     client.send([GREETING, &request(2, "/tail", END_STREAM, 1)].concat()).await;
     assert!(soon(client.heard(b"GET /tail\n")).await);
 }
@@ -83,13 +84,14 @@ async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_tak
     for renews in [false, true] {
         let edge = ServedEdge::start(limits(), service_fn(mirror));
         let mut client = edge.client().await;
-        // A window of one octet (RFC 9113, section 6.5.2).
+        // A window of one byte (RFC 9113, section 6.5.2).
         client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x01").await;
         let ending = async {
             for stream in (1..=199).step_by(2) {
                 let head = [&b"\0\0\x0F\x01\x05\0\0\0"[..], &[stream], b"\x82\x86\x04\x05/tail\x01\x04h.te"];
                 client.try_send(head.concat()).await;
-                // Other requests are answered meanwhile, and do not keep the response that is not taken.
+                // Other requests are answered meanwhile; they do not protect the response that is
+                // not taken.
                 if !renews || timeout(MOMENT / 3, client.rest()).await.is_ok() {
                     break;
                 }
@@ -104,7 +106,7 @@ async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_tak
 async fn idle_connections_of_every_kind_give_way() {
     use Idling::*;
     for idling in [Silent, Kept, KeptAfterUpload, Preface, Head, PartialFrame, PartialFields, PartialPayload] {
-        // No deadline makes room.
+        // No deadline frees a slot.
         let limits = EdgeLimits { first_byte: HOUR, header_read: HOUR, keep_alive: HOUR, ..few_places() };
         let edge = ServedEdge::start(limits, service_fn(mirror));
         let mut idle_ones = Vec::new();
@@ -114,7 +116,7 @@ async fn idle_connections_of_every_kind_give_way() {
         let mut kept = edge.client().await;
         assert_eq!(kept.ask(GET).await.status(), 200, "{idling:?}");
         edge.reports(ConnectionErrorKind::Recycled).await;
-        // As many as needed went, and those who came last are still there.
+        // Only as many as needed were closed, and the latest ones are still open.
         idle_ones[0].rest().await;
         for _ in 1..PLACES / 2 {
             assert_eq!(edge.ask(GET).await.status(), 200, "{idling:?}");
@@ -122,7 +124,7 @@ async fn idle_connections_of_every_kind_give_way() {
         if !idling.is_slow() && !matches!(idling, Preface) {
             assert_eq!(idle_ones[PLACES - 1].ask(GET).await.status(), 200, "{idling:?}");
         }
-        // Before one that waits for the rest of a request, one that waits for none goes.
+        // A connection that waits for no rest of a request goes before one that does.
         if !idling.is_slow() {
             assert_eq!(kept.ask(GET).await.status(), 200, "{idling:?}");
         }
@@ -133,7 +135,7 @@ async fn idle_connections_of_every_kind_give_way() {
 async fn clients_beyond_the_limit_are_all_answered() {
     let edge = ServedEdge::start(few_places(), service_fn(mirror));
     let mut kept = Raw::kept(10 * PLACES, edge.address, GET).await;
-    // A closed connection has an end, not half a response.
+    // A closed connection ends cleanly, without half a response.
     for client in &mut kept[..9 * PLACES] {
         assert_eq!(client.rest().await, "");
     }
@@ -163,7 +165,8 @@ async fn an_idle_http_2_connection_gets_a_goaway_for_a_new_one() {
 async fn connections_with_requests_in_progress_are_never_closed_for_others() {
     let Held { edge, begun, release } = held(few_places());
     let mut busy = Vec::new();
-    // All but one of the places, plain and through hyper; one sends a body slowly, another speaks HTTP/2.
+    // All slots but one, on the fast path and through hyper; one client sends a body slowly,
+    // another speaks HTTP/2.
     for request in [GET, GET, UPLOAD, UPLOAD, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab"] {
         let client = edge.sent(request).await;
         soon(begun.notified()).await;
@@ -189,19 +192,20 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
 
 #[tokio::test]
 async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
-    // More than the sockets' buffers of a client take, in one piece: hyper has all of it, and the service nothing.
+    // One piece, larger than the client's socket buffers: hyper has all of it, and the service
+    // nothing.
     const LENGTH: usize = 32 << 20;
     let service = service_fn(|request: Request<RequestBody>| async move {
         let is_small = request.uri().path() == "/small";
         let body = if is_small { Full::default() } else { Full::from(vec![b'x'; LENGTH]) };
-        // On its way to a client of HTTP/2 only what fits the buffer for it.
+        // For the HTTP/2 client, only as much as fits into the buffer of its stream.
         let is_last = request.uri().path() == "/tail";
         Ok(Response::new(if is_last { Full::from(vec![b'x'; 60_000]) } else { body }))
     });
     let edge = ServedEdge::start(brief(|limits| limits.connections = 3), service);
     let mut upload = edge.sent(UPLOAD).await;
     upload.until(b"\r\n\r\n").await;
-    // A window that takes less than the answer (RFC 9113, section 6.5.2).
+    // A window smaller than the answer (RFC 9113, section 6.5.2).
     let mut http2 = edge.sent(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\x03\xE8").await;
     http2.send(b"\0\0\x0F\x01\x05\0\0\0\x01\x82\x86\x04\x05/tail\x01\x04h.te").await;
     assert!(soon(http2.heard(&[b'x'; 1000])).await);
@@ -214,7 +218,7 @@ async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
 
 #[tokio::test]
 async fn a_tunnel_is_not_idle() {
-    // Upgraded connections have no request in progress any more, and are in use all the same.
+    // Upgraded connections have no request in progress, but are in use all the same.
     let service =
         service_fn(|request: Request<RequestBody>| async move { Ok(echo(&request, b"").unwrap_or_default()) });
     let edge = ServedEdge::start(brief(|limits| limits.connections = 2), service);
@@ -229,7 +233,7 @@ async fn a_tunnel_is_not_idle() {
     }
 }
 
-/// A thread that serves connections with a runtime of its own.
+/// A thread that serves connections with its own runtime.
 struct Worker {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
@@ -261,7 +265,7 @@ impl Worker {
     }
 }
 
-/// An edge for several workers, and what it reports.
+/// An edge for several workers, and its reports.
 fn for_workers() -> (Edge, std::sync::mpsc::Receiver<(ConnectionErrorKind, String)>) {
     let (errors, reported) = std::sync::mpsc::channel();
     let on_error = move |error: &ConnectionError| drop(errors.send((error.kind, error.detail.clone())));
@@ -276,7 +280,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
     let (begins, begun) = std::sync::mpsc::channel::<()>();
     let service = service_fn(move |request: Request<RequestBody>| {
         if request.uri().path() == "/late" {
-            // As a computation would that takes long.
+            // Blocks the worker like a long computation.
             let _ = begins.send(());
             let _ = released.lock().recv_timeout(Duration::from_secs(60));
         }
@@ -290,12 +294,12 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
         begun.recv_timeout(Duration::from_secs(60)).unwrap();
         let mut new = Raw::sent(other.address, GET).await;
         while reported.recv_timeout(Duration::from_secs(60)).unwrap().0 != ConnectionErrorKind::Recycled {}
-        // Long enough to claim many more.
+        // Long enough to claim many more connections.
         assert!(timeout(CLAIM_AGAIN * 20, new.some()).await.is_err());
         release.send(()).unwrap();
         assert_eq!(new.message().await.status(), 200);
         assert_eq!(idle_ones[0].message().await.status(), 200);
-        // One was needed.
+        // Only one was needed.
         for client in &mut idle_ones[2..] {
             assert_eq!(client.ask(GET).await.status(), 200);
         }
@@ -315,7 +319,7 @@ fn idle_connections_of_another_worker_give_way() {
         assert_eq!(kept.ask(GET).await.status(), 200);
         assert_eq!(idle_ones[0].rest().await, "");
         assert_eq!(idle_ones[1].ask(GET).await.status(), 200);
-        // With fewer places idle connections go, and those in use stay.
+        // With fewer slots, idle connections close, and those in use stay.
         edge.set_places(PLACES, 1);
         for client in idle_ones.iter_mut().skip(2) {
             assert_eq!(client.rest().await, "");

@@ -1,4 +1,5 @@
-//! Requests as the service behind the edge sees them, and responses as the client does.
+//! Tests of requests as the service behind the edge sees them, and of responses as the client sees
+//! them.
 
 use super::*;
 
@@ -22,7 +23,7 @@ async fn arriving_fields_are_end_to_end_and_ours() {
     assert_eq!(names(&seen.body), OURS);
 }
 
-/// As plain requests, as hyper's (`TE` ends at the edge), and over HTTP/2.
+/// On the fast path, through hyper (`TE` ends at the edge), and over HTTP/2.
 #[tokio::test]
 async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_at_all() {
     let trusted = || Arc::new(Trusted { networks: vec!["127.0.0.0/8".parse().unwrap()], agent_header: None });
@@ -42,7 +43,7 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
         let mut seen = Vec::new();
         for more in ["", "TE: trailers\r\n"] {
             let answer = edge.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{lines}{more}\r\n")).await;
-            // A trusted proxy's connection carries many clients, so it counts for none of them.
+            // The connection of a trusted proxy has many clients, so it identifies none of them.
             assert_eq!(answer.field("x-connection"), Some(connection));
             seen.push(answer.body);
         }

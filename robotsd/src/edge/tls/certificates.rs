@@ -380,7 +380,7 @@ fn by_name(shown: Vec<Arc<ServedCertificate>>) -> CertificatesByName<Arc<ServedC
 mod tests {
     use super::*;
 
-    /// A certificate, and whether the client understands its signatures.
+    /// A certificate, and whether the client supports its signatures.
     type Made = (Vec<String>, bool);
 
     fn certificates(of: &[(&[&str], bool)]) -> CertificatesByName<Made> {
@@ -423,7 +423,7 @@ mod tests {
         ]);
         assert_eq!(chosen(&certificates, Some("b.test")), 2);
         assert_eq!(chosen(&certificates, Some("x.c.test")), 3);
-        // Understood or not, it is the one for the name.
+        // Chosen for its name even if the client does not support its signatures.
         assert_eq!(chosen(&certificates, Some("d.test")), 5);
     }
 

@@ -318,14 +318,14 @@ mod tests {
     fn broken_certificates_have_no_validity() {
         let whole = made((2026, 1, 1), (2026, 4, 1));
         for length in 0..whole.len() {
-            // Shorter than it says it is.
+            // Shorter than its length field says.
             assert_eq!(Validity::of(&whole[..length]), None);
         }
         for at in 0..200 {
             for octet in [0, 0x7f, 0x80, 0x84, 0xff] {
                 let mut broken = whole.clone();
                 broken[at] = octet;
-                // Any answer but a panic will do.
+                // Any result is fine, as long as nothing panics.
                 let _ = Validity::of(&broken);
             }
         }

@@ -1,4 +1,4 @@
-//! TLS on real sockets, with certificates made for each question.
+//! Tests of TLS on real sockets, with certificates generated for each test.
 
 mod certificates;
 mod handshakes;
@@ -42,7 +42,7 @@ const MOMENT: Duration = Duration::from_millis(150);
 const SETTLING: Duration = Duration::from_millis(1);
 
 impl TestAuthority {
-    /// Writes a pair for these names under a name of its own.
+    /// Writes a pair for these names, in files of its own.
     fn write(&self, file: &str, names: &[&str]) -> PairPaths {
         self.write_with(file, names, &KeyPair::generate().unwrap(), |_| {})
     }
@@ -72,14 +72,14 @@ impl TestAuthority {
         Arc::new(config)
     }
 
-    /// One that speaks these versions of TLS, with what this provider has.
+    /// Returns a client with these TLS versions and the algorithms of this provider.
     fn client_of(&self, provider: CryptoProvider, versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
         let config = ClientConfig::builder_with_provider(Arc::new(provider)).with_protocol_versions(versions).unwrap();
         config.with_root_certificates(self.roots()).with_no_client_auth()
     }
 }
 
-/// Replaces a file as tools do: whole or not at all.
+/// Replaces a file atomically, as tools do.
 fn put(path: &Path, octets: &[u8]) {
     let new = path.with_extension("new");
     std::fs::write(&new, octets).unwrap();
@@ -114,7 +114,7 @@ impl ServedEdge {
         Raw::new(self.connect(client, name).await.unwrap())
     }
 
-    /// So many connections on which a request has been answered.
+    /// Opens this many connections, on each of which a request has been answered.
     async fn kept_secured(&self, count: usize, client: &Arc<ClientConfig>) -> Vec<Raw<TlsStream<TcpStream>>> {
         let mut kept = Vec::new();
         for _ in 0..count {
@@ -137,14 +137,15 @@ fn secure(limits: EdgeLimits) -> (TestAuthority, ServedEdge) {
     (authority, edge)
 }
 
-/// Less than a session of TLS keeps of what has been written, and than an HTTP/2 client takes without a word.
+/// Fits into the buffer of a TLS session, and into an HTTP/2 client's initial window.
 const TAIL: usize = 60_000;
 
 fn get(host: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")
 }
 
-/// Answers with the scheme it got, with more than fits anywhere, or with a WebSocket whose other end echoes.
+/// Answers with its scheme, with more than any buffer holds, or with a WebSocket whose other end
+/// echoes.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     if let Some(response) = echo(&request, b"hello") {
         return Ok(response);
@@ -195,7 +196,7 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
             assert_eq!((answer.status(), &*answer.body), (200, "https"), "{alpn:?}");
         }
     }
-    // No preface, part of one, and one that ends otherwise (RFC 9113, section 3.4).
+    // No preface, a part of one, and one that ends differently (RFC 9113, section 3.4).
     let edge = secure_with(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default());
     for octets in [
         &get("a.test")[..],
@@ -227,7 +228,7 @@ async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
     let stream = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\
         \0\0\x11\x01\x05\0\0\0\x01\x82\x87\x04\x05/tail\x01\x06a.test";
     for (protocol, request) in [(&b"http/1.1"[..], &upload[..]), (b"h2", stream)] {
-        // Buffers that take little of the answer: the rest waits in the session.
+        // Buffers that hold little of the answer: the rest waits in the session.
         let listening = TcpSocket::new_v4().unwrap();
         listening.set_send_buffer_size(4096).unwrap();
         listening.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
@@ -328,7 +329,7 @@ async fn a_close_notify_that_no_client_reads_is_no_failure() {
         tls.secure(socket, std::future::pending(), &activity, || {}).await.unwrap().unwrap()
     };
     let (client, (stream, _)) = soon(async { tokio::join!(connecting, accepting) }).await;
-    // Without the usual ceremony: the next octet from here is answered with a reset.
+    // Closed without a TLS shutdown: the next byte sent from here is answered with a reset.
     socket2::SockRef::from(client.get_ref().0).set_linger(Some(Duration::ZERO)).unwrap();
     drop(client);
     let mut transport = Socket::Tls(Box::new(stream.into()));

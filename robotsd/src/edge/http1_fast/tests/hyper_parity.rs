@@ -1,4 +1,5 @@
-//! The same octets through the fast path and through hyper alone: the same responses, or a handover that gives the same.
+//! Sends the same bytes through the fast path and through hyper alone: the responses are the same,
+//! or the handover gives the same.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -25,12 +26,12 @@ struct Script {
     is_exact: bool,
 }
 
-/// The `Content-Length` in the head of the service's response.
+/// The `Content-Length` that the service sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
     Absent,
     Right,
-    /// The body ends before it.
+    /// The body ends before this length.
     TooLong,
 }
 
@@ -39,7 +40,7 @@ impl Script {
         self.pieces.iter().map(|piece| piece.len()).sum()
     }
 
-    /// Whether no complete response can come of it.
+    /// Whether no complete response is possible.
     fn is_broken(&self) -> bool {
         self.fails || self.length == Length::TooLong
     }
@@ -92,7 +93,7 @@ impl Body for ScriptedBody {
 
 type Scripted = Arc<Mutex<Script>>;
 
-/// A service whose response also says what request arrived.
+/// A service whose response also contains the request that arrived.
 fn scripted(script: Scripted) -> impl EdgeService {
     service_fn(move |request: Request<RequestBody>| {
         let script = script.lock().clone();
@@ -110,7 +111,7 @@ fn scripted(script: Scripted) -> impl EdgeService {
     })
 }
 
-/// A server whose connections are hyper's from their first octet.
+/// A server that passes connections to hyper from their first byte.
 fn by_hyper(script: Scripted) -> SocketAddr {
     accepting(move |_, socket| {
         Server::Hyper.serve(Socket::Tcp(socket), scripted(Arc::clone(&script)), EdgeLimits::default())
@@ -121,11 +122,11 @@ fn by_hyper(script: Scripted) -> SocketAddr {
 #[derive(Debug, PartialEq, Eq)]
 struct Received {
     status: u16,
-    /// In order of their names, without those that differ from one response to the next.
+    /// Sorted by name, without fields that differ between responses.
     fields: Vec<(String, String)>,
     body: String,
     is_whole: bool,
-    /// The connection's end is the body's.
+    /// The body ends with the connection.
     is_until_close: bool,
 }
 
@@ -158,7 +159,8 @@ impl Reader {
             is_until_close = true;
         }
         assert!(field("date").is_some());
-        // Without a body its length says nothing (RFC 9110, section 8.6): hyper writes it or not.
+        // Without a body its length has no meaning (RFC 9110, section 8.6): hyper may write it or
+        // not.
         let has_none = matches!(status, 204 | 304);
         fields.retain(|(name, _)| match name.as_str() {
             "date" | "x-request-id" => false,
@@ -185,7 +187,8 @@ impl Reader {
     }
 }
 
-/// The responses to octets that are sent at once, and to one more request, which shows whether the connection is kept.
+/// Returns the responses to bytes sent at once and to one more request, which shows whether the
+/// connection is kept.
 async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Option<Received>> {
     let mut reader = Reader(Raw::connect(address).await);
     reader.0.send(octets).await;
@@ -193,14 +196,15 @@ async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Op
     for is_head in heads {
         responses.push(reader.response(*is_head).await);
     }
-    // A connection that is closed already may refuse it.
+    // A connection that is already closed may refuse it.
     let last = b"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
     reader.0.try_send(last).await;
     responses.push(reader.response(false).await);
     responses
 }
 
-/// Octets of a request, the same with its target escaped as the edge escapes it, and whether it is one for a head alone.
+/// Returns the bytes of a request, the same with its target escaped as the edge does it, and
+/// whether it is a HEAD request.
 type TwiceWritten = (Vec<u8>, Vec<u8>, bool);
 
 fn requests() -> impl Strategy<Value = TwiceWritten> {
@@ -246,7 +250,7 @@ fn scripts() -> impl Strategy<Value = Script> {
         any::<bool>(),
     )
         .prop_map(|(status, length, fields, pieces, fails, is_exact)| {
-            // hyper trusts a body that knows its size, and takes an empty one for a length of zero.
+            // hyper relies on a body's known size, and treats an empty one as a length of zero.
             let is_exact = is_exact && !fails && length != Length::TooLong;
             let length = if pieces.is_empty() && length == Length::TooLong { Length::Absent } else { length };
             Script { status, length, fields, pieces, fails, is_exact }
@@ -274,7 +278,8 @@ fn both_paths_answer_the_same_octets_alike() {
     let agree = |(requests, scripted): (Vec<TwiceWritten>, Script)| {
         *script.lock() = scripted.clone();
         let escaped = requests.iter().map(|(_, escaped, _)| &escaped[..]).collect::<Vec<_>>().concat();
-        // The edge escapes a target of the request that comes first, and hyper takes it from a client that has escaped it.
+        // The edge escapes the target of the first request; for hyper alone the client has escaped
+        // it.
         let (first, first_escaped, _) = &requests[0];
         let octets = [first, &escaped[first_escaped.len()..]].concat();
         let heads: Vec<bool> = requests.iter().map(|(.., is_head)| *is_head).collect();
@@ -282,7 +287,8 @@ fn both_paths_answer_the_same_octets_alike() {
         let by_hyper = runtime.block_on(exchanged(hyper, &escaped, &heads));
         let is_answered = by_edge[0].as_ref().is_some_and(|response| response.status != 400);
         escaped_ones.set(escaped_ones.get() + usize::from(is_answered && first != first_escaped));
-        // How much of a broken response goes out is up to each; that it is broken, and ends the connection, is not.
+        // How much of a broken response is sent may differ; that it is broken and ends the
+        // connection may not.
         let whole = |response: Option<Received>| {
             response.filter(|response| response.is_whole && !(response.is_until_close && scripted.is_broken()))
         };

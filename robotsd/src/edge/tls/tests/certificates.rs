@@ -1,4 +1,4 @@
-//! Which certificate a client gets, and how pairs of files are replaced.
+//! Tests of choosing the certificate for a client, and of replacing pairs of files.
 
 use super::*;
 
@@ -13,13 +13,13 @@ async fn each_name_gets_its_certificate_and_others_the_first() {
         ("A.TEST", &a),
         ("y.b.test", &b),
         ("x.b.test", &c),
-        // No name at all.
+        // No name.
         ("127.0.0.1", &a),
     ] {
         let stream = edge.connect(&client, name).await.unwrap();
         assert_eq!(leaf(&stream), CertificatePair::read(paths).unwrap().key.cert[0], "{name}");
     }
-    // This client checks, and so finds out that there is none for it.
+    // This client verifies, and so notices that there is no certificate for its name.
     let error = edge.connect(&client, "other.test").await.unwrap_err().to_string();
     assert!(error.contains("a.test"), "{error}");
 }
@@ -51,7 +51,7 @@ async fn of_two_keys_for_a_name_the_client_gets_the_first_it_understands() {
     let edge = secure_with(live(&[&modern, &common]), EdgeLimits::default());
     let mut provider = pair::provider();
     for (schemes, shown) in [(3, &modern), (2, &common)] {
-        // ECDSA with two hashes comes first there, then Ed25519.
+        // ECDSA with two hashes comes first in this list, then Ed25519.
         provider.signature_verification_algorithms.mapping =
             &pair::provider().signature_verification_algorithms.mapping[..schemes];
         let client = authority.client_of(provider.clone(), ALL_VERSIONS);
@@ -75,17 +75,17 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
         ("a.test", "also-a.test", 200),
         ("a.test", "x.b.test", 421),
         ("a.test", "c.b.test", 421),
-        // A client without a name would have got the first certificate too.
+        // A client without a name would also get the first certificate.
         ("a.test", "nowhere.test", 200),
         ("a.test", "10.0.0.1", 200),
         ("x.b.test", "y.b.test", 200),
-        // Covered, though a connection of its own would be shown another.
+        // Covered, although a separate connection would get another certificate.
         ("x.b.test", "c.b.test", 200),
         ("c.b.test", "x.b.test", 421),
         ("x.b.test", "a.test", 421),
         ("x.b.test", "nowhere.test", 421),
         ("x.b.test", "127.0.0.1", 200),
-        // For a client that names none, only Host counts.
+        // If the client names no host, only Host counts.
         ("127.0.0.1", "x.b.test", 200),
         ("127.0.0.1", "a.test", 200),
     ] {
@@ -182,7 +182,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
         assert!(news[0].message.starts_with(&format!("{}: ", culprit.display())), "{news:?}");
         assert!(!news[0].message.contains(secret), "{news:?}");
         assert_eq!(certificates.look(now, SETTLING), [], "{what}");
-        // A reload on request reports it again.
+        // A requested reload reports it again.
         assert_eq!(certificates.reload(now), news);
         assert_eq!(certificates.rejections(), [(paths.chain.clone(), Some(news[0].message.clone()))]);
         assert_eq!(in_force(), ["a.test"]);
@@ -192,13 +192,13 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     std::fs::create_dir(&paths.key).unwrap();
     assert!(certificates.look(now, SETTLING)[0].message.contains("not a regular file"));
     std::fs::remove_dir(&paths.key).unwrap();
-    // The pair in force comes back.
+    // The pair in force is restored.
     put(&paths.chain, &chain);
     put(&paths.key, &key);
     let news = certificates.look(now, SETTLING);
     assert!(news.len() == 1 && news[0].message.contains("is in force as before"), "{news:?}");
     assert_eq!(certificates.rejections(), [(paths.chain.clone(), None)]);
-    // Another one that fits.
+    // Another valid pair.
     put(&paths.chain, &other.0);
     put(&paths.key, &other.1);
     let news = certificates.look(now, SETTLING);
