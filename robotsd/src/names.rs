@@ -60,7 +60,7 @@ impl<'n> UnknownName<'n> {
         }
         let of_files = groups().map(|group| String::from_utf8_lossy(group.value()).into_owned());
         let hint = match name.contains(':') {
-            true => Some("name the crawlers of a category or an operator, which `robotsd agents` lists.".to_owned()),
+            true => Some("name each crawler; `robotsd agents` lists those of a category or an operator.".to_owned()),
             false => crawler_hint(name.trim(), recognizer.registry(), of_files),
         };
         Some(Self { name: name.trim(), hint })
@@ -105,8 +105,8 @@ impl fmt::Display for UnknownName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let assumed = "as a crawler that obeys the group of this name, or else the one for \"*\"";
         match self.hint() {
-            Some(hint) => write!(f, "{}: {hint} The answer takes it {assumed}", self.fault()),
-            None => write!(f, "{}: the answer takes it {assumed}; `robotsd agents` lists the crawlers", self.fault()),
+            Some(hint) => write!(f, "{}: {hint} The answer treats it {assumed}", self.fault()),
+            None => write!(f, "{}: the answer treats it {assumed}; `robotsd agents` lists the crawlers", self.fault()),
         }
     }
 }
@@ -167,7 +167,7 @@ mod tests {
         ] {
             let unknown = unknown(name).expect(name);
             assert_eq!(unknown.hint().as_deref(), want);
-            assert!(unknown.to_string().contains("the answer takes it as a crawler") || want.is_some(), "{unknown}");
+            assert!(unknown.to_string().contains("the answer treats it as a crawler") || want.is_some(), "{unknown}");
         }
     }
 }

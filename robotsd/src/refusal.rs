@@ -204,7 +204,7 @@ impl TemplateError {
 fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), TemplateError> {
     let line = text[start..].split('\n').next().unwrap_or_default();
     let Some(length) = line.find("}}") else {
-        let message = "this placeholder has no end: write }} behind its name, or {{{{ for two braces";
+        let message = "this placeholder has no end: write }} after its name, or {{{{ for two braces";
         return Err(TemplateError::new(start..start + 2, message));
     };
     let end = start + length + 2;
@@ -225,13 +225,13 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
         HtmlContext::Text => Ok(()),
         HtmlContext::Attribute { .. } if placeholder.is_trusted() => Ok(()),
         HtmlContext::Attribute { .. } => Err(format!(
-            "{{{{{name}}}}} holds what others write, which an attribute may act on: use it between tags only"
+            "{{{{{name}}}}} contains text from others, which is unsafe in an attribute: use it between tags only"
         )),
-        HtmlContext::Tag { .. } => Err(format!("{{{{{name}}}}} stands in a tag: use it between tags, or in quotes")),
+        HtmlContext::Tag { .. } => Err(format!("{{{{{name}}}}} is inside a tag: use it between tags, or in quotes")),
         HtmlContext::Raw { name: element } => {
-            Err(format!("{{{{{name}}}}} stands in <{element}>, where nothing can be escaped: use it outside"))
+            Err(format!("{{{{{name}}}}} is inside <{element}>, where nothing can be escaped: use it outside"))
         }
-        HtmlContext::Comment => Err(format!("{{{{{name}}}}} stands in a comment: use it outside")),
+        HtmlContext::Comment => Err(format!("{{{{{name}}}}} is inside a comment: use it outside")),
     }
 }
 
@@ -375,7 +375,7 @@ mod tests {
         use TemplateFormat::{Html, Text};
         for (text, format, at, message) in [
             ("hello {{agnet}}", Text, "{{agnet}}", "there is no placeholder \"agnet\": write one of agent, contact,"),
-            ("a\n{{agent\n}}", Text, "{{", "this placeholder has no end: write }} behind its name"),
+            ("a\n{{agent\n}}", Text, "{{", "this placeholder has no end: write }} after its name"),
             ("{{}}", Text, "{{}}", "there is no placeholder \"\""),
             ("{{ contact }}", Text, "{{ contact }}", "the site has no contact: set contact in [site.refusal]"),
             (" \n", Text, "", "the template is empty"),
@@ -383,14 +383,14 @@ mod tests {
                 "<a href=\"{{path}}\">",
                 Html,
                 "{{path}}",
-                "{{path}} holds what others write, which an attribute may act on",
+                "{{path}} contains text from others, which is unsafe in an attribute",
             ),
-            ("<p {{line}}>", Html, "{{line}}", "{{line}} stands in a tag: use it between tags, or in quotes"),
-            ("<{{agent}}>", Html, "{{agent}}", "{{agent}} stands in a tag"),
-            ("<script>x=\"{{line}}\"", Html, "{{line}}", "{{line}} stands in <script>, where nothing can be escaped"),
-            ("<style>{{agent}}", Html, "{{agent}}", "{{agent}} stands in <style>"),
-            ("<!-- {{agent}} -->", Html, "{{agent}}", "{{agent}} stands in a comment"),
-            ("<p title=\"{{line}}\" {{agent}}>", Html, "{{agent}}", "{{agent}} stands in a tag"),
+            ("<p {{line}}>", Html, "{{line}}", "{{line}} is inside a tag: use it between tags, or in quotes"),
+            ("<{{agent}}>", Html, "{{agent}}", "{{agent}} is inside a tag"),
+            ("<script>x=\"{{line}}\"", Html, "{{line}}", "{{line}} is inside <script>, where nothing can be escaped"),
+            ("<style>{{agent}}", Html, "{{agent}}", "{{agent}} is inside <style>"),
+            ("<!-- {{agent}} -->", Html, "{{agent}}", "{{agent}} is inside a comment"),
+            ("<p title=\"{{line}}\" {{agent}}>", Html, "{{agent}}", "{{agent}} is inside a tag"),
         ] {
             let (place, said) = fault(text, format);
             assert_eq!(place, at, "{text}");

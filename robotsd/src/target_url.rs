@@ -41,7 +41,7 @@ impl<'a> TargetUrl<'a> {
         };
         if !is_http(scheme) {
             return Err(format!(
-                "{word:?} is no URL of a website: write a path that begins with \"/\", or a URL with http:// or https://"
+                "{word:?} is not the URL of a website: write a path that begins with \"/\", or a URL with http:// or https://"
             ));
         }
         let behind = &rest[b"://".len()..];

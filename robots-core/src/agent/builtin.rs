@@ -23,7 +23,7 @@ fn read(text: &str) -> Result<Vec<Crawler>, String> {
     let mut rows: Vec<Crawler> = Vec::new();
     let mut lines = text.lines().zip(1..).filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
     while let Some((line, number)) = lines.next() {
-        let fault = || format!("line {number} is not of a form that is read here: {line}");
+        let fault = || format!("line {number} is not a supported kind of line: {line}");
         if line == "[[crawler]]" {
             rows.push(Crawler::default());
             continue;

@@ -100,15 +100,15 @@ impl Crawler {
     pub(super) fn checked(mut self) -> Result<Self, (&'static str, String)> {
         let wrong = |field, message: &str| Err((field, message.to_owned()));
         if self.name.trim().is_empty() {
-            return wrong("name", "a crawler has a name: add one");
+            return wrong("name", "the name is empty: write one");
         }
         if self.is_control && !self.header_names.is_empty() {
-            return wrong("header", "a control token is never sent in a header: drop control or header");
+            return wrong("header", "a control token is never sent in a header: remove control or header");
         }
         let is_findable = |name: &&String| name.bytes().any(|byte| byte.is_ascii_alphanumeric());
         if let Some(name) = self.header_names.iter().find(|name| !is_findable(name)) {
             let message = format!(
-                "\"{name}\" holds neither letter nor digit, so no header can be found by it: write a name that does"
+                "\"{name}\" contains neither a letter nor a digit, so it cannot be found in headers: write a name that does"
             );
             return wrong("header", &message);
         }
@@ -117,23 +117,26 @@ impl Crawler {
         }
         if let Some(token) = self.tokens.iter().map(ToString::to_string).find(|token| token.trim().is_empty()) {
             let message =
-                format!("\"{token}\" is not a product token: write the name that a group has for this crawler");
+                format!("\"{token}\" is not a product token: write the name that groups use for this crawler");
             return wrong("tokens", &message);
         }
         if let Some(day) = self.checked_on.as_ref().filter(|day| !is_day(day)) {
-            return wrong("checked", &format!("\"{day}\" is no day: write it as \"2026-11-22\""));
+            return wrong("checked", &format!("\"{day}\" is not a date: write it as \"2026-11-22\""));
         }
         if let Some(host) = self.referers.iter().find(|host| !is_host(host)) {
             let message = format!(
-                "\"{host}\" is no host of a service: write it as \"chatgpt.com\", with those under it as \".bing.com\", or for all countries as \"google.*\""
+                "\"{host}\" is not a host: write it as \"chatgpt.com\", with its subdomains as \".bing.com\", or for all countries as \"google.*\""
             );
             return wrong("referers", &message);
         }
         if self.obeys_crawl_delay == Obeys::Partial {
-            return wrong("crawl_delay", "\"partial\" is not said of a delay: write \"yes\", \"no\" or \"unknown\"");
+            return wrong(
+                "crawl_delay",
+                "\"partial\" is not allowed for a delay: write \"yes\", \"no\" or \"unknown\"",
+            );
         }
         if self.is_reverse_dns_weak && self.reverse_dns.is_empty() {
-            return wrong("weak", "the row has no rdns that could be weak: drop weak or add rdns");
+            return wrong("weak", "the row has no rdns, to which weak applies: remove weak or add rdns");
         }
         Ok(self)
     }
@@ -325,9 +328,9 @@ mod tests {
         let row = || Crawler::new("A", Category::Seo);
         let checked_on = |day: &str| Crawler { checked_on: Some(day.into()), ..row() };
         for (row, field, right) in [
-            (Crawler::new(" ", Category::Seo), "name", "add one"),
+            (Crawler::new(" ", Category::Seo), "name", "write one"),
             (Crawler { header_names: vec!["A".into(), "!".into()], ..row() }, "header", "write a name that does"),
-            (Crawler { is_control: true, ..row() }, "header", "drop control or header"),
+            (Crawler { is_control: true, ..row() }, "header", "remove control or header"),
             (Crawler { tokens: ["A", ""].map(ProductToken::new).into(), ..row() }, "tokens", "write the name"),
             (checked_on("yesterday"), "checked", "2026-11-22"),
             (checked_on("2026-13-01"), "checked", "2026-11-22"),

@@ -208,7 +208,7 @@ impl FromStr for Identity {
         Self::all().find(|identity| identity.to_string() == text).ok_or_else(|| {
             ValueError::of_any(
                 text,
-                "is no identity: write one such as \"verified(range)\", \"refuted(range: not-listed)\", \
+                "is not an identity: write one such as \"verified(range)\", \"refuted(range: not-listed)\", \
                  \"undecided(stale)\", \"unverifiable\" or \"unclaimed\"",
             )
         })
@@ -296,7 +296,7 @@ mod tests {
             "(",
         ] {
             let error = text.parse::<Identity>().expect_err(text).to_string();
-            assert!(error.starts_with(&format!("{text:?} is no identity")), "{error}");
+            assert!(error.starts_with(&format!("{text:?} is not an identity")), "{error}");
         }
     }
 

@@ -71,7 +71,7 @@ impl Registry {
             let name = change.name().to_ascii_lowercase();
             let known = places.get(&name).copied();
             if named.insert(name, at).is_some() {
-                let message = format!("two rows have the name \"{}\": join the two", change.name());
+                let message = format!("two rows have the name \"{}\": merge the two", change.name());
                 return Err(RegistryError { row: at, field: "name", message });
             }
             match (change, known) {
@@ -85,7 +85,7 @@ impl Registry {
                 }
                 (RegistryRow::Remove(_), Some(known)) => crawlers[known] = None,
                 (RegistryRow::Remove(name), None) => {
-                    let message = format!("there is no crawler \"{name}\" to remove: write a name of the registry");
+                    let message = format!("there is no crawler \"{name}\" to remove: write a name from the registry");
                     return Err(RegistryError { row: at, field: "name", message });
                 }
             }
@@ -261,15 +261,15 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, 
     Ok(())
 }
 
-const NEW_ENGINE: &str = "is only tagged by default from now on";
+const NEW_ENGINE: &str = "will only be tagged by default";
 
 fn change_of_engine(before: &Crawler, after: Option<&Crawler>) -> Option<&'static str> {
     let Some(after) = after else { return before.is_index_engine.then_some("is gone") };
     match (before.is_index_engine, after.is_index_engine) {
         (false, false) => None,
         (false, true) => Some(NEW_ENGINE),
-        (true, false) => Some("is refused by default from now on"),
-        (true, true) if before.tokens != after.tokens => Some("obeys groups of other names"),
+        (true, false) => Some("will be refused by default"),
+        (true, true) if before.tokens != after.tokens => Some("obeys groups with other names"),
         (true, true) if before.category != after.category => Some("has another category"),
         (true, true) => None,
     }
@@ -403,7 +403,7 @@ mod tests {
                 vec![row("A").into(), with_header_names("B", &["!"]).into()],
                 1,
                 "header",
-                "holds neither letter nor digit",
+                "contains neither a letter nor a digit",
             ),
         ] {
             let error = two().extended_with(rows).unwrap_err();
@@ -443,12 +443,12 @@ mod tests {
         for (row, want) in [
             (
                 Crawler { tokens: vec![ProductToken::new("Otherbot")], ..google() },
-                Some("the search engine \"Googlebot\" obeys groups of other names"),
+                Some("the search engine \"Googlebot\" obeys groups with other names"),
             ),
-            (none, Some("the search engine \"Googlebot\" is refused by default from now on")),
+            (none, Some("the search engine \"Googlebot\" will be refused by default")),
             (Crawler { operator: "Another".into(), ..google() }, None),
             (other(), None),
-            (engine(Category::Search), Some("the search engine \"HouseBot\" is only tagged by default from now on")),
+            (engine(Category::Search), Some("the search engine \"HouseBot\" will only be tagged by default")),
         ] {
             assert_eq!(upheavals([row.into()]), want.into_iter().map(str::to_owned).collect::<Vec<_>>());
         }

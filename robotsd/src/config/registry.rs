@@ -324,7 +324,7 @@ mod tests {
             ("+colour = \"red\"\n", "4:1: [[crawler]] has no key \"colour\"; its keys are name, header"),
             (
                 "+crawl_delay = \"partial\"\n",
-                "2:8: \"partial\" is not said of a delay: write \"yes\", \"no\" or \"unknown\"",
+                "2:8: \"partial\" is not allowed for a delay: write \"yes\", \"no\" or \"unknown\"",
             ),
             ("+star = true\n", "4:8: star is text, not true or false; write star = \"true\""),
             ("+tokens = \"A\"\n", "4:10: tokens is a list, not text; write tokens = [\"A\"]"),
@@ -338,8 +338,8 @@ mod tests {
             ),
             ("\n[[crawler]]\ncategory = \"seo\"\n", "2:1: this crawler has no name; write name = \"…\""),
             ("\n[[crawler]]\nname = \"A\"\n", "2:1: this crawler has no category; write category = \"…\""),
-            ("[[crawler]]\nname = \"\"\ncategory = \"seo\"\n", "2:8: a crawler has a name: add one"),
-            ("+header = [\"A\", \"!\"]\n", "4:10: \"!\" holds neither letter nor digit"),
+            ("[[crawler]]\nname = \"\"\ncategory = \"seo\"\n", "2:8: the name is empty: write one"),
+            ("+header = [\"A\", \"!\"]\n", "4:10: \"!\" contains neither a letter nor a digit"),
             ("+tokens = [\" \"]\n", "4:10: \" \" is not a product token"),
             ("+header = [\"A\"]\ncontrol = true\n", "4:10: a control token is never sent in a header"),
             ("[[crawler]]\nname = \"Nothing\"\nremove = true\n", "2:8: there is no crawler \"Nothing\" to remove"),
@@ -349,7 +349,7 @@ mod tests {
             ),
             (
                 "+\n[[crawler]]\nname = 'a'\ncategory = \"seo\"\n",
-                "6:8: two rows have the name \"a\": join the two; the first is in line 1",
+                "6:8: two rows have the name \"a\": merge the two; the first is in line 1",
             ),
             (
                 "crawler = [{ name = \"A\", category = \"seo\" }, { name = \"B\", category = \"x\" }]",

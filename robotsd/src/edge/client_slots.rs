@@ -288,7 +288,7 @@ impl ClientSlots {
                     ConnectionErrorKind::Recycled,
                     None,
                     &format_args!(
-                        "as many connections are open as may be: the longest idle was closed for a new one, after {:.1?}",
+                        "the limit of open connections is reached: the longest idle one was closed for a new one, after {:.1?}",
                         claim.idle
                     ),
                 );
@@ -298,7 +298,7 @@ impl ClientSlots {
                 reporter.report(
                     ConnectionErrorKind::Full,
                     None,
-                    &"as many connections are open as may be and none is idle: new ones wait",
+                    &"the limit of open connections is reached and none is idle: new ones wait",
                 );
             }
             is_first = false;

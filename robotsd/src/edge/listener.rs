@@ -399,7 +399,7 @@ impl NewConnection {
     async fn receive_header(&self, socket: &mut TcpStream) -> Result<Option<AnnouncedClient>, ConnectionFailure> {
         if !self.context.settings.trusted.trusts(self.peer.ip()) {
             let message =
-                "its address is in no network of trusted_proxies, and proxy_protocol = true lets nobody else connect";
+                "its address is not in trusted_proxies, and proxy_protocol = true allows no others to connect";
             return Err((ConnectionErrorKind::Untrusted, message.into()));
         }
         // A client that connected before a shutdown may have sent its header already.
@@ -438,7 +438,13 @@ impl NewConnection {
             }
         };
         let reporter = &edge.shared.reporter;
-        let full = || reporter.report(ConnectionErrorKind::Full, Some(client), &"no slot for a TLS handshake");
+        let full = || {
+            reporter.report(
+                ConnectionErrorKind::Full,
+                Some(client),
+                &"the limit of concurrent TLS handshakes is reached: the connection waits",
+            )
+        };
         // Boxed, so that connections without TLS do not reserve memory for a handshake.
         let secured = Box::pin(tls.secure(socket, stopping, &self.state, full)).await?;
         Ok(secured.map(|(stream, secured)| {

@@ -72,7 +72,7 @@ pub(crate) enum HeaderError {
          (send-proxy-v2 in HAProxy, proxy_protocol on in nginx)"
     )]
     Missing,
-    #[error("a PROXY header of version 1 without an end after {MOST_VERSION_1} octets")]
+    #[error("a PROXY header of version 1 that does not end within {MOST_VERSION_1} bytes")]
     TooLong,
     /// A line of version 1 with other content.
     #[error("a PROXY header of version 1 that names neither two addresses and ports nor UNKNOWN")]
@@ -82,10 +82,10 @@ pub(crate) enum HeaderError {
     #[error("a PROXY header with the command {0}: 0 and 1 are known")]
     Command(u8),
     /// Address family and transport, in one byte.
-    #[error("a PROXY header with the address family and transport 0x{0:02x}")]
+    #[error("a PROXY header with the unknown address family and transport 0x{0:02x}")]
     Family(u8),
     /// The length is too small for the addresses of this family.
-    #[error("a PROXY header whose addresses do not fit into its {0} octets")]
+    #[error("a PROXY header whose addresses do not fit into its {0} bytes")]
     Length(u16),
 }
 

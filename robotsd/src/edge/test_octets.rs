@@ -25,12 +25,12 @@ pub fn request_head(octets: &[u8]) {
     let limits = EdgeLimits::default();
     let Ok(taken) = request::parse(Bytes::copy_from_slice(octets), &limits) else { return };
     assert!(matches!(*taken.method(), Method::GET | Method::HEAD), "a method the fast path does not know");
-    assert!(taken.uri().path().starts_with('/') && taken.uri().authority().is_none(), "a target that is no path");
+    assert!(taken.uri().path().starts_with('/') && taken.uri().authority().is_none(), "a target that is not a path");
     let written = Bytes::from(written(&taken));
     if written.len() <= limits.head_bytes {
         let again = request::parse(written, &limits);
         let is_same = again.is_ok_and(|again| again.uri() == taken.uri() && again.headers() == taken.headers());
-        assert!(is_same, "a request that is read in two ways");
+        assert!(is_same, "two readings of the same request");
     }
 }
 
@@ -55,9 +55,9 @@ pub fn forwarded_fields(octets: &[u8]) {
     }
     let read = trusted.read(&fields, peer);
     let way = read.way.as_ref().and_then(|way| way.to_str().ok()).unwrap_or_default();
-    assert!((1..=64).contains(&way.split(", ").count()), "a way without a bound");
-    assert!(way.ends_with("10.0.0.1"), "a way that does not end with the peer");
-    assert!(read.host.is_none_or(|host| host::is_valid(host.as_bytes())), "a host that is none");
+    assert!((1..=64).contains(&way.split(", ").count()), "a path of unlimited length");
+    assert!(way.ends_with("10.0.0.1"), "a path that does not end with the peer");
+    assert!(read.host.is_none_or(|host| host::is_valid(host.as_bytes())), "an invalid host");
 }
 
 /// Entries that a client wrote before its proxy's own entry do not change that entry.
@@ -82,20 +82,20 @@ pub fn proxy_header(octets: &[u8]) {
     for end in 0..octets.len().min(256) {
         match proxy_protocol::parse(&octets[..end]) {
             Ok(HeaderProgress::Partial) => {}
-            decided => assert_eq!(decided, whole, "octets that say two things"),
+            decided => assert_eq!(decided, whole, "two readings of the same header"),
         }
     }
     if let Ok(HeaderProgress::Known { length, .. }) = whole {
-        assert!((15..=16 + 65_535).contains(&length), "a header without a bound");
+        assert!((15..=16 + 65_535).contains(&length), "a header of invalid length");
         let longer = [octets, b"GET / HTTP/1.1\r\n\r\n"].concat();
-        assert_eq!(proxy_protocol::parse(&longer), whole, "a header that goes on");
+        assert_eq!(proxy_protocol::parse(&longer), whole, "bytes after the header change its meaning");
     }
 }
 
 /// The dates of a DER certificate.
 pub fn certificate(octets: &[u8]) {
     if let Some(validity) = Validity::of(octets) {
-        assert_eq!(validity.last_day().len(), 10, "a day that is none");
+        assert_eq!(validity.last_day().len(), 10, "an invalid day");
         let _ = validity.warning(std::time::SystemTime::UNIX_EPOCH);
     }
 }
@@ -110,14 +110,14 @@ pub(crate) fn spop_frames(octets: &[u8], mut message: impl FnMut(Arguments<'_>, 
             HaproxyFrame::Hello(payload) => {
                 if let Ok(agreement) = frames::agree(&payload) {
                     largest = agreement.largest;
-                    assert!((256..=LARGEST).contains(&largest), "a bound that is none");
+                    assert!((256..=LARGEST).contains(&largest), "an invalid limit");
                 }
             }
             HaproxyFrame::Notify { stream, frame, payload } => {
                 let mut variables = VariableList::of_frame(largest);
                 let mut rest = &payload[..];
                 while let Some((arguments, after)) = Arguments::of_message(rest) {
-                    assert!(after.len() < rest.len(), "a message of nothing");
+                    assert!(after.len() < rest.len(), "an empty message");
                     message(arguments, &mut variables);
                     rest = after;
                 }

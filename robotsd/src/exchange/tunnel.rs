@@ -68,7 +68,7 @@ impl PendingTunnel {
             // Applies to both sides: while the client does not read, the upstream is not read
             // either.
             () = poll_fn(|cx| transfer.as_ref().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))) => {
-                let why = "its connection to the upstream was needed for others, and nothing had passed for long";
+                let why = "its connection to the upstream was needed for others, after a long time without data";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
             }
         }

@@ -163,10 +163,10 @@ fn a_name_that_no_crawler_has_is_said_with_what_was_meant_and_what_is_assumed() 
     let folder = folder(&[("f", "User-agent: HouseBot\nDisallow: /x\n\nUser-agent: *\nDisallow: /a\n")]);
     let assumed = "as a crawler that obeys the group of this name, or else the one for \"*\"";
     for (option, name, want) in [
-        ("--token", "Googelbot", Some("\"Googelbot\": did you mean \"Googlebot\"? The answer takes it")),
+        ("--token", "Googelbot", Some("\"Googelbot\": did you mean \"Googlebot\"? The answer treats it")),
         ("--token", "Bing", Some("did you mean \"bingbot\"?")),
-        ("--token", "qqqqqqqq", Some("\"qqqqqqqq\": the answer takes it")),
-        ("--user-agent", "qqqqqqqq", Some("\"qqqqqqqq\": the answer takes it")),
+        ("--token", "qqqqqqqq", Some("\"qqqqqqqq\": the answer treats it")),
+        ("--user-agent", "qqqqqqqq", Some("\"qqqqqqqq\": the answer treats it")),
         ("--user-agent", "HouseBot", None),
         ("--token", "housebot", None),
         ("--token", "Yandex", None),

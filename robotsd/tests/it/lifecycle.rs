@@ -220,7 +220,9 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
     }
     let event = running.wait_for_event("trouble", |line| line["reason"] == "recycled");
     let message = message(&event);
-    assert!(message.starts_with("as many connections are open as may be: the longest idle was closed for a new one"));
+    assert!(
+        message.starts_with("the limit of open connections is reached: the longest idle one was closed for a new one")
+    );
     // At most once a second; the first may fall into any.
     let events = running.count("trouble", |line| line["reason"] == "recycled") as u64;
     assert!(events <= started.elapsed().as_secs() + 2, "{events} times in {:?}", started.elapsed());

@@ -102,10 +102,10 @@ const TABLE: &[Row] = &[
         },
         later: Cells {
             config_check: (2, "the key does not belong to the first certificate"),
-            problems: (1, "; the certificate before stays in force, but a restart would fail"),
+            problems: (1, "; the previous certificate stays in force, but a restart would fail"),
             ready: READY,
             metric: (&["robotsd_tls_certificate_rejected{path="], "1"),
-            log: ("certificate-rejected", "; the certificate before stays in force, but a restart would fail"),
+            log: ("certificate-rejected", "; the previous certificate stays in force, but a restart would fail"),
         },
         mended: Cells {
             config_check: SERVED,

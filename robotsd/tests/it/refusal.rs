@@ -105,8 +105,8 @@ fn what_is_wrong_with_a_refusal_is_said_with_its_place() {
         ),
         (html, "<p>{{contact}}", "refused.html:1:4", "the site has no contact: set contact in [site.refusal]"),
         (html, "<p>{{agent", "refused.html:1:4", "this placeholder has no end"),
-        (html, "<script>\n\"{{path}}\"</script>", "refused.html:2:2", "{{path}} stands in <script>"),
-        (html, "<a href=\"{{path}}\">", "refused.html:1:10", "{{path}} holds what others write"),
+        (html, "<script>\n\"{{path}}\"</script>", "refused.html:2:2", "{{path}} is inside <script>"),
+        (html, "<a href=\"{{path}}\">", "refused.html:1:10", "{{path}} contains text from others"),
         (html, &large, "robotsd.toml:9:8", "refused.html: a template has at most 64 KiB"),
     ] {
         let folder = site(Config::refusing(), refusal, page);

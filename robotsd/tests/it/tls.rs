@@ -95,7 +95,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     let event = running.event("certificate-rejected");
     let message = message(&event);
     assert_has(message, &["a.key: the key does not belong to the first certificate"]);
-    assert!(message.ends_with("the certificate before stays in force, but a restart would fail"), "{message}");
+    assert!(message.ends_with("the previous certificate stays in force, but a restart would fail"), "{message}");
     connect(&running, &second, "a.test").unwrap();
     // And a good one again.
     let third = certify(folder.path(), &["a.test", "third.test"]);
@@ -121,10 +121,10 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     assert_eq!((metric().as_str(), troubles()), ("0", json!([])));
     let key = fs::read_to_string(folder.at("a.key")).unwrap();
     let (_, other) = pair(&["other.test"]);
-    let said = "; the certificate before stays in force, but a restart would fail";
+    let said = "; the previous certificate stays in force, but a restart would fail";
     for (text, why) in [
         (other.serialize_pem(), "a.key: the key does not belong to the first certificate"),
-        ("no key\n".to_owned(), "a.key: no private key here"),
+        ("no key\n".to_owned(), "a.key: no private key found"),
     ] {
         put(&folder.at("a.key"), &text);
         // By itself.
@@ -192,7 +192,7 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
         (one("a.pem", "other.key"), "robotsd.toml:5:7\n"),
         (one("a.key", "a.key"), "robotsd.toml:4:9\n"),
         (one("a.pem", "a.pem"), "robotsd.toml:5:7\n"),
-        (one("robots.txt", "a.key"), "no certificate here"),
+        (one("robots.txt", "a.key"), "no certificate found"),
         (one("a.pem", "other.key"), "other.key: the key does not belong to the first certificate"),
         (one("a.pem", "a.key") + &one("nameless.pem", "nameless.key"), "robotsd.toml:7:9\n"),
         ("[[listener.certificate]]\nchain = \"a.pem\"\n".to_owned(), "this [[listener.certificate]] has no key"),

@@ -157,7 +157,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
     fn refuse_protocol(&mut self, cx: &mut Context<'_>) -> io::Error {
         let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
         self.send_last(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
-        io::Error::new(io::ErrorKind::InvalidData, "no preface of HTTP/2, which was agreed on")
+        io::Error::new(io::ErrorKind::InvalidData, "no HTTP/2 preface, although TLS negotiated HTTP/2")
     }
 
     /// Closes an idle connection to make room for another. Returns false if it is not idle after

@@ -146,7 +146,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                             ready!(patience.as_mut().poll(cx));
                         }
                         let kind = frames::name(kind);
-                        return Poll::Ready(Err(format!("too many {kind} frames for what is asked for").into()));
+                        return Poll::Ready(Err(format!("too many {kind} frames for its requests").into()));
                     }
                     let accepted = connection.poll_accept(cx);
                     if accepted.is_pending() {

@@ -33,7 +33,7 @@ pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<bool, Reque
     // hyper resolves this by dropping the length and closing the connection afterwards. This check
     // does not rely on it.
     if is_chunked && head.headers.contains_key(CONTENT_LENGTH) {
-        return Err(RequestRefusal::bad_request("two framings"));
+        return Err(RequestRefusal::bad_request("both Content-Length and Transfer-Encoding"));
     }
     check_expectation(head)?;
     Ok(asks_for_websocket(head))
@@ -55,7 +55,7 @@ fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal>
     // read as a slash.
     let is_bad = |byte: u8| byte.is_ascii_control() || byte == b'\\';
     if limits.callers == Callers::Clients && path.bytes().any(is_bad) {
-        return Err(RequestRefusal::bad_request("invalid octet in the path"));
+        return Err(RequestRefusal::bad_request("invalid byte in the path"));
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
         };
     };
     if !head.uri.scheme_str().is_some_and(|scheme| matches!(scheme, "http" | "https")) {
-        return Err(RequestRefusal::bad_request("the target is no http URL"));
+        return Err(RequestRefusal::bad_request("the target is not an http URL"));
     }
     let authority = authority.as_str();
     if !is_valid(authority.as_bytes()) {
@@ -71,7 +71,7 @@ pub(crate) fn to_origin_form(head: &mut Parts) -> Result<(), RequestRefusal> {
 /// 15.5.20). If the client named no site in the handshake, any `Host` is accepted.
 pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), RequestRefusal> {
     if (head.version == Version::HTTP_2) != (secured.protocol == SettledProtocol::Http2) {
-        return Err(RequestRefusal::bad_request("not the protocol that was agreed on"));
+        return Err(RequestRefusal::bad_request("not the protocol negotiated by TLS"));
     }
     match head.headers.get(HOST).and_then(|host| host.to_str().ok()) {
         Some(host) if !secured.is_for(without_port(host)) => {

@@ -211,7 +211,7 @@ impl<S: EdgeService> Session<S> {
             // A proxy that resets an idle connection has simply left.
             Next::Closed(_) => return Ok(()),
             Next::Overdue if is_partial => {
-                (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "no whole frame of SPOP in time".into())))
+                (SpopError::TIMEOUT, Err((ConnectionErrorKind::Slow, "no complete SPOP frame in time".into())))
             }
             _ => (SpopError::NORMAL, Ok(())),
         };

@@ -166,7 +166,7 @@ async fn begin_hello(
         match read {
             // Health checks connect and leave.
             Ok(0) if begun.is_empty() => return Ok(None),
-            Ok(0) => return Err((ConnectionErrorKind::Handshake, "the client left within its ClientHello".into())),
+            Ok(0) => return Err((ConnectionErrorKind::Handshake, "the client left during its ClientHello".into())),
             Err(error) => return Err((ConnectionErrorKind::Broken, error.into())),
             Ok(_) => {}
         }
@@ -207,7 +207,7 @@ async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted
     match (&mut acceptor).await {
         Ok(StartHandshake { accepted, io, .. }) if io.reader().get_ref().get_ref().0.is_empty() => Ok(accepted),
         // The extra bytes would have to be passed on to the session.
-        Ok(_) => Err(io::Error::other("more than a ClientHello at once")),
+        Ok(_) => Err(io::Error::other("more bytes than a ClientHello before the answer to it")),
         Err(_) if acceptor.take_io().is_some_and(|io| io.reader().limit() == 0) => {
             Err(io::Error::other(format!("a ClientHello of more than {MAX_HELLO} bytes")))
         }

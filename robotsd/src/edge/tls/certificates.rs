@@ -341,7 +341,7 @@ impl LiveCertificates {
             },
             Err(unusable) => unusable.to_string(),
         };
-        let rejection = format!("{rejection}; the certificate before stays in force, but a restart would fail");
+        let rejection = format!("{rejection}; the previous certificate stays in force, but a restart would fail");
         if report.rejection.as_ref() != Some(&rejection) {
             events.push(CertificateEvent { kind: CertificateEventKind::Rejected, message: rejection.clone() });
             report.rejection = Some(rejection);

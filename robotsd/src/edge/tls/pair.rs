@@ -90,7 +90,7 @@ impl CertificatePair {
             Error::InvalidCertificate(fault) => unusable(PairFile::Chain, &certificate_fault(&fault)),
             _ => unusable(
                 PairFile::Key,
-                "no key that can be used: take ECDSA (P-256, P-384), Ed25519 or RSA of 2048 to 8192 bits",
+                "unsupported key: use ECDSA (P-256, P-384), Ed25519 or RSA of 2048 to 8192 bits",
             ),
         })?;
         Ok(Self { key: Arc::new(key), names, validity, version, exposed })
@@ -101,7 +101,7 @@ impl CertificatePair {
         if let Some(warning) = self.validity.and_then(|validity| validity.warning(now)) {
             return Some(warning);
         }
-        self.exposed.then(|| "the key can be read or changed by more than its owner: chmod 0600, or 0640".to_owned())
+        self.exposed.then(|| "others than the owner can read or change the key: chmod 0600, or 0640".to_owned())
     }
 
     /// Whether a client that checks certificates accepts this one for a host.
@@ -169,7 +169,7 @@ pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>
 fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     let (octets, metadata) = files::read_at_most(path, MAX_FILE)?;
     if octets.len() as u64 > MAX_FILE {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is no PEM file"));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is not a PEM file"));
     }
     // Too wide are all permissions for others, and more than reading for the group.
     Ok((octets, metadata.mode() & 0o037 != 0))
@@ -177,9 +177,9 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
     let chain: Vec<CertificateDer<'static>> =
-        CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| "this is broken PEM")?;
+        CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| "invalid PEM")?;
     if chain.is_empty() {
-        Err("no certificate here: it begins with \"-----BEGIN CERTIFICATE-----\"")
+        Err("no certificate found: it begins with \"-----BEGIN CERTIFICATE-----\"")
     } else {
         Ok(chain)
     }
@@ -191,8 +191,8 @@ fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
         Err(_) if memmem::find(pem, b"ENCRYPTED").is_some() => {
             Err("the key is encrypted, and there is no prompt for its passphrase: store it without one")
         }
-        Err(_) if memmem::find(pem, b"PRIVATE KEY-----").is_some() => Err("this is broken PEM"),
-        Err(_) => Err("no private key here: it begins with \"-----BEGIN PRIVATE KEY-----\""),
+        Err(_) if memmem::find(pem, b"PRIVATE KEY-----").is_some() => Err("invalid PEM"),
+        Err(_) => Err("no private key found: it begins with \"-----BEGIN PRIVATE KEY-----\""),
     }
 }
 

@@ -156,15 +156,15 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     let broken = format!("-----BEGIN PRIVATE KEY-----\n{secret}\n{secret}!\n-----END PRIVATE KEY-----\n");
     for (what, chain, key, culprit) in [
         ("the key does not belong to the first certificate", &other.0[..], &key[..], &paths.key),
-        ("no certificate here", b"", &key, &paths.chain),
-        ("no private key here", &chain, b"", &paths.key),
-        ("no certificate here", &key, &key, &paths.chain),
-        ("no private key here", &chain, &chain, &paths.key),
-        ("broken PEM", &chain[..chain.len() / 2], &key, &paths.chain),
+        ("no certificate found", b"", &key, &paths.chain),
+        ("no private key found", &chain, b"", &paths.key),
+        ("no certificate found", &key, &key, &paths.chain),
+        ("no private key found", &chain, &chain, &paths.key),
+        ("invalid PEM", &chain[..chain.len() / 2], &key, &paths.chain),
         ("is encrypted", &chain, encrypted, &paths.key),
-        ("broken PEM", &chain, broken.as_bytes(), &paths.key),
+        ("invalid PEM", &chain, broken.as_bytes(), &paths.key),
         (
-            "no key that can be used",
+            "unsupported key: use ECDSA",
             &chain,
             b"-----BEGIN PRIVATE KEY-----\nMIH0\n-----END PRIVATE KEY-----\n",
             &paths.key,
