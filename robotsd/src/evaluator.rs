@@ -48,7 +48,7 @@ fn processor_time() -> Duration {
     Duration::new(seconds.unwrap_or_default(), nanoseconds.unwrap_or_default())
 }
 
-/// Lints for files in which a person sees more rules than crawlers do.
+/// Lints for files that show a person more rules than they have for crawlers.
 const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
 
 /// The lints in [`OF_FILES`] that show that a file is not a robots.txt.
@@ -121,7 +121,7 @@ impl Evaluator {
         if field.is_empty() { Agent::empty().into() } else { self.recognizer.agents(field) }
     }
 
-    /// Returns the agent that a person means by a name or a header.
+    /// Returns the agent named by a person, with a name or a header.
     pub(crate) fn resolve(&self, name: &str) -> (NamedAs, Agents) {
         self.recognizer.resolve(name)
     }
@@ -178,8 +178,8 @@ impl Evaluator {
         self.report.get_or_init(|| check::check(self.robots(), &self.settings.checks))
     }
 
-    /// Returns the findings for which a person sees more rules in the file than crawlers do. Only
-    /// suspicious files are checked, because a check costs more than most answers.
+    /// Returns the findings that explain why a person sees more rules in the file than crawlers do.
+    /// Only suspicious files are checked, because a check costs more than most answers.
     pub(crate) fn unread_of_file(&self) -> Vec<&Finding> {
         let robots = self.robots();
         let is_suspect = robots.groups().len() == 0
@@ -245,7 +245,7 @@ impl EvaluatorSettings {
         Ok(Self { registry, policy: site.policy.clone(), checks })
     }
 
-    /// Returns the same settings for a file of this host, which help texts name.
+    /// Returns the same settings for a file of this host; help messages name the host.
     pub(crate) fn for_host(&self, host: &str) -> Self {
         Self { checks: self.checks.clone().site_host(host), ..self.clone() }
     }

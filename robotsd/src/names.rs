@@ -9,8 +9,8 @@ use tower_robots::rules::{ProductToken, RobotsTxt};
 
 /// Returns the known word that is most similar, ignoring case; `None` if none is similar enough.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // The longest single word that a person types is a URL, and computing the distance costs the
-    // product of both lengths.
+    // People type no single words longer than a URL, and the cost of a distance is the product of
+    // both lengths.
     const LONGEST: usize = 128;
     if word.is_empty() || word.len() > LONGEST {
         return None;

@@ -24,7 +24,7 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Returns the protocol that the TLS handshake has agreed on; `None` without TLS.
+    /// Returns the protocol that the TLS handshake has agreed on; `None` if the socket is not TLS.
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         match self {
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
@@ -34,8 +34,8 @@ impl Socket {
 
     /// Looks for a byte in the kernel's buffer and leaves it there.
     ///
-    /// With TLS this byte may belong to a record without content; the caller treats it as data all
-    /// the same.
+    /// With TLS this byte may belong to a record without content; the caller still treats it as
+    /// data.
     pub(crate) fn peek(&self) -> io::Result<usize> {
         let mut byte = [MaybeUninit::uninit()];
         match self {
@@ -49,9 +49,9 @@ impl Socket {
 /// Reads and discards what a peer sends after the last byte to it, until it closes or a limit is
 /// reached.
 ///
-/// Closing a socket with unread bytes, or one to which more bytes arrive, resets the connection
-/// (RFC 9112, section 9.6), and the peer loses what it has not read. Frames and requests often
-/// cross the end on HTTP/2, as do uploads that are answered early on HTTP/1.1.
+/// Closing a socket while bytes are unread or still arriving resets the connection (RFC 9112,
+/// section 9.6), and the peer loses what it has not read. Frames and requests often cross the end
+/// on HTTP/2, as do uploads that are answered early on HTTP/1.1.
 #[derive(Debug)]
 pub(crate) struct LingeringClose {
     quiet: Pin<Box<Sleep>>,

@@ -2,8 +2,8 @@
 //! expectations.
 //!
 //! A path begins with `/`, a URL with `http://` or `https://`. Nothing else is guessed: `drafts/x`
-//! may be the path `/drafts/x`, or the path `/x` of the host `drafts`, to which different rules
-//! apply.
+//! may be the path `/drafts/x`, or the path `/x` of the host `drafts`, and different rules apply to
+//! the two.
 
 use tower_robots::rules::{Authority, Port};
 

@@ -27,8 +27,8 @@ impl RobotsTxt {
     ///
     /// - a product token, used as it is (`OurBot`);
     /// - a product with a version, which is ignored (`OurBot/2.0`, `OurBot 2.0` or `OurBot v2`);
-    /// - a whole `User-Agent` header, in which a [`Recognizer`] with the built-in [`Registry`]
-    ///   finds the name.
+    /// - a whole `User-Agent` header; a [`Recognizer`] with the built-in [`Registry`] finds the
+    ///   name in it.
     ///
     /// Any other word after a blank is part of the name: `Our Bot/2.0` is `Our Bot`, and neither
     /// `Our` nor `OurBot`. An agent that no group names obeys `*` (RFC 9309, section 2.2.1).

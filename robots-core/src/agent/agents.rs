@@ -72,8 +72,7 @@ impl Agent {
         self.class
     }
 
-    /// Returns the purpose for which the agent fetches pages, if the registry or the header states
-    /// one.
+    /// Returns the purpose of the agent's requests, if the registry or the header states one.
     pub fn category(&self) -> Option<Category> {
         match &self.recognized {
             RecognizedAs::Registered(crawler) => Some(crawler.category),

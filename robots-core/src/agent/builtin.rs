@@ -4,8 +4,8 @@
 //! TOML crate would be a dependency of every application, for one file that the tests read.
 //! `robotsd` uses such a crate for operators' files.
 //!
-//! **Compiled-in data is parsed on first use.** The built-in registry, the words by which headers
-//! are read and the embedded lists of addresses are `LazyLock`s: constants that never change. The
+//! **Compiled-in data is parsed on first use.** The built-in registry, the word lists for reading
+//! headers and the embedded lists of addresses are `LazyLock`s: constants that never change. The
 //! crate has no other statics.
 
 use super::crawler::Crawler;

@@ -61,8 +61,8 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         }
     }
 
-    /// Returns the parts in which the header may name the agent: in a browser's header only those
-    /// that declare something, otherwise all.
+    /// Returns the parts that may name the agent: in a browser's header only those that declare
+    /// something, otherwise all.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
@@ -603,8 +603,8 @@ mod tests {
         assert_eq!(claim("").0, Class::Empty);
     }
 
-    /// Returns the product or the tokens of the agent in addition to the registered ones, of which
-    /// there is at least one.
+    /// Returns the product or the tokens of the agent found in addition to the registered ones, at
+    /// least one of which must be there.
     fn beside(file: &str, header: &str) -> Option<String> {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes()));
         let agents = recognizer.agents(header.as_bytes());

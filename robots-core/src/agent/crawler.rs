@@ -22,7 +22,7 @@ use crate::rules::{Fallback, ProductToken};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Crawler {
-    /// Name under which the crawler is listed.
+    /// Name of the crawler in lists.
     pub name: String,
     /// Names to be found between boundaries in its `User-Agent` headers; empty for a control token.
     pub header_names: Vec<String>,
@@ -31,9 +31,10 @@ pub struct Crawler {
     pub tokens: Vec<ProductToken>,
     /// Operator of the crawler.
     pub operator: String,
-    /// Purpose for which it fetches pages.
+    /// Purpose of its requests.
     pub category: Category,
-    /// Further purposes for which the collected data is published, or known to be used by others.
+    /// Further purposes that the collected data is published for, or known to be used for by
+    /// others.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
     pub obeys_robots: Obeys,
@@ -48,10 +49,10 @@ pub struct Crawler {
     /// (`index` in the data file). A page that is refused to it leaves the index, so a
     /// [`Policy`](crate::policy::Policy) does not refuse it unless an override requires that.
     pub is_index_engine: bool,
-    /// Strings of which a header must contain at least one in addition to the name, because the
+    /// A header must contain at least one of these strings in addition to the name, because the
     /// name is also a word.
     pub requires: Vec<String>,
-    /// URLs at which the operator publishes the crawler's address ranges.
+    /// URLs of the operator's lists of the crawler's address ranges.
     pub ranges: Vec<String>,
     /// Suffixes of its addresses' reverse DNS names, or patterns if they contain a `*`.
     pub reverse_dns: Vec<String>,
@@ -66,10 +67,10 @@ pub struct Crawler {
     pub referers: Vec<String>,
     /// URL of the keys of its HTTP message signatures.
     pub signature: Option<String>,
-    /// The documentation from which these facts come.
+    /// URL of the documentation behind these facts.
     pub source: Option<String>,
-    /// Day on which the operator's documentation was read for these facts, such as `2026-11-22`.
-    /// Without one they are general knowledge, and flags that could refuse legitimate requests are
+    /// Day when the operator's documentation was read for these facts, such as `2026-11-22`. If it
+    /// is `None`, they are general knowledge, and flags that could refuse legitimate requests are
     /// [`Obeys::Unknown`].
     pub checked_on: Option<String>,
     /// Examples of its headers.
@@ -136,7 +137,7 @@ impl Crawler {
             );
         }
         if self.is_reverse_dns_weak && self.reverse_dns.is_empty() {
-            return wrong("weak", "the row has no rdns, to which weak applies: remove weak or add rdns");
+            return wrong("weak", "weak applies to rdns, which the row does not have: remove weak or add rdns");
         }
         Ok(self)
     }
@@ -168,14 +169,14 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// The purpose for which an agent fetches pages.
+    /// The purpose of an agent's requests.
     #[derive(Default)]
     Category, "a category of crawlers", {
         /// A search engine.
         Search = "search",
         /// Collecting material for training models.
         AiTraining = "ai-training",
-        /// Building an index from which answers are generated.
+        /// Building an index for generated answers.
         AiSearch = "ai-search",
         /// Fetching one page at a person's request.
         UserFetch = "user-fetch",
@@ -187,7 +188,7 @@ keyword_enum! {
         Preview = "preview",
         /// Checking uptime, speed or validity, usually for the site's owner.
         Monitoring = "monitoring",
-        /// Fetching feeds and podcasts to which people subscribed.
+        /// Fetching feeds and podcasts that people subscribed to.
         Feed = "feed",
         /// Surveying what is reachable or vulnerable.
         Security = "security",

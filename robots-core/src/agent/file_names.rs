@@ -102,7 +102,7 @@ fn is_general(token: &ProductToken) -> bool {
 }
 
 impl Registry {
-    /// Returns the tokens for which a name in a robots.txt stands, in addition to
+    /// Returns the tokens that a name in a robots.txt stands for, in addition to
     /// [`ProductToken::from_name`]. For
     /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///

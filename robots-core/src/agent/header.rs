@@ -190,7 +190,7 @@ impl<'h> Header<'h> {
         words.take_while(|word| word.role == WordRole::Candidate).skip_while(|word| word.kinds.is_costume())
     }
 
-    /// Whether the header contains this text anywhere, in any case.
+    /// Whether the header contains `needle` anywhere, in any case.
     pub(super) fn contains(&self, needle: &[u8]) -> bool {
         let Some(first) = needle.first() else { return true };
         let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());

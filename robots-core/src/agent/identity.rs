@@ -39,7 +39,7 @@ pub enum Identity {
 }
 
 keyword_enum! {
-    /// A method of checking a claim, in the order in which methods are tried.
+    /// A method of checking a claim. The methods are tried in this order.
     IdentityMethod, "a method that checks a claim", {
         /// A signature on the request (Web Bot Auth, RFC 9421).
         Signature = "signature",

@@ -1,5 +1,5 @@
 //! An index of names by their first word: one probe per word of the header finds every name that
-//! could begin there. Also the kinds of words by which headers are classified.
+//! could begin there. Also the kinds of words that classify a header.
 //!
 //! Names are only looked for at the beginning of a word, so hashing words finds all of them in one
 //! pass over the header, whatever their number. The alternative, an automaton over all names, would
@@ -211,8 +211,8 @@ impl Named {
     }
 }
 
-/// The kinds of a whole word, by which a header is classified: words of browsers, platforms,
-/// libraries and robots. A word may have several kinds.
+/// The kinds of a whole word, which classify a header: words of browsers, platforms, libraries and
+/// robots. A word may have several kinds.
 ///
 /// They are kinds of words, not crawlers: the name of a single product belongs in the registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -239,7 +239,7 @@ impl Kinds {
 
     /// A word that changes how the words around it are read.
     pub(super) const SYNTAX: Self = Self(1 << 8);
-    /// A word after which, inside a comment, the model of a device follows.
+    /// A word that precedes the model of a device inside a comment.
     pub(super) const DEVICE: Self = Self(1 << 9);
     /// A marker of televisions, and of telephones from before they had ordinary browsers.
     pub(super) const APPLIANCE: Self = Self(1 << 10);
@@ -248,7 +248,7 @@ impl Kinds {
     /// A program that a person starts: a player, a reader, a downloader. The address next to it is
     /// its maker's.
     pub(super) const PROGRAM: Self = Self(1 << 12);
-    /// An operating system in front of which people sit.
+    /// An operating system for people's computers.
     pub(super) const PERSONAL: Self = Self(1 << 13);
     /// The web view of an application.
     pub(super) const WEB_VIEW: Self = Self(1 << 14);
@@ -261,7 +261,7 @@ impl Kinds {
         Self(self.0 | other.0)
     }
 
-    /// Returns those kinds that tell on which device a product runs.
+    /// Returns those kinds that identify the device of a product.
     pub(super) const fn of_device(self) -> Self {
         Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
@@ -303,7 +303,7 @@ pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
     LEXICON.word(hash, word).map_or(Kinds::default(), Kinds)
 }
 
-/// Top-level domains after which products are named. The comparison is case-sensitive, because
+/// Top-level domains that occur in names of products. The comparison is case-sensitive, because
 /// `ASP.NET` is not a host.
 const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl be at ch it es pt pl cz sk hu ro ru ua by \
     se no dk fi is ie gr tr il ir in jp cn kr tw hk sg au nz br ar mx cl ca za fm tv me ly cc ws to";

@@ -41,8 +41,7 @@ pub(super) fn is_in_view(header: &Header<'_>) -> bool {
         && !header.contains(b"safari/")
 }
 
-/// Whether the header comes from a program without a browser's costume, on a system in front of
-/// which people sit.
+/// Whether the header comes from a program without a browser's costume, on a person's computer.
 pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }

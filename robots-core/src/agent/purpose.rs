@@ -80,7 +80,7 @@ pub(super) fn purposes(text: &[u8]) -> impl Iterator<Item = (usize, Purpose)> {
     counted(text).map(|(hit, _, purpose)| (hit.start(), purpose))
 }
 
-/// Whether a text says that its product crawls.
+/// Whether the words say that their product crawls.
 pub(super) fn crawls(text: &[u8]) -> bool {
     purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }

@@ -1,4 +1,4 @@
-//! Recognises the agents of a header, and the agent that a person means by a name.
+//! Recognises the agents of a header, and the agent behind a name written by a person.
 //!
 //! A string written by a person is first looked up as a name. If it is not a name, it is read as a
 //! header. A header must contain what a registered crawler's name requires (`Stripe` is also a

@@ -50,7 +50,7 @@ impl ReferrerIndex {
         Self { services }
     }
 
-    /// Returns the service to which the page in a `Referer` belongs.
+    /// Returns the service of the page in a `Referer`.
     pub(super) fn of_url(&self, referer: &[u8]) -> Option<&Arc<Referrer>> {
         let (scheme, authority, _) = Authority::of_url(referer)?;
         let host = authority.host.strip_suffix(b".").unwrap_or(authority.host);

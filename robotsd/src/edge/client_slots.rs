@@ -43,7 +43,7 @@ struct OpenConnections {
     /// those whose request head was still incomplete after [`HEAD_GRACE`]. The longest idle are at
     /// the end.
     candidates: [Vec<SlotCandidate>; 2],
-    /// Time before which no further pass takes place.
+    /// Earliest time of the next pass.
     next_pass: Option<Instant>,
 }
 
@@ -164,7 +164,7 @@ pub(crate) struct SlotClaim {
 struct SlotClaims {
     waiters: usize,
     claims: Vec<SlotClaim>,
-    /// One more than the number of claims in excess of the waiters.
+    /// Number of claims in excess of the waiters, plus one.
     at_once: usize,
 }
 
@@ -174,7 +174,7 @@ struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 /// Maximum number of connections claimed for one slot when others have declined.
 const MOST_CLAIMS: usize = 32;
 
-/// Time after which a claim no longer counts. Whatever delays that slot, others may be free sooner.
+/// Maximum age of a claim that counts. Whatever delays that slot, others may be free sooner.
 const CLAIM_LASTS: Duration = Duration::from_secs(5);
 
 impl<'c> SlotWaiter<'c> {
@@ -225,7 +225,7 @@ pub(crate) struct ClientSlots {
     claims: Mutex<SlotClaims>,
 }
 
-/// Interval at which a waiter checks whether a claimed slot is free and whether to claim others.
+/// Interval between a waiter's checks for a free slot and for new claims.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_millis(10);
 
 impl ClientSlots {
@@ -233,7 +233,7 @@ impl ClientSlots {
         Self { slots: Arc::new(Semaphore::new(connections)), workers: Mutex::default(), claims: Mutex::default() }
     }
 
-    /// Returns the connections of the current thread, in which it registers new ones.
+    /// Returns the connections of the current thread, which registers new ones there.
     pub(crate) fn of_this_worker(&self) -> Arc<WorkerConnections> {
         let thread = std::thread::current().id();
         let mut shards = self.workers.lock();

@@ -1,5 +1,4 @@
-//! The activity of one connection, from which its deadline is computed without a timer for each
-//! request.
+//! The activity of one connection. It yields the deadline without a timer for each request.
 //!
 //! The socket reports bytes, the service reports when requests begin and end, and the driver of the
 //! connection reads the deadline whenever it wakes. hyper's own header timer is not used: it is off
@@ -40,25 +39,25 @@ pub(crate) struct ConnectionState {
     task: OnceLock<Waker>,
 
     // What the connection waits for. Written by the socket and the service.
-    /// The phase in the lowest two bits. The bits above are the microsecond in which it began,
+    /// The phase in the lowest two bits. The bits above are the microsecond of its beginning,
     /// counted from `opened`.
     phase: AtomicU64,
     /// Number of requests in progress. If there are any, the phase does not count.
     in_progress: AtomicUsize,
-    /// Microsecond in which the incomplete frame or field section began; [`NEVER`] between frames.
+    /// Start of the incomplete frame or field section, in microseconds; [`NEVER`] between frames.
     partial: AtomicU64,
-    /// Microsecond in which the first incomplete frame of the phase began. A client gains no time
-    /// by starting another frame.
+    /// Start of the first incomplete frame of the phase, in microseconds. A client gains no time by
+    /// starting another frame.
     first_partial: AtomicU64,
 
-    // The claim of the slot. Written by whoever needs a slot, and by the driver.
-    /// The phase in which a new connection claimed this connection's slot; [`NEVER`] without a
+    // The claim of the slot. Written by new connections that need a slot, and by the driver.
+    /// The phase when a new connection claimed this connection's slot; [`NEVER`] if there is no
     /// claim. A request changes the phase and so cancels the claim without writing this field.
     claimed_in: AtomicU64,
     /// The slot was claimed although a head or a frame is incomplete.
     is_claimed_as_slow: Flag,
-    /// Microsecond in which the last claim failed. The connection counts as idle from then on, so
-    /// that others are claimed first.
+    /// Time of the last failed claim, in microseconds. The connection counts as idle from then on,
+    /// so that others are claimed first.
     declined: AtomicU64,
     pub(crate) has_ended: Flag,
 
@@ -67,8 +66,7 @@ pub(crate) struct ConnectionState {
     pub(crate) is_http2: Flag,
     /// Bytes have arrived since this flag was last taken. Not set on the fast path.
     pub(crate) heard: Flag,
-    /// Type of the frames with which the client floods the connection; the connection closes once
-    /// it is set.
+    /// Type of the frames in a flood from the client; once it is set, the connection closes.
     pub(crate) flood: OnceLock<u8>,
     /// Set by the driver: the socket closes the connection if the next read finds nothing.
     pub(crate) close_if_idle: Flag,
@@ -153,7 +151,7 @@ impl ConnectionState {
         RequestInProgress(Arc::clone(self))
     }
 
-    /// Returns when the connection is overdue if nothing changes. `None` while requests are in
+    /// Returns when the connection is overdue if nothing changes. `None` if requests are in
     /// progress, because their bodies have their own deadlines.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if !self.is_idle() {
@@ -229,8 +227,8 @@ impl ConnectionState {
         self.partial.store(now, Ordering::Release);
     }
 
-    /// Returns what the connection waits for, and since when. `None` while requests are in
-    /// progress, and once the slot has been claimed.
+    /// Returns what the connection waits for, and since when. `None` if requests are in progress or
+    /// the slot has been claimed.
     pub(crate) fn idle(&self) -> Option<(Idleness, Instant)> {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() || self.is_claimed_in(state) {

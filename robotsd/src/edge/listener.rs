@@ -126,8 +126,8 @@ impl Edge {
         }));
     }
 
-    /// Notes that another process now accepts connections. After the shutdown begins, clients are
-    /// told to reconnect there.
+    /// Notes that another process now accepts connections. After the shutdown begins, responses
+    /// make clients reconnect there.
     pub(crate) fn set_successor(&self) {
         self.settings.load().successor.set(true);
     }
@@ -241,8 +241,8 @@ impl<S: EdgeService> ServedListener<S> {
         }
     }
 
-    /// Accepts the connections in the kernel's backlog for which there are slots. Their clients see
-    /// them as established, so they are answered. Later connections are refused.
+    /// Accepts connections from the kernel's backlog while there are slots. Their clients see them
+    /// as established, so they are answered. Later connections are refused.
     fn accept_backlog(&mut self, listener: TcpListener) {
         while let Some(slot) = self.context.edge.shared.limit.try_acquire() {
             if self.waiting.is_none() && !self.context.edge.settings.load().successor.is_set() {

@@ -1,5 +1,5 @@
-//! The PROXY protocol, versions 1 and 2: a header at the start of a connection, in which the proxy
-//! in front names its client.
+//! The PROXY protocol, versions 1 and 2: a header at the start of a connection that names the
+//! client of the proxy in front.
 //!
 //! A listener either requires the header on every connection or never looks for it. If the header
 //! were optional, any client could write one. For the same reason only trusted proxies may connect

@@ -2,8 +2,8 @@
 //!
 //! Hop-by-hop fields are removed in both directions before anything behind the edge adds its own
 //! fields. If they were removed later, a client's `Connection: Robots-Verdict` would remove our
-//! tag, too. Fields with which a proxy vouches for something are removed if they come from a
-//! client. Their replacements are in `edge::request::trusted`.
+//! tag, too. Fields that only a proxy may send are removed if they come from a client. Their
+//! replacements are in `edge::request::trusted`.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 
@@ -182,12 +182,12 @@ fn as_variable(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
 
-/// Fields in which CDNs name the client to their origins. robotsd reads none of them, but
-/// applications do.
+/// Fields that name the client in requests from a CDN to its origin. robotsd reads none of them,
+/// but applications do.
 const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
-/// Fields in which a proxy vouches for something. `Proxy` is in no honest request: CGI maps it to
-/// the variable HTTP_PROXY, which sets an HTTP client's proxy (httpoxy, CVE-2016-5385).
+/// Other fields that only a proxy may send. `Proxy` is in no honest request: CGI maps it to the
+/// variable HTTP_PROXY, which sets an HTTP client's proxy (httpoxy, CVE-2016-5385).
 const VOUCHING: &[&str] = &[
     "forwarded",
     "proxy",

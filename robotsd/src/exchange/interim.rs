@@ -56,7 +56,7 @@ impl InterimResponses {
         self.0.interim().push(head);
     }
 
-    /// Sends 100 (Continue) to the client, on paths where no HTTP library does.
+    /// Sends 100 (Continue) to the client, if no HTTP library does.
     pub(crate) fn send_continue(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;

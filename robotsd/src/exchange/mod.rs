@@ -85,7 +85,7 @@ impl ClientRequest {
     }
 }
 
-/// The address from which a request came.
+/// The address of a request's sender.
 ///
 /// It is the address of the connection, or the one that trusted proxies report. In the latter case
 /// the port is 0 unless they report it, too.
@@ -100,7 +100,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Creates a peer of which only the address is known.
+    /// Creates a peer with only its address known.
     pub(crate) const fn at(address: SocketAddr, listener: Option<SocketAddr>) -> Self {
         Self { address, connection: None, listener }
     }

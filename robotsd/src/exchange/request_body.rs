@@ -26,14 +26,14 @@ use super::trailers;
 /// The body of a request from a client.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// `None` once the end or an error has been passed on, and for a request without a body. Boxed,
-    /// because most requests have no body and requests are moved often.
+    /// `None` if the end or an error has been passed on, or the request has no body. Boxed, because
+    /// most requests have no body and requests are moved often.
     coming: Option<Box<IncomingBody>>,
 }
 
 #[derive(Debug)]
 struct IncomingBody {
-    /// `None` once it has ended, or for a body that consists only of frames in `again`.
+    /// `None` if it has ended, or if the body consists only of frames in `again`.
     incoming: Option<ClientBody>,
     idle: IdleTimeout,
     /// Frames that were taken for an upstream that did not process them; they are returned again.

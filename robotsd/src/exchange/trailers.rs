@@ -4,8 +4,8 @@
 //! authentication or the interpretation of the content are dropped (RFC 9110, section 6.5.1).
 //! Hop-by-hop fields and those that only a proxy may send are dropped, too.
 //!
-//! Trailers are passed on from HTTP/2 to HTTP/2. Those of HTTP/1.1 are dropped in both directions,
-//! and none are sent on it.
+//! Trailers are passed on from HTTP/2 to HTTP/2. On HTTP/1.1 trailers are dropped in both
+//! directions, and none are sent.
 
 use http::HeaderMap;
 

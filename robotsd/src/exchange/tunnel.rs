@@ -38,8 +38,8 @@ pub(crate) trait TunnelIo: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
-    /// Creates a tunnel from the upstream connection, the bytes already read from it, and the
-    /// handle by which others can claim the connection.
+    /// Creates a tunnel from the upstream connection, the bytes already read from it, and a handle
+    /// that lets others claim the connection.
     pub(crate) fn new(io: impl TunnelIo + 'static, early: Bytes, transfer: Option<Transfer>) -> Self {
         Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer }))))
     }

@@ -47,8 +47,7 @@ impl ConnectionSettings {
         Self { successor: Arc::clone(&self.successor), ..Self::new(limits, self.on_access.clone()) }
     }
 
-    /// Returns how long a connection without a request in progress is kept after its listener has
-    /// stopped.
+    /// Returns how long an idle connection is kept after its listener has stopped.
     ///
     /// A client that sends a request while its connection is being closed gets no response. So if
     /// another process accepts connections, a connection closes after a response that announces it;
@@ -147,7 +146,7 @@ pub(crate) enum Callers {
     #[default]
     Clients,
     /// A proxy that asks for decisions about its clients' requests. Its fields about them are kept.
-    /// An invalid target may be the client's and is not counted as the proxy's error.
+    /// A target with invalid bytes may be the client's, so the question is not refused for it.
     AskingProxies,
 }
 

@@ -249,7 +249,7 @@ enum Operation {
     Flush,
 }
 
-/// A violation for which the socket ends the connection.
+/// A violation that makes the socket end the connection.
 enum ProtocolViolation {
     Preface,
     /// Too many frames; the value is the type of the first excess frame.
@@ -354,8 +354,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
 ///
 /// By default a socket becomes writable again when a third of the send buffer is free, and that
 /// buffer grows to megabytes. A client that reads 50 KB a second would seem stalled for many
-/// seconds. With this limit the kernel waits for half of it only. The limit exceeds most large
-/// responses; a smaller one would split them into two writes and cost a tenth more CPU.
+/// seconds. With this limit the socket becomes writable when less than half of this amount is
+/// unsent. The limit exceeds most large responses; a smaller one would split them into two writes
+/// and cost a tenth more CPU.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 

@@ -14,8 +14,8 @@
 //! **Writes are batched after reads.** A write wakes the peer if it sleeps, and that wake-up is the
 //! largest cost. So a task yields to its worker's queue once before it writes a fast response, and
 //! once before it takes an upstream connection. Other tasks read and decide first, and a client or
-//! server with many connections is woken once. Both yields together reduce the cost of a 1 KiB
-//! response from 5.0 to 4.2 µs.
+//! server with many connections is woken once. Measured, both writes for a response of 1 KiB
+//! together take 4.2 µs instead of 5.0 µs.
 
 pub(crate) mod request;
 

@@ -25,7 +25,7 @@ const FIELDS: usize = 64;
 /// Number of fields that the edge adds.
 const ADDED: usize = 4;
 
-/// Parses bytes that are exactly one whole head of a request for the fast path. In all other cases,
+/// Parses a request for the fast path, if the bytes are exactly one whole head. In all other cases,
 /// including doubtful ones, returns the bytes, escaped if necessary: hyper accepts no more in a
 /// target than the fast path does.
 pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {

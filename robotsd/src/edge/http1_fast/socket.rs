@@ -61,7 +61,7 @@ impl FastSocket {
         self.socket
     }
 
-    /// Reads bytes from the client. `None` once the client has closed its sending side.
+    /// Reads bytes from the client. `None` if the client has closed its sending side.
     pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if !self.early.is_empty() {
             return Poll::Ready(Ok(Some(std::mem::take(&mut self.early))));
@@ -132,8 +132,8 @@ impl FastSocket {
         self.poll_send(cx, &mut Bytes::new())
     }
 
-    /// Appends the remaining interim responses to [`out`](Self::out), to be written with what
-    /// follows.
+    /// Appends the remaining interim responses to [`out`](Self::out), to be written with the next
+    /// bytes.
     pub(crate) fn take_interim(&mut self) {
         let Self { connection, out, .. } = self;
         if connection.interim().is_waiting() {
@@ -224,7 +224,7 @@ fn text(second: u64) -> HeaderValue {
     HeaderValue::try_from(date).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Time without a request after which a connection frees the memory kept for the next one.
+/// Idle time before a connection frees the memory kept for the next request.
 ///
 /// Very short in tests, so that they cover parked connections.
 pub(crate) const PARK: Duration = if cfg!(test) { Duration::from_millis(5) } else { Duration::from_secs(1) };

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use crate::exchange::FrameBudget;
 use crate::exchange::frames::{self, Frames};
 
-/// Size of the pieces in which response bodies are passed to `h2`, in bytes: the default frame size
+/// Maximum size of the pieces of response bodies passed to `h2`, in bytes: the default frame size
 /// (RFC 9113, section 4.2). The only sign that a client reads is that a piece was taken. With
 /// larger pieces, slow clients would look stalled.
 pub(crate) const PIECE: usize = 16 * 1024;
@@ -120,7 +120,7 @@ impl FrameAccounting {
         (!self.open.streams.is_empty()).then_some(self.open.turn)
     }
 
-    /// Returns a GOAWAY frame with this error code. `None` while another frame is partly sent.
+    /// Returns a GOAWAY frame with this error code. `None` if another frame is partly sent.
     pub(crate) fn goaway(&self, code: u32) -> Option<[u8; 17]> {
         self.sent.is_between().then(|| frames::goaway(self.last, code))
     }

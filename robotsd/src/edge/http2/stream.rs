@@ -18,7 +18,7 @@ use crate::edge::request::response_body::Framing;
 use crate::exchange::{InterimClient, interim};
 
 /// Waits for a response and sends it. Both end if the client resets the stream. If the response is
-/// complete before the request, the client is told that the rest of the request is not needed.
+/// complete before the request, a reset informs the client that the rest is not needed.
 pub(crate) async fn serve<B: Body<Data = Bytes>>(
     answering: impl Future<Output = Response<B>>,
     mut respond: SendResponse<Bytes>,

@@ -31,8 +31,8 @@ pub(crate) struct StreamDelivery {
     sent: AtomicU64,
     /// The stream has also taken the end.
     pub(crate) is_ended: Flag,
-    /// The upstream connection that the response occupies, and the client connection to which the
-    /// stream belongs.
+    /// The upstream connection that the response occupies, and the client connection with the
+    /// stream.
     holds: OnceLock<(Transfer, Arc<ConnectionState>)>,
     interim: InterimQueue,
 }
@@ -91,7 +91,7 @@ pin_project! {
     }
 }
 
-/// Interval at which a stalled stream checks whether its connection makes progress.
+/// Interval between a stalled stream's checks whether its connection makes progress.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Maximum time that a stream may wait for its turn on a connection that makes progress: a hundred

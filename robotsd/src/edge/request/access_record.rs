@@ -20,9 +20,9 @@ use crate::exchange::{AccessFields, AddedFields, AskedAbout};
 /// and the answer to the question.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
-    /// Time at which the request's head was complete.
+    /// Time of arrival of the complete head.
     pub(crate) at: SystemTime,
-    /// `None` if a proxy asks about a request without giving the client's address.
+    /// `None` if a proxy asks and does not give the client's address.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) id: RequestId,
     /// Id of the request's trace, in hexadecimal digits.
@@ -60,7 +60,7 @@ pub(crate) struct PendingRecord {
 }
 
 impl PendingRecord {
-    /// Begins the record of a request, in the form in which the client sent it.
+    /// Begins the record of a request as sent by the client.
     pub(crate) fn new(
         (method, target, version): (&Method, &Uri, Version),
         headers: &HeaderMap,

@@ -99,8 +99,8 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Length of `version-trace_id-parent_id-flags`, in bytes.
 const LENGTH: usize = 55;
 
-/// Returns the trace id: 32 hexadecimal digits in lower case, not all zero. `None` without exactly
-/// one valid `traceparent`.
+/// Returns the trace id: 32 hexadecimal digits in lower case, not all zero. `None` unless there is
+/// exactly one valid `traceparent`.
 pub(crate) fn trace_id(fields: &HeaderMap) -> Option<&str> {
     let mut lines = fields.get_all(TRACEPARENT).into_iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };

@@ -246,7 +246,8 @@ impl Exchange {
         Self { in_progress, holds_transfer: false, is_answered: false, record: None, stream: None }
     }
 
-    /// Returns the record in which the body counts its bytes. `None` if a stream counts them.
+    /// Returns the record that the body updates with its sent bytes. `None` if a stream counts
+    /// them.
     pub(crate) fn body_record(&mut self) -> Option<&mut PendingRecord> {
         self.record.as_deref_mut().filter(|_| self.stream.is_none())
     }

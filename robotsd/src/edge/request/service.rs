@@ -53,7 +53,7 @@ pub(crate) struct ConnectionInfo {
 
 /// The code that writes the response to a request.
 pub(crate) enum ResponseWriter {
-    /// The fast path of HTTP/1.1, on which a connection cannot switch protocols.
+    /// The fast path of HTTP/1.1; a connection there cannot switch protocols.
     Fast,
     /// hyper, with the handle for switching protocols.
     Hyper(OnUpgrade),
@@ -84,8 +84,8 @@ impl<S> RequestService<S> {
         Self { inner, settings, connection, info, number, requests: AtomicU64::new(0) }
     }
 
-    /// Returns the protocol that the handshake settled on. `None` without TLS, where the preface
-    /// decides.
+    /// Returns the protocol that the handshake settled on. `None` if the connection has no TLS; the
+    /// preface decides then.
     pub(crate) fn settled_protocol(&self) -> Option<SettledProtocol> {
         self.info.secured.as_ref().map(|secured| secured.protocol)
     }
@@ -239,8 +239,7 @@ async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
     }
 }
 
-/// Completes a response in the form in which its connection writes it, and attaches the end of its
-/// exchange.
+/// Completes a response for the code that writes it, and attaches the end of its exchange.
 fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut response: Response<ResponseBody<B>>,
     requested: Version,

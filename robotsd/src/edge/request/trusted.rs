@@ -88,8 +88,7 @@ fn scheme(given: &[u8]) -> Option<&'static str> {
     ["https", "http"].into_iter().find(|scheme| given.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
-/// The forwarded fields that all requests of a connection share, in the form in which they are
-/// written.
+/// The forwarded fields shared by all requests of a connection, ready to be written.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedFields {
     peer: Peer,
@@ -109,7 +108,7 @@ impl ForwardedFields {
         Self { peer, address, scheme, trusted, is_trusted }
     }
 
-    /// Returns the fields for a connection relayed for a client that the peer cannot name. Its
+    /// Returns the fields for a connection whose client the peer cannot name. The connection's
     /// fields are not trusted, because they may be that client's.
     pub(crate) fn of_unnamed_client(self) -> Self {
         Self { is_trusted: false, ..self }

@@ -72,7 +72,7 @@ impl SpopError {
     }
 }
 
-/// Takes the next frame out of the received bytes. `None` while the frame is incomplete.
+/// Takes the next frame out of the received bytes. `None` if the frame is incomplete.
 pub(crate) fn take(octets: &mut BytesMut, largest: usize) -> Result<Option<HaproxyFrame>, SpopError> {
     let Some(length) = octets.first_chunk::<LENGTH>() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;

@@ -1,11 +1,11 @@
-//! SPOP, the protocol in which HAProxy asks an agent about its requests (SPOE), on listeners for
-//! the questions of other proxies.
+//! SPOP, HAProxy's protocol for asking an agent about its requests (SPOE), on listeners for the
+//! questions of other proxies.
 //!
 //! A SPOP connection is recognised by its first byte: a frame begins with its length in four bytes,
-//! the first of which is 0, and no HTTP request begins like this. A message in a NOTIFY frame
-//! becomes a request. It goes through the same [chain](super::request) and service as a question
-//! over HTTP, and the response becomes the variables of the ACK. The names of arguments and
-//! variables are defined behind the edge ([`SpopMessages`]).
+//! and the first byte is 0. No HTTP request begins like this. A message in a NOTIFY frame becomes a
+//! request. It goes through the same [chain](super::request) and service as a question over HTTP,
+//! and the response becomes the variables of the ACK. The names of arguments and variables are
+//! defined behind the edge ([`SpopMessages`]).
 //!
 //! Only the required parts of the protocol are implemented: the handshake with its health check,
 //! NOTIFY and ACK, several of them in progress at a time, and DISCONNECT in both directions.
@@ -121,7 +121,7 @@ struct Session<S> {
     /// Time since which a frame, or the first one, has been incomplete.
     partial_since: Option<Instant>,
     was_told_to_stop: bool,
-    /// No further frame is read. Otherwise a connection on which there is always a question would
+    /// No further frame is read. Otherwise a connection with a constant flow of questions would
     /// never end.
     takes_no_more: bool,
     service: RequestService<S>,

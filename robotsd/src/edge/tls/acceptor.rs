@@ -198,8 +198,8 @@ fn is_record_whole(begun: &[u8]) -> bool {
     }
 }
 
-/// Lets rustls read a ClientHello of which some bytes have been read. On failure the client is sent
-/// the matching alert.
+/// Lets rustls read a ClientHello, beginning with the bytes in `begun`. On failure the client is
+/// sent the matching alert.
 async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted> {
     let (reader, writer) = socket.split();
     let reader = begun.chain(reader).take(MAX_HELLO);
@@ -240,11 +240,11 @@ async fn explain(mut socket: TcpStream) {
     }
 }
 
-/// Time after which a handshake may be given up for another; longer than the round trip to any
-/// client.
+/// Minimum duration of a handshake before it may be given up for another; longer than the round
+/// trip to any client.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Handshakes that have a permit, in the order in which they got it.
+/// Handshakes with a permit, oldest permit first.
 #[derive(Debug, Default)]
 pub(crate) struct HandshakesUnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
 

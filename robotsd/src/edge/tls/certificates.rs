@@ -1,10 +1,11 @@
 //! The certificates of a listener: which one a client gets, and how they are replaced at run time.
 //!
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
-//! over a wildcard. Of several certificates for a name, such as one with an ECDSA and one with an
-//! RSA key, the first with a signature that the client supports is chosen. If there is none, or the
-//! client sends no name, it gets the first certificate. A person learns more from a certificate for
-//! another name than from a refused handshake, and health checks by address keep working.
+//! over a wildcard. If several certificates have the name, such as one with an ECDSA and one with
+//! an RSA key, the first one with a signature that the client supports is chosen. If there is none,
+//! or the client sends no name, it gets the first certificate. A person learns more from a
+//! certificate for another name than from a refused handshake, and health checks by address keep
+//! working.
 //!
 //! A pair of files is loaded once certificate and key match and both hashes were the same twice,
 //! because the two files are not replaced at the same moment. Until then, and if anything else is
@@ -183,7 +184,7 @@ impl PartialEq for LiveCertificates {
     }
 }
 
-/// The pairs of a listener, each with the files from which it was read.
+/// The pairs of a listener, each with its files.
 type ReadPairs = Vec<(PairPaths, CertificatePair)>;
 
 impl LiveCertificates {

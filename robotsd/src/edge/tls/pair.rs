@@ -208,11 +208,11 @@ fn refusal(certificate: &CertificateDer<'_>, time: UnixTime) -> Option<webpki::E
     certificate.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
 }
 
-/// Time before a certificate's end from which warnings are given. Certificates of 90 days are
-/// renewed with 30 left.
+/// Time before a certificate's end when warnings begin. Certificates of 90 days are renewed with 30
+/// left.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// The dates between which a certificate is valid (RFC 5280, section 4.1.2.5).
+/// The first and the last date of a certificate's validity (RFC 5280, section 4.1.2.5).
 ///
 /// rustls has no method that returns them, and an X.509 parser would add 14 crates. But its
 /// verifier reports each date as the reason for refusing the certificate before or after it.
@@ -318,7 +318,7 @@ mod tests {
     fn broken_certificates_have_no_validity() {
         let whole = made((2026, 1, 1), (2026, 4, 1));
         for length in 0..whole.len() {
-            // Shorter than its length field says.
+            // Shorter than its length field.
             assert_eq!(Validity::of(&whole[..length]), None);
         }
         for at in 0..200 {
