@@ -101,7 +101,8 @@ pub(crate) struct ForwardedFields {
 
 impl ForwardedFields {
     pub(crate) fn new(peer: Peer, scheme: &'static str, trusted: Arc<Trusted>) -> Self {
-        // Elsewhere an IPv4 client on a dual-stack socket is known by its IPv4 address, too.
+        // An IPv4 client on a dual-stack socket is identified by its IPv4 address, as everywhere
+        // else.
         let address = peer.address.ip().to_canonical().to_string();
         let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
         let is_trusted = trusted.trusts(peer.address.ip());

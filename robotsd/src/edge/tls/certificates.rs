@@ -2,8 +2,8 @@
 //!
 //! A certificate is chosen by the name that the client sends (SNI). An exact name takes precedence
 //! over a wildcard. If several certificates have the name, such as one with an ECDSA and one with
-//! an RSA key, the first one with a signature that the client supports is chosen. If there is none,
-//! or the client sends no name, it gets the first certificate. A person learns more from a
+//! an RSA key, the first one with a signature that the client supports is chosen. A client with an
+//! unknown name, or without a name, gets the first certificate. A person learns more from a
 //! certificate for another name than from a refused handshake, and health checks by address keep
 //! working.
 //!
@@ -194,8 +194,8 @@ impl LiveCertificates {
         Self::made_by(HandshakeConfig::new()?, None, pairs)
     }
 
-    /// Creates those of an admin listener. With authorities, clients need a certificate from one of
-    /// them.
+    /// Creates the certificates of an admin listener. If there are `clients` authorities, each
+    /// client needs a certificate from one of them.
     pub(crate) fn for_operators(pairs: ReadPairs, clients: Option<Authorities>) -> Result<Self, Error> {
         Self::made_by(HandshakeConfig::for_operators(clients.as_ref())?, clients, pairs)
     }

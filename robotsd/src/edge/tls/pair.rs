@@ -171,7 +171,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
     if octets.len() as u64 > MAX_FILE {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, so it is not a PEM file"));
     }
-    // Too wide are all permissions for others, and more than reading for the group.
+    // Any permission for others is too wide, and any but reading for the group.
     Ok((octets, metadata.mode() & 0o037 != 0))
 }
 
