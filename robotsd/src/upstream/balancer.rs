@@ -1,8 +1,9 @@
-//! From a request to a connection: which server's turn it is, and waiting until one can be tried.
+//! Chooses the server for a request and waits until a connection to it is available.
 //!
-//! Servers take turns by request, not by connection. A [`ServerSearch`] begins with the one whose turn it is.
+//! Servers take turns by request, not by connection. A [`ServerSearch`] begins with the server
+//! whose turn it is.
 //!
-//! All of this, the connections too, belongs to one worker.
+//! All state in this module, including the connections, belongs to one worker.
 
 use std::num::NonZeroUsize;
 use std::pin::pin;
@@ -25,24 +26,24 @@ use super::shares::Standing;
 use super::usage::ClientKey;
 use crate::metrics::Counter;
 
-/// How often a waiting request looks for a connection without having been notified.
+/// Interval at which a waiting request looks for a connection without being notified.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// The servers of a site as one worker uses them, with its connections to them.
+/// The servers of a site as seen by one worker, with the worker's connections to them.
 #[derive(Debug)]
 pub(super) struct UpstreamState {
     pub(super) shared: Arc<OriginsState>,
-    /// Idle connections to each server.
+    /// Maximum number of idle connections to each server.
     idle: usize,
     candidates: ArcSwap<Candidates>,
     demand: Arc<Demand>,
     turn: AtomicUsize,
-    /// The requests that were answered.
+    /// Number of requests that were answered.
     pub(super) answered: Arc<Counter>,
     pub(super) is_swept: AtomicBool,
 }
 
-/// The connection that a request gets, or why it gets none.
+/// The connection for a request, or the reason why there is none.
 type Leased = Result<Lease, UpstreamFailure>;
 
 impl UpstreamState {
@@ -56,8 +57,12 @@ impl UpstreamState {
         state
     }
 
-    /// A turn, and an idle connection if the server whose turn it is has one and is well: the way of nearly every
-    /// request. Else the place of that server.
+    /// Returns an idle connection to the server whose turn it is. This is the path of nearly every
+    /// request.
+    ///
+    /// # Errors
+    /// The index of that server, if it has no usable idle connection, is out of service, or other
+    /// requests wait.
     pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, usize> {
         if self.shared.has_names {
             self.shared.refresh();
@@ -73,14 +78,16 @@ impl UpstreamState {
         lease.ok_or(first)
     }
 
-    /// A new connection for a request that `failed` did not answer; to another server, if there is one.
+    /// Returns a new connection for a request that `failed` did not answer. It leads to another
+    /// server if there is one.
     pub(super) async fn another(&self, failed: &Arc<CandidateServer>, requirement: Requirement) -> Leased {
         let candidates = self.candidates.load_full();
         let at = candidates.list.iter().position(|candidate| Arc::ptr_eq(candidate, failed));
         self.find(at.map_or(0, |at| at + 1), Pooled::Excluded, requirement).await
     }
 
-    /// Closes idle connections that are too old, dead, or of servers that are out.
+    /// Closes idle connections that are too old or dead, and all idle connections to servers that
+    /// are out of service.
     pub(super) fn sweep(&self) {
         self.follow();
         for candidate in &self.candidates.load_full().list {
@@ -88,33 +95,36 @@ impl UpstreamState {
         }
     }
 
-    /// Gives an idle connection of each server up.
+    /// Closes one idle connection to each server.
     pub(super) fn give_up(&self) {
         for candidate in &self.candidates.load_full().list {
             candidate.give_up();
         }
     }
 
-    /// Whether a request has to find out where it stands before it takes a connection, idle or not: others wait, here or on
-    /// another worker, or a transfer has just been given up for some that did.
+    /// Reports whether a request must check its place in the queue before it takes a connection,
+    /// even an idle one. It must if other requests wait (on this worker or another), or if a
+    /// transfer was just given up for waiting requests.
     fn is_scarce(&self) -> bool {
         self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }
 
-    /// A connection, new or as it is pooled, to the server at `first` or to the first after it that can be reached.
+    /// Returns a connection to the first reachable server, starting at index `first`. The
+    /// connection is new or, if `pooled` allows it, an idle one.
     pub(super) async fn find(&self, first: usize, pooled: Pooled, requirement: Requirement) -> Leased {
         let client = requirement.client;
         let deadline = Instant::now() + self.shared.limits.connect;
         let connection_limit = &self.shared.connection_limit;
         let servers = || self.candidates.load().list.len();
-        // A later request does not overtake, unless those that wait have more than their share.
+        // A later request does not overtake waiting requests, unless those exceed their client's
+        // share.
         let mut waiting = self.is_scarce().then(|| self.demand.wait(client, servers()));
         let mut is_looking = waiting
             .as_ref()
             .is_none_or(|waiting| waiting.standing == Standing::Within && !self.demand.has_parked_within());
         loop {
             let standing = waiting.as_ref().map_or(Standing::Within, |waiting| waiting.standing);
-            // Registered before looking, so that a connection that comes free while looking is not missed.
+            // Register before looking, so that a connection freed during the search is not missed.
             let mut freed = pin!(connection_limit.freed.of(standing).notified());
             let mut returned = pin!(self.demand.returned.of(standing).notified());
             if waiting.is_some() {
@@ -139,7 +149,8 @@ impl UpstreamState {
             }
             let free = async {
                 tokio::select! {
-                    // In this order, so that on a machine that lags a deadline is no reason to leave what is there.
+                    // The order matters: on a slow machine, a free connection wins over a deadline
+                    // that has also passed.
                     biased;
                     () = returned => true,
                     () = freed => true,
@@ -154,19 +165,21 @@ impl UpstreamState {
         }
     }
 
-    /// Has a transfer given up whose client has stalled, if this client's request comes before it.
+    /// Aborts a transfer whose client has stalled, if this client's request takes precedence over
+    /// it.
     fn give_up_for(&self, client: ClientKey) {
         let candidates = self.candidates.load();
         let servers = candidates.list.iter().map(|candidate| &candidate.server);
         let in_service: Vec<_> = servers.clone().filter(|server| server.health.is_in_service()).collect();
-        // If none is, all are tried.
+        // If no server is in service, every server is tried.
         let servers = if in_service.is_empty() { servers.collect() } else { in_service };
         if let Some((stalled, server)) = self.shared.connection_limit.give_up_for(client, &servers) {
             self.shared.reporter.gave_up(&*server, stalled);
         }
     }
 
-    /// The servers there are, once there are any.
+    /// Returns the current servers, waiting for the resolver until `deadline` if there are none
+    /// yet.
     async fn candidates(&self, deadline: Instant) -> Result<Arc<Candidates>, UpstreamFailure> {
         loop {
             let mut answered = pin!(self.shared.answered.notified());
@@ -187,7 +200,7 @@ impl UpstreamState {
         }
     }
 
-    /// Takes up a new list of servers. A server that stays keeps its connections.
+    /// Adopts a changed list of servers. A server that stays in the list keeps its connections.
     fn follow(&self) {
         if Arc::ptr_eq(&self.candidates.load().servers, &*self.shared.servers.load()) {
             return;

@@ -1,16 +1,19 @@
-//! How many connections may be open, to one server and to a site's servers together, over all workers; and the requests of a
-//! worker that wait for one.
+//! Limits open connections, per server and for all servers of a site together, across all workers.
+//! Also tracks the requests of a worker that wait for a connection.
 //!
-//! A connection has a [`Permit`] from before it is made until its socket is closed, idle or not, tunnel or not: that is
-//! what a server feels. So the counters are written where a connection opens or closes, never by a request on one that
-//! is open.
+//! A connection holds a [`Permit`] from before it is opened until its socket is closed, even if it
+//! is idle or a tunnel: each open socket costs the server. The counters therefore change only when
+//! a connection opens or closes, not with each request.
 //!
-//! A request without a permit waits. An idle connection of another worker must not keep it waiting: workers are notified of
-//! waiting requests, and close idle connections. Nor must clients that do not read: for a request whose
-//! client [has no more than its share](super::shares) a transfer that has stalled is given up.
+//! A request without a permit waits. Two things must not keep it waiting:
+//! - Idle connections of other workers: workers are notified of waiting requests and close idle
+//!   connections.
+//! - Clients that do not read: if the waiting request's client [is within its
+//!   share](super::shares), a stalled transfer is given up for it.
 //!
-//! Requests wait in two queues, of clients within their share and of clients beyond it; the first queue is served first. In
-//! one queue, a client with a hundred requests would be given every connection that is freed for others.
+//! Requests wait in two queues: one for clients within their share, one for clients beyond it. The
+//! first queue is served first. With a single queue, a client with a hundred requests would get
+//! every connection that is freed for others.
 
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -35,19 +38,22 @@ pub(super) struct ConnectionLimit {
     pub(super) waiting: ByStanding<AtomicUsize>,
     /// Notified when a permit is free, one waiting request at a time.
     pub(super) freed: ByStanding<Notify>,
-    /// Notified when a request begins to wait, and now and then while it does.
+    /// Notified when a request begins to wait, and periodically while it waits.
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
-    /// Until then, in milliseconds, clients beyond their share get no connection; zero where none has been given up.
+    /// Until this time, clients beyond their share get no connection. In milliseconds since
+    /// `start`; zero if no transfer has been given up.
     short_until: AtomicU64,
-    /// Until then there is no use in looking for a transfer to give up: there was none.
+    /// Until this time, in milliseconds since `start`, no search for a stalled transfer is made,
+    /// because the last one found none.
     fruitless_until: AtomicU64,
-    /// Until then no request shares a connection of HTTP/2; zero if they always could.
+    /// Until this time, in milliseconds since `start`, requests do not share HTTP/2 connections.
+    /// Zero if they always could.
     pub(super) separate_until: AtomicU64,
 }
 
-/// The right to a connection, held as long as it is open.
+/// The right to open a connection, held as long as the connection is open.
 #[derive(Debug)]
 pub(super) struct Permit {
     limit: Arc<ConnectionLimit>,
@@ -55,22 +61,23 @@ pub(super) struct Permit {
     pub(super) usage: Arc<Usage>,
 }
 
-/// The limit that leaves no permit.
+/// The limit that has been reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitReached {
-    /// The server has as many connections as it may.
+    /// The limit of connections to one server.
     Server,
-    /// All servers together have.
+    /// The limit of connections to all servers of the site.
     Site,
 }
 
-/// After a search without a victim, none is made for so many milliseconds.
+/// Pause after a search that found no stalled transfer, in milliseconds.
 const FRUITLESS: u64 = 20;
 
-/// For so many milliseconds after a response that ended a connection of HTTP/2, requests share none.
+/// How long requests share no HTTP/2 connection after a response that ended one, in milliseconds.
 pub(super) const SEPARATE: u64 = 60_000;
 
-/// So many times a transfer is chosen that then goes on, before the request waits instead.
+/// Maximum number of stalled transfers tried in one search. A chosen transfer can resume before it
+/// is given up; after this many, the request waits.
 const CHOICES: usize = 8;
 
 impl ConnectionLimit {
@@ -93,20 +100,22 @@ impl ConnectionLimit {
         }
     }
 
-    /// Has each connection of HTTP/2 carry one request at a time for [`SEPARATE`], because a response has ended one with all
-    /// requests on it. The next response of this kind then ends its own request alone. This holds for all servers of the
-    /// site and all workers: a second attempt goes to another server, and may bring the same response there.
+    /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds,
+    /// because a response has ended a connection with all its requests. The next such response then
+    /// ends only its own request. This applies to all servers of the site and all workers: a second
+    /// attempt goes to another server, which may send the same response.
     pub(super) fn separate_requests(&self) {
         self.separate_until.store(millis(self.start) + SEPARATE, Ordering::Relaxed);
     }
 
-    /// Whether a connection of HTTP/2 carries one request at a time.
+    /// Reports whether each HTTP/2 connection is currently limited to one request at a time.
     pub(super) fn are_requests_separate(&self) -> bool {
         let until = self.separate_until.load(Ordering::Relaxed);
         until != 0 && millis(self.start) <= until
     }
 
-    /// Whether a transfer was given up a moment ago, so that clients beyond their share get no connection.
+    /// Reports whether a transfer was given up recently, so that clients beyond their share get no
+    /// connection.
     pub(super) fn are_short(&self) -> bool {
         let until = self.short_until.load(Ordering::Relaxed);
         if until == 0 {
@@ -114,19 +123,20 @@ impl ConnectionLimit {
         }
         let is_over = millis(self.start) > until;
         if is_over {
-            // Unless another transfer has been given up meanwhile.
+            // Fails if another transfer has been given up meanwhile.
             let _ = self.short_until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         !is_over
     }
 
-    /// Whether requests wait whose clients stay within their share.
+    /// Reports whether requests of clients within their share are waiting.
     pub(super) fn are_owed(&self) -> bool {
         self.waiting.within.load(Ordering::SeqCst) > 0
     }
 
-    /// Gives up the transfer that this client's request comes before, if there is one; says how long that has stalled, and
-    /// on which server. Its permit is free as soon as its task has run.
+    /// Gives up a stalled transfer over which this client's request takes precedence, if there is
+    /// one. Returns how long it has stalled, and its server. Its permit becomes free as soon as its
+    /// task has run.
     pub(super) fn give_up_for(&self, client: ClientKey, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
         let now = millis(self.start);
         if now < self.fruitless_until.load(Ordering::Relaxed) {
@@ -140,8 +150,8 @@ impl ConnectionLimit {
         let mut shares = self.shares.lock();
         let mut take = || {
             let (usage, stall) = shares.victim(client, self.share_out(servers.len()), now, helps)?;
-            // Inside the lock, so that no other request chooses the same one. Its client may have gone on in this moment, and
-            // then it is no longer among those to choose from.
+            // Inside the lock, so that no other request chooses the same transfer. Its client may
+            // have resumed just now; then the transfer is no longer a candidate.
             Some(usage.give_up(stall).then_some((usage, stall)))
         };
         let taken = (0..CHOICES).map_while(|_| take()).flatten().next();
@@ -155,14 +165,14 @@ impl ConnectionLimit {
         Some((stall.lasts(now), Arc::clone(&usage.server)))
     }
 
-    /// How many connections there may be to so many servers.
+    /// Returns the maximum number of connections to `servers` servers together.
     pub(super) fn share_out(&self, servers: usize) -> usize {
         self.per_server.saturating_mul(servers.max(1)).min(self.capacity)
     }
 }
 
 impl Permit {
-    /// A permit for a connection to this server for a request of this client, if there is one.
+    /// Takes a permit for a connection to this server, for a request of this client.
     pub(super) fn take(
         limit: &Arc<ConnectionLimit>,
         server: &Arc<Server>,
@@ -186,7 +196,8 @@ impl Drop for Permit {
         self.limit.shares.lock().remove(&self.usage);
         self.server.open.fetch_sub(1, Ordering::SeqCst);
         self.limit.open.fetch_sub(1, Ordering::SeqCst);
-        // A request is counted as waiting before it looks: either it sees the free permit, or it is seen here.
+        // A request is counted as waiting before it looks for a permit, so either it sees the free
+        // permit or it is seen here.
         if let Some(first) = self.limit.waiting.first() {
             self.limit.freed.of(first).notify_one();
         }
@@ -197,7 +208,7 @@ fn take_one(count: &AtomicUsize, capacity: usize) -> bool {
     count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |open| (open < capacity).then_some(open + 1)).is_ok()
 }
 
-/// One for requests of clients within their share, and one for the others.
+/// One value for clients within their share and one for clients beyond it.
 #[derive(Debug, Default)]
 pub(super) struct ByStanding<T> {
     pub(super) within: T,
@@ -214,7 +225,7 @@ impl<T> ByStanding<T> {
 }
 
 impl ByStanding<AtomicUsize> {
-    /// Those who come first, if there are any.
+    /// Returns the standing to serve first, or `None` if no request waits.
     pub(super) fn first(&self) -> Option<Standing> {
         [Standing::Within, Standing::Beyond].into_iter().find(|standing| self.of(*standing).load(Ordering::SeqCst) > 0)
     }
@@ -225,15 +236,15 @@ impl ByStanding<AtomicUsize> {
 pub(super) struct Demand {
     pub(super) limit: Arc<ConnectionLimit>,
     waiting: ByStanding<AtomicUsize>,
-    /// Those of them that only wait; the others are connecting by now.
+    /// Requests of `waiting` that only wait; the others are already connecting.
     parked: ByStanding<AtomicUsize>,
-    /// Notified when a connection of this worker is free.
+    /// Notified when a connection of this worker becomes free.
     pub(super) returned: ByStanding<Notify>,
-    /// Connections that came back while requests of this worker waited.
+    /// Connections returned to the pool while requests of this worker waited.
     turn: AtomicUsize,
 }
 
-/// A request that waits.
+/// A waiting request.
 #[derive(Debug)]
 pub(super) struct QueuedRequest<'d> {
     demand: &'d Demand,
@@ -241,7 +252,8 @@ pub(super) struct QueuedRequest<'d> {
     pub(super) standing: Standing,
 }
 
-/// Of so many connections that come back while requests wait here and elsewhere, one is closed for those elsewhere.
+/// If requests wait both here and on other workers, one of this many returned connections is closed
+/// for the other workers.
 const FOR_OTHERS: usize = 8;
 
 impl Demand {
@@ -250,18 +262,18 @@ impl Demand {
         Self { limit, waiting, parked, returned, turn: AtomicUsize::new(0) }
     }
 
-    /// Whether a request of this worker waits already. It comes first, unless the new one is within its client's share and it
-    /// is not.
+    /// Reports whether a request of this worker already waits. It is served first, unless it is
+    /// beyond its client's share and the new request is not.
     pub(super) fn has_parked(&self) -> bool {
         self.has_parked_within() || self.parked.beyond.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a request of this worker waits whose client stays within its share.
+    /// Reports whether a request of this worker waits whose client is within its share.
     pub(super) fn has_parked_within(&self) -> bool {
         self.parked.within.load(Ordering::Relaxed) > 0
     }
 
-    /// Begins to wait, with so many servers to choose from.
+    /// Begins to wait, with `servers` servers to choose from.
     pub(super) fn wait(&self, client: ClientKey, servers: usize) -> QueuedRequest<'_> {
         let mut shares = self.limit.shares.lock();
         let standing = shares.standing(client, self.limit.share_out(servers), millis(self.limit.start));
@@ -270,7 +282,7 @@ impl Demand {
         waiting
     }
 
-    /// Whether another worker needs the permit of a connection that could be used again.
+    /// Reports whether another worker should get the permit of a reusable connection.
     pub(super) fn are_others_first(&self) -> bool {
         let Some(first) = self.limit.waiting.first() else { return false };
         let everywhere = self.limit.waiting.of(first).load(Ordering::SeqCst);
@@ -278,7 +290,7 @@ impl Demand {
         everywhere > here && (here == 0 || self.turn.fetch_add(1, Ordering::Relaxed) % FOR_OTHERS == FOR_OTHERS - 1)
     }
 
-    /// A connection is back in the pool.
+    /// Notifies a waiting request that a connection is back in the pool.
     pub(super) fn has_returned(&self) {
         if let Some(first) = self.waiting.first() {
             self.returned.of(first).notify_one();
@@ -287,7 +299,7 @@ impl Demand {
 }
 
 impl QueuedRequest<'_> {
-    /// Compares the request with its client's share again, with so many servers to choose from.
+    /// Compares the request with its client's share again, with `servers` servers to choose from.
     pub(super) fn review(&mut self, servers: usize) {
         let limit = &self.demand.limit;
         let mut shares = limit.shares.lock();
@@ -296,7 +308,7 @@ impl QueuedRequest<'_> {
         self.enter(&mut shares);
     }
 
-    /// Whether a connection that is free may be taken.
+    /// Reports whether the request may take a free connection.
     pub(super) fn may_take(&self) -> bool {
         let limit = &self.demand.limit;
         self.standing == Standing::Within || !(limit.are_owed() || limit.are_short())
@@ -309,7 +321,8 @@ impl QueuedRequest<'_> {
         let _parked = scopeguard::guard(parked, |parked| {
             parked.fetch_sub(1, Ordering::Relaxed);
         });
-        // A request that may take no connection gains nothing from idle connections of other workers.
+        // A request that may not take a connection gains nothing from idle connections of other
+        // workers.
         if self.may_take() {
             self.demand.limit.wanted.notify_waiters();
         }

@@ -1,5 +1,5 @@
-//! The address of an upstream, the versions of HTTP that it is spoken to in, and its bounds, each with its default: the
-//! settings of an operator.
+//! The operator's settings for an upstream: its address, the HTTP versions to use, and its limits
+//! with their defaults.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +11,7 @@ use http::Uri;
 use http::uri::Scheme;
 use tower_robots::rules::{Authority, Port};
 
-/// One upstream of a site: `http://host:port`, `https://host:port` or `unix:/path`.
+/// An upstream of a site: `http://host:port`, `https://host:port` or `unix:/path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub(super) address: EndpointAddress,
@@ -22,7 +22,7 @@ pub(crate) struct Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(super) enum EndpointAddress {
     Server(ServerAddress),
-    /// Everything a name resolves to.
+    /// A host name and a port. Every address that the name resolves to is a server.
     #[display("{_0}:{_1}")]
     Name(String, u16),
 }
@@ -31,8 +31,8 @@ pub(super) enum EndpointAddress {
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(super) enum ServerAddress {
     Tcp(SocketAddr),
-    /// `localhost`, which is no matter for a resolver (RFC 6761, section 6.3). Either address of this machine: it is one server
-    /// that listens on one of them or on both.
+    /// `localhost`, which is not resolved through DNS (RFC 6761, section 6.3). It stands for both
+    /// loopback addresses: one server that listens on either or both of them.
     #[display("localhost:{_0}")]
     Loopback(u16),
     #[display("unix:{}", _0.display())]
@@ -40,16 +40,18 @@ pub(super) enum ServerAddress {
 }
 
 impl Endpoint {
-    /// Whether connections to it would arrive at a listener of this address.
+    /// Reports whether connections to this endpoint would arrive at the listener with this address.
     pub(crate) fn is_listener(&self, listener: SocketAddr) -> bool {
-        // An unspecified address is the loopback for who connects to it, and every address for who listens on it.
+        // To connect to an unspecified address is to connect to the loopback; to listen on it is to
+        // listen on every address.
         let (ip, port) = match &self.address {
             EndpointAddress::Server(ServerAddress::Tcp(address)) => (Some(address.ip().to_canonical()), address.port()),
             EndpointAddress::Server(ServerAddress::Loopback(port)) => (None, *port),
             EndpointAddress::Name(..) | EndpointAddress::Server(ServerAddress::Unix(_)) => return false,
         };
         let own = listener.ip().to_canonical();
-        // One that is unspecified in IPv6 takes IPv4 too, unless the system says otherwise.
+        // An unspecified IPv6 listener also accepts IPv4, unless the system is configured
+        // otherwise.
         let takes = |ip: IpAddr| own == ip || own.is_unspecified() && (own.is_ipv6() || ip.is_ipv4());
         let is_here = match ip {
             Some(ip) if ip.is_unspecified() => own.is_loopback() || own.is_unspecified(),
@@ -60,7 +62,7 @@ impl Endpoint {
         port == listener.port() && is_here
     }
 
-    /// Reads an endpoint. The path of a Unix socket is relative to `folder`.
+    /// Parses an endpoint. The path of a Unix socket is relative to `folder`.
     pub(crate) fn parse(url: &str, folder: &Path) -> Result<Self, String> {
         let wrong = |why: &str| {
             let right =
@@ -112,12 +114,12 @@ impl Endpoint {
         Ok(Self { address, scheme })
     }
 
-    /// Whether the connection is encrypted.
+    /// Reports whether connections to the endpoint use TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.scheme == Scheme::HTTPS
     }
 
-    /// The value of `Host` if a client named none.
+    /// Returns the value of `Host` for requests that have none.
     pub(super) fn authority(&self) -> String {
         match &self.address {
             EndpointAddress::Server(ServerAddress::Unix(_)) => "localhost".to_owned(),
@@ -125,7 +127,7 @@ impl Endpoint {
         }
     }
 
-    /// The host that a certificate has to be for.
+    /// Returns the host name that the server's certificate must match.
     pub(super) fn host(&self) -> String {
         match &self.address {
             EndpointAddress::Server(ServerAddress::Tcp(address)) => address.ip().to_string(),
@@ -135,7 +137,7 @@ impl Endpoint {
     }
 }
 
-/// As an operator writes it.
+/// Formats the endpoint as an operator writes it.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.address {
@@ -145,20 +147,22 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The versions that a site's servers may be spoken to in.
+/// The HTTP versions to use with a site's servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HttpVersions {
-    /// HTTP/1.1 and no other.
+    /// HTTP/1.1 only.
     #[default]
     Http1,
-    /// HTTP/2 and no other: with TLS the server has to agree to it, in the clear the first octets say so.
+    /// HTTP/2 only. With TLS the server must agree to it in the handshake; without TLS, HTTP/2 is
+    /// used from the first byte.
     Http2,
-    /// With TLS what the server prefers; in the clear HTTP/1.1, because nothing can be agreed on there.
+    /// With TLS, the version that the server prefers; without TLS, HTTP/1.1, because nothing can be
+    /// negotiated.
     Negotiated,
 }
 
 impl HttpVersions {
-    /// The protocols that the handshake of TLS offers (RFC 7301).
+    /// Returns the protocols to offer in the TLS handshake (RFC 7301).
     pub(super) fn offered(self) -> Vec<Vec<u8>> {
         match self {
             Self::Http1 => vec![b"http/1.1".to_vec()],
@@ -168,29 +172,33 @@ impl HttpVersions {
     }
 }
 
-/// The limits of an upstream, and how much of it may be used at once.
+/// The limits on connections, times and buffers of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamLimits {
-    /// How long connecting may take, over all servers and with the handshake of TLS.
+    /// Maximum time to connect, over all servers and including the TLS handshake.
     pub(crate) connect: Duration,
-    /// How long the upstream may take to begin its answer, counted from the last byte of the request it took.
+    /// Maximum time until the upstream begins its response, counted from the last byte of the
+    /// request that it accepted.
     pub(crate) response_header: Duration,
-    /// How long a response body may stand still. A body that moves has no deadline.
+    /// Maximum time without progress in a response body. A body that makes progress has no
+    /// deadline.
     pub(crate) body_idle: Duration,
-    /// The octets that are buffered of a response body, and how many may come before its head is complete,
-    /// interim responses included; a head that is complete at a single look may be twice as large.
+    /// Size of the buffer for a response body, in bytes. Also the maximum size before the response
+    /// head is complete, including interim responses; a head that is complete after a single read
+    /// may be twice as large.
     pub(crate) buffer_bytes: usize,
-    /// The octets that are read of an answer whose client has stalled, if they are all of it, so that its connection is free.
+    /// Maximum number of bytes read ahead of a response whose client has stalled. Used only if the
+    /// whole rest fits, so that the connection becomes free.
     pub(crate) buffer: usize,
-    /// How much that may be for all answers of the process.
+    /// Maximum number of bytes read ahead for all responses of the process.
     pub(crate) buffer_total: usize,
-    /// Connections open to all servers of a site, over all workers, whatever is done on them. A request that needs a
-    /// further one waits as long as connecting may take.
+    /// Maximum number of open connections to all servers of a site, over all workers, whatever they
+    /// are used for. A request that needs another connection waits up to `connect`.
     pub(crate) connections: NonZeroUsize,
-    /// How many of them to one server.
+    /// Maximum number of open connections to one server.
     pub(crate) address_connections: NonZeroUsize,
-    /// Idle connections kept for reuse, to each server. Every worker keeps its part of them: connections of clients are
-    /// spread over workers by a hash, so none has much more to do than another.
+    /// Maximum number of idle connections to keep per server. Each worker keeps an equal part:
+    /// client connections are spread over the workers by a hash, so their load is about equal.
     pub(crate) idle_connections: usize,
     /// How long an idle connection is kept.
     pub(crate) idle_timeout: Duration,
@@ -204,14 +212,16 @@ impl Default for UpstreamLimits {
             connect: Duration::from_secs(3),
             response_header: Duration::from_secs(30),
             body_idle: Duration::from_secs(60),
-            // Room for a common large response in one read; a quarter of this costs a quarter more CPU on such bodies.
+            // Large enough to read a typical large response at once; a quarter of this size costs a
+            // quarter more CPU on such bodies.
             buffer_bytes: 256 * 1024,
             buffer: 64 * 1024,
             buffer_total: 64 * 1024 * 1024,
             connections: CONNECTIONS,
             address_connections: CONNECTIONS,
             idle_connections: 128,
-            // Shorter than most servers keep theirs, so that it is seldom they who close first.
+            // Shorter than the idle timeout of most servers, so that the server is seldom the first
+            // to close.
             idle_timeout: Duration::from_secs(4),
         }
     }

@@ -1,9 +1,9 @@
-//! Why an upstream gave no usable response, the response that the client gets instead, and the events that report it
-//! without flooding the listener.
+//! Why an upstream gave no usable response, the response that the client gets instead, and the
+//! rate-limited events that report it.
 //!
-//! A change of a server's state, or of the addresses of a name, is reported each time: there are few. Requests that got
-//! no response can be many, so each kind is reported at most once a second, with the count of those left out; so are transfers
-//! that were given up.
+//! A change of a server's state, or of the addresses of a name, is always reported, because such
+//! changes are rare. Failed requests can be many: each kind of failure is reported at most once a
+//! second, with the count of those left out. The same applies to transfers that were given up.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -17,14 +17,15 @@ use super::response_body::ResponseBody;
 use crate::exchange::plain_answer;
 use crate::metrics::EventCounter;
 
-/// A request that got no answer from its upstream; left in the response's extensions for logs.
-// The detail may quote what an upstream sent: one event stays one line.
+/// A request that got no response from its upstream. Stored in the extensions of the response, for
+/// logs.
+// The detail may quote an upstream, so it is escaped: one event stays on one line.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{kind:?}: {}", self.detail.escape_debug())]
 pub(crate) struct UpstreamFailure {
     /// The kind of failure.
     pub(crate) kind: FailureKind,
-    /// The error behind it, in its own words. Not for clients: it may name addresses.
+    /// The underlying error message. Not for clients: it may contain addresses.
     pub(crate) detail: String,
 }
 
@@ -33,7 +34,7 @@ impl UpstreamFailure {
         Self { kind, detail: detail.to_string() }
     }
 
-    /// The response to a call of gRPC.
+    /// Returns the response to a gRPC call.
     pub(super) fn into_grpc_response(self) -> Response<ResponseBody> {
         let mut response = Response::new(ResponseBody::empty());
         *response.headers_mut() = self.kind.grpc_code().fields(self.kind.answer().1.trim_end());
@@ -41,7 +42,7 @@ impl UpstreamFailure {
         response
     }
 
-    /// The response to any other request.
+    /// Returns the response to any other request.
     pub(super) fn into_response(self) -> Response<ResponseBody> {
         let (status, text) = self.kind.answer();
         let mut response = plain_answer(status, text).map(ResponseBody::own);
@@ -58,31 +59,31 @@ impl UpstreamFailure {
 pub(crate) struct UpstreamEvent {
     /// The kind of event.
     pub(crate) kind: UpstreamEventKind,
-    /// Which upstream, and the error behind it. May quote what an upstream sent.
+    /// The upstream and the underlying error. May quote what an upstream sent.
     pub(crate) detail: String,
-    /// How often this happened since this kind was last reported, this time included.
+    /// Number of occurrences since this kind was last reported, including this one.
     pub(crate) count: u64,
 }
 
 /// The kinds of [`UpstreamEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpstreamEventKind {
-    /// A server failed too often in a row: requests go elsewhere.
+    /// A server failed too often in a row; requests go to other servers.
     Ejected,
-    /// A server that was out has answered.
+    /// A server that was out of service has answered.
     Returned,
     /// A name could not be resolved.
     Unresolved,
-    /// A name that could not be resolved can be.
+    /// A name that could not be resolved resolves again.
     Resolved,
     /// A transfer whose client had stalled was given up for another request.
     GaveUp,
-    /// A request got no answer.
+    /// A request got no response.
     Failed(FailureKind),
 }
 
 impl UpstreamEventKind {
-    /// The kind's name in kebab-case.
+    /// Returns the kind's name in kebab-case.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Ejected => "ejected",
@@ -99,7 +100,7 @@ pub(super) struct UpstreamReporter {
     tell: Box<dyn Fn(&UpstreamEvent) + Send + Sync>,
     start: Instant,
     failures: [EventCounter; FailureKind::ALL.len()],
-    /// The failures of servers in a row, by how many requests were answered until the last of them, and that one.
+    /// Requests answered until the last failure, number of failures in a row, and the last failure.
     unanswered: Mutex<(u64, u64, Option<UpstreamFailure>)>,
     given_up: EventCounter,
 }
@@ -119,14 +120,14 @@ impl UpstreamReporter {
         (self.tell)(&UpstreamEvent { kind, detail, count: 1 });
     }
 
-    /// A server is out for a while.
+    /// Reports that a server is out of service for a while.
     pub(super) fn ejected(&self, server: &dyn fmt::Display, span: Duration, why: &dyn fmt::Display, are_all_out: bool) {
         let rest = if are_all_out { "; no other server is left, so it still gets requests" } else { "" };
         let detail = format!("{server}: out for about {} after {why}{rest}", humantime::format_duration(span));
         self.tell(UpstreamEventKind::Ejected, detail);
     }
 
-    /// A transfer on a server was given up.
+    /// Reports that a transfer from a server was given up.
     pub(super) fn gave_up(&self, server: &dyn fmt::Display, stalled: Duration) {
         if let Some(count) = self.given_up.count(self.start) {
             let stalled = humantime::format_duration(Duration::from_secs(stalled.as_secs()));
@@ -137,26 +138,29 @@ impl UpstreamReporter {
         }
     }
 
-    /// The requests that got no answer, by kind.
+    /// Returns the number of requests that got no response, by kind.
     pub(super) fn failures(&self) -> Vec<(FailureKind, u64)> {
         let total = |kind: FailureKind| (kind, self.failures[kind as usize].total());
         FailureKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
     }
 
-    /// How many requests in a row no server has answered, and what became of the last, where so many were answered until now.
+    /// Returns the number of requests in a row that no server has answered, with the last failure.
+    /// `None` if a request was answered since; `answered` is the current count of answered
+    /// requests.
     pub(super) fn unanswered(&self, answered: u64) -> Option<(u64, UpstreamFailure)> {
         let (before, count, last) = self.unanswered.lock().clone();
         last.filter(|_| before == answered).map(|last| (count, last))
     }
 
-    /// A request got no answer, and so many did until now.
+    /// Counts and reports a request that got no response. `answered` is the current count of
+    /// answered requests.
     pub(super) fn failed(&self, failure: &UpstreamFailure, answered: u64) {
         let due = self.failures[failure.kind as usize].count(self.start);
-        // A failure that a client causes to its own request says nothing about an upstream.
+        // A failure that the client caused says nothing about the upstream.
         if matches!(failure.kind, FailureKind::RequestBody | FailureKind::RequestTimeout) {
             return;
         }
-        // A server that was not asked, for want of a connection, may be slow and well.
+        // A request that got no connection was never sent: the server may be slow, but it works.
         if failure.kind != FailureKind::Busy {
             let mut unanswered = self.unanswered.lock();
             let before = if unanswered.0 == answered { unanswered.1 } else { 0 };

@@ -1,5 +1,5 @@
-//! The ways in which an upstream gives no usable response, each with its name and the status that the client gets; and
-//! why a connection broke.
+//! The kinds of upstream failures, each with its name and the status that the client gets; and the
+//! causes of a broken connection.
 
 use std::error::Error;
 use std::{fmt, io};
@@ -14,7 +14,7 @@ word_enum! {
     /// The kinds of [`UpstreamFailure`](super::failure::UpstreamFailure).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum FailureKind {
-        /// As many connections as allowed are in use.
+        /// Every connection that may be open is in use.
         Busy = "busy",
         /// No server has an address: a name cannot be resolved.
         Unresolved = "no-address",
@@ -22,15 +22,15 @@ word_enum! {
         Connect = "connect",
         /// No server accepted a connection in time.
         ConnectTimeout = "connect-timeout",
-        /// A server accepted a connection, but not as TLS wants it.
+        /// A server accepted a connection, but the TLS handshake failed.
         Tls = "tls",
-        /// The connection broke before an answer.
+        /// The connection broke before a response.
         Broken = "broken",
-        /// The answer was not HTTP, too large, or switched protocols unasked.
+        /// The response was not HTTP, was too large, or switched protocols unasked.
         Invalid = "invalid",
-        /// No answer in time.
+        /// No response in time.
         ResponseTimeout = "response-timeout",
-        /// The client broke off its own request body.
+        /// The client aborted its request body.
         RequestBody = "request-body",
         /// The client stopped sending its request body.
         RequestTimeout = "request-timeout",
@@ -38,7 +38,7 @@ word_enum! {
 }
 
 impl FailureKind {
-    /// The status of the client's response, and its text.
+    /// Returns the status and the text of the client's response.
     pub(super) const fn answer(self) -> (StatusCode, &'static str) {
         match self {
             Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "503 the site is busy\n"),
@@ -54,18 +54,19 @@ impl FailureKind {
         }
     }
 
-    /// The status of gRPC in place of that.
+    /// Returns the gRPC status that replaces it for gRPC calls.
     pub(super) const fn grpc_code(self) -> GrpcCode {
         match self {
             Self::ResponseTimeout => GrpcCode::DeadlineExceeded,
             Self::RequestBody | Self::RequestTimeout => GrpcCode::Cancelled,
-            // Nothing was done, or nobody knows: whether it is tried again is the caller's decision.
+            // Either nothing was done or the outcome is unknown: the caller decides whether to
+            // retry.
             _ => GrpcCode::Unavailable,
         }
     }
 }
 
-/// The fault that broke a connection or a stream, as the fast path, hyper or h2 saw it.
+/// The error that broke a connection or a stream, as seen by the fast path, hyper or h2.
 #[derive(Debug)]
 pub(crate) enum Cause {
     Socket(io::Error),
@@ -76,8 +77,9 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// Whether the transport failed, and not what was said on it. A server that does not speak HTTP/2 counts as well: its octets,
-    /// read as the head of a frame, announce more than any frame may have. No client can bring that about.
+    /// Reports whether the transport failed, rather than the protocol on it. A server that does not
+    /// speak HTTP/2 counts too: its bytes, read as a frame header, announce a frame larger than
+    /// allowed. No client can cause that.
     pub(super) fn is_of_transport(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,
@@ -88,17 +90,18 @@ impl Cause {
         }
     }
 
-    /// Whether a server of HTTP/2 sent something at which h2 ends the whole connection (RFC 9113, section 5.4.1).
+    /// Reports whether an HTTP/2 server sent something for which h2 ends the whole connection (RFC
+    /// 9113, section 5.4.1).
     pub(super) fn ends_connection(&self) -> bool {
         matches!(self, Self::Http2(error) if error.is_go_away() && error.is_library())
     }
 
-    /// Whether what came was no HTTP.
+    /// Reports whether the server sent something that is not valid HTTP.
     pub(super) fn is_parse(&self) -> bool {
         match self {
             Self::Socket(_) => false,
             Self::Protocol(error) => error.is_parse(),
-            // A fault of the server that was found out here.
+            // An error of the server that was detected here.
             Self::Http2(error) => error.is_library(),
             Self::Invalid(_) => true,
         }
@@ -124,10 +127,11 @@ impl fmt::Display for Cause {
 
 impl Error for Cause {}
 
-/// Why a response body ended early. The client sees its connection or stream cut off, never a complete body.
+/// Why a response body ended early. The client's connection or stream is cut off, so the body never
+/// looks complete.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResponseBodyError {
-    /// Nothing came for too long.
+    /// No data arrived for too long.
     #[error("the upstream stopped sending its response body")]
     Idle,
     #[error("the client did not go on with its request, and the connection was needed for others")]

@@ -1,7 +1,8 @@
-//! One request on its way to a server and back.
+//! Forwards a request to a server and returns its response.
 //!
-//! **A request is boxed on its way to an upstream**, apart from the future that waits for the answer. Inside it that
-//! future had room for it several times over, 3,040 octets in all, which no allocator hands out fast.
+//! **A request is boxed on its way to an upstream**, separately from the future that waits for the
+//! response. Unboxed, the future reserved space for it several times, 3,040 bytes in total, a size
+//! that allocators do not serve fast.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +25,7 @@ use super::server_search::{ExchangeState, Lease, LeasedConnection, Pooled, Requi
 use super::usage::ClientKey;
 use crate::exchange::{ClientRequest, RequestBody, Transfer, Tunnel, yield_before_write};
 
-/// The response of a server, or why there is none.
+/// The response of a server, or the reason why there is none.
 type Forwarded = Result<Response<ResponseBody>, UpstreamFailure>;
 
 impl UpstreamState {
@@ -35,17 +36,18 @@ impl UpstreamState {
         prepare(&mut request, wants_websocket, forwarded.as_mut(), &self.shared.authority);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
-        // Before a connection is taken, so that its known state is still true when it is written to.
+        // Before a connection is taken, so that its known state is still true when it is written
+        // to.
         yield_before_write().await;
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
-        // A WebSocket is a connection of its own, which only HTTP/1.1 becomes.
+        // A WebSocket takes over a whole connection, which is supported for HTTP/1.1 only.
         let versions = if wants_websocket { HttpVersions::Http1 } else { HttpVersions::Negotiated };
         let requirement = Requirement { certainty, versions, client };
         let mut lease = match self.ready(requirement) {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
-                // Boxed, because few requests connect and the rest need not carry the room for it.
+                // Boxed: few requests connect, and the others need not reserve space for it.
                 Box::pin(self.find(first, Pooled::Allowed, requirement)).await?
             }
         };
@@ -74,7 +76,7 @@ impl UpstreamState {
                 LeasedConnection::Http2(slot) => {
                     insert_forwarded(&mut request);
                     let scheme = lease.candidate.server.scheme();
-                    // Boxed for the others: it has more room than their way.
+                    // Boxed, because it is larger than the future of an HTTP/1.1 exchange.
                     let relay = InterimRelay::new(interim.as_ref());
                     match Box::pin(slot.exchange(request, scheme, accepts_trailers, relay, &self.shared.limits)).await {
                         Ok(response) => {
@@ -88,21 +90,22 @@ impl UpstreamState {
             let state = lease.connection.exchange_state();
             self.note_failure(&lease, state, &failed);
             request = FailedExchange { failed, copy, state, is_second, is_replayable }.request_to_repeat(&lease)?;
-            // On a connection made since, of its own where it is of HTTP/1.1: there is no third time.
+            // The second attempt uses a connection opened since (for HTTP/1.1, a new one); there is
+            // no third attempt.
             is_second = true;
-            // The connection closes by that.
+            // Dropping the lease closes the connection.
             let failed = lease.candidate;
             drop(lease.connection);
             lease = Box::pin(self.another(&failed, requirement)).await?;
         }
     }
 
-    /// Notes what a failed exchange says about its server.
+    /// Updates the state of the server after a failed exchange.
     fn note_failure(&self, lease: &Lease, state: ExchangeState, failed: &ExchangeError) {
         use ExchangeError::{Broken, Unanswered, Unsent};
         let (Unsent(_, error) | Unanswered(_, error) | Broken(error)) = failed else { return };
         if error.ends_connection() {
-            // Before the second attempt, which may bring the same response.
+            // Before the second attempt, which may get the same response.
             self.shared.connection_limit.separate_requests();
         }
         let is_new_and_broke = !state.is_reused && state.nothing_received && state.body_failure.is_none();
@@ -118,7 +121,8 @@ impl UpstreamState {
         if matches!(response.body(), UnreadBody::Hyper(_)) {
             unify_framing(response.headers_mut())
                 .map_err(|detail| UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: {detail}")))?;
-            // The reason phrase is ours on every path, not the upstream's where hyper read it.
+            // The reason phrase is ours in every case: the upstream's phrase, which hyper keeps, is
+            // removed.
             response.extensions_mut().remove::<ReasonPhrase>();
         }
         let (mut head, coming) = response.into_parts();
@@ -132,7 +136,8 @@ impl UpstreamState {
         Ok(Response::from_parts(head, body))
     }
 
-    /// Closes idle connections that are too old or needed elsewhere, for as long as the upstream exists.
+    /// Starts a task that closes idle connections that are too old or needed elsewhere, for as long
+    /// as the upstream exists.
     fn start_sweeping(self: &Arc<Self>) {
         if self.is_swept.swap(true, Ordering::Relaxed) {
             return;
@@ -156,7 +161,7 @@ impl UpstreamState {
 /// An exchange that brought no response.
 struct FailedExchange {
     failed: ExchangeError,
-    /// The request once more, if it had to be copied before it was sent.
+    /// Copy of the request, if it had to be copied before it was sent.
     copy: Option<Box<Request<RequestBody>>>,
     state: ExchangeState,
     is_second: bool,
@@ -164,7 +169,8 @@ struct FailedExchange {
 }
 
 impl FailedExchange {
-    /// The request, if it may be sent once more, on another connection; else the failure for the client.
+    /// Returns the request if it may be repeated on another connection; otherwise the failure for
+    /// the client.
     fn request_to_repeat(self, lease: &Lease) -> Result<Box<Request<RequestBody>>, UpstreamFailure> {
         use ExchangeError::{Broken, GivenUp, Timeout, Unanswered, Unsent};
         let Self { failed, copy, state, is_second, is_replayable } = self;
@@ -187,7 +193,7 @@ impl FailedExchange {
     }
 }
 
-/// Turns a 101 into a tunnel, if the request asked for an upgrade.
+/// Turns a 101 response into a tunnel, if the request asked for an upgrade.
 async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: bool) -> Forwarded {
     let is_websocket = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
     if !wants_websocket || !response.headers().get(UPGRADE).is_some_and(is_websocket) {
@@ -206,14 +212,14 @@ async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: b
     Ok(response)
 }
 
-/// Whether a request that is idempotent and got no response may be sent once more: if its connection broke that had served
-/// others. If a response ended the connection, with every request on it, that is enough, but only GET and HEAD are repeated: the
-/// server is there, and has probably acted on the requests.
+/// Reports whether an idempotent request that got no response may be repeated. It may if the broken
+/// connection had served other requests. If a response ended the connection with all its requests,
+/// only GET and HEAD are repeated: the server is up and has probably acted on the requests.
 fn may_repeat(request: &Request<RequestBody>, state: ExchangeState, error: &Cause) -> bool {
     if error.ends_connection() { matches!(*request.method(), Method::GET | Method::HEAD) } else { state.is_reused }
 }
 
-/// Attributes a broken exchange to the client or the upstream.
+/// Attributes a broken exchange to the client or to the upstream.
 fn failure(lease: &Lease, state: ExchangeState, error: &Cause) -> UpstreamFailure {
     let is_invalid = error.is_parse() || state.is_flooded;
     let of_upstream = if is_invalid { FailureKind::Invalid } else { FailureKind::Broken };

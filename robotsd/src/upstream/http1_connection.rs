@@ -1,8 +1,8 @@
-//! A connection of HTTP/1.1 to an upstream, one exchange on it, and the pool of those that are idle.
+//! An HTTP/1.1 connection to an upstream, one exchange on it, and the pool of idle connections.
 //!
-//! The task that waits for the response polls the connection: no task and no wake-up of its own for
-//! each request, and a dropped response closes the connection. An idle one is therefore not polled and has to be
-//! checked before it is used again, which [`Http1Pool`] has done.
+//! The task that waits for the response polls the connection. This avoids a separate task and
+//! wake-up for each request, and dropping the response closes the connection. An idle connection is
+//! therefore not polled; [`Http1Pool`] checks it before it is used again.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -35,12 +35,12 @@ use crate::socket::Socket;
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
     driver: Driver,
-    /// Runs out when an answer is overdue, or too early: it is set anew once in a while, and not for each request.
+    /// Fires when a response is overdue, or earlier: it is not reset for each request.
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
-    /// The last answer ended with its head by rule, whatever it said of a length: an upstream that sends a body all the
-    /// same sends it now.
+    /// Whether the last response had no body by definition, whatever its length fields. An upstream
+    /// that wrongly sends a body anyway is sending it now.
     is_doubtful: bool,
     /// When the last exchange ended.
     idle_since: Instant,
@@ -49,9 +49,9 @@ pub(super) struct UpstreamConnection {
 /// The driver that sends requests and reads responses on a connection.
 #[derive(Debug)]
 enum Driver {
-    /// The fast path, as long as it can take requests and responses.
+    /// The fast path, as long as it can handle the requests and responses.
     Fast(FastConnection),
-    /// hyper, once it could not.
+    /// hyper, after the first exchange that the fast path could not handle.
     Hyper(SendRequest<OutgoingBody>, Box<HyperDriver>),
     Closed,
 }
@@ -59,20 +59,20 @@ enum Driver {
 /// Why an exchange brought no response.
 #[derive(Debug)]
 pub(super) enum ExchangeError {
-    /// Nothing of the request has been sent; here it is.
+    /// Nothing of the request was sent. Contains the request.
     Unsent(Box<Request<RequestBody>>, Cause),
-    /// The connection broke without an octet of an answer; here is the request.
+    /// The connection broke before a byte of a response arrived. Contains the request.
     Unanswered(Box<Request<RequestBody>>, Cause),
-    /// The connection broke, or the answer was not HTTP.
+    /// The connection broke, or the response was not HTTP.
     Broken(Cause),
-    /// No answer in time.
+    /// No response in time.
     Timeout,
-    /// The client did not go on with its request, and the connection was needed for others.
+    /// The client did not continue its request, and the connection was needed for others.
     GivenUp,
 }
 
 impl UpstreamConnection {
-    /// Speaks HTTP/1.1 on a new connection.
+    /// Creates an HTTP/1.1 connection on a new socket.
     pub(super) fn open(socket: Socket, permit: Permit, limits: &UpstreamLimits) -> Self {
         let progress = Arc::new(ExchangeProgress::new(Arc::clone(&permit.usage)));
         let driver = Driver::Fast(FastConnection::new(TrackedIo::new(socket, permit, Arc::clone(&progress))));
@@ -81,18 +81,18 @@ impl UpstreamConnection {
         Self { driver, timer, progress, exchanges: 0, is_doubtful: false, idle_since }
     }
 
-    /// How a request is made on this connection.
+    /// Returns the engine that sends this request on this connection.
     pub(super) fn engine(&self, request: &Request<RequestBody>) -> HttpEngine {
         let is_plain = matches!(self.driver, Driver::Fast(_)) && http1_fast::is_plain(request);
         if is_plain { HttpEngine::Fast } else { HttpEngine::Hyper }
     }
 
-    /// Whether an exchange came before the next one.
+    /// Reports whether the connection has had an exchange already, before the next one begins.
     pub(super) fn has_served(&self) -> bool {
         self.exchanges > 0
     }
 
-    /// Whether an exchange came before the current one.
+    /// Reports whether the connection had an exchange before the current one.
     pub(super) fn is_reused(&self) -> bool {
         self.exchanges > 1
     }
@@ -101,7 +101,8 @@ impl UpstreamConnection {
         now.duration_since(self.idle_since) >= timeout
     }
 
-    /// Sends a request, in its way, and waits for the head of the answer. hyper finds the forwarded fields in the request.
+    /// Sends a request with the chosen engine and waits for the head of the response. For hyper,
+    /// the forwarded fields are already in the request.
     pub(super) async fn exchange(
         &mut self,
         request: Box<Request<RequestBody>>,
@@ -127,7 +128,7 @@ impl UpstreamConnection {
                 Some(Err(error)) => return Err(ExchangeError::Unanswered(request, Cause::Socket(error))),
             },
         };
-        // Boxed, because most requests need no room for it.
+        // Boxed, because most requests do not need it.
         let response = Box::pin(self.exchange_by_hyper(request, early, InterimRelay::new(interim), limits)).await?;
         Ok(self.answered(is_head, response.map(UnreadBody::Hyper)))
     }
@@ -137,7 +138,7 @@ impl UpstreamConnection {
         response
     }
 
-    /// None where the answer is overdue.
+    /// Exchanges a request on the fast path. `None` if the response is overdue.
     async fn exchange_plainly(
         &mut self,
         request: &Request<RequestBody>,
@@ -156,7 +157,7 @@ impl UpstreamConnection {
         .await
     }
 
-    /// Leaves the connection to hyper, with what has been read of an answer to the request.
+    /// Hands the connection over to hyper, with the part of a response that has been read.
     async fn exchange_by_hyper(
         &mut self,
         request: Box<Request<RequestBody>>,
@@ -184,31 +185,34 @@ impl UpstreamConnection {
         let mut request = request.map(|body| OutgoingBody { body, progress: Arc::clone(&self.progress) });
         if relay.client.is_some() {
             hyper::ext::on_informational(&mut request, move |response| {
-                // Too many are no failure: the octets before a final response are bounded.
+                // Too many interim responses are not a failure: the bytes before a final response
+                // are limited.
                 relay.received(response.status(), response.headers());
             });
         }
         let mut answer = pin!(sender.try_send_request(request));
         let progress = &self.progress;
-        // Since the request was sent, also where the fast path has waited before.
+        // Counts from when the request was sent, even if the fast path has already waited.
         let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
-            // The answer comes out of the connection just polled, so its own wake-up would only be a second one.
+            // The response comes from the connection that was just polled, so its own wake-up would
+            // be redundant.
             let mut silent = Context::from_waker(Waker::noop());
             if let Poll::Ready(answer) = answer.as_mut().poll(&mut silent) {
                 return Poll::Ready(Some(answer.map_err(Some)));
             }
             if has_ended {
-                // A request it never looked at comes back once it is gone.
+                // A request that hyper has not looked at is returned once the connection is
+                // dropped.
                 **connection = HyperDriver::Gone;
                 return answer.as_mut().poll(&mut silent).map(|answer| Some(answer.map_err(Some)));
             }
             if progress.upload.awaits_client.is_set() && progress.usage.poll_given_up(cx).is_ready() {
                 return Poll::Ready(Some(Err(None)));
             }
-            // An upload may take long: while the client is to blame its own deadline counts, and while the upstream takes
-            // octets it is alive.
+            // An upload may take long. While it waits for the client, the client's own deadline
+            // applies; while the upstream accepts bytes, it is alive.
             let upload = &progress.upload;
             let last_taken = |now| if upload.awaits_client.is_set() { now } else { upload.last_taken() };
             poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| None)
@@ -231,7 +235,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Moves octets of the body in both directions. Ready once the connection has ended.
+    /// Moves bytes of the body in both directions. Ready when the connection has ended.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.driver {
             Driver::Hyper(_, connection) => connection.poll(cx),
@@ -239,7 +243,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reads on in a plain body of which so many octets are left.
+    /// Reads more of a plain body that has `left` bytes left, at most `most` bytes at once.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
         match &mut self.driver {
             Driver::Fast(fast) => fast.poll_body(cx, left, most),
@@ -247,19 +251,20 @@ impl UpstreamConnection {
         }
     }
 
-    /// Whether the connection can take another request: both messages complete, and not an octet too much.
+    /// Reports whether the connection can take another request: both messages are complete, and no
+    /// extra byte has arrived.
     pub(super) fn is_reusable(&mut self) -> bool {
-        // No task waits on this connection any more, so there is none to wake.
+        // No task waits on this connection any more, so none has to be woken.
         let mut silent = Context::from_waker(Waker::noop());
         match &mut self.driver {
-            // Octets that have arrived since the response are found out before the next exchange.
+            // Bytes that arrived after the response are detected before the next exchange.
             Driver::Fast(fast) => !fast.is_spoiled,
             Driver::Hyper(sender, connection) => connection.poll(&mut silent).is_pending() && sender.is_ready(),
             Driver::Closed => false,
         }
     }
 
-    /// Whether an idle connection can still be used, as far as anyone can know.
+    /// Reports whether an idle connection still seems usable.
     pub(super) fn is_alive(&mut self, certainty: Certainty) -> bool {
         if certainty == Certainty::AskKernel || self.is_doubtful {
             self.progress.look.set(true);
@@ -275,7 +280,7 @@ impl UpstreamConnection {
         self.progress.usage.rest();
     }
 
-    /// The connection after a 101: the socket and the octets that have been read from it beyond the head.
+    /// Returns the connection after a 101: the socket, and the bytes read beyond the head.
     pub(super) async fn into_socket(mut self: Box<Self>) -> Option<(TrackedIo, Bytes)> {
         poll_fn(|cx| self.poll(cx)).await;
         let Driver::Hyper(_, hyper) = self.driver else { return None };
@@ -287,17 +292,18 @@ impl UpstreamConnection {
     }
 }
 
-/// hyper's side of a connection, which must not be polled again after its end.
+/// hyper's driver of a connection, which must not be polled again after its end.
 #[derive(Debug)]
 enum HyperDriver {
     Running(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
-    /// Closed, or switched to another protocol: then the socket is still in it.
+    /// Closed, or switched to another protocol; in the latter case it still contains the socket.
     Ended(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
     Gone,
 }
 
 impl HyperDriver {
-    /// Moves the connection; ready once it has ended. Its error, if any, has then gone to the answer or to the body.
+    /// Polls the connection; ready when it has ended. Its error, if any, has been reported through
+    /// the response or the body.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self::Running(connection) = self else { return Poll::Ready(()) };
         ready!(Pin::new(connection).poll(cx)).ok();
@@ -308,26 +314,27 @@ impl HyperDriver {
     }
 }
 
-/// How a request is made.
+/// The implementation that makes an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpEngine {
-    /// By the fast path. A request that gets no response is kept, to be sent again.
+    /// The fast path. It keeps a request that gets no response, so that it can be sent again.
     Fast,
     Hyper,
 }
 
-/// How thoroughly an idle connection is checked before it is used.
+/// How thoroughly an idle connection is checked before use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
-    /// By the event loop's state; enough for a request that may be sent twice.
+    /// Checks the event loop's state; enough for a request that may be sent twice.
     EventLoop,
-    /// By the kernel's state, for one system call more.
+    /// Checks the kernel's state, at the cost of one more system call.
     AskKernel,
 }
 
-/// The idle connections of HTTP/1.1 that one worker keeps to one server, the one that was used last at the end.
+/// The idle HTTP/1.1 connections of one worker to one server, the most recently used last.
 ///
-/// The last one into a pool is the first one out: it is the likeliest to be alive, and the rest may age and go.
+/// The most recently used connection is taken first, because it is the most likely to be alive; the
+/// others can expire.
 #[derive(Debug)]
 pub(super) struct Http1Pool {
     idle: Mutex<VecDeque<Box<UpstreamConnection>>>,
@@ -341,10 +348,10 @@ impl Http1Pool {
         Self { idle: Mutex::new(VecDeque::new()), capacity, timeout, demand }
     }
 
-    /// A connection that seems alive.
+    /// Takes a connection that seems alive.
     pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         loop {
-            // Checked outside the lock: others need not wait for it.
+            // Checked outside the lock, so that other tasks do not wait for it.
             let mut connection = self.idle.lock().pop_back()?;
             if !connection.is_expired(Instant::now(), self.timeout) && connection.is_alive(certainty) {
                 return Some(connection);
@@ -352,7 +359,8 @@ impl Http1Pool {
         }
     }
 
-    /// Keeps a connection whose exchange is over, unless it cannot be used again or another worker needs its place.
+    /// Keeps a connection after its exchange, unless it cannot be reused or another worker needs
+    /// its permit.
     pub(super) fn put(&self, mut connection: Box<UpstreamConnection>) {
         if self.capacity == 0 || !connection.is_reusable() || self.demand.are_others_first() {
             return;
@@ -374,12 +382,12 @@ impl Http1Pool {
             !connection.is_expired(now, self.timeout) && connection.is_alive(Certainty::AskKernel)
         });
         let mut idle = self.idle.lock();
-        // Connections that came meanwhile are younger.
+        // Connections returned meanwhile are younger.
         kept.append(&mut idle);
         *idle = kept;
     }
 
-    /// Closes the connection that has been idle for longest, if there is one.
+    /// Closes the connection that has been idle longest. `None` if there is no idle connection.
     pub(super) fn give_up(&self) -> Option<()> {
         // Closed outside the lock.
         let oldest = self.idle.lock().pop_front();

@@ -1,10 +1,11 @@
-//! Exchanges that need no state machine: a GET or HEAD, and an answer whose head comes in one piece and says how long it
-//! is.
+//! Fast path for exchanges that need no state machine: a GET or HEAD request, and a response whose
+//! head arrives in one piece and declares its length.
 //!
-//! Nearly all are. They are written and read here, with the parser hyper uses. An answer that is anything else (in chunks,
-//! up to the close, after an interim response, in pieces, malformed) is hyper's: it gets the request as if it were to send
-//! it, and the octets that have been read as if it had. Its connection stays, so an upstream that always answers so costs
-//! this once.
+//! Nearly all exchanges are like this. They are written and read here, with the parser that hyper
+//! uses. hyper handles every other response (chunked, delimited by the close, after an interim
+//! response, in pieces, malformed): it gets the request as if it were to send it, and the bytes
+//! read so far as if it had. hyper then keeps the connection, so an upstream that always responds
+//! like this pays for the switch once per connection.
 
 use std::future::Future;
 use std::io;
@@ -24,46 +25,46 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use super::tracked_io::TrackedIo;
 use crate::exchange::fields::{self, ForwardedValues};
 
-/// Octets read at once before it is known how many will come, through the stack.
+/// Size of the stack buffer for the first read of a response, in bytes.
 const READ: usize = 16 * 1024;
 
-/// Fields of a head that is looked at; one with more is hyper's.
+/// Maximum number of header fields; hyper handles a head with more.
 const FIELDS: usize = 64;
 
-/// Fields that the edge adds.
+/// Number of header fields that the edge adds to a response.
 const ADDED: usize = 1;
 
-/// A connection that speaks only this.
+/// A connection on the fast path.
 #[derive(Debug)]
 pub(super) struct FastConnection {
     pub(super) stream: TrackedIo,
-    /// The head of the request, and how much of it has been sent.
+    /// The head of the request; `sent` is the number of bytes already sent.
     out: Vec<u8>,
     sent: usize,
     body: BytesMut,
-    /// More came than was announced.
+    /// Whether the server sent more than the announced length.
     pub(super) is_spoiled: bool,
 }
 
 /// The outcome of a request.
 pub(super) enum FastAnswer {
     Answer(Response<FastBody>),
-    /// Something that is not plain.
+    /// A response that the fast path cannot handle: the bytes read so far.
     Other(Bytes),
 }
 
-/// The rest of an answer's body.
+/// The body of a response, as far as it is known after the first read.
 #[derive(Debug)]
 pub(super) struct FastBody {
-    /// The octets that came with the head.
+    /// The body bytes that came with the head.
     pub(super) first: Bytes,
-    /// Octets still to come after that.
+    /// Number of body bytes still to come.
     pub(super) left: u64,
-    /// More came than was announced.
+    /// Whether the server sent more than the announced length.
     pub(super) is_surplus: bool,
 }
 
-/// Whether the fast path takes a request.
+/// Reports whether the fast path can handle a request.
 pub(super) fn is_plain(request: &Request<impl Body>) -> bool {
     let is_delicate = |name: &HeaderName| matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING | CONNECTION | UPGRADE);
     matches!(*request.method(), Method::GET | Method::HEAD)
@@ -76,7 +77,7 @@ impl FastConnection {
         Self { stream, out: Vec::new(), sent: 0, body: BytesMut::new(), is_spoiled: false }
     }
 
-    /// Puts the head of a request into the form it is sent in.
+    /// Serializes the head of a request.
     pub(super) fn begin<B>(&mut self, request: &Request<B>, forwarded: Option<&ForwardedValues>) {
         let out = &mut self.out;
         out.clear();
@@ -89,7 +90,7 @@ impl FastConnection {
         fields::write(out, request.headers(), forwarded);
     }
 
-    /// Sends the request and reads what comes first.
+    /// Sends the request and reads the beginning of the response.
     pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>, method: &Method) -> Poll<io::Result<FastAnswer>> {
         while self.sent < self.out.len() {
             match ready!(Pin::new(&mut self.stream).poll_write(cx, &self.out[self.sent..]))? {
@@ -112,10 +113,11 @@ impl FastConnection {
         Poll::Ready(Ok(FastAnswer::Answer(answer)))
     }
 
-    /// Reads on in a body of which so many octets are left, at most `most` of them at once.
+    /// Reads more of a body that has `left` bytes left, at most `most` bytes at once.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
-        // Room for an octet too many: it has to be found out, and a read that does not fill its room says that there is
-        // nothing more, which saves asking.
+        // Space for one extra byte, for two reasons: surplus bytes must be detected, and a read
+        // that does not fill the buffer shows that no more data is there, which saves a system
+        // call.
         let room = usize::try_from(left.saturating_add(1)).unwrap_or(most).min(most);
         self.body.reserve(room);
         let mut limited = (&mut self.body).limit(room);
@@ -126,13 +128,13 @@ impl FastConnection {
         if octets.len() as u64 >= left {
             self.is_spoiled |= octets.len() as u64 > left;
             octets.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-            // Idle connections keep no room.
+            // Idle connections keep no buffer.
             self.body = BytesMut::new();
         }
         Poll::Ready(Ok(octets))
     }
 
-    /// Whether nothing has arrived since the last response, not even the end of the stream.
+    /// Reports whether nothing has arrived since the last response, not even the end of the stream.
     pub(super) fn is_silent(&mut self, cx: &mut Context<'_>) -> bool {
         let mut room = [MaybeUninit::uninit(); 1];
         let mut buffer = ReadBuf::uninit(&mut room);
@@ -140,13 +142,15 @@ impl FastConnection {
     }
 }
 
-/// An answer, if the octets begin with all of the head of a plain one; anything that is in any doubt is not.
+/// Parses a response if `octets` begin with the complete head of a plain one. Returns `None` in
+/// case of any doubt.
 pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut head = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut head, octets, &mut fields);
     let Ok(httparse::Status::Complete(end)) = parsed else { return None };
-    // Apart from the body, because the allocator is quicker with two small pieces than with a larger one.
+    // Copied separately from the body: the allocator is faster with two small allocations than with
+    // a larger one.
     let kept = Bytes::copy_from_slice(octets.get(..end)?);
     let keep = |part: &[u8]| {
         let start = (part.as_ptr() as usize).checked_sub(octets.as_ptr() as usize)?;
@@ -162,14 +166,14 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         match name {
             CONTENT_LENGTH if length.is_none() => length = Some(fields::length(field.value)?),
-            // Said to us, and done.
+            // Meant for this proxy only, so it is not forwarded.
             CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
             CONTENT_LENGTH | CONNECTION | TRANSFER_ENCODING | TRAILER | UPGRADE => return None,
             _ => {}
         }
         map.append(name, HeaderValue::from_maybe_shared(keep(field.value)?).ok()?);
     }
-    // RFC 9112, section 6.3: responses that have no body whatever their length says.
+    // RFC 9112, section 6.3: these responses have no body, whatever their length field.
     let is_empty = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = if is_empty { 0 } else { length? };
     let came = octets.get(end..)?;
@@ -182,14 +186,15 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
     Some(response)
 }
 
-/// Leaves a response the one framing by which hyper read it. The error says why its framing is refused.
+/// Reduces a response to the framing with which hyper read it. Returns the reason if the framing is
+/// invalid.
 pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str> {
     if fields::is_chunked(headers)? {
         headers.remove(CONTENT_LENGTH);
         return Ok(());
     }
-    // RFC 9112, section 6.3: the same number several times is that number once. hyper sees to it where there is a body,
-    // and leaves all of them where there is none.
+    // RFC 9112, section 6.3: a repeated, identical length counts once. hyper merges repeated
+    // lengths if there is a body, and keeps all of them if there is none.
     let length = {
         let mut said = fields::listed(headers, CONTENT_LENGTH);
         let Some(first) = said.next() else { return Ok(()) };

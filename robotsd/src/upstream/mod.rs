@@ -1,20 +1,25 @@
-//! The side of the proxy that faces a site's servers: HTTP/1.1 over a small pool of connections to each, or HTTP/2 over a few.
+//! The side of the proxy that talks to a site's servers: HTTP/1.1 over a small pool of connections
+//! to each server, or HTTP/2 over a few.
 //!
-//! [`Origins`] are the servers behind a site, as the whole process knows them; an [`Upstream`] is one worker's way to
-//! them, with connections of its own. It takes a request the edge has cleaned, sends it with the target's octets as
-//! they came, and answers with what a server says or with a [`UpstreamFailure`](failure::UpstreamFailure); it never
-//! fails itself. It chooses no site and judges nothing.
+//! [`Origins`] is the process-wide state of the servers behind a site. An [`Upstream`] is one
+//! worker's client for them, with its own connections. It takes a request that the edge has cleaned
+//! and sends it with the bytes of the target unchanged. It returns the server's response or a
+//! response made from an [`UpstreamFailure`](failure::UpstreamFailure), never an error. It neither
+//! selects the site nor decides whether a request is allowed.
 //!
-//! Begin with [`forward`], which has one request on its way to a server and back. [`balancer`] finds it a connection: a
-//! server by turn, of those that are [in service](server), within [`connection_limit`] and [fair shares](shares).
-//! [`mod@http1_connection`] is a connection of HTTP/1.1, on which most exchanges are made by [`mod@http1_fast`] and all
-//! others by hyper; idle ones wait there in a pool. [`mod@http2`] has those of HTTP/2. [`response_body`] is what the
-//! edge reads.
+//! Where to begin:
+//! - [`forward`] takes one request to a server and back.
+//! - [`balancer`] finds a connection for it. Servers that are [in service](server) take turns,
+//!   within [`connection_limit`] and [fair shares](shares).
+//! - [`mod@http1_connection`] is an HTTP/1.1 connection, and the pool of idle ones. Most exchanges
+//!   on it use [`mod@http1_fast`], all others hyper.
+//! - [`mod@http2`] contains the HTTP/2 connections.
+//! - [`response_body`] is the body that the edge reads.
 //!
-//! A request is sent a second time only where that cannot do harm: its method is idempotent, it has no body, it was
-//! sent on a connection that had been idle, and not an octet has come back. A request that never left is sent again
-//! whatever it is, and so is one that a server of HTTP/2 says it has not looked at. The second time it goes to another server,
-//! if there is one.
+//! A request is sent a second time only if that cannot do harm: its method is idempotent, it has no
+//! body, its connection had been idle, and not a single byte has come back. A request that was
+//! never sent can always be sent again, and so can one that an HTTP/2 server reports as not
+//! processed. The second attempt goes to another server, if there is one.
 
 mod endpoint;
 mod failure;
@@ -63,22 +68,23 @@ pub(crate) use self::tls::{TlsSettings, check_server_name, secured};
 use self::balancer::UpstreamState;
 use crate::exchange::{EdgeService, RequestBody};
 
-/// One worker's way to the servers of a site.
+/// One worker's client for the servers of a site.
 #[derive(Clone, Debug)]
 pub(crate) struct Upstream(Arc<UpstreamState>);
 
 impl Upstream {
-    /// The way of one of so many workers. Nothing is connected yet.
+    /// Creates the client for one of `workers` workers. Does not connect.
     pub(crate) fn new(origins: &Origins, workers: NonZeroUsize) -> Self {
         Self(Arc::new(UpstreamState::new(Arc::clone(&origins.0), workers)))
     }
 
-    /// Whether it leads to these servers.
+    /// Reports whether this client belongs to these servers.
     pub(crate) fn leads_to(&self, origins: &Origins) -> bool {
         Arc::ptr_eq(&self.0.shared, &origins.0)
     }
 
-    /// Forwards a request. The answer is always a response; a [`UpstreamFailure`](failure::UpstreamFailure) is in its extensions where it is our own.
+    /// Forwards a request. Always returns a response; one generated here has an
+    /// [`UpstreamFailure`](failure::UpstreamFailure) in its extensions.
     async fn forward(&self, request: Box<Request<RequestBody>>) -> Response<ResponseBody> {
         let is_grpc_call = OriginalRequest::of(&request).is_grpc_call();
         match self.0.forward(request).await {
@@ -98,7 +104,7 @@ impl EdgeService for Upstream {
     type Body = ResponseBody;
 
     fn answer(self, request: Box<Request<RequestBody>>) -> impl Future<Output = Response<ResponseBody>> + Send {
-        // Boxed: through the futures around it it would be moved again and again.
+        // Boxed, because the futures around it would otherwise move it repeatedly.
         Box::pin(async move { self.forward(request).await })
     }
 }

@@ -1,7 +1,8 @@
-//! The servers behind a site, as all workers know them.
+//! The servers behind a site, as shared by all workers.
 //!
-//! All of this is shared: the list of servers, their health, the number of open connections. Workers read it and
-//! write to it when something changes; connections are each worker's own, in its [`Upstream`](super::Upstream).
+//! Shared state: the list of servers, their health, and the number of open connections. Workers
+//! read it, and write it when something changes. Connections belong to each worker, in its
+//! [`Upstream`](super::Upstream).
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -23,8 +24,8 @@ use super::server::{Health, HealthPolicy, Outage, Server, ServerStatus, Ticket};
 use super::tls::{SystemTrust, TlsClient, TlsSettings};
 use crate::metrics::Counter;
 
-/// The resources that all upstreams of the process share: the resolver, the certificate authorities of the system,
-/// and the bound on buffered responses.
+/// The resources that all upstreams of the process share: the resolver, the system's certificate
+/// authorities, and the limit on buffered responses.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedResources {
     resolver: Resolver,
@@ -41,7 +42,7 @@ pub(crate) struct OriginsSettings {
     pub(crate) tls: TlsSettings,
 }
 
-/// The servers behind a site. Cheap to clone; all clones are the same servers.
+/// The servers behind a site. Cheap to clone; all clones share the same servers.
 #[derive(Clone, Debug)]
 pub(crate) struct Origins(pub(super) Arc<OriginsState>);
 
@@ -49,7 +50,7 @@ pub(crate) struct Origins(pub(super) Arc<OriginsState>);
 pub(super) struct OriginsState {
     entries: Vec<OriginEntry>,
     pub(super) has_names: bool,
-    /// The servers there are now; none where no name could be resolved.
+    /// The current servers; empty if no name could be resolved.
     pub(super) servers: ArcSwap<Vec<Arc<Server>>>,
     health: HealthPolicy,
     versions: HttpVersions,
@@ -58,8 +59,8 @@ pub(super) struct OriginsState {
     /// Notified when a lookup has ended, with or without success.
     pub(super) answered: Notify,
     pub(super) reporter: UpstreamReporter,
-    /// Requests that were answered, counted by each worker for itself. A worker keeps its way to the servers as long as they are
-    /// configured, so there are as many counters as workers.
+    /// Numbers of answered requests, one counter per worker. A worker keeps its client as long as
+    /// the servers are configured, so there are as many counters as workers.
     answered_requests: Mutex<Vec<Arc<Counter>>>,
     start: Instant,
     pub(super) authority: HeaderValue,
@@ -73,7 +74,7 @@ enum OriginEntry {
     Named(NamedOrigin),
 }
 
-/// A name, and the servers it stands for.
+/// A host name, and the servers at its addresses.
 #[derive(Debug)]
 struct NamedOrigin {
     host: String,
@@ -86,29 +87,29 @@ struct NamedOrigin {
 #[derive(Debug, Default)]
 struct ResolvedServers {
     servers: Vec<Arc<Server>>,
-    /// Since when lookups fail, and why; a failure is reported once.
+    /// Time and error of the first of the current lookup failures; only the first one is reported.
     failing: Option<(SystemTime, String)>,
 }
 
 impl SharedResources {
-    /// The system's.
+    /// Returns the resources of the system.
     pub(crate) fn system() -> Self {
         Self { buffers: BufferBudget::of_process(), ..Self::with(Resolver::system()) }
     }
 
-    /// With a resolver, and a bound of its own on what is buffered.
+    /// Creates resources with the given resolver and a separate limit on buffered responses.
     pub(super) fn with(resolver: Resolver) -> Self {
         Self { resolver, trust: Arc::default(), buffers: Arc::default() }
     }
 }
 
 impl Origins {
-    /// The servers of a site. Nothing is connected or resolved yet.
+    /// Creates the servers of a site. Does not connect or resolve names.
     ///
     /// `on_event` is called when something fails and when it works again; it must not block.
     ///
     /// # Errors
-    /// TLS that cannot be set up.
+    /// If TLS cannot be set up.
     pub(crate) fn new(
         settings: &OriginsSettings,
         limits: UpstreamLimits,
@@ -158,12 +159,13 @@ impl Origins {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Whether they are the same servers.
+    /// Reports whether both values share the same servers.
     pub(crate) fn are(&self, others: &Self) -> bool {
         Arc::ptr_eq(&self.0, &others.0)
     }
 
-    /// Every server, and every name that cannot be resolved. Where all are out, the next request tries them all the same.
+    /// Returns the status of every server, and of every name that cannot be resolved. If all
+    /// servers are out of service, the next request tries them anyway, so `again` is zero.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
         let of_entries = self.0.entries.iter().flat_map(|entry| entry.status(&self.0.connection_limit));
         let mut all: Vec<_> = of_entries.collect();
@@ -173,22 +175,24 @@ impl Origins {
         all
     }
 
-    /// The requests that got no answer since they were configured, by kind.
+    /// Returns the number of requests that got no response since the servers were configured, by
+    /// kind.
     pub(crate) fn failures(&self) -> Vec<(FailureKind, u64)> {
         self.0.reporter.failures()
     }
 
-    /// The requests that were answered since they were configured.
+    /// Returns the number of requests that were answered since the servers were configured.
     pub(crate) fn answered_requests(&self) -> u64 {
         self.0.answered_requests()
     }
 
-    /// How many requests in a row no server has answered, and what became of the last.
+    /// Returns the number of requests in a row that no server has answered, with the last failure.
     pub(crate) fn unanswered(&self) -> Option<(u64, UpstreamFailure)> {
         self.0.reporter.unanswered(self.answered_requests())
     }
 
-    /// Looks names up before the first request, so that errors show at start. Returns at once; needs a runtime.
+    /// Resolves the names before the first request, so that errors are visible at start-up. Returns
+    /// immediately; needs a runtime.
     pub(crate) fn look_up(&self) {
         self.0.refresh();
     }
@@ -216,19 +220,19 @@ impl OriginEntry {
 }
 
 impl OriginsState {
-    /// Counts answered requests on one worker.
+    /// Creates a counter of answered requests for one worker.
     pub(super) fn count_answered(&self) -> Arc<Counter> {
         let counter = Arc::<Counter>::default();
         self.answered_requests.lock().push(Arc::clone(&counter));
         counter
     }
 
-    /// The requests that were answered, on every worker.
+    /// Returns the number of answered requests on all workers.
     pub(super) fn answered_requests(&self) -> u64 {
         self.answered_requests.lock().iter().map(|counter| counter.total()).sum()
     }
 
-    /// Has names looked up whose answer is old. Returns at once.
+    /// Starts lookups of the names whose addresses are out of date. Returns immediately.
     pub(super) fn refresh(self: &Arc<Self>) {
         if !self.has_names {
             return;
@@ -246,21 +250,21 @@ impl OriginsState {
         }
     }
 
-    /// Whether an answer is still to come.
+    /// Reports whether a lookup is under way.
     pub(super) fn is_looking_up(&self) -> bool {
         let is_under_way =
             |entry: &OriginEntry| matches!(entry, OriginEntry::Named(named) if named.schedule.is_under_way());
         self.entries.iter().any(is_under_way)
     }
 
-    /// A server has answered.
+    /// Notes that a server has answered.
     pub(super) fn succeeded(&self, server: &Server, ticket: Ticket) {
         if server.health.succeeded(ticket, Instant::now) {
             self.reporter.tell(UpstreamEventKind::Returned, format!("{server}: answers again"));
         }
     }
 
-    /// A server could not be reached, or broke off before an answer.
+    /// Notes that a server could not be reached, or that its connection broke before a response.
     pub(super) fn failed(&self, server: &Server, ticket: Ticket, check: FailureKind, error: &dyn fmt::Display) {
         let change = server.health.failed(ticket, Instant::now());
         server.health.note(check, error);
@@ -309,9 +313,10 @@ impl OriginsState {
         }
     }
 
-    /// Publishes the servers of all entries, in their order.
+    /// Publishes the servers of all entries, in configuration order.
     fn list(&self) {
-        // The last task to publish has seen the results of all, because the list is read inside the closure.
+        // The last task to publish has seen the results of all, because the list is read inside the
+        // closure.
         self.servers.rcu(|before| {
             let mut servers = Vec::new();
             for entry in &self.entries {
@@ -322,7 +327,7 @@ impl OriginsState {
                     }
                 }
             }
-            // Workers compare by place: the same servers are the same list.
+            // Workers compare lists by pointer, so an unchanged list is kept.
             let is_same = before.len() == servers.len() && before.iter().zip(&servers).all(|(a, b)| Arc::ptr_eq(a, b));
             if is_same { Arc::clone(before) } else { Arc::new(servers) }
         });

@@ -1,8 +1,8 @@
-//! A request on its way to an upstream: its head, its body, which notes whom the upstream is waiting for, and the
-//! interim responses (1xx) to it.
+//! A request on its way to an upstream: its head, its body, and the interim responses (1xx) to it.
+//! The body records whether the upstream is waiting for the client.
 //!
-//! A proxy forwards interim responses (RFC 9110, section 15.2), and no final response may ever follow: so few are
-//! passed on, and they move no deadline.
+//! A proxy forwards interim responses (RFC 9110, section 15.2), but a final response may never
+//! follow. Therefore only a few are forwarded, and they extend no deadline.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::exchange::{InterimResponses, RequestBody, RequestBodyError};
 /// A request body on its way to an upstream.
 #[derive(Debug)]
 pub(super) struct OutgoingBody {
-    /// Only whole where nothing of it has been taken.
+    /// The body; complete only if nothing has been read from it.
     pub(super) body: RequestBody,
     pub(super) progress: Arc<ExchangeProgress>,
 }
@@ -34,7 +34,7 @@ impl Body for OutgoingBody {
         let this = self.get_mut();
         let frame = Pin::new(&mut this.body).poll_frame(cx);
         this.progress.upload.awaits_client.set(frame.is_pending());
-        // Once there is an answer, its body knows whether anything moves.
+        // After the head of the response, the response body tracks whether anything moves.
         if this.progress.awaits_head() {
             let usage = &this.progress.usage;
             if frame.is_pending() { usage.stall() } else { usage.moved() }
@@ -54,8 +54,8 @@ impl Body for OutgoingBody {
     }
 }
 
-/// Puts the head of a request into the form of HTTP/1.1. `authority` is the `Host` of a request that names none, and not one that
-/// its client is reported to have meant.
+/// Converts the head of a request to HTTP/1.1. `authority` is the `Host` of a request that has
+/// none; it does not replace the host reported in the forwarded fields.
 pub(super) fn prepare(
     request: &mut Request<RequestBody>,
     wants_websocket: bool,
@@ -63,7 +63,7 @@ pub(super) fn prepare(
     authority: &HeaderValue,
 ) {
     *request.version_mut() = Version::HTTP_11;
-    // Extensions are for those before us; hyper would take some of them for its own.
+    // The extensions are for earlier layers; hyper would interpret some of them.
     request.extensions_mut().clear();
     let is_empty = request.body().is_end_stream();
     let wants_length = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
@@ -71,7 +71,7 @@ pub(super) fn prepare(
     match (fields.get(HOST), forwarded) {
         (Some(host), Some(ForwardedValues { host: forwarded @ None, .. })) => *forwarded = Some(host.clone()),
         (Some(_), _) => {}
-        // HTTP/1.0 may leave it out, HTTP/1.1 may not.
+        // Optional in HTTP/1.0, required in HTTP/1.1.
         (None, _) => {
             fields.insert(HOST, authority.clone());
         }
@@ -84,15 +84,15 @@ pub(super) fn prepare(
         return;
     }
     if !is_empty {
-        // hyper would drop the body of a GET whose length it does not know.
+        // hyper would drop the body of a GET request of unknown length.
         fields.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     } else if wants_length {
-        // HTTP/2 says it with a flag; some HTTP/1.1 servers insist on the number.
+        // HTTP/2 signals this with a flag; some HTTP/1.1 servers require the length.
         fields.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
 }
 
-/// A copy of a request that has no body.
+/// Copies a request that has no body.
 pub(super) fn without_body(request: &Request<RequestBody>) -> Box<Request<RequestBody>> {
     let mut copy = Box::new(Request::new(RequestBody::empty()));
     *copy.method_mut() = request.method().clone();
@@ -101,13 +101,14 @@ pub(super) fn without_body(request: &Request<RequestBody>) -> Box<Request<Reques
     copy
 }
 
-/// So many responses are passed on: servers send one or two, or one in a while for as long as they work.
+/// Maximum number of interim responses to forward. Servers send one or two, or one at intervals
+/// while they work.
 const RESPONSES: usize = 32;
 
-/// So many are taken at all.
+/// Maximum number of interim responses to accept.
 const MOST_RESPONSES: usize = 1000;
 
-/// Passes the interim responses to one request on, as far as its client can be sent some.
+/// Forwards the interim responses to one request, if its client accepts any.
 #[derive(Debug)]
 pub(super) struct InterimRelay {
     pub(super) client: Option<InterimResponses>,
@@ -119,8 +120,8 @@ impl InterimRelay {
         Self { client: client.cloned(), received: AtomicUsize::new(0) }
     }
 
-    /// Takes the next one, which is dropped where enough have been passed on. Returns false where more came than any server has
-    /// a use for.
+    /// Takes the next interim response, which is dropped if enough have been forwarded. Returns
+    /// false if there are more than any server should send.
     pub(super) fn received(&self, status: StatusCode, fields: &HeaderMap) -> bool {
         let before = self.received.fetch_add(1, Ordering::Relaxed);
         if before >= MOST_RESPONSES {

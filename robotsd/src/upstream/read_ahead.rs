@@ -1,8 +1,8 @@
-//! The octets that are read of answers before their clients take them, so that the upstream's connection is free.
+//! Reads responses ahead of their clients, so that the upstream's connection becomes free.
 //!
-//! A client that does not read would else keep a connection that it no longer needs. Only an answer whose client has
-//! stalled is buffered, and the process has one bound for all of them; once that is reached, answers wait in their
-//! upstreams.
+//! Otherwise, a client that does not read would keep a connection that it no longer needs. Only a
+//! response whose client has stalled is buffered, and the process has one limit for all of them.
+//! Once it is reached, responses wait at their upstreams.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -11,28 +11,30 @@ use bytes::{Bytes, BytesMut};
 
 use super::endpoint::UpstreamLimits;
 
-/// How much is buffered in all.
+/// Number of bytes buffered in total.
 #[derive(Debug, Default)]
 pub(super) struct BufferBudget {
     pub(super) used: AtomicUsize,
 }
 
-/// The octets that have been read ahead of one answer.
+/// The bytes that have been read ahead of one response.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     pub(super) octets: BytesMut,
-    /// How much of the total this takes.
+    /// Bytes of the total that this response has reserved.
     taken: usize,
     most: usize,
     total: usize,
     buffers: Arc<BufferBudget>,
 }
 
-/// Handed out at once. Small, so that few octets are handed out and still wait in the HTTP library.
+/// Maximum number of bytes returned at once. Small, so that few returned bytes wait in the HTTP
+/// library.
 const PIECE: usize = 16 * 1024;
 
 impl BufferBudget {
-    /// Those of the process: the bound holds whatever is reconfigured.
+    /// Returns the budget of the process. It is static, so the limit holds across configuration
+    /// reloads.
     pub(super) fn of_process() -> Arc<Self> {
         static BUFFERS: LazyLock<Arc<BufferBudget>> = LazyLock::new(Arc::default);
         Arc::clone(&BUFFERS)
@@ -45,7 +47,8 @@ impl ReadAhead {
         Self { octets: BytesMut::new(), taken: 0, most, total, buffers: Arc::clone(buffers) }
     }
 
-    /// Whether more may be read: all that is left where its length is known, else a little.
+    /// Reports whether more may be read. Reserves space for the whole rest if its length is known;
+    /// otherwise a small overrun is possible.
     pub(super) fn has_room(&mut self, left: Option<u64>) -> bool {
         let Some(left) = left else {
             return self.octets.len() < self.most && self.buffers.used.load(Ordering::Relaxed) < self.total;
@@ -68,16 +71,17 @@ impl ReadAhead {
         true
     }
 
-    /// Adds what was read.
+    /// Adds the bytes that were read.
     pub(super) fn push(&mut self, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
-        // Of unknown length, an answer is read in steps: one that goes beyond the total is the last.
+        // A response of unknown length is read in steps; the step that exceeds the total is the
+        // last.
         let more = self.octets.len().saturating_sub(self.taken);
         self.buffers.used.fetch_add(more, Ordering::Relaxed);
         self.taken += more;
     }
 
-    /// The next piece for the client.
+    /// Returns the next piece for the client.
     pub(super) fn take(&mut self) -> Bytes {
         let piece = self.octets.split_to(self.octets.len().min(PIECE)).freeze();
         if self.octets.is_empty() {

@@ -1,8 +1,9 @@
-//! From names to addresses, off the request path.
+//! Resolves names to addresses, off the request path.
 //!
-//! The system's resolver blocks, and may do so for a long time. It is called on threads of its own, of which there are
-//! few: neither a request nor the end of the process ever waits for one, and however many names are stuck there are no
-//! more threads. tokio's pool would be shared with the reading of files, and is waited for when a runtime ends.
+//! The system's resolver blocks, possibly for a long time. It therefore runs on a few dedicated
+//! threads. Neither a request nor the end of the process waits for a thread, and stuck lookups do
+//! not create more threads. tokio's blocking pool is unsuitable: it is shared with file reads, and
+//! a runtime waits for it when it ends.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,19 +14,19 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, oneshot};
 
-/// Names that are looked up at the same time, in the whole process.
+/// Maximum number of concurrent lookups in the process.
 const THREADS: usize = 4;
 
-/// Addresses of one name that are used; further ones are left out.
+/// Maximum number of addresses used per name; further ones are ignored.
 const MOST_ADDRESSES: usize = 64;
 
-/// How long an answer holds. The system does not say how long it may.
+/// How long an answer is used. The system's resolver does not report a time to live.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// How long after a failure the name is looked up again.
+/// Delay before a failed lookup is repeated.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Looks names up. Cheap to clone; there is one for the process.
+/// Resolves names. Cheap to clone; the process has one.
 #[derive(Clone)]
 pub(super) struct Resolver(Arc<LookupThreads>);
 
@@ -38,13 +39,13 @@ struct LookupThreads {
 type LookUp = dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync;
 
 impl Resolver {
-    /// The system's: its hosts file, its name servers.
+    /// Creates a resolver that uses the system's: hosts file and name servers.
     pub(super) fn system() -> Self {
-        // The port is of no matter, and left out of the answer.
+        // The port is irrelevant and removed from the answer.
         Self::new(FRESH, |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
     }
 
-    /// Any other, whose answers hold for so long.
+    /// Creates a resolver with another lookup function. Its answers are used for `fresh`.
     pub(super) fn new(
         fresh: Duration,
         look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static,
@@ -52,18 +53,18 @@ impl Resolver {
         Self(Arc::new(LookupThreads { threads: Arc::new(Semaphore::new(THREADS)), fresh, look_up: Box::new(look_up) }))
     }
 
-    /// How long an answer holds.
+    /// Returns how long an answer is used.
     pub(super) fn fresh(&self) -> Duration {
         self.0.fresh
     }
 
-    /// The addresses of a name, at least one.
+    /// Resolves a name to at least one address.
     pub(super) async fn resolve(&self, name: &str) -> io::Result<BTreeSet<IpAddr>> {
         let thread = Arc::clone(&self.0.threads).acquire_owned().await.map_err(io::Error::other)?;
         let (sender, answer) = oneshot::channel();
         let (inner, name) = (Arc::clone(&self.0), name.to_owned());
         std::thread::Builder::new().name("robotsd-names".to_owned()).spawn(move || {
-            // The task that requested it may have ended meanwhile.
+            // The task that requested the lookup may have ended meanwhile.
             let _ = sender.send((inner.look_up)(&name));
             drop(thread);
         })?;
@@ -77,18 +78,18 @@ impl Resolver {
 
 tower_robots::internals::debug_as!(|_it| Resolver {});
 
-/// When a name is to be looked up; by one task at a time, over all workers.
+/// When a name is to be resolved next. Over all workers, one task at a time resolves it.
 #[derive(Debug)]
 pub(super) struct LookupSchedule {
     start: Instant,
-    /// In milliseconds since `start`.
+    /// Time of the next lookup, in milliseconds since `start`, or [`UNDER_WAY`].
     due: AtomicU64,
 }
 
-/// A value of `due`: a lookup is under way.
+/// Value of `due` while a lookup is under way.
 const UNDER_WAY: u64 = u64::MAX;
 
-/// The right to look a name up. Given up, the name is due again.
+/// The right to resolve a name. When it is dropped, the next lookup is scheduled.
 #[derive(Debug)]
 pub(super) struct LookupPermit {
     schedule: Arc<LookupSchedule>,
@@ -104,7 +105,7 @@ impl LookupSchedule {
         self.due.load(Ordering::SeqCst) == UNDER_WAY
     }
 
-    /// The right to look up now, if that is due.
+    /// Returns the right to resolve now; `None` if no lookup is due.
     pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Option<LookupPermit> {
         let due = self.due.load(Ordering::Relaxed);
         if self.millis(now) < due {
@@ -120,7 +121,7 @@ impl LookupSchedule {
 }
 
 impl LookupPermit {
-    /// There is an answer, which holds for so long.
+    /// Notes that the lookup succeeded, with an answer to be used for `fresh`.
     pub(super) fn succeeded(&mut self, fresh: Duration) {
         self.next = fresh;
     }
@@ -128,7 +129,7 @@ impl LookupPermit {
 
 impl Drop for LookupPermit {
     fn drop(&mut self) {
-        // Also where the task is dropped half-way, with the runtime it ran on.
+        // Runs even if the task is dropped midway, together with its runtime.
         self.schedule.due.store(self.schedule.millis(Instant::now() + self.next), Ordering::SeqCst);
     }
 }

@@ -1,12 +1,14 @@
 //! The body of a response, and the connection it comes from.
 //!
-//! A poll for a frame drives the connection. When the body has ended the connection goes back to the pool; when
-//! it is dropped before that, the connection closes, so the upstream sees that the client has left.
+//! Polling for a frame drives the connection. When the body has ended, the connection returns to
+//! the pool. If the body is dropped before that, the connection closes, so that the upstream
+//! notices that the client has left.
 //!
-//! While the client reads nothing, no frame is polled for. Then the writers to the client drive the connection through the
-//! [`Transfer`]: the rest of the body is [read ahead](super::read_ahead) if it is little, and the connection free.
+//! While the client reads nothing, no frame is polled for. Instead, the code that writes to the
+//! client drives the connection through the [`Transfer`]. If the rest of the body is small, it is
+//! [read ahead](super::read_ahead), which frees the connection.
 //!
-//! Trailers on HTTP/1.1 are dropped here, as a proxy may (RFC 9110, section 6.5.1).
+//! Trailers on HTTP/1.1 are dropped here, as RFC 9110, section 6.5.1 allows.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,7 +28,7 @@ use super::read_ahead::{BufferBudget, ReadAhead};
 use super::usage::Usage;
 use crate::exchange::{IdleTimeout, StallObserver, Transfer};
 
-/// The body of an upstream's response, or a text in its place.
+/// The body of an upstream's response, or a fixed text that replaces it.
 #[derive(Debug)]
 pub(crate) struct ResponseBody(Content);
 
@@ -34,12 +36,12 @@ pub(crate) struct ResponseBody(Content);
 enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
-    /// On a stream, whose place on the connection it keeps from others until it ends. It is not given up for them: its own deadlines
-    /// end it.
+    /// A body on an HTTP/2 stream. It occupies its slot on the connection until it ends. It is not
+    /// given up for other requests; its own deadlines end it.
     Http2(Box<Http2Body>),
 }
 
-/// A body that still comes, between the client and the upstream. Both sides are polled by the same task.
+/// A body in transit between the upstream and the client. The same task polls both sides.
 #[derive(Debug)]
 struct StreamingBody {
     flow: Mutex<StreamState>,
@@ -49,7 +51,7 @@ struct StreamingBody {
 #[derive(Debug)]
 struct StreamState {
     incoming: UnreadBody,
-    /// None once the connection has ended or gone back to the pool.
+    /// The connection; `None` after it has ended or returned to the pool.
     connection: Option<Box<UpstreamConnection>>,
     pool: Arc<Http1Pool>,
     idle: IdleTimeout,
@@ -57,11 +59,12 @@ struct StreamState {
     ahead: ReadAhead,
     has_ended: bool,
     failed: Option<ResponseBodyError>,
-    /// The upstream waits for the client to go on with its request, and nothing else moves: when it last took some of it.
+    /// When the upstream last accepted some of the request, if it now waits for the client to
+    /// continue it and nothing else moves.
     awaits_upload: Option<Instant>,
 }
 
-/// Which side has to act before the connection is free.
+/// The side that has to act before the connection is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitsFor {
     Upstream,
@@ -85,7 +88,7 @@ impl ResponseBody {
         buffers: &Arc<BufferBudget>,
     ) -> Self {
         match incoming {
-            // Nothing more will come, so the connection is free while the client still reads.
+            // No more bytes will come, so the connection is free even while the client still reads.
             UnreadBody::Fast(FastBody { first, left: 0, .. }) => {
                 pool.put(connection);
                 Self(Content::Own(Some(first).filter(|first| !first.is_empty())))
@@ -112,7 +115,7 @@ impl ResponseBody {
         }
     }
 
-    /// A body that comes on a stream, whose place on the connection it keeps.
+    /// Creates the body of an HTTP/2 response; it holds its slot on the connection.
     pub(super) fn http2(mut body: Http2Body, slot: Option<Box<Http2Slot>>) -> Self {
         if body.is_end_stream() {
             return Self::empty();
@@ -123,7 +126,8 @@ impl ResponseBody {
         Self(Content::Http2(Box::new(body)))
     }
 
-    /// The transfer that those who write to the client have to know, if the body holds a connection.
+    /// Returns the transfer that the code writing to the client must drive, if the body holds a
+    /// connection.
     pub(super) fn transfer(&self) -> Option<Transfer> {
         match &self.0 {
             Content::Own(_) | Content::Http2(_) => None,
@@ -172,9 +176,9 @@ impl StreamingBody {
             .filter(|upload| upload.awaits_client.is_set());
         let sent = uploading.filter(|_| octets.is_pending()).map(|upload| upload.last_taken());
         if flow.awaits_upload != sent {
-            // Something has been sent, or comes back.
+            // The upload has moved, or a part of the response has arrived.
             flow.awaits_upload = sent;
-            // A connection that has gone back may serve another request by now.
+            // A connection that is back in the pool may already serve another request.
             if flow.connection.is_some() {
                 self.usage.moved();
             }
@@ -194,7 +198,7 @@ impl StallObserver for StreamingBody {
         let mut flow = self.flow.lock();
         let waits_for = flow.read_ahead(cx);
         if flow.connection.is_none() {
-            // The connection has a use of its own again.
+            // The connection is already back in the pool.
             return Poll::Pending;
         }
         match waits_for {
@@ -240,7 +244,7 @@ impl StreamState {
         left.map_or_else(SizeHint::default, |left| SizeHint::with_exact(ahead + left))
     }
 
-    /// Reads on while the client does not, as far as that may become the whole body.
+    /// Reads ahead while the client does not read, as long as the whole body may fit.
     fn read_ahead(&mut self, cx: &mut Context<'_>) -> WaitsFor {
         while self.connection.is_some() && self.failed.is_none() && !self.has_ended {
             let left = self.incoming.size_hint().exact();
@@ -251,7 +255,8 @@ impl StreamState {
                 Poll::Ready(Some(Ok(octets))) => self.ahead.push(&octets),
                 Poll::Ready(Some(Err(error))) => self.failed = Some(error),
                 Poll::Ready(None) => {}
-                // A body of unknown length may have no end, and then it is the client that does not take it.
+                // A body of unknown length may be endless, so the client that does not read it is
+                // the one to wait for.
                 Poll::Pending if left.is_some() => return WaitsFor::Upstream,
                 Poll::Pending => break,
             }
@@ -263,13 +268,13 @@ impl StreamState {
         match self.poll_incoming(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.reset();
-                // With a known length there is no poll after the last octet.
+                // If the length is known, the body is not polled after the last byte.
                 if self.incoming.is_end_stream() {
                     self.release();
                 }
                 match frame.into_data() {
                     Ok(octets) => Poll::Ready(Some(Ok(octets))),
-                    // Trailers, behind which the end comes.
+                    // Trailers, after which the body ends.
                     Err(_) => self.poll_next(cx),
                 }
             }
@@ -305,7 +310,8 @@ impl StreamState {
                 }));
             }
         };
-        // Frames come out of the connection, or out of its end; the connection holds the task's waker already.
+        // Frames come from the connection or from its end; the connection already holds the task's
+        // waker.
         let mut silent = Context::from_waker(Waker::noop());
         let mut frame = Pin::new(&mut *incoming).poll_frame(&mut silent);
         if let (Poll::Pending, Some(connection)) = (&frame, &mut self.connection) {
@@ -317,15 +323,15 @@ impl StreamState {
         frame.map_err(Cause::Protocol)
     }
 
-    /// Gives the connection back.
+    /// Returns the connection to the pool.
     fn release(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.pool.put(connection);
         }
     }
 
-    /// Ends the body early, at the next poll: hyper drops what it has not yet written when a body fails, and the client
-    /// should get as far as the upstream did.
+    /// Ends the body with an error at the next poll. The delay matters: hyper drops unwritten data
+    /// when a body fails, and the client should get all that the upstream sent.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.connection = None;
         self.failed = Some(error);

@@ -1,15 +1,16 @@
-//! One server behind a site: an address, how many connections to it are open, and whether requests go to it, judged by what
-//! has become of those that went there.
+//! One server behind a site: its address, the number of open connections to it, and whether it is
+//! in service, based on the results of earlier requests.
 //!
-//! Passive: nothing is probed. Only failures of the transport count against a server: it could not be connected to, or
-//! a new connection broke before a single octet of an answer. A status such as 503 may be about one page, and how long
-//! an answer takes may depend on the client that requested it: a client that can provoke them must not be able to take
-//! a server from all others.
+//! Health checks are passive: nothing is probed. Only transport failures count against a server: it
+//! could not be connected to, or a new connection broke before a single byte of a response. A
+//! status such as 503 may concern one page, and the response time may depend on the client. If such
+//! responses counted, a client that can provoke them could take a server away from everybody else.
 //!
-//! A server that fails too often in a row is out for a while, which doubles each time it is not back afterwards. Then
-//! one request tries it: where that is answered the server is back.
+//! A server that fails too often in a row is out of service for a while. Then one request tries the
+//! server; if it is answered, the server is back in service. The time doubles if the server fails
+//! again.
 //!
-//! The state is shared by all workers. A request on a server that is well only reads it.
+//! All workers share the state. A request to a healthy server only reads it.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -27,7 +28,7 @@ use super::tls::{TlsClient, Unreachable};
 use crate::socket::Socket;
 use crate::word_enum::word_enum;
 
-/// A server, as all workers know it.
+/// A server, as shared by all workers.
 #[derive(Debug, derive_more::Display)]
 #[display("{address}")]
 pub(super) struct Server {
@@ -35,12 +36,13 @@ pub(super) struct Server {
     tls: Option<TlsClient>,
     pub(super) versions: HttpVersions,
     pub(super) health: Health,
-    /// Connections to it that are open; [`Permit`](super::connection_limit::Permit) counts them.
+    /// Number of open connections to the server; [`Permit`](super::connection_limit::Permit) counts
+    /// them.
     pub(super) open: AtomicUsize,
 }
 
 impl Server {
-    /// Spoken to in `versions`; without TLS nothing is negotiated.
+    /// Creates a server that uses `versions`; without TLS, HTTP/1.1 replaces negotiation.
     pub(super) fn new(address: ServerAddress, tls: Option<TlsClient>, versions: HttpVersions, health: Health) -> Self {
         let versions = match versions {
             HttpVersions::Negotiated if tls.is_none() => HttpVersions::Http1,
@@ -53,13 +55,13 @@ impl Server {
         if self.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP }
     }
 
-    /// Connects, and shakes hands where that is due, in which `versions` are offered.
+    /// Connects, including a TLS handshake if configured, which offers `versions`.
     pub(super) async fn connect(&self, versions: HttpVersions) -> Result<Socket, Unreachable> {
         let socket = match &self.address {
             ServerAddress::Tcp(address) => TcpStream::connect(address).await,
             ServerAddress::Loopback(port) => match TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await {
                 Ok(socket) => Ok(socket),
-                // Of the two errors the first is the one an operator expects.
+                // If both fail, the first error is the one that an operator expects.
                 Err(error) => TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.map_err(|_| error),
             },
             ServerAddress::Unix(path) => {
@@ -67,7 +69,7 @@ impl Server {
             }
         };
         let socket = socket.map_err(Unreachable::Connect)?;
-        // Without it, a request with a small body may wait for an acknowledgement.
+        // With Nagle's algorithm, a request with a small body could wait for an acknowledgement.
         socket.set_nodelay(true).map_err(Unreachable::Connect)?;
         match &self.tls {
             None => Ok(Socket::Tcp(socket)),
@@ -76,16 +78,16 @@ impl Server {
     }
 }
 
-/// When a server is out, and for how long.
+/// When a server is taken out of service, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HealthPolicy {
-    /// Failures in a row that put a server out; zero for never.
+    /// Number of failures in a row that take a server out of service; zero for never.
     pub(crate) max_fails: u32,
-    /// How long ago the first of them may be.
+    /// Maximum age of the first of these failures.
     pub(crate) fail_window: Duration,
-    /// How long it is out the first time, give or take a fifth.
+    /// How long the server is out of service the first time; varied by up to 20 %.
     pub(crate) eject: Duration,
-    /// How long it is out at most.
+    /// Maximum time out of service.
     pub(crate) eject_max: Duration,
 }
 
@@ -105,11 +107,12 @@ impl Default for HealthPolicy {
 pub(super) struct Health {
     policy: HealthPolicy,
     start: Instant,
-    /// Until when it is out, in milliseconds since `start`; zero while it is in service.
+    /// When the next trial is due, in milliseconds since `start`; zero while the server is in
+    /// service.
     until: AtomicU64,
-    /// How often it has been put out.
+    /// How often the server has been taken out of service.
     ejections: AtomicU32,
-    /// Whether anything stands in the record that a success has to remove.
+    /// Whether the record contains anything that a success has to clear.
     is_marked: AtomicBool,
     record: Mutex<FailureRecord>,
 }
@@ -118,14 +121,15 @@ pub(super) struct Health {
 struct FailureRecord {
     fails: u32,
     first: Option<Instant>,
-    /// How long it was, or is, out; zero for never or long ago.
+    /// Length of the current or last time out of service; zero if there was none, or none recently.
     span: Duration,
     returned: Option<Instant>,
-    /// Since when it is out, and what failed last; none while it is in service.
+    /// Since when the server is out of service, and the last failure; `None` while it is in
+    /// service.
     outage: Option<(SystemTime, FailureKind, String)>,
 }
 
-/// The right to send one request to a server, to be brought back with its outcome.
+/// The right to send one request to a server, to be returned with its outcome.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     ejections: u32,
@@ -135,9 +139,9 @@ pub(super) struct Ticket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TicketKind {
     InService,
-    /// The one request that tries a server which was out.
+    /// The one request that tries a server which is out of service.
     Trial,
-    /// Sent because there was nowhere better.
+    /// Sent although the server is out of service, because every other server is too.
     Anyway,
 }
 
@@ -151,46 +155,49 @@ impl Health {
         self.until.load(Ordering::Relaxed) == 0
     }
 
-    /// How often the server has been put out. Connections from before a change of this number are not to be trusted.
+    /// Returns how often the server has been taken out of service. Connections opened before the
+    /// last change of this number are not trusted.
     pub(super) fn ejections(&self) -> u32 {
         self.ejections.load(Ordering::Relaxed)
     }
 
-    /// A ticket, if the server is in service.
+    /// Returns a ticket if the server is in service.
     pub(super) fn admit(&self) -> Option<Ticket> {
         self.is_in_service().then(|| self.ticket(TicketKind::InService))
     }
 
-    /// The ticket of a trial, if one is due and no other request has it.
+    /// Returns a trial ticket if a trial is due and no other request has it.
     pub(super) fn admit_trial(&self, now: Instant) -> Option<Ticket> {
         let until = self.until.load(Ordering::Relaxed);
         if until == 0 || self.millis(now) < until {
             return None;
         }
-        // If this trial never reports back, the next one is due then.
+        // If this trial never reports its outcome, another one is due at that time.
         let next = self.millis(now + self.policy.eject);
         self.until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         Some(self.ticket(TicketKind::Trial))
     }
 
-    /// A ticket in any case.
+    /// Returns a ticket, whether or not the server is in service.
     pub(super) fn admit_anyway(&self) -> Ticket {
         self.ticket(TicketKind::Anyway)
     }
 
-    /// The server has answered. Returns whether it is back in service by that.
+    /// Notes that the server has answered. Returns whether that brought it back into service.
     pub(super) fn succeeded(&self, ticket: Ticket, now: impl FnOnce() -> Instant) -> bool {
-        // For nearly every request this is all; not even the clock is read.
+        // For nearly every request only this flag is read, not even the clock.
         self.is_marked.load(Ordering::Relaxed) && self.clear(ticket, now())
     }
 
-    /// The server could not be reached, or broke off before it answered. Returns for how long it is out, where it was in service.
+    /// Notes that the server could not be reached, or that the connection broke before a response.
+    /// If that takes the server out of service, returns for how long.
     pub(super) fn failed(&self, ticket: Ticket, now: Instant) -> Option<Duration> {
         if self.policy.max_fails == 0 {
             return None;
         }
         let mut record = self.record.lock();
-        // A request that was sent before it was put out says nothing new: a hundred connections break at once.
+        // A request sent before the server went out of service adds nothing: a hundred connections
+        // can break at once.
         if ticket.ejections != self.ejections() {
             return None;
         }
@@ -210,7 +217,8 @@ impl Health {
                 if record.fails < self.policy.max_fails {
                     return None;
                 }
-                // A server that was in service for as long as it was out begins anew.
+                // If the server was in service for at least as long as it was out before, the time
+                // starts from `eject` again.
                 if record.returned.is_none_or(|returned| now.saturating_duration_since(returned) >= record.span) {
                     record.span = Duration::ZERO;
                 }
@@ -220,10 +228,10 @@ impl Health {
         }
     }
 
-    /// Notes what has failed, if the server is out.
+    /// Records the last failure if the server is out of service.
     pub(super) fn note(&self, check: FailureKind, why: &dyn fmt::Display) {
         let mut record = self.record.lock();
-        // Read under the lock, under which a server comes back.
+        // Read under the lock, which is also held when a server returns to service.
         if self.is_in_service() {
             return;
         }
@@ -231,7 +239,7 @@ impl Health {
         record.outage = Some((since, check, why.to_string()));
     }
 
-    /// Why the server is out; none while it is in service.
+    /// Returns why the server is out of service; `None` if it is in service.
     pub(super) fn outage(&self, now: Instant) -> Option<Outage> {
         let record = self.record.lock();
         let (since, check, why) = record.outage.clone()?;
@@ -246,7 +254,7 @@ impl Health {
     fn eject(&self, record: &mut FailureRecord, now: Instant) {
         let longest = self.policy.eject_max.max(self.policy.eject);
         record.span = if record.span.is_zero() { self.policy.eject } else { (record.span * 2).min(longest) };
-        // Or every proxy in front of a server would try it in the same moment.
+        // Random, or every proxy in front of a server would try it at the same moment.
         let share = 0.8 + 0.4 * (RandomState::new().hash_one(self.start) as f64 / u64::MAX as f64);
         self.until.store(self.millis(now + record.span.mul_f64(share)), Ordering::Relaxed);
         self.ejections.fetch_add(1, Ordering::Relaxed);
@@ -268,32 +276,33 @@ impl Health {
         true
     }
 
-    /// Never zero, which stands for a server in service.
+    /// Returns the milliseconds since `start`, plus one: zero means that the server is in service.
     fn millis(&self, at: Instant) -> u64 {
         at.saturating_duration_since(self.start).as_millis() as u64 + 1
     }
 }
 
-/// A server that is out of service, or a name that cannot be resolved.
+/// The state of a server that is out of service, or of a name that cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     pub(crate) since: SystemTime,
-    /// The last failure: connecting, shaking hands, or the connection before an answer; of a name, that it has no address. The servers
-    /// that it stood for before have statuses of their own.
+    /// The last failure. For a server: connecting, the TLS handshake, or a connection that broke
+    /// before a response. For a name: that it has no address; the servers that it resolved to
+    /// before have their own statuses.
     pub(crate) check: FailureKind,
-    /// The error behind it.
+    /// The underlying error.
     pub(crate) why: String,
-    /// In how long a request tries the server again; zero where the next one does.
+    /// Time until a request tries the server again; zero if the next request does.
     pub(crate) again: Duration,
 }
 
-/// One server of a site, or one name that has no address.
+/// The status of one server of a site, or of one name that has no address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerStatus {
     pub(crate) server: String,
-    /// Connections to it that are open, by use; none of a name.
+    /// Number of open connections to the server, by use; empty for a name.
     pub(crate) connections: Vec<(ConnectionUse, usize)>,
-    /// None where it is in service.
+    /// The outage; `None` if the server is in service.
     pub(crate) outage: Option<Outage>,
 }
 
@@ -302,7 +311,7 @@ word_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum ConnectionUse {
         Idle = "idle",
-        /// It is being made, or has a request.
+        /// The connection is being opened, or has a request.
         Exchange = "active",
         Tunnel = "tunnel",
     }

@@ -1,12 +1,14 @@
-//! The servers that one worker chooses from, each with the worker's idle connections to it, and the search for one that can be
-//! reached: each is tried once, in turn.
+//! The servers that one worker chooses from, each with the worker's idle connections to it, and the
+//! search for a server that can be reached: each is tried once, in turn.
 //!
-//! The server whose turn it is gets the request if it is in service and can be reached, else the next; servers that are out
-//! are tried last, when no other can be reached. So the last server is never out, and a site whose servers were all gone is
-//! back with the first that answers.
+//! The server whose turn it is gets the request if it is in service and can be reached; otherwise
+//! the next one does. Servers that are out of service are tried last, if no other can be reached. A
+//! site therefore always has a server to try, and after a complete outage it is back with the first
+//! server that answers.
 //!
-//! **A lease is a connection or a place on one.** Which of them is settled where a request gets it, so HTTP/1.1 keeps
-//! its types, its pool and its way; balancer, health, permits and the second attempt are the same for both.
+//! **A lease is an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Which of the two is
+//! decided when a request gets the lease, so each keeps its own types and pool. Balancer, health,
+//! permits and the second attempt are the same for both.
 
 use std::io;
 use std::sync::Arc;
@@ -26,10 +28,10 @@ use super::server::{Server, Ticket};
 use super::tls::Unreachable;
 use super::usage::ClientKey;
 
-/// The candidates for the servers a site has.
+/// The candidates made from a site's list of servers.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// The list the seats were made for.
+    /// The list that the candidates were made from.
     pub(super) servers: Arc<Vec<Arc<Server>>>,
     pub(super) list: Vec<Arc<CandidateServer>>,
 }
@@ -39,13 +41,13 @@ pub(super) struct Candidates {
 pub(super) struct CandidateServer {
     pub(super) server: Arc<Server>,
     pub(super) pool: Arc<Http1Pool>,
-    /// None where the server is spoken to in HTTP/1.1 only.
+    /// The HTTP/2 connections; `None` if only HTTP/1.1 is used with the server.
     pub(super) http2: Option<Arc<Http2Pool>>,
-    /// How often the server had been out when the connections in the pool were still good.
+    /// The value of `Health::ejections` when the pooled connections were last known to be usable.
     ejections: AtomicU32,
 }
 
-/// A connection for one request, which messages about failures name by its server.
+/// A connection for one request. Displayed as the name of its server, for messages about failures.
 #[derive(Debug, derive_more::Display)]
 #[display("{}", self.candidate.server)]
 pub(super) struct Lease {
@@ -54,7 +56,7 @@ pub(super) struct Lease {
     pub(super) ticket: Ticket,
 }
 
-/// A connection, or a place on one.
+/// An HTTP/1.1 connection, or a slot on an HTTP/2 connection.
 #[derive(Debug)]
 pub(super) enum LeasedConnection {
     Http1(Box<UpstreamConnection>),
@@ -64,23 +66,23 @@ pub(super) enum LeasedConnection {
 /// The state of an exchange that got no response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExchangeState {
-    /// Whether an exchange came before it on the connection.
+    /// Whether the connection had an exchange before this one.
     pub(super) is_reused: bool,
     pub(super) nothing_received: bool,
-    /// How the client broke off its own request, if it did.
+    /// How the client aborted its own request, if it did.
     pub(super) body_failure: Option<FailureKind>,
-    /// Whether more came than a head may have.
+    /// Whether the response exceeds the maximum size of a head.
     pub(super) is_flooded: bool,
 }
 
 /// The requirements of a request for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
-    /// How sure it has to be that an idle one is open.
+    /// How thoroughly an idle connection must be checked before use.
     pub(super) certainty: Certainty,
-    /// The versions of HTTP that the request can be made in.
+    /// The HTTP versions in which the request can be made.
     pub(super) versions: HttpVersions,
-    /// The client that the connection is for.
+    /// The client for which the connection is used.
     pub(super) client: ClientKey,
 }
 
@@ -91,14 +93,14 @@ impl CandidateServer {
         Self { server, pool: Arc::new(pool), http2, ejections }
     }
 
-    /// The connections that a request may share with others.
+    /// Returns the pool of HTTP/2 connections, if the request can use it.
     pub(super) fn shared(&self, versions: HttpVersions) -> Option<&Arc<Http2Pool>> {
-        // If the server speaks nothing else, it speaks that.
+        // A server that speaks only HTTP/2 is used in HTTP/2 whatever the request prefers.
         let is_possible = versions != HttpVersions::Http1 || self.server.versions == HttpVersions::Http2;
         self.http2.as_ref().filter(|_| is_possible)
     }
 
-    /// The versions that are spoken on a connection that is made for a request.
+    /// Returns the HTTP versions to use on a new connection for a request.
     pub(super) fn versions(&self, wanted: HttpVersions) -> HttpVersions {
         match (self.server.versions, wanted) {
             (HttpVersions::Negotiated, HttpVersions::Http1) => HttpVersions::Http1,
@@ -106,7 +108,7 @@ impl CandidateServer {
         }
     }
 
-    /// An idle connection, made since the server was last out.
+    /// Takes an idle connection that was opened after the server's last time out of service.
     pub(super) fn take(&self, requirement: Requirement) -> Option<LeasedConnection> {
         let ejections = self.server.health.ejections();
         if self.ejections.swap(ejections, Ordering::Relaxed) != ejections {
@@ -131,12 +133,12 @@ impl CandidateServer {
         }
     }
 
-    /// Closes an idle connection, if there is one.
+    /// Closes one idle connection. `None` if there is none.
     pub(super) fn give_up(&self) -> Option<()> {
         self.pool.give_up().or_else(|| self.http2.as_ref()?.give_up())
     }
 
-    /// Uses none of the connections there are again.
+    /// Stops using all current connections for further requests.
     pub(super) fn clear(&self) {
         self.pool.clear();
         if let Some(http2) = &self.http2 {
@@ -146,7 +148,7 @@ impl CandidateServer {
 }
 
 impl LeasedConnection {
-    /// How the current exchange went.
+    /// Returns how the current exchange went.
     pub(super) fn exchange_state(&self) -> ExchangeState {
         match self {
             Self::Http1(connection) => ExchangeState {
@@ -157,7 +159,7 @@ impl LeasedConnection {
             },
             Self::Http2(slot) => ExchangeState {
                 is_reused: slot.is_reused,
-                // Others may have been answered on it.
+                // Other requests may have been answered on it.
                 nothing_received: !slot.connection.has_answered.is_set(),
                 body_failure: slot.body_failure,
                 is_flooded: false,
@@ -165,7 +167,8 @@ impl LeasedConnection {
         }
     }
 
-    /// Whether no other request has blamed the server for the same connection, which is one failure however many were on it.
+    /// Reports whether this is the first request to blame the server for this connection. A broken
+    /// connection is one failure, however many requests were on it.
     pub(super) fn is_first_to_blame(&self) -> bool {
         match self {
             Self::Http1(_) => true,
@@ -175,7 +178,7 @@ impl LeasedConnection {
 }
 
 impl Lease {
-    /// The connection, and the pool it goes back to, where no other request uses it.
+    /// Returns an HTTP/1.1 connection and the pool that it returns to; `None` for HTTP/2.
     pub(super) fn into_http1(self) -> Option<(Box<UpstreamConnection>, Arc<Http1Pool>)> {
         match self.connection {
             LeasedConnection::Http1(connection) => Some((connection, Arc::clone(&self.candidate.pool))),
@@ -183,7 +186,7 @@ impl Lease {
         }
     }
 
-    /// The place on a connection that others use too.
+    /// Returns the slot on an HTTP/2 connection; `None` for HTTP/1.1.
     pub(super) fn into_slot(self) -> Option<Box<Http2Slot>> {
         match self.connection {
             LeasedConnection::Http1(_) => None,
@@ -192,42 +195,42 @@ impl Lease {
     }
 }
 
-/// The least time for connecting to one server before the next is tried.
+/// Minimum time for connecting to one server before the next is tried.
 const LEAST_ATTEMPT: Duration = Duration::from_secs(1);
 
-/// One search, for one request.
+/// A search for a connection, for one request.
 pub(super) struct ServerSearch<'a> {
     pub(super) shared: &'a OriginsState,
     pub(super) candidates: &'a Candidates,
     pub(super) pooled: Pooled,
     pub(super) requirement: Requirement,
-    /// The end of the time for connecting, which the servers share.
+    /// The end of the time for connecting, which all servers share.
     pub(super) deadline: Instant,
 }
 
-/// Whether a connection will do that was open before.
+/// Whether an existing connection may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pooled {
     Allowed,
     Excluded,
 }
 
-/// A server that can have the request. None where a server could be tried with a permit for a connection, which there is not; an error
-/// where no server could be reached.
+/// A connection to a server. `None` if a server could be tried but there is no permit for a
+/// connection; an error if no server could be reached.
 type Found = Result<Option<Lease>, UpstreamFailure>;
 
-/// A new connection, or a place on one that others use too; none without a permit.
+/// A new connection, or a slot on a shared one; `None` if there is no permit.
 type Opened = Result<Option<LeasedConnection>, ConnectFailure>;
 
 impl ConnectFailure {
-    /// There was no time, which counts against no server.
+    /// Creates the failure for when the time is used up, which does not count against the server.
     fn late(why: &str) -> Self {
         Self { kind: FailureKind::ConnectTimeout, why: why.to_owned(), is_of_server: false }
     }
 }
 
 impl ServerSearch<'_> {
-    /// Tries every server once, beginning with the one at `first`.
+    /// Tries every server once, beginning with the one at index `first`.
     pub(super) async fn from(&self, first: usize) -> Found {
         let candidates = self.candidates;
         let mut is_full = false;
@@ -238,7 +241,8 @@ impl ServerSearch<'_> {
         for candidate in in_turn {
             let health = &candidate.server.health;
             let Some(ticket) = health.admit().or_else(|| health.admit_trial(Instant::now())) else {
-                // An idle connection there is of no use, and may be in the way.
+                // Idle connections to a server that is out of service are useless, and occupy
+                // permits.
                 candidate.clear();
                 out.push(candidate);
                 continue;
@@ -255,7 +259,8 @@ impl ServerSearch<'_> {
             }
             left -= 1;
         }
-        // A server that is in service and busy is waited for; one that is out is tried only when there is no other.
+        // Wait for a busy server that is in service; try servers that are out of service only if
+        // there is no other.
         if is_full {
             return Ok(None);
         }
@@ -271,7 +276,7 @@ impl ServerSearch<'_> {
         failure.filter(|_| !is_full).map_or(Ok(None), Err)
     }
 
-    /// A new connection, or a place on one; none without a permit.
+    /// Opens a connection, or takes a slot on a shared one; `None` if there is no permit.
     async fn open(&self, candidate: &Arc<CandidateServer>, ticket: Ticket, left: usize) -> Found {
         let opened = match candidate.shared(self.requirement.versions) {
             None => self.connect(candidate, left).await,
@@ -287,10 +292,11 @@ impl ServerSearch<'_> {
         })
     }
 
-    /// A new connection, within a fair part of the time that is left for `left` servers.
+    /// Opens a connection within a fair part of the time that is left for `left` servers.
     async fn connect(&self, candidate: &CandidateServer, left: usize) -> Opened {
         let permit = match self.pooled {
-            // Rather the idle connection of another server than a new one in its place.
+            // Prefers an idle connection to another server over closing one for a new connection to
+            // this server.
             Pooled::Allowed => {
                 Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client).ok()
             }
@@ -316,7 +322,8 @@ impl ServerSearch<'_> {
             Ok(Ok(connection)) => return Ok(Some(connection)),
             Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string(), true),
             Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string(), true),
-            // A request that can be made in fewer versions than others says nothing about the server for those.
+            // If the request supports fewer versions than the server is configured for, the failure
+            // is not the server's.
             Ok(Err(Unreachable::Versions(error))) => {
                 (FailureKind::Tls, error.to_string(), versions == candidate.server.versions)
             }
@@ -325,8 +332,8 @@ impl ServerSearch<'_> {
         Err(ConnectFailure { kind, why, is_of_server })
     }
 
-    /// A place on a connection that others use too; a new one where none has room. Requests that come while it is made wait for
-    /// it, so that a burst makes one connection and no more.
+    /// Takes a slot on a shared connection, or opens one if none has room. Requests that arrive
+    /// meanwhile wait for the new connection, so that a burst opens only one.
     async fn join(&self, candidate: &CandidateServer, http2: &Arc<Http2Pool>, left: usize) -> Opened {
         let is_shared = || !http2.has_refused.is_set() && !self.shared.connection_limit.are_requests_separate();
         if !is_shared() {
@@ -334,11 +341,12 @@ impl ServerSearch<'_> {
         }
         let arrived = tokio::time::Instant::now();
         let Ok(mut turn) = timeout(self.share(left)?, http2.connecting.lock()).await else {
-            // That it connects so slowly is held against the server once, by the request that connects.
+            // Only the request that is connecting counts the slow connect against the server.
             return Err(ConnectFailure::late("no connection in time"));
         };
         if !is_shared() {
-            // Found out meanwhile: then no connection can be shared, and those that waited connect side by side.
+            // Detected meanwhile: no connection can be shared, so the waiting requests connect in
+            // parallel.
             drop(turn);
             return self.connect(candidate, left).await;
         }
@@ -357,17 +365,17 @@ impl ServerSearch<'_> {
         opened
     }
 
-    /// A fair part of the time that is left for so many servers.
+    /// Returns a fair part of the remaining time, for `left` servers.
     fn share(&self, left: usize) -> Result<Duration, ConnectFailure> {
         let time = self.deadline.saturating_duration_since(Instant::now());
         if time.is_zero() {
-            // Nothing is known of this server, so nothing is held against it.
+            // The server has not been tried, so this does not count against it.
             return Err(ConnectFailure::late("no time left to connect"));
         }
         Ok((time / u32::try_from(left).unwrap_or(u32::MAX).max(1)).max(LEAST_ATTEMPT).min(time))
     }
 
-    /// A permit for a connection; where none is left, an idle connection is closed for it.
+    /// Returns a permit for a connection; if none is left, closes an idle connection to free one.
     fn room(&self, candidate: &CandidateServer) -> Option<Permit> {
         let take = || Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client);
         match take() {

@@ -1,22 +1,26 @@
-//! Which client gets a connection, and which client loses one, when all are in use; and how many each client has.
+//! Decides which client gets a connection, and which client loses one, when all are in use. Also
+//! counts the connections of each client.
 //!
-//! These rules apply only when no connection is left:
+//! These rules apply only if no connection is left:
 //!
-//! 1. An equal share is the number of connections there may be, divided by the clients that use any or wait for one within
-//!    their share, and the one that asks: were those that wait not counted, a client would take again at once what was
-//!    freed for them. Clients are counted twice: by connection, unless a trusted proxy sends requests of several clients over it, and by
-//!    address. A client has more than its share where either count says so.
-//! 2. A request of a client that, this one and those that wait included, stays within its share comes before all requests
-//!    that do not.
-//! 3. For such a request a transfer is given up whose client has stalled: of clients beyond their share by both counts
-//!    first, then by one of them; of those, the one that has stalled for longest, and not before [`STALLED`]. Next come
-//!    tunnels through which nothing has passed for [`LONG`], of addresses beyond their share. If no client beyond its
-//!    share has stalled at all, it is the client that has stalled for longest, and not before [`LONG`].
-//! 4. For [`STALLED`] after that, clients beyond their share get no further connection: else they would take up at once
-//!    what was freed for others.
+//! 1. An equal share is the maximum number of connections divided by the number of clients. Clients
+//!    count if they use a connection, wait for one within their share, or ask for one now. If
+//!    waiting clients were not counted, the asking client would immediately take what was freed for
+//!    them. Clients are counted in two ways: by address, and by connection unless a trusted proxy
+//!    multiplexes several clients over it. A client exceeds its share if it does by either count.
+//! 2. A request within its client's share, counting this request and the client's waiting requests,
+//!    takes precedence over all requests that are not.
+//! 3. For such a request, a transfer whose client has stalled is given up. Clients that exceed
+//!    their share by both counts come first, then those that exceed it by one. Among equals, the
+//!    longest stall is chosen, if it has lasted [`STALLED`]. Next come tunnels without traffic for
+//!    [`LONG`], of addresses that exceed their share. If no client beyond its share has stalled at
+//!    all, the longest stall of any client is chosen, if it has lasted [`LONG`].
+//! 4. For [`STALLED`] after that, clients beyond their share get no further connection. Otherwise
+//!    they would immediately take what was freed for others.
 //!
-//! A transfer whose client is seen to move is not given up, nor is a request that waits for its upstream. Those who write to
-//! clients say what they see: see `edge::connection` and `exchange::idle_timeout`.
+//! A transfer whose client makes progress is never given up. Neither is a request that waits for
+//! its upstream. The code that writes to clients reports the progress: see `edge::connection` and
+//! `exchange::idle_timeout`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,23 +29,23 @@ use std::time::Duration;
 use super::server::{ConnectionUse, Server};
 use super::usage::{ClientKey, Stall, Usage};
 
-/// After so long without taking anything a client beyond its share has stalled. One that reads 32 KB a second is seen
-/// to move within that: every 64 KiB, see `edge::connection::watched_socket`. Requests wait for three seconds by
-/// default.
+/// How long a client beyond its share may take no data before it counts as stalled. A client that
+/// reads 32 KB per second shows progress within that time: every 64 KiB, see
+/// `edge::connection::watched_socket`. Requests wait for three seconds by default.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
-/// After so long, any client has.
+/// How long any client may take no data before it counts as stalled.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
-/// For so many milliseconds the connections need not be counted again.
+/// How long the counts of connections stay valid, in milliseconds.
 const FRESH: u64 = 10;
 
-/// Whether a request may have a connection that others ask for too.
+/// Whether a request may have a connection that other requests also want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Its client stays within its share.
     Within,
-    /// Its client has more already.
+    /// Its client exceeds its share.
     Beyond,
 }
 
@@ -49,17 +53,17 @@ pub(super) enum Standing {
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     usages: Vec<Arc<Usage>>,
-    /// When they were counted, in milliseconds.
+    /// When the connections were last counted, in milliseconds.
     counted: u64,
     in_use: ClientCounts,
-    /// Requests that wait and are within their share.
+    /// Waiting requests that are within their client's share.
     waiting: ClientCounts,
 }
 
-/// A transfer that may be given up; the largest goes first.
+/// Rank of a transfer that may be given up; the transfer with the highest rank is given up first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimRank {
-    /// By how many counts its client is beyond its share, twice; and one more for what is no tunnel.
+    /// Twice the number of counts by which the client exceeds its share; 1 for a tunnel.
     excess: u8,
     stalled: Duration,
 }
@@ -75,20 +79,21 @@ impl Shares {
         }
     }
 
-    /// How many connections to this server there are, by use.
+    /// Returns the number of connections to this server, by use.
     pub(super) fn uses(&self, server: &Arc<Server>) -> Vec<(ConnectionUse, usize)> {
         let of_server = || self.usages.iter().filter(|usage| Arc::ptr_eq(&usage.server, server));
         let count = |what| (what, of_server().filter(|usage| usage.what() == what).count());
         ConnectionUse::ALL.map(count).into()
     }
 
-    /// The standing of a request that asks for one more connection of `capacity`.
+    /// Returns the standing of a request for one more connection, if `capacity` connections are
+    /// allowed.
     pub(super) fn standing(&mut self, client: ClientKey, capacity: usize, now: u64) -> Standing {
         self.count(now);
         let is_beyond = |side| {
             let wanted = self.in_use.of(side, client) + self.waiting.of(side, client) + 1;
             let clients = self.clients(side, client);
-            // One is always within, and so is the only client.
+            // One connection is always within the share, and so is any number for the only client.
             wanted > 1 && clients > 1 && wanted * clients > capacity
         };
         if ClientCounts::SIDES.into_iter().any(is_beyond) { Standing::Beyond } else { Standing::Within }
@@ -102,8 +107,9 @@ impl Shares {
         self.waiting.remove(client);
     }
 
-    /// The transfer to give up for a request of `client`, of those on servers that `helps` says would do, and the stall of
-    /// its client. None also where a connection is about to be freed without.
+    /// Returns the transfer to give up for a request of `client`, with its client's stall. Only
+    /// transfers on servers for which `helps` is true are considered. Also `None` if a usable
+    /// connection is idle.
     pub(super) fn victim(
         &mut self,
         client: ClientKey,
@@ -143,14 +149,15 @@ impl Shares {
             }
         }
         let (rank, stall, usage) = first?;
-        // A client within its share keeps its connection while one beyond its share is about to be due.
+        // A client within its share keeps its connection if a stalled client beyond its share will
+        // soon lose one.
         if rank.excess == 0 && has_stalled_beyond {
             return None;
         }
         Some((Arc::clone(usage), stall))
     }
 
-    /// Among how many clients the connections are shared, the one that asks included.
+    /// Returns the number of clients that share the connections, including the one that asks.
     fn clients(&self, side: CountedBy, asking: ClientKey) -> usize {
         let in_use = self.in_use.keys(side);
         let only_waiting = |key: &&u64| **key != side.key(asking) && !in_use.contains_key(*key);
@@ -171,7 +178,7 @@ impl Shares {
     }
 }
 
-/// How many each client has.
+/// Connections in use, per client.
 #[derive(Debug, Default)]
 pub(super) struct ClientCounts {
     addresses: HashMap<u64, usize>,
@@ -185,7 +192,8 @@ pub(super) enum CountedBy {
     Connection,
 }
 
-/// The number of a connection over which a trusted proxy sends requests of several clients: it counts for none of them.
+/// The key for connections over which a trusted proxy multiplexes several clients. They are not
+/// counted by connection.
 const SHARED: u64 = 0;
 
 impl CountedBy {
@@ -204,7 +212,7 @@ impl ClientCounts {
         self.keys(side).get(&side.key(client)).copied().unwrap_or(0)
     }
 
-    /// How many each has, by what a side knows them by.
+    /// Returns the counts by address or by connection.
     pub(super) fn keys(&self, side: CountedBy) -> &HashMap<u64, usize> {
         match side {
             CountedBy::Address => &self.addresses,

@@ -1,10 +1,11 @@
-//! An entry for fuzzing: the head of a response, and what comes with it.
+//! Fuzzing entry point for the head of a response and the bytes after it.
 
 use http::Method;
 
 use super::http1_fast::parse;
 
-/// A head that is taken is framed by its length alone, and the body stays within it.
+/// Checks that an accepted head is framed by its length alone, and that the body does not exceed
+/// it.
 pub fn response_head(octets: &[u8]) {
     for method in [Method::GET, Method::HEAD] {
         let Some(response) = parse(octets, &method) else { continue };

@@ -90,7 +90,8 @@ impl Origin {
         Self::once(answer.into(), true)
     }
 
-    /// Reads one request, says one thing, and closes the connection, unless it is hung up on before.
+    /// Reads one request, says one thing, and closes the connection, unless it is hung up on
+    /// before.
     fn closing(answer: impl Into<String>) -> Self {
         Self::once(answer.into(), false)
     }
@@ -143,8 +144,9 @@ fn settings<T: ToString>(urls: impl IntoIterator<Item = T>) -> OriginsSettings {
     }
 }
 
-/// Lets every task go on that can, with the octets that were sent until now: all ends of a connection are on this thread, and it
-/// asks the system what has arrived before it comes back to a task that gives way.
+/// Lets every task go on that can, with the octets that were sent until now: all ends of a
+/// connection are on this thread, and it asks the system what has arrived before it comes back to a
+/// task that gives way.
 async fn settled() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -219,7 +221,8 @@ fn request(method: &str, target: &str) -> Box<Request<RequestBody>> {
     Box::new(request.body(RequestBody::empty()).unwrap())
 }
 
-/// Repeats a part of a test until it was not interrupted for so long that a short limit passed which it does not wait for.
+/// Repeats a part of a test until it was not interrupted for so long that a short limit passed
+/// which it does not wait for.
 async fn undisturbed<T>(mut part: impl AsyncFnMut() -> Option<T>) -> T {
     soon(async {
         loop {
@@ -303,7 +306,8 @@ fn proxy_with(limits: EdgeLimits, listener_settings: ListenerSettings, upstream:
     ServedEdge::start_behind(listener_settings, limits, upstream).address
 }
 
-/// Answers the first request of a connection and says `then` to the second before closing; counts requests.
+/// Answers the first request of a connection and says `then` to the second before closing; counts
+/// requests.
 fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
     let delivered = shared::<AtomicUsize>();
     let origin = Origin::start(move |_, mut peer| async move {

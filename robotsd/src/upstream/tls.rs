@@ -1,7 +1,7 @@
-//! TLS towards upstreams, and the words of an error about a certificate.
+//! TLS connections to upstreams, and the error messages about certificates.
 //!
-//! No switch turns verification off: an operator with a self-signed certificate names it, or the authority that signed
-//! it, and is as safe.
+//! Verification cannot be switched off. An operator with a self-signed certificate configures it,
+//! or the authority that signed it, as trusted, which is just as secure.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -16,40 +16,42 @@ use tower_robots::internals::{certificate_fault, client_config, system_roots};
 use super::endpoint::HttpVersions;
 use crate::authorities::Authorities;
 
-/// The configuration of TLS for a site's upstreams.
+/// The TLS configuration for a site's upstreams.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TlsSettings {
-    /// `None` if all that the system trusts are trusted.
+    /// The trusted authorities; `None` for those that the system trusts.
     pub(crate) trust: Option<Authorities>,
-    /// The name that certificates must be for and that the handshake sends; by default the host of each URL.
+    /// The name that certificates must match and that the handshake sends; by default the host of
+    /// each URL.
     pub(crate) server_name: Option<String>,
 }
 
-/// The TLS settings for the authorities of the system, made when first needed and then shared by all sites.
+/// The TLS configuration with the system's authorities, created on first use and shared by all
+/// sites.
 #[derive(Debug, Default)]
 pub(super) struct SystemTrust(OnceLock<Result<Arc<ClientConfig>, String>>);
 
-/// TLS connections to one upstream.
+/// A factory of TLS connections to one upstream.
 #[derive(Clone)]
 pub(super) struct TlsClient {
-    /// For HTTP/1.1 alone, and for all that the upstream may be spoken to in.
+    /// For connections in HTTP/1.1 only; `connector` offers every configured version.
     http1: TlsConnector,
     connector: TlsConnector,
     versions: HttpVersions,
     name: ServerName<'static>,
 }
 
-/// Why there is no connection, in an operator's words.
+/// Why there is no connection, in terms for an operator.
 #[derive(Debug)]
 pub(super) enum Unreachable {
     Connect(io::Error),
     Tls(io::Error),
-    /// With TLS, the upstream speaks none of the versions of HTTP that it was offered.
+    /// The TLS handshake found no HTTP version that both sides speak.
     Versions(io::Error),
 }
 
 impl TlsSettings {
-    /// The client settings for these; errors are for operators.
+    /// Returns the client configuration. Errors are for operators.
     pub(super) fn client(&self, system: &SystemTrust) -> Result<Arc<ClientConfig>, String> {
         let roots = || system_roots().map_err(|why| format!("{why}, or name a file with ca"));
         match &self.trust {
@@ -59,13 +61,14 @@ impl TlsSettings {
     }
 }
 
-/// Whether a certificate can be for this name.
+/// Checks that a certificate can be issued for this name.
 pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
     let wrong = |_| format!("{name:?} is no name for a certificate: write a host name or an IP address");
     ServerName::try_from(name).map(drop).map_err(wrong)
 }
 
-/// Shakes hands with a server that is no upstream, for HTTP/1.1. Errors are for operators.
+/// Performs a TLS handshake for HTTP/1.1 with a server that is not an upstream. Errors are for
+/// operators.
 pub(crate) async fn secured(
     trust: Option<&Authorities>,
     name: &str,
@@ -81,7 +84,7 @@ pub(crate) async fn secured(
 }
 
 impl TlsClient {
-    /// Offers `versions`, unless a connection is for HTTP/1.1 alone.
+    /// Creates a client that offers `versions`, except on connections for HTTP/1.1 only.
     pub(super) fn new(client: Arc<ClientConfig>, name: &str, versions: HttpVersions) -> Result<Self, String> {
         check_server_name(name)?;
         let name = ServerName::try_from(name.to_owned()).map_err(|error| format!("{name:?}: {error}"))?;
@@ -96,7 +99,7 @@ impl TlsClient {
         Ok(Self { http1, connector, versions, name })
     }
 
-    /// Shakes hands, in which `versions` are offered.
+    /// Performs a TLS handshake that offers `versions`.
     pub(super) async fn connect(
         &self,
         socket: TcpStream,
@@ -105,7 +108,7 @@ impl TlsClient {
         let connector = if versions == HttpVersions::Http1 { &self.http1 } else { &self.connector };
         let stream =
             connector.connect(self.name.clone(), socket).await.map_err(|error| self.explain(error, versions))?;
-        // A server that knows nothing of the extension agrees to nothing, and speaks HTTP/1.1.
+        // A server without ALPN support selects no protocol, and speaks HTTP/1.1.
         if versions == HttpVersions::Http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             return Err(self.no_agreement(versions));
         }
@@ -128,7 +131,7 @@ impl TlsClient {
         Unreachable::Tls(io::Error::new(io::ErrorKind::InvalidData, message))
     }
 
-    /// The error about a server that speaks none of what was offered.
+    /// Returns the error for a server that speaks none of the offered versions.
     fn no_agreement(&self, offered: HttpVersions) -> Unreachable {
         let message = match (offered, self.versions) {
             (HttpVersions::Http2, _) => {

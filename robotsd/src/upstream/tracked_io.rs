@@ -1,9 +1,9 @@
-//! The socket to an upstream: it keeps an [`ExchangeProgress`], stops reading a head without end, and can tell whether an idle
-//! connection is still open.
+//! The socket to an upstream. It updates an [`ExchangeProgress`], stops reading an endless response
+//! head, and can tell whether an idle connection is still open.
 //!
-//! hyper does not say whether any octet of an answer has come, how much of an answer's head (interim responses have no
-//! bound), or when the upstream last took something. The [`TrackedIo`] and the request body on it see it
-//! all and note it here.
+//! hyper does not report whether any byte of a response has arrived, how large a response head has
+//! become (interim responses are unlimited), or when the upstream last accepted data. The
+//! [`TrackedIo`] and the request body on it see all of this and record it here.
 
 use std::io;
 use std::pin::Pin;
@@ -22,17 +22,18 @@ use super::usage::Usage;
 use crate::exchange::{Flag, RequestBodyError};
 use crate::socket::{Socket, poll_write_slices};
 
-/// A socket that keeps an [`ExchangeProgress`], and its permit for as long as it is open.
+/// A socket that updates an [`ExchangeProgress`], and holds its permit for as long as it is open.
 #[derive(Debug)]
 pub(super) struct TrackedIo {
     socket: Socket,
     pub(super) progress: Arc<ExchangeProgress>,
-    /// An answer that was read before hyper read it, and whether hyper has since.
+    /// A response that was read before hyper took over. `has_asked` is set when hyper has sent its
+    /// request.
     early: Bytes,
     has_asked: bool,
-    /// The connection passes octets both ways, and each is noted.
+    /// Whether the connection is a tunnel, so that each transfer is recorded.
     is_tunnel: bool,
-    // After the socket, so that it is free only once that is closed.
+    // After the socket, so that the permit is released only when the socket is closed.
     _permit: Permit,
 }
 
@@ -41,29 +42,30 @@ impl TrackedIo {
         Self { socket, progress, early: Bytes::new(), has_asked: false, is_tunnel: false, _permit: permit }
     }
 
-    /// Becomes a tunnel.
+    /// Turns the connection into a tunnel.
     pub(super) fn tunnel(&mut self) {
         self.is_tunnel = true;
         self.progress.usage.tunnel();
     }
 
-    /// Something has been read or written.
+    /// Records that something has been read or written.
     fn note_passed(&self) {
         if self.is_tunnel {
             self.progress.usage.passed();
         }
     }
 
-    /// Replays the octets that were read to the next sender of the request, whose writes are swallowed.
+    /// Makes the socket replay `early` to the next sender of the request, whose writes are
+    /// discarded.
     pub(super) fn replay(&mut self, early: Bytes) {
         self.progress.replays.set(true);
         self.early = early;
         self.has_asked = false;
     }
 
-    /// Whether the connection is as silent as an idle one has to be.
+    /// Checks that the connection is silent, as an idle one has to be. Ready if it is not.
     ///
-    /// The event loop learns of a close only when it next turns; the kernel knows at once.
+    /// The event loop learns of a close only when it next polls; the kernel knows immediately.
     fn peek(&self) -> Poll<io::Result<()>> {
         match self.socket.peek() {
             Ok(0) => Poll::Ready(Ok(())),
@@ -78,7 +80,7 @@ impl AsyncRead for TrackedIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if !this.early.is_empty() {
-            // hyper refuses a response that comes before its request.
+            // hyper rejects a response that arrives before its request.
             if !this.has_asked {
                 return Poll::Pending;
             }
@@ -116,7 +118,7 @@ impl AsyncWrite for TrackedIo {
         let this = self.get_mut();
         if this.progress.replays.is_set() {
             this.has_asked = true;
-            // The response is there, but no event of the socket will say so.
+            // The response has already been read, so no socket event will wake the task.
             cx.waker().wake_by_ref();
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }
@@ -139,20 +141,22 @@ impl AsyncWrite for TrackedIo {
     }
 }
 
-/// Notes about the current exchange on a connection, which a single task keeps and reads; atomic so that the task may
-/// change threads.
+/// Progress of the current exchange on a connection. A single task updates and reads it; the fields
+/// are atomic because the task may move between threads.
 #[derive(Debug)]
 pub(super) struct ExchangeProgress {
     /// How the connection is used.
     pub(super) usage: Arc<Usage>,
     pub(super) upload: UploadProgress,
-    /// Octets that came since the request began.
+    /// Number of bytes received since the request began.
     received: AtomicUsize,
-    /// How many may come before the head of the final response is complete; `usize::MAX` once it is.
+    /// Maximum number of bytes before the head of the final response is complete; `usize::MAX`
+    /// after that.
     before_head: AtomicUsize,
-    /// The next read must ask the kernel, not the event loop, for the state of the connection.
+    /// Whether the next read must ask the kernel, rather than the event loop, for the state of the
+    /// connection.
     pub(super) look: Flag,
-    /// The request has been sent before, and is only written once more for hyper's sake.
+    /// Whether the request has already been sent, and is written again only for hyper.
     replays: Flag,
 }
 
@@ -168,7 +172,7 @@ impl ExchangeProgress {
         }
     }
 
-    /// A request begins.
+    /// Notes that a request begins.
     pub(super) fn begin(&self, before_head: usize, now: Instant) {
         self.received.store(0, Ordering::Relaxed);
         self.before_head.store(before_head, Ordering::Relaxed);
@@ -178,12 +182,12 @@ impl ExchangeProgress {
         self.upload.note_taken_at(now);
     }
 
-    /// Whether the head of the final response is still to come.
+    /// Reports whether the head of the final response has not yet arrived.
     pub(super) fn awaits_head(&self) -> bool {
         self.before_head.load(Ordering::Relaxed) != usize::MAX
     }
 
-    /// The head of the final response has come.
+    /// Notes that the head of the final response has arrived.
     pub(super) fn has_head(&self) {
         self.usage.moved();
         self.before_head.store(usize::MAX, Ordering::Relaxed);
@@ -198,15 +202,16 @@ impl ExchangeProgress {
     }
 }
 
-/// How far the body of a request has come, between the task that sends it and the one that waits for the response; atomic likewise.
+/// Progress of a request body, shared by the task that sends it and the task that waits for the
+/// response.
 #[derive(Debug)]
 pub(super) struct UploadProgress {
     opened: Instant,
-    /// When the upstream last took something, in milliseconds since `opened`.
+    /// When the upstream last accepted data, in milliseconds since `opened`.
     taken: AtomicU64,
-    /// The upstream waits for the client to go on.
+    /// Whether the upstream waits for the client to continue.
     pub(super) awaits_client: Flag,
-    /// The place in [`FailureKind::ALL`] of how the body ended early; past its end where it did not.
+    /// Index in [`FailureKind::ALL`] of how the body ended early; out of range if it did not.
     failure: AtomicU8,
 }
 
@@ -222,7 +227,7 @@ impl UploadProgress {
         self.opened + Duration::from_millis(self.taken.load(Ordering::Relaxed))
     }
 
-    /// How the client broke its own body off, if it did.
+    /// Returns how the client aborted its own body, if it did.
     pub(super) fn failure(&self) -> Option<FailureKind> {
         FailureKind::ALL.get(usize::from(self.failure.load(Ordering::Relaxed))).copied()
     }

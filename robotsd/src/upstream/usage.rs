@@ -1,8 +1,8 @@
-//! Which client uses a connection, and whether that client has stalled.
+//! Tracks which client uses a connection, and whether that client has stalled.
 //!
-//! Every connection has a [`Usage`]. The task that uses the connection writes it, for nearly every request four words that
-//! no other task writes; it is read only when connections run out, to find out [who has the most](super::shares) and whose
-//! client has stalled.
+//! Every connection has a [`Usage`]. The task that uses the connection writes it; for nearly every
+//! request, these are four words that no other task writes. It is read only when connections run
+//! out, to find out [who has the most](super::shares) and whose client has stalled.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,12 +15,13 @@ use futures_util::task::AtomicWaker;
 use super::server::{ConnectionUse, Server};
 use crate::exchange::{Peer, StallObserver};
 
-/// The client of a request, as far as connections are shared out.
+/// Identifies the client of a request, for sharing out connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClientKey {
-    /// The IPv4 address, or the /64 of an IPv6 address: that is what one client is assigned.
+    /// The IPv4 address, or the /64 prefix of an IPv6 address, which is what one client is
+    /// assigned.
     pub(super) address: u64,
-    /// The number of the client's connection; zero where requests of several clients come over it.
+    /// The number of the client's connection; zero if several clients share the connection.
     pub(super) connection: u64,
 }
 
@@ -28,7 +29,7 @@ impl ClientKey {
     pub(super) fn new(peer: &Peer) -> Self {
         let address = match peer.address.ip().to_canonical() {
             IpAddr::V4(address) => u64::from(u32::from(address)),
-            // The two do not meet: what would be the /64 of an IPv4 address is reserved.
+            // The ranges do not overlap: the /64 prefixes with such small numbers are reserved.
             IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
         };
         Self { address, connection: peer.connection.map_or(0, u64::from) }
@@ -41,20 +42,21 @@ pub(super) struct Usage {
     pub(super) server: Arc<Server>,
     /// The origin of times; the same for all connections of a site.
     start: Instant,
-    /// The place in [`ConnectionUse::ALL`] of what it is used for.
+    /// Index in [`ConnectionUse::ALL`] of the current use.
     what: AtomicU8,
     address: AtomicU64,
     connection: AtomicU64,
-    /// Since when the client has taken or sent nothing, in milliseconds since `start`, from 1; zero while it moves, and
-    /// [`GIVEN_UP`]. One word for all three, so that a stall that has ended is not given up after its end.
+    /// Since when the client has neither read nor sent data: milliseconds since `start`, plus 1.
+    /// Zero while it makes progress, [`GIVEN_UP`] after its connection is taken. A single atomic
+    /// holds all three, so that a stall that has ended is not given up.
     pub(super) stalled: AtomicU64,
     waker: AtomicWaker,
 }
 
-/// A value of `stalled`: the connection has been taken from its client.
+/// Value of `stalled`: the connection has been taken from its client.
 const GIVEN_UP: u64 = u64::MAX;
 
-/// A stall as it was seen, which may be over.
+/// A stall as it was observed, which may have ended since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stall {
     since: u64,
@@ -67,7 +69,7 @@ impl Stall {
 }
 
 impl Usage {
-    /// Of a connection that is about to be made for a client.
+    /// Creates the usage of a connection that is about to be opened for a client.
     pub(super) fn new(server: Arc<Server>, start: Instant, client: ClientKey) -> Self {
         Self {
             server,
@@ -89,13 +91,14 @@ impl Usage {
         ClientKey { address: self.address.load(Ordering::Relaxed), connection: self.connection.load(Ordering::Relaxed) }
     }
 
-    /// Since when the client has stood still; none while it moves, and once the connection is taken from it.
+    /// Returns the current stall; `None` while the client makes progress, and after the connection
+    /// is taken from it.
     pub(super) fn stalled(&self) -> Option<Stall> {
         let since = self.stalled.load(Ordering::Relaxed);
         (since != 0 && since != GIVEN_UP).then_some(Stall { since })
     }
 
-    /// A request begins.
+    /// Notes that a request begins.
     pub(super) fn begin(&self, client: ClientKey) {
         self.address.store(client.address, Ordering::Relaxed);
         self.connection.store(client.connection, Ordering::Relaxed);
@@ -103,66 +106,69 @@ impl Usage {
         self.moved();
     }
 
-    /// The exchange is over, and the connection kept.
+    /// Notes that the exchange is over and the connection is kept.
     pub(super) fn rest(&self) {
         self.what.store(ConnectionUse::Idle as u8, Ordering::Relaxed);
         self.moved();
     }
 
-    /// The connection has become a tunnel.
+    /// Notes that the connection has become a tunnel.
     pub(super) fn tunnel(&self) {
         self.what.store(ConnectionUse::Tunnel as u8, Ordering::Relaxed);
         self.passed();
     }
 
-    /// The client does not go on; the first call after it moved counts.
+    /// Notes that the client makes no progress; only the first call after progress counts.
     pub(super) fn stall(&self) {
         if self.stalled.load(Ordering::Relaxed) == 0 {
             self.stalled.store(millis(self.start), Ordering::Relaxed);
         }
     }
 
-    /// The client has gone on.
+    /// Notes that the client has made progress.
     pub(super) fn moved(&self) {
         if self.stalled.load(Ordering::Relaxed) != 0 {
             self.end_stall();
         }
     }
 
-    /// Apart, because nearly no client stalls.
+    /// A separate function, because nearly no client stalls.
     #[cold]
     fn end_stall(&self) {
-        // One that goes on in the last moment keeps what it has.
+        // A client that continues at the last moment keeps its connection.
         self.stalled.store(0, Ordering::Relaxed);
-        // An idle connection should not keep the task it was used by.
+        // An idle connection should not keep the waker of its last task.
         drop(self.waker.take());
     }
 
-    /// Something has passed through the tunnel, which is quiet from now on. Its task still waits for more.
+    /// Notes that data has passed through the tunnel. A stall begins immediately; its task still
+    /// waits for more.
     pub(super) fn passed(&self) {
         self.stalled.store(millis(self.start), Ordering::Relaxed);
     }
 
-    /// Takes the connection from a client that has stalled; its task is to be [woken](Self::wake) then. Returns false where
-    /// that stall is over by now, and the connection may have another client.
+    /// Takes the connection from a stalled client; the caller must then [wake](Self::wake) its
+    /// task. Returns false if that stall is over, in which case the connection may already have
+    /// another client.
     pub(super) fn give_up(&self, stall: Stall) -> bool {
         self.stalled.compare_exchange(stall.since, GIVEN_UP, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Wakes the task that has stalled.
+    /// Wakes the stalled task.
     pub(super) fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Ready once the connection has been taken from its client, which has stalled.
+    /// Ready when the connection has been taken from its stalled client.
     pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
-        // After the waker is there: either this sees it, or the waker is called.
+        // Loaded after the waker is registered: either this load sees the change, or the waker is
+        // called.
         if self.stalled.load(Ordering::SeqCst) == GIVEN_UP { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
-/// As a tunnel: what passes through it is noted where the connection is read and written.
+/// For tunnels: progress is recorded where the connection is read and written.
 impl StallObserver for Usage {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_given_up(cx)
@@ -173,7 +179,7 @@ impl StallObserver for Usage {
     }
 }
 
-/// Milliseconds since `start`, from 1.
+/// Returns the milliseconds since `start`, plus 1.
 pub(super) fn millis(start: Instant) -> u64 {
     start.elapsed().as_millis() as u64 + 1
 }
@@ -205,7 +211,8 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         let seen = usage.stalled().unwrap();
-        // Between the choice and the deed the client goes on, its answer ends, and the next request begins.
+        // Between the choice and the deed the client goes on, its answer ends, and the next request
+        // begins.
         usage.moved();
         assert!(!usage.give_up(seen));
         usage.rest();

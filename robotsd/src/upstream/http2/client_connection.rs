@@ -1,13 +1,16 @@
-//! One HTTP/2 connection to a server, which several requests use at a time, and the PING that asks whether the server
-//! is there.
+//! One HTTP/2 connection to a server, shared by concurrent requests, and the PING that checks
+//! whether the server is still there.
 //!
-//! A PING, and a deadline for its answer, say whether a server that sends nothing is still there. Servers of gRPC close
-//! a connection that is sent more than a PING in five minutes while they send no DATA and no HEADERS. So one is sent
-//! when a request has run into its deadline in silence, which says more than the time, and else after [`QUIET`]. Until
-//! it is answered no new request is sent on the connection. If it is too early for a PING, none is sent on it any more.
+//! A PING with a deadline for its response shows whether a silent server is still there. gRPC
+//! servers close a connection that gets more than one PING in five minutes without DATA or HEADERS
+//! in return. Therefore a PING is sent only if a request has reached its deadline without hearing
+//! from the server, which is better evidence than elapsed time, or after [`QUIET`]. Until it is
+//! answered, no new request is sent on the connection. If it is too early for a PING, the
+//! connection gets no more requests.
 //!
-//! **The window of a connection has room for all its streams**, 128 of them, so a client that does not read stops its
-//! own stream and no other. The price is bounded: 32 MiB a connection whose 128 clients all stand still.
+//! **The window of a connection has room for all its streams**, 128 of them, so a client that does
+//! not read blocks its own stream and no other. The cost is bounded: 32 MiB for a connection whose
+//! 128 clients have all stalled.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -32,51 +35,56 @@ use crate::upstream::connection_limit::Permit;
 use crate::upstream::endpoint::UpstreamLimits;
 use crate::upstream::usage::{ClientKey, Usage};
 
-/// Streams on one connection, where the server takes as many.
+/// Maximum number of streams on one connection, if the server allows as many.
 ///
-/// The connection's window has room for all of them, so that clients which do not read hold their own streams up and no others.
+/// The connection's window has room for all of them, so clients that do not read block only their
+/// own streams.
 pub(super) const STREAMS: usize = 128;
 
-/// Streams that were reset and are remembered for a second, so that frames which were under way are no errors: more than clients
-/// can cancel in that time. A stream that is remembered takes a few hundred octets.
+/// Maximum number of reset streams to remember for a second, so that frames already in flight are
+/// not errors. This is more than clients can cancel in that time. A remembered stream takes a few
+/// hundred bytes.
 const REMEMBERED: usize = 4096;
 
-/// Errors of the server on single streams, in the life of a connection, before it counts as hostile. A frame for a stream that was
-/// reset and is no longer remembered is one of them.
+/// Maximum number of the server's stream errors during the life of a connection, before it counts
+/// as hostile. A frame for a stream that was reset and is no longer remembered is such an error.
 const STREAM_ERRORS: usize = 8192;
 
-/// Each error resets its stream. After so many resets, for whatever reason, a connection takes no further request, and those on it
-/// have room for as many again before they meet [`STREAM_ERRORS`].
+/// Number of resets, for any reason, after which a connection takes no further request. Each stream
+/// error resets its stream, so the remaining requests have as many errors left before they reach
+/// [`STREAM_ERRORS`].
 const RESETS: usize = STREAM_ERRORS / 2;
 
-/// DATA frames without octets, half of those at which h2 ends a connection: after so many it takes no further request.
+/// Number of empty DATA frames after which a connection takes no further request: half of the
+/// number at which h2 ends it.
 const EMPTY: usize = 50;
 
-/// The most that h2 charges for an octet that waits to be read: 256 for a frame, less its length, if frames have at least
-/// sixteen octets. So streams full of small messages that nobody reads do not end the connection for the others.
+/// Maximum charge of h2 for a byte that waits to be read: 256 per frame, less its length, for
+/// frames of at least sixteen bytes. With this budget, streams full of small unread messages do not
+/// end the connection for the others.
 const CHARGE_PER_OCTET: usize = 16;
 
-/// A connection, for as long as the pool or a request has it.
+/// A connection, for as long as the pool or a request holds it.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2ClientConnection {
     sender: SendRequest<Bytes>,
     usage: Arc<Usage>,
     doubt: Arc<Doubt>,
     pub(super) activity: Arc<ConnectionActivity>,
-    /// Requests on it.
+    /// Number of current requests on the connection.
     streams: AtomicUsize,
-    /// Whether a response has come.
+    /// Whether a response has arrived.
     pub(in crate::upstream) has_answered: Flag,
-    /// Whether it has broken before that, and the server has been blamed.
+    /// Whether it broke before that, and the server has been blamed.
     is_blamed: AtomicBool,
     pub(super) opened: Instant,
     /// When the last request ended, in milliseconds since `opened`.
     idle_since: AtomicU64,
-    /// Dropped with the connection, so that its task does not wait for the server for ever.
+    /// Dropped with the connection, so that its task does not wait for the server indefinitely.
     _released: oneshot::Sender<()>,
 }
 
-/// Whether a connection takes a request.
+/// Whether a connection accepts a request.
 pub(super) enum Admission {
     Stream(SendRequest<Bytes>),
     /// Not now.
@@ -86,7 +94,8 @@ pub(super) enum Admission {
 }
 
 impl Http2ClientConnection {
-    /// Speaks HTTP/2 on a new connection. Whether the server does shows with the first response.
+    /// Starts HTTP/2 on a new connection. Whether the server speaks it is known only with the first
+    /// response.
     pub(super) async fn open(socket: Socket, permit: Permit, limits: &UpstreamLimits) -> Result<Self, h2::Error> {
         let opened = Instant::now();
         let (usage, doubt) = (Arc::clone(&permit.usage), Arc::<Doubt>::default());
@@ -99,7 +108,8 @@ impl Http2ClientConnection {
             .initial_connection_window_size(connection_window)
             .data_frame_budget((connection_window as usize).saturating_mul(CHARGE_PER_OCTET))
             .max_header_list_size(window)
-            // A stream is never written further than its window, so this is only for frames of others that wait.
+            // A stream is never written beyond its window, so this limits only waiting frames of
+            // other streams.
             .max_send_buffer_size(limits.buffer_bytes)
             .initial_max_send_streams(STREAMS)
             .max_concurrent_reset_streams(REMEMBERED)
@@ -126,18 +136,20 @@ impl Http2ClientConnection {
         })
     }
 
-    /// A stream on a connection that may have `most`, counted until [`leave`](Self::leave).
+    /// Takes a stream on a connection limited to `most` streams. It is counted until
+    /// [`leave`](Self::leave).
     pub(super) fn enter(&self, most: usize) -> Admission {
         let streams = self.streams.load(Ordering::Relaxed);
-        // Until the server has said how many it takes, it may be one.
+        // Until the server has announced how many streams it allows, it may be one.
         let most = if self.activity.settled.initialized() { most } else { 1 };
-        // First, because it costs least: without sharing there are many connections, and most have a request.
+        // Checked first, because it is cheapest: without sharing there are many connections, and
+        // most have a request.
         if streams >= most {
             return Admission::Full;
         }
         let mut sender = self.sender.clone();
         let is_closed = matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)));
-        // Or so much has been said on it that it comes near a limit for its whole life.
+        // Or it has come near a limit that applies to its whole life.
         let is_worn = self.activity.resets() >= RESETS || self.activity.empty() >= EMPTY;
         if is_closed || is_worn || self.doubt.is_kept() {
             return Admission::Closed;
@@ -146,13 +158,14 @@ impl Http2ClientConnection {
             return Admission::Full;
         }
         if self.streams.fetch_add(1, Ordering::Relaxed) == 0 {
-            // Requests of several clients share it, so it counts for none of them and is not given up for others.
+            // Several clients share the connection, so it counts for none of them and is not given
+            // up for others.
             self.usage.begin(ClientKey::default());
         }
         Admission::Stream(sender)
     }
 
-    /// A request has ended. Whether it was the only one.
+    /// Notes that a request has ended. Returns whether it was the only one.
     pub(super) fn leave(&self) -> bool {
         if self.streams.fetch_sub(1, Ordering::Relaxed) > 1 {
             return false;
@@ -166,7 +179,7 @@ impl Http2ClientConnection {
         self.streams.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether it has been idle for so long, or is of no more use.
+    /// Reports whether the connection has been idle for `timeout`, or can no longer be used.
     pub(super) fn is_expired(&self, now: Instant, timeout: Duration) -> bool {
         let idle_since = self.opened + Duration::from_millis(self.idle_since.load(Ordering::Relaxed));
         let is_closed = || {
@@ -176,20 +189,20 @@ impl Http2ClientConnection {
         (self.is_idle() && now.saturating_duration_since(idle_since) >= timeout) || is_closed()
     }
 
-    /// A response has come.
+    /// Notes that a response has arrived.
     pub(super) fn answered(&self) {
         if !self.has_answered.is_set() {
             self.has_answered.set(true);
         }
     }
 
-    /// Blames the server. Whether nobody has done so before.
+    /// Blames the server. Returns whether this is the first time.
     pub(in crate::upstream) fn blame(&self) -> bool {
         !self.is_blamed.swap(true, Ordering::Relaxed)
     }
 
-    /// A request has waited in vain since then. The server is asked whether it is there, unless it has said anything in the second
-    /// half of that time.
+    /// Notes that a request sent at `since` got no response. The server is sent a PING, unless it
+    /// sent something in the second half of that time.
     pub(super) fn doubt(&self, since: Instant) {
         if self.activity.received_at().elapsed() >= since.elapsed() / 2 {
             self.doubt.raise();
@@ -197,7 +210,8 @@ impl Http2ClientConnection {
     }
 }
 
-/// Moves the frames of a connection until it has ended. Once nothing uses it, it says goodbye, for which it has `patience`.
+/// Transfers the frames of a connection until it ends. When the connection is no longer used, it
+/// has `patience` to shut down cleanly.
 async fn drive(
     connection: client::Connection<GuardedSocket, Bytes>,
     death: impl Future<Output = ()>,
@@ -217,20 +231,20 @@ async fn drive(
     }
 }
 
-/// After so long without an octet the server is asked.
+/// Time without a single byte after which the server is sent a PING.
 const QUIET: Duration = Duration::from_secs(310);
 
-/// Doubts about a connection, between the requests on it and the task that drives it.
+/// Whether a connection is suspected dead, shared by its requests and the task that drives it.
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     is_raised: AtomicBool,
-    /// Whether the server could not be asked, so that the doubt stays.
+    /// Whether no PING could be sent, so that the suspicion is permanent.
     is_kept: AtomicBool,
     raised: Notify,
 }
 
 impl Doubt {
-    /// A request has waited in vain: the server is asked whether it is there.
+    /// Notes that a request got no response: the server is sent a PING.
     pub(super) fn raise(&self) {
         if !self.is_raised.swap(true, Ordering::SeqCst) {
             self.raised.notify_one();
@@ -241,7 +255,7 @@ impl Doubt {
         self.is_raised.load(Ordering::SeqCst)
     }
 
-    /// Whether the connection is to be used for no further request.
+    /// Reports whether the connection must not be used for further requests.
     pub(super) fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::SeqCst)
     }
@@ -262,10 +276,10 @@ impl Doubt {
     }
 }
 
-/// Asks the server where there is reason to, and waits for its answer. Ends once it has not answered within `patience`, or the
-/// connection has ended.
+/// Sends a PING when there is reason to, and waits for its response. Returns when the server has
+/// not responded within `patience`, or the connection has ended.
 async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
-    // When the last PING was sent, and how many frames of messages had come until then.
+    // When the last PING was sent, and the number of DATA and HEADERS frames received until then.
     let mut last: Option<(Instant, usize)> = None;
     loop {
         tokio::select! {
@@ -286,7 +300,8 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
         loop {
             match timeout(patience, poll_fn(|cx| ping.poll_pong(cx))).await {
                 Ok(Ok(_)) => break doubt.settle(),
-                // Octets that it sends meanwhile show that it is there; its answer may be behind them.
+                // Bytes that arrive meanwhile show that the server is alive; its response may be
+                // queued behind them.
                 Err(_) if activity.received_at() > asked => asked = activity.received_at(),
                 Ok(Err(_)) | Err(_) => return,
             }
@@ -294,23 +309,23 @@ async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc
     }
 }
 
-/// The socket of a connection: it holds the permit of the connection, notes what has passed, and ends the connection to a
-/// server that floods it with frames.
+/// The socket of a connection. It holds the connection's permit, records activity, and ends the
+/// connection if the server floods it with frames.
 #[derive(Debug)]
 pub(super) struct GuardedSocket {
     socket: Socket,
     activity: Arc<ConnectionActivity>,
-    /// Frames that h2 does not bound have the budget that clients have.
+    /// Budget for frames that h2 does not limit; the same as for clients.
     budget: FrameBudget,
     received: Frames,
     sent: Frames,
-    /// Octets of the preface that have not been sent.
+    /// Number of bytes of the preface still to be sent.
     preface: usize,
-    // After the socket, so that it is free only once that is closed.
+    // After the socket, so that the permit is released only when the socket is closed.
     _permit: Permit,
 }
 
-/// The octets of a client before its first frame (RFC 9113, section 3.4).
+/// Number of bytes that a client sends before its first frame (RFC 9113, section 3.4).
 const PREFACE: usize = 24;
 
 impl GuardedSocket {

@@ -1,4 +1,5 @@
-//! The activity of an HTTP/2 connection: its socket notes it, and the code that keeps, shares or gives up the connection asks.
+//! The activity of an HTTP/2 connection. Its socket records it; the code that keeps, shares or
+//! gives up the connection reads it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,13 +15,14 @@ pub(super) struct ConnectionActivity {
     opened: Instant,
     /// When the server last sent something, in milliseconds since `opened`.
     received_at: AtomicU64,
-    /// RST_STREAM frames to the server.
+    /// Number of RST_STREAM frames sent to the server.
     resets: AtomicUsize,
-    /// DATA and HEADERS frames from the server.
+    /// Number of DATA and HEADERS frames from the server.
     content: AtomicUsize,
-    /// DATA frames from the server without octets.
+    /// Number of empty DATA frames from the server.
     empty: AtomicUsize,
-    /// Set once it is known how many streams the server takes, because its SETTINGS are in force, or the connection has ended.
+    /// Set when the server's stream limit is known because its SETTINGS are in force, or when the
+    /// connection has ended.
     pub(super) settled: SetOnce<()>,
 }
 
@@ -30,12 +32,12 @@ impl ConnectionActivity {
         Self { opened, received_at, resets, content, empty, settled }
     }
 
-    /// When the server last sent something.
+    /// Returns when the server last sent something.
     pub(super) fn received_at(&self) -> Instant {
         self.opened + Duration::from_millis(self.received_at.load(Ordering::Relaxed))
     }
 
-    /// Ends once no octet has come for so long.
+    /// Returns when no byte has arrived for `time`.
     pub(super) async fn quiet(&self, time: Duration) {
         loop {
             let due = self.received_at() + time;
@@ -46,17 +48,18 @@ impl ConnectionActivity {
         }
     }
 
-    /// How many streams were reset, or frames refused after the reset of their stream was sent.
+    /// Returns the number of RST_STREAM frames sent, including those for frames that arrived on a
+    /// stream after its reset.
     pub(super) fn resets(&self) -> usize {
         self.resets.load(Ordering::Relaxed)
     }
 
-    /// How many DATA and HEADERS frames came.
+    /// Returns the number of DATA and HEADERS frames received.
     pub(super) fn content(&self) -> usize {
         self.content.load(Ordering::Relaxed)
     }
 
-    /// How many DATA frames without octets came.
+    /// Returns the number of empty DATA frames received.
     pub(super) fn empty(&self) -> usize {
         self.empty.load(Ordering::Relaxed)
     }
@@ -78,7 +81,7 @@ impl ConnectionActivity {
         if frame.is_reset() {
             self.resets.fetch_add(1, Ordering::Relaxed);
         }
-        // It is sent once they are applied.
+        // The acknowledgement is sent after the settings are applied.
         if frame.is_settings_ack() {
             let _ = self.settled.set(());
         }

@@ -1,8 +1,9 @@
 //! The HTTP/2 connections of one worker to one server.
 //!
-//! A request takes a stream on the first connection that has room, so that those behind it empty and age. One that
-//! finds no room waits for its turn to connect, and then takes a place on what was made meanwhile, or its failure: a
-//! burst makes one connection.
+//! A request takes a stream on the first connection that has room, so that later connections become
+//! idle and expire. A request that finds no room waits for its turn to connect. Then it uses the
+//! connection that was opened meanwhile, or fails with the error of that attempt: a burst opens one
+//! connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,22 +24,25 @@ use crate::upstream::failure_kind::{Cause, FailureKind};
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Pool {
     connections: Mutex<Vec<Arc<Http2ClientConnection>>>,
-    /// Held by the request that connects; the last failure to do so, and when it was.
+    /// Locked by the request that connects. Contains the time and error of the last attempt, if it
+    /// failed.
     pub(in crate::upstream) connecting: tokio::sync::Mutex<Option<(Instant, ConnectFailure)>>,
-    /// The server preferred HTTP/1.1 when it was last asked. Then there is nothing to share, and no turn to wait for.
+    /// Whether the server chose HTTP/1.1 in the last handshake. If so, connections are not shared
+    /// and requests do not take turns to connect.
     pub(in crate::upstream) has_refused: Flag,
-    /// Whether a connection without requests waits for the next one.
+    /// Whether a connection without requests is kept for the next one.
     keeps_idle: bool,
     timeout: Duration,
     demand: Arc<Demand>,
 }
 
-/// Why there is no connection to a server; it counts for those too that waited for the attempt.
+/// Why there is no connection to a server; also returned to the requests that waited for the
+/// attempt.
 #[derive(Clone, Debug)]
 pub(in crate::upstream) struct ConnectFailure {
     pub(in crate::upstream) kind: FailureKind,
     pub(in crate::upstream) why: String,
-    /// Whether that is held against the server.
+    /// Whether the failure counts against the server.
     pub(in crate::upstream) is_of_server: bool,
 }
 
@@ -47,21 +51,22 @@ pub(in crate::upstream) struct ConnectFailure {
 pub(in crate::upstream) struct Http2Slot {
     pub(in crate::upstream) connection: Arc<Http2ClientConnection>,
     pub(super) sender: SendRequest<Bytes>,
-    /// Whether a response had come on the connection before.
+    /// Whether a response had already arrived on the connection.
     pub(in crate::upstream) is_reused: bool,
-    /// How the client broke off the request, if it did.
+    /// How the client aborted the request, if it did.
     pub(in crate::upstream) body_failure: Option<FailureKind>,
     pool: Arc<Http2Pool>,
 }
 
 impl Http2Pool {
-    /// Keeps idle connections for `timeout`; none where `capacity` is zero.
+    /// Creates a pool that keeps idle connections for `timeout`, or none if `capacity` is zero.
     pub(in crate::upstream) fn new(capacity: usize, timeout: Duration, demand: Arc<Demand>) -> Self {
         let (connections, connecting, has_refused) = Default::default();
         Self { connections, connecting, has_refused, keeps_idle: capacity > 0, timeout, demand }
     }
 
-    /// A stream on a connection that is open, and was opened after a moment where one is given.
+    /// Takes a stream on an open connection. If `since` is given, the connection must have been
+    /// opened after it.
     pub(in crate::upstream) fn slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
         let most = if self.demand.limit.are_requests_separate() { 1 } else { STREAMS };
         let mut connections = self.connections.lock();
@@ -84,8 +89,8 @@ impl Http2Pool {
         slot
     }
 
-    /// A stream as of [`slot_since`](Self::slot_since). If there is none, but a connection whose server has not said yet how
-    /// many it takes, this waits for that.
+    /// Takes a stream like [`slot_since`](Self::slot_since). If there is none, but the server of a
+    /// connection has not yet announced its stream limit, waits for that.
     pub(in crate::upstream) async fn settled_slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
         loop {
             if let Some(slot) = self.slot_since(since) {
@@ -99,14 +104,14 @@ impl Http2Pool {
         }
     }
 
-    /// Whether HTTP/2 is spoken on a new connection, whose handshake offered `versions`.
+    /// Reports whether a new connection uses HTTP/2. Its handshake offered `versions`.
     pub(in crate::upstream) fn agrees(&self, socket: &Socket, versions: HttpVersions) -> bool {
         let agrees = versions == HttpVersions::Http2 || socket.protocol() == Some(b"h2");
         self.has_refused.set(!agrees);
         agrees
     }
 
-    /// Speaks HTTP/2 on a new connection, and keeps it.
+    /// Starts HTTP/2 on a new connection, and keeps it in the pool.
     pub(in crate::upstream) async fn open(
         self: &Arc<Self>,
         socket: Socket,
@@ -133,7 +138,7 @@ impl Http2Pool {
         drop(gone);
     }
 
-    /// Closes an idle connection, if there is one.
+    /// Closes one idle connection. `None` if there is none.
     pub(in crate::upstream) fn give_up(&self) -> Option<()> {
         let mut connections = self.connections.lock();
         let at = connections.iter().position(|connection| connection.is_idle())?;
@@ -143,13 +148,13 @@ impl Http2Pool {
         Some(())
     }
 
-    /// Takes no further request on the connections there are. Those on them go on.
+    /// Stops using the current connections for new requests. Requests on them continue.
     pub(in crate::upstream) fn clear(&self) {
         let all = std::mem::take(&mut *self.connections.lock());
         drop(all);
     }
 
-    /// A connection has no more requests.
+    /// Notes that a connection has no more requests; closes it if it should not be kept.
     fn rested(&self, connection: &Arc<Http2ClientConnection>) {
         if self.keeps_idle && !self.demand.are_others_first() {
             return;
@@ -164,7 +169,8 @@ impl Http2Slot {
         Self { connection, sender, is_reused, body_failure: None, pool: Arc::clone(pool) }
     }
 
-    /// Notes why the stream ended. If its connection did, with everything on it, requests share no connection for a while.
+    /// Notes why the stream ended. If that ended the whole connection, requests share no connection
+    /// for a while.
     pub(super) fn note_end(&self, cause: &Cause) {
         if cause.ends_connection() {
             self.pool.demand.limit.separate_requests();

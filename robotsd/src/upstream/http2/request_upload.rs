@@ -1,6 +1,7 @@
-//! The body of a request on its way to a stream, no faster than the server takes it.
+//! The body of a request on its way to a stream, sent no faster than the server accepts it.
 //!
-//! It is polled by the task that waits for the response, and has a task of its own only where the response comes first.
+//! The task that waits for the response polls it. It gets its own task only if the response arrives
+//! before the body is complete.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,14 +17,15 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::exchange::{Flag, RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
 
-/// So much of a body is kept until the response comes, for a server that has not looked at the request.
+/// Maximum number of body bytes kept until the response arrives, in case the server reports the
+/// request as not processed.
 const KEPT: usize = 64 * 1024;
 
-/// And no more pieces, each of which costs more than its octets.
+/// Maximum number of pieces kept, because each costs more than its bytes.
 const KEPT_PIECES: usize = 256;
 
-/// Pieces below this are joined with those that are there already: a server takes many small frames for a flood and ends the connection,
-/// which other clients share.
+/// Pieces smaller than this, in bytes, are joined with those that follow immediately. Some servers
+/// treat many small frames as a flood and end the connection, which other clients share.
 const SMALL: usize = 1024;
 
 /// A body that is being sent.
@@ -31,15 +33,15 @@ const SMALL: usize = 1024;
 pub(super) struct RequestUpload {
     body: RequestBody,
     stream: SendStream<Bytes>,
-    /// Octets that wait for the server.
+    /// Bytes that wait until the server accepts them.
     waiting: Bytes,
-    /// The frame after them, if it is no data and has come already.
+    /// The frame after them, if it is not data and has already arrived.
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
-    /// All that has been taken from the client; none once it is too much.
+    /// All pieces taken from the client so far; `None` if they exceed the limits.
     kept: Option<Vec<Bytes>>,
     kept_octets: usize,
     pub(super) progress: Arc<UploadProgress>,
-    /// Something of the response has come since this was last asked.
+    /// Whether something of the response has arrived since the flag was last read.
     has_response_moved: Arc<Flag>,
 }
 
@@ -53,12 +55,12 @@ pub(super) enum UploadEnd {
     Failed,
 }
 
-/// An upload with a task of its own, which ends with this.
+/// An upload with its own task, which is aborted when this value is dropped.
 #[derive(Debug)]
 pub(super) struct UploadTask {
     task: AbortOnDropHandle<()>,
     progress: Arc<UploadProgress>,
-    /// Something of the response has come.
+    /// Set when something of the response has arrived.
     pub(super) has_response_moved: Arc<Flag>,
 }
 
@@ -69,14 +71,15 @@ impl RequestUpload {
         Self { body, stream, waiting, next, kept, kept_octets, progress, has_response_moved }
     }
 
-    /// The whole body again, for another connection; none where more of it was taken than is kept, or the client has failed.
+    /// Returns the whole body again, for another connection. `None` if more of it was taken than is
+    /// kept, or if the client has failed.
     pub(super) fn into_body(self) -> Option<RequestBody> {
         let is_whole = self.progress.failure().is_none() && matches!(self.next, None | Some(None));
         let kept = self.kept.filter(|_| is_whole)?;
         Some(self.body.preceded_by(kept))
     }
 
-    /// Sends the octets that there are and that the server takes.
+    /// Sends the available bytes as far as the server accepts them.
     pub(super) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<UploadEnd> {
         loop {
             if !self.waiting.is_empty() {
@@ -90,7 +93,7 @@ impl RequestUpload {
                 }
             }
             if self.has_response_moved.take() {
-                // Both directions are one conversation: it stands still only when neither moves.
+                // Both directions form one conversation: it has stalled only if neither moves.
                 self.body.has_moved();
             }
             let polled = match self.next.take() {
@@ -125,7 +128,7 @@ impl RequestUpload {
         }
     }
 
-    /// A piece of the body, with those after it that are there already where it is small.
+    /// Joins a small piece of the body with the pieces after it that have already arrived.
     fn joined(&mut self, piece: Bytes, cx: &mut Context<'_>) -> Bytes {
         if piece.len() >= SMALL {
             return piece;
@@ -146,7 +149,8 @@ impl RequestUpload {
         joined.freeze()
     }
 
-    /// Sends as much as the server takes at once. Ready with the end where that was the last of it.
+    /// Sends as much as the server accepts at once. Returns the end if that was the last of the
+    /// body.
     fn poll_send_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Option<UploadEnd>> {
         self.stream.reserve_capacity(self.waiting.len());
         while self.stream.capacity() == 0 {
@@ -180,7 +184,7 @@ impl RequestUpload {
         kept.push(data.clone());
     }
 
-    /// Goes on in a task of its own, because the response has come.
+    /// Moves the upload to a separate task, because the response has arrived.
     pub(super) fn spawn(mut self) -> UploadTask {
         self.kept = None;
         let (progress, has_response_moved) = (Arc::clone(&self.progress), Arc::clone(&self.has_response_moved));
@@ -190,7 +194,7 @@ impl RequestUpload {
 }
 
 impl UploadTask {
-    /// When the server last took something of the body, if it still comes.
+    /// Returns when the server last accepted some of the body; `None` if the upload has ended.
     pub(super) fn last_taken(&self) -> Option<Instant> {
         (!self.task.is_finished()).then(|| self.progress.last_taken())
     }

@@ -1,4 +1,5 @@
-//! The body of a response on a stream. The server has no window for octets that the client does not read.
+//! The body of a response on an HTTP/2 stream. The server gets no window for bytes that the client
+//! does not read.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,32 +17,35 @@ use super::request_upload::UploadTask;
 use crate::exchange::poll_due;
 use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 
-/// How long a stream is waited for whose body is complete by its length and whose end has not come.
+/// How long to wait for the end of a stream whose body is complete by its length.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
-/// The rest of a response. Dropped before its end, it resets the stream, so the server sees that the client has left; unless
-/// only the frame with the end is missing, for which it is then waited.
+/// The rest of a response. If it is dropped before its end, it resets the stream, so that the
+/// server notices that the client has left. If only the frame with the end is missing, it waits for
+/// that frame instead.
 #[derive(Debug)]
 pub(in crate::upstream) struct Http2Body {
     part: BodyPart,
     left: ExpectedBody,
     idle: Duration,
-    /// Runs out when nothing has come for too long; made at the first wait, and set anew once in a while.
+    /// Fires when nothing has arrived for too long. Created at the first wait, and reset only
+    /// occasionally.
     timer: Option<Pin<Box<Sleep>>>,
-    /// When something last came, or was waited for first.
+    /// When something last arrived, or when the current wait began.
     moved: Option<Instant>,
-    // In this order: the stream is reset once both halves of it are gone, and only then is there room for another.
+    // The order matters: the stream is reset after both halves are dropped, and only then is there
+    // room for another.
     upload: Option<UploadTask>,
     stream: Option<RecvStream>,
     slot: Option<Box<Http2Slot>>,
-    /// Why it ended early, once it has, until that is passed on.
+    /// Why it ended early, until the error is returned.
     failed: Option<ResponseBodyError>,
 }
 
-/// The number of octets still to come by the head.
+/// The length of the rest of the body, according to the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedBody {
-    /// There are none, whatever length the head gives.
+    /// No body, whatever length the head gives.
     Absent,
     Length(u64),
     /// Until the server ends the stream.
@@ -49,7 +53,7 @@ pub(super) enum ExpectedBody {
 }
 
 impl ExpectedBody {
-    /// Whether nothing but the end of the stream is to come.
+    /// Reports whether only the end of the stream is still to come.
     fn is_complete(self) -> bool {
         matches!(self, Self::Absent | Self::Length(0))
     }
@@ -62,8 +66,8 @@ enum BodyPart {
     End,
 }
 
-/// A stream with nothing to come but its end: of a body with a length, nobody asks for more than that. It keeps its place, so
-/// there are no more of these than streams.
+/// A stream that needs only its end: a body of known length is not polled after its last byte. The
+/// stream keeps its slot, so these are never more than the stream limit.
 #[derive(Debug)]
 struct EndingStream {
     stream: RecvStream,
@@ -83,7 +87,7 @@ impl Http2Body {
         body
     }
 
-    /// Keeps the stream's place until the end of the body.
+    /// Keeps the stream's slot until the end of the body.
     pub(in crate::upstream) fn hold(&mut self, slot: Box<Http2Slot>) {
         if self.part != BodyPart::End {
             self.slot = Some(slot);
@@ -98,7 +102,7 @@ impl Http2Body {
         match self.left {
             _ if self.part == BodyPart::End => SizeHint::with_exact(0),
             ExpectedBody::Length(left) => SizeHint::with_exact(left),
-            // Of HEAD the length is the head's to say.
+            // For HEAD, the head alone gives the length.
             ExpectedBody::Absent | ExpectedBody::Open => SizeHint::default(),
         }
     }
@@ -125,10 +129,11 @@ impl Http2Body {
                 };
             }
             match stream.poll_data(cx) {
-                // Frames without octets are only counted, by the HTTP library, which has a bound for them.
+                // Empty frames only count, in the HTTP library, which limits them.
                 Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
                 Poll::Ready(Some(Ok(data))) => {
-                    // The client takes it, so there is room for as much again. An error would be the stream's, and comes next.
+                    // The client takes the data, so the window can grow by as much. An error would
+                    // be the stream's, and comes next.
                     let _ = stream.flow_control().release_capacity(data.len());
                     if let ExpectedBody::Length(left) = &mut self.left {
                         *left = left.saturating_sub(data.len() as u64);
@@ -150,7 +155,7 @@ impl Http2Body {
         }
     }
 
-    /// Fails once nothing has moved for too long, in either direction.
+    /// Fails if nothing has moved in either direction for too long.
     fn poll_idle<T>(&mut self, cx: &mut Context<'_>) -> Poll<T> {
         let moved = *self.moved.get_or_insert_with(Instant::now);
         let sent = self.upload.as_ref().and_then(UploadTask::last_taken);
@@ -171,7 +176,8 @@ impl Http2Body {
         self.fail(ResponseBodyError::Broken(cause), cx)
     }
 
-    /// Ends the body early, at the next poll: the client should get as far as the server did, as on HTTP/1.1.
+    /// Ends the body with an error at the next poll, so that the client gets all that the server
+    /// sent, as on HTTP/1.1.
     fn fail<T>(&mut self, error: ResponseBodyError, cx: &mut Context<'_>) -> Poll<T> {
         self.end();
         self.failed = Some(error);
@@ -179,7 +185,7 @@ impl Http2Body {
         Poll::Pending
     }
 
-    /// Lets go of the stream. One that the server has not ended is reset by that.
+    /// Drops the stream. That resets it, unless the server has ended it.
     fn end(&mut self) {
         self.part = BodyPart::End;
         self.upload = None;
@@ -196,7 +202,7 @@ impl Drop for Http2Body {
         self.upload = None;
         let mut ending = EndingStream { stream, part: self.part, _slot: self.slot.take() };
         let mut silent = Context::from_waker(Waker::noop());
-        // Nearly always it has come by now.
+        // Nearly always the end has already arrived.
         if Pin::new(&mut ending).poll(&mut silent).is_pending()
             && let Ok(runtime) = Handle::try_current()
         {
@@ -213,7 +219,7 @@ impl Future for EndingStream {
         while this.part == BodyPart::Data {
             match ready!(this.stream.poll_data(cx)) {
                 Some(Ok(data)) if data.is_empty() => {}
-                // More than the length is an error of the stream.
+                // More data than the length is an error of the stream.
                 Some(_) => return Poll::Ready(()),
                 None => this.part = BodyPart::Trailers,
             }

@@ -1,6 +1,6 @@
 //! One request on a stream, until the head of its response.
 //!
-//! **Both directions of a stream are one conversation**: it stands still only when neither moves.
+//! **Both directions of a stream form one conversation**: it has stalled only if neither moves.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -102,8 +102,8 @@ async fn head_of(
                 Poll::Pending => {}
             }
         }
-        // As on HTTP/1.1: while the client is to blame its own deadline counts, and while the server takes octets it is
-        // alive.
+        // As on HTTP/1.1: while the upload waits for the client, the client's own deadline applies;
+        // while the server accepts bytes, it is alive.
         let last_taken = |now| match &progress {
             Some(progress) if is_sending && progress.awaits_client.is_set() => now,
             Some(progress) => progress.last_taken(),
@@ -124,7 +124,7 @@ fn poll_head(
     relay: &InterimRelay,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Response<RecvStream>, NoResponse>> {
-    // Taken one by one, because they are kept until they are, and there is no bound for them.
+    // Read one by one, because h2 queues them without a limit until they are read.
     while let Poll::Ready(Some(received)) = response.poll_informational(cx) {
         let received = received.map_err(NoResponse::Stream)?;
         if received.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -137,7 +137,7 @@ fn poll_head(
     Pin::new(response).poll(cx).map_err(NoResponse::Stream)
 }
 
-/// The response, once its head makes sense.
+/// Checks the head of the response, and returns the response with its body.
 fn accept(
     response: Response<RecvStream>,
     upload: Option<RequestUpload>,
@@ -158,15 +158,16 @@ fn accept(
     Ok(Response::from_parts(head, Http2Body::new(stream, expected, upload, limits.body_idle)))
 }
 
-/// Whether a request may be sent again: if the server has said that it did not look at it, or if the connection ended, as on
-/// HTTP/1.1.
+/// Determines whether a request may be sent again: if the server has reported that it did not
+/// process it, or if the connection ended, as on HTTP/1.1.
 fn failed(
     mut request: Box<Request<RequestBody>>,
     is_whole: bool,
     upload: Option<RequestUpload>,
     error: h2::Error,
 ) -> ExchangeError {
-    // RFC 9113, sections 6.8 and 8.7. Streams above the last one of a GOAWAY get its error, others go on.
+    // RFC 9113, sections 6.8 and 8.7. Streams above the last one of a GOAWAY get its error; the
+    // others continue.
     let is_refused = error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM));
     let has_broken = error.is_io();
     let cause = Cause::Http2(error);
@@ -187,9 +188,10 @@ fn failed(
     }
 }
 
-/// Turns the head of a request for HTTP/1.1 into one for HTTP/2; `None` where its host cannot be an authority.
+/// Converts the head of an HTTP/1.1 request to HTTP/2. `None` if its host is not a valid authority.
 ///
-/// `Host` becomes `:authority`, and is not said twice. Fields of HTTP/1.1 about its connection are removed.
+/// `Host` becomes `:authority` and is removed. Fields of HTTP/1.1 about its connection are removed
+/// too.
 pub(super) fn convert(request: &Request<RequestBody>, scheme: Scheme, accepts_trailers: bool) -> Option<Request<()>> {
     let host = request.headers().get(HOST)?;
     let mut uri = http::uri::Parts::default();
@@ -205,7 +207,7 @@ pub(super) fn convert(request: &Request<RequestBody>, scheme: Scheme, accepts_tr
         fields.remove(name);
     }
     if accepts_trailers {
-        // Nothing else may stand there (RFC 9113, section 8.2.2), and servers of gRPC insist on it.
+        // No other value is allowed (RFC 9113, section 8.2.2), and gRPC servers require it.
         fields.insert(TE, HeaderValue::from_static("trailers"));
     }
     *head.headers_mut() = fields;

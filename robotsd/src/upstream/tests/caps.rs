@@ -120,7 +120,8 @@ async fn a_request_sent_again_gets_room_for_a_connection_of_its_own() {
     let (dying, _) = dying("");
     let other = Origin::always(OK);
     let (upstream, _) = watched_in(HttpVersions::Http1, [dying.address, other.address], one_each);
-    // The third dies on its connection to the first server, while the only one there may be to the other is idle.
+    // The third dies on its connection to the first server, while the only one there may be to the
+    // other is idle.
     assert_eq!(statuses(&upstream, ["GET"; 3]).await, [200; 3]);
     assert_eq!((dying.connections(), other.connections()), (1, 2));
 }

@@ -66,8 +66,8 @@ pub(super) fn answer(mut respond: Respond, body: &str) {
     }
 }
 
-/// A server that answers `/quick`, and everything else with a piece again and again, as far as the window goes, whose octets are
-/// counted.
+/// A server that answers `/quick`, and everything else with a piece again and again, as far as the
+/// window goes, whose octets are counted.
 pub(super) fn endless(piece: Bytes) -> (Origin, &'static AtomicUsize) {
     let sent = shared::<AtomicUsize>();
     let origin = Http2Origin::start(move |request, mut respond| {
@@ -222,7 +222,8 @@ async fn a_goodbye_is_honoured_and_nothing_is_lost() {
     let first = asking(&upstream, "POST");
     let held = soon(came.recv()).await.unwrap();
     origin.goodbye.notify_one();
-    // Requests go to another connection as soon as the goodbye is there, and are sent again where they crossed it.
+    // Requests go to another connection as soon as the goodbye is there, and are sent again where
+    // they crossed it.
     soon(async {
         while origin.connections() == 1 {
             let asking = asking(&upstream, "POST");

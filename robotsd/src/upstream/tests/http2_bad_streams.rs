@@ -1,4 +1,5 @@
-//! Responses of a server of HTTP/2 that are wrong: those that end their own stream, and those at which h2 ends the connection.
+//! Responses of a server of HTTP/2 that are wrong: those that end their own stream, and those at
+//! which h2 ends the connection.
 
 use super::http2::upstream_to;
 use super::http2_frames::STATUS;
@@ -42,7 +43,8 @@ struct Outcome {
     is_given_up: bool,
 }
 
-/// Has a server say these octets on a stream of a connection, between the halves of another response.
+/// Has a server say these octets on a stream of a connection, between the halves of another
+/// response.
 async fn beside(octets: Vec<u8>) -> Outcome {
     let (seen, mut came) = mpsc::unbounded_channel();
     let origin = Origin::start(move |_, mut peer| {
@@ -132,7 +134,8 @@ async fn a_response_that_is_wrong_ends_no_other() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Octets that h2 cannot read, or of which it takes no more, end the connection. None of them becomes another response.
+/// Octets that h2 cannot read, or of which it takes no more, end the connection. None of them
+/// becomes another response.
 #[tokio::test]
 async fn a_response_that_cannot_be_read_ends_the_connection() {
     let empty = |count: usize| frame(DATA, 0, BAD, &[]).repeat(count);

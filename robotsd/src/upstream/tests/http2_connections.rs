@@ -14,7 +14,8 @@ use crate::upstream::usage::millis;
 
 const PING: u8 = 6;
 
-/// A server that answers each frame, on the connection of this number, by a script. SETTINGS and PING are answered in any case.
+/// A server that answers each frame, on the connection of this number, by a script. SETTINGS and
+/// PING are answered in any case.
 fn scripted(script: impl Fn(usize, &RawFrame) -> Vec<u8> + Send + Sync + 'static) -> Origin {
     let script = Arc::new(script);
     Origin::of_sockets(HttpVersions::Http2, move |number, socket| {
@@ -112,14 +113,16 @@ fn injected(stream: u32) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, stream, &fields)
 }
 
-/// The path whose response has such a section, and `:method: POST`, as one octet each (RFC 7541, appendix A).
+/// The path whose response has such a section, and `:method: POST`, as one octet each (RFC 7541,
+/// appendix A).
 const BAD_PATH: (&str, u8) = ("/index.html", 0x85);
 const POST: u8 = 0x83;
 
 /// A request that came: the number of its connection, and whether it is a POST.
 type Came = Mutex<Vec<(usize, bool)>>;
 
-/// A server that answers every GET and HEAD, except that `BAD_PATH` gets [`injected`] and `waits` gets nothing.
+/// A server that answers every GET and HEAD, except that `BAD_PATH` gets [`injected`] and `waits`
+/// gets nothing.
 fn injectable(came: &'static Came, waits: impl Fn(usize, &RawFrame) -> bool + Send + Sync + 'static) -> Origin {
     scripted(move |connection, received| {
         if received.kind != HEADERS {
@@ -236,7 +239,8 @@ async fn a_burst_on_a_cold_connection_keeps_to_what_the_server_takes() {
 #[tokio::test]
 async fn a_request_is_sent_at_most_twice() {
     let seen = shared::<AtomicUsize>();
-    // Answers the first request of each connection, and closes the first connection at the third and others at the second.
+    // Answers the first request of each connection, and closes the first connection at the third
+    // and others at the second.
     let origin = Origin::of_sockets(HttpVersions::Http2, move |number, socket| async move {
         let mut peer = Raw::new(socket);
         peer.bytes(24).await;

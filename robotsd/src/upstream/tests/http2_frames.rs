@@ -1,4 +1,5 @@
-//! The frames that a server of HTTP/2 must not send, octet by octet: they never become another response on HTTP/1.1.
+//! The frames that a server of HTTP/2 must not send, octet by octet: they never become another
+//! response on HTTP/1.1.
 
 use super::http2::upstream_to;
 use super::*;

@@ -1,4 +1,5 @@
-//! Streams of HTTP/2 through the whole proxy: both directions at a time, trailers, windows, and ends before the end.
+//! Streams of HTTP/2 through the whole proxy: both directions at a time, trailers, windows, and
+//! ends before the end.
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
@@ -255,7 +256,8 @@ async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
         }
         answer(respond, "ok");
     });
-    // It answers the PING, so the connection stays. Without a pause there is a doubt, and another connection is made.
+    // It answers the PING, so the connection stays. Without a pause there is a doubt, and another
+    // connection is made.
     for (pauses, want) in [(true, 1), (false, 2)] {
         let connections = undisturbed(async || {
             let before = origin.connections();

@@ -119,7 +119,8 @@ async fn of_many_interim_responses_the_first_are_passed_on() {
     }
 }
 
-/// It comes late, and another request whose deadline is half as long again gets its answer after this one.
+/// It comes late, and another request whose deadline is half as long again gets its answer after
+/// this one.
 #[tokio::test]
 async fn an_interim_response_does_not_put_the_deadline_off() {
     let deadline = 4 * MOMENT;

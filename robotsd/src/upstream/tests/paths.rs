@@ -1,7 +1,7 @@
 //! Two ways through the proxy, one behaviour: the fast path on either side, and hyper.
 //!
-//! A connection that has once been left to hyper stays with it, so the same octets can be sent down either way, without
-//! a pause that decides which one it is.
+//! A connection that has once been left to hyper stays with it, so the same octets can be sent down
+//! either way, without a pause that decides which one it is.
 
 use std::collections::BTreeSet;
 
@@ -38,13 +38,16 @@ impl Dice {
 /// Deadlines end what would wait for more, so that every conversation comes to an end by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Conversations at the same time: many, since some wait for a deadline, and not so many that the others reach one.
+/// Conversations at the same time: many, since some wait for a deadline, and not so many that the
+/// others reach one.
 const AT_ONCE: usize = 128;
 
-/// How often a case is tried whose two ways differ: on a busy machine a deadline ends what it is not there for.
+/// How often a case is tried whose two ways differ: on a busy machine a deadline ends what it is
+/// not there for.
 const ATTEMPTS: usize = 5;
 
-/// Has cases compared, which gives `None` for those that come to the same and else what they come to.
+/// Has cases compared, which gives `None` for those that come to the same and else what they come
+/// to.
 async fn compare<C, F>(cases: impl IntoIterator<Item = C>, mut compared: impl FnMut(C) -> F)
 where
     F: Future<Output = Option<String>> + Send + 'static,
@@ -97,7 +100,8 @@ fn front() -> SocketAddr {
     proxy_with(limits, ListenerSettings::default(), upstream([mirror()], patient()))
 }
 
-/// Sends octets down a way, then one more request that ends the connection; gives all that is heard.
+/// Sends octets down a way, then one more request that ends the connection; gives all that is
+/// heard.
 async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
     let mut client = Raw::connect(front).await;
     let warming = match way {
@@ -110,7 +114,8 @@ async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
     settled().await;
     client.try_send("GET /last HTTP/1.1\r\nHost: h.test\r\nConnection: close\r\n\r\n").await;
     let rest = client.rest().await;
-    // Which request it was and when it was is not what differs, and neither is the order of the fields.
+    // Which request it was and when it was is not what differs, and neither is the order of the
+    // fields.
     rest.split("HTTP/1.1 ")
         .map(|message| {
             let (head, body) = message.split_once("\r\n\r\n").unwrap_or((message, ""));
@@ -325,8 +330,8 @@ fn is_refused(heard: &[String]) -> bool {
     heard.get(1).is_some_and(|message| message.starts_with("[\"400 "))
 }
 
-/// If hyper refuses octets of a target that are escaped on the plain way, that is to answer as hyper does when they
-/// come escaped.
+/// If hyper refuses octets of a target that are escaped on the plain way, that is to answer as
+/// hyper does when they come escaped.
 #[tokio::test]
 async fn a_request_comes_to_the_same_either_way() {
     let front = front();
@@ -353,7 +358,8 @@ async fn a_request_comes_to_the_same_either_way() {
     assert!(escaped_ones.load(Ordering::SeqCst) > 50, "{escaped_ones:?} were escaped");
 }
 
-/// RFC 9113, section 3.4. One way says 400 before it closes the connection, the other just closes it.
+/// RFC 9113, section 3.4. One way says 400 before it closes the connection, the other just closes
+/// it.
 #[tokio::test]
 async fn the_preface_of_http_2_comes_first_or_not_at_all() {
     let front = front();
@@ -485,8 +491,8 @@ async fn an_answer_comes_to_the_same_either_way() {
     .await;
 }
 
-/// An upstream that sends a body where none may be must not have it taken for the next answer, even if this thread has
-/// not heard of it yet.
+/// An upstream that sends a body where none may be must not have it taken for the next answer, even
+/// if this thread has not heard of it yet.
 #[tokio::test]
 async fn a_body_after_a_response_without_one_belongs_to_no_request() {
     use std::io::{Read, Write};

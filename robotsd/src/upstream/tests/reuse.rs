@@ -75,8 +75,8 @@ async fn a_request_with_a_body_is_not_sent_again() {
 #[tokio::test]
 async fn what_cannot_be_repeated_does_not_meet_a_closed_connection() {
     use std::io::{Read, Write};
-    // An origin outside the event loop, and a test that does not let the loop turn between its close and the next
-    // request: only the kernel knows by then.
+    // An origin outside the event loop, and a test that does not let the loop turn between its
+    // close and the next request: only the kernel knows by then.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();

@@ -43,7 +43,8 @@ struct Seen {
     server_names: parking_lot::Mutex<Vec<String>>,
 }
 
-/// Answers every request with `answer`, and closes the connection after it without a word where `cuts` says so.
+/// Answers every request with `answer`, and closes the connection after it without a word where
+/// `cuts` says so.
 fn serve(acceptor: TlsAcceptor, answer: &'static str, then: Then) -> (SocketAddr, &'static Seen) {
     let seen = shared::<Seen>();
     let address = accepting(move |number, socket| {

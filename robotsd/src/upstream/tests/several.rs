@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-/// An origin that can be killed and brought back at its address. It answers every request with its name.
+/// An origin that can be killed and brought back at its address. It answers every request with its
+/// name.
 struct Mortal {
     address: SocketAddr,
     name: &'static str,
@@ -42,7 +43,8 @@ impl Mortal {
         let (name, answered) = (self.name, self.answered);
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
-            // Dropped before the connections: who misses one of them is refused, and not accepted and then reset.
+            // Dropped before the connections: who misses one of them is refused, and not accepted
+            // and then reset.
             let listener = listener;
             while let Ok((socket, _)) = listener.accept().await {
                 connections.spawn(async move {
@@ -129,7 +131,8 @@ async fn a_server_that_dies_under_load_fails_no_request_and_comes_back() {
     let (a, b) = (Mortal::alive("a"), Mortal::alive("b"));
     let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_millis(50));
     const CLIENTS: usize = 16;
-    // As many connections to each as can ever be used at once: later requests are on a connection that was idle.
+    // As many connections to each as can ever be used at once: later requests are on a connection
+    // that was idle.
     let mut lease = Vec::new();
     for _ in 0..2 * CLIENTS {
         lease.push(soon(upstream.forward(request("GET", "/"))).await);

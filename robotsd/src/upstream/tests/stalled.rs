@@ -16,7 +16,8 @@ const SMALL: usize = 40 * 1024;
 /// More than is buffered, and than the kernel takes on its own.
 const LARGE: usize = 16 * 1024 * 1024;
 
-/// Answers requests on every connection: `/small`, `/chunked` (of the same size), `/large`, else a few octets.
+/// Answers requests on every connection: `/small`, `/chunked` (of the same size), `/large`, else a
+/// few octets.
 fn origin() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {
@@ -140,7 +141,8 @@ impl Greedy {
     }
 }
 
-/// Has every stream of some connections ask for the same, and go on to ask for it whenever one is taken away.
+/// Has every stream of some connections ask for the same, and go on to ask for it whenever one is
+/// taken away.
 async fn besiege(address: SocketAddr, from: Ipv4Addr, connections: usize, path: &'static str) {
     for _ in 0..connections {
         let mut greedy = Greedy::connect(address, from).await;

@@ -1,4 +1,5 @@
-//! Trailers where a side speaks HTTP/1.1: they are dropped (RFC 9110, section 6.5.1), and no head speaks of them.
+//! Trailers where a side speaks HTTP/1.1: they are dropped (RFC 9110, section 6.5.1), and no head
+//! speaks of them.
 
 use super::http2::{Http2Origin, answer};
 use super::*;
