@@ -1,7 +1,7 @@
-//! Reads the original request from the question of a proxy.
+//! Reads the original request from a proxy's question.
 //!
-//! The preset stands in the path of the question, never in its query: Caddy appends the client's query to that of the
-//! question.
+//! The preset is in the path of the question, never in its query: Caddy appends the client's query
+//! to the query of the question.
 
 use std::net::IpAddr;
 
@@ -14,25 +14,28 @@ use super::question_error::{QuestionError, QuestionFault};
 use crate::exchange::{AskedAbout, ClientRequest};
 use crate::target_url::is_http;
 
-/// The request that a proxy asks about.
+/// The original request: the client's request that a question is about.
 #[derive(Debug)]
 pub(super) struct AskedRequest<'a> {
     pub(super) method: Method,
     pub(super) target: &'a [u8],
-    /// Other targets, where the question names several: each is judged.
+    /// Further targets, if the question contains several; each of them is judged.
     pub(super) further_targets: Vec<&'a [u8]>,
     pub(super) host: Option<&'a [u8]>,
-    /// The host of a target that is a whole URL, where the question has another place for the host.
+    /// The host in the target, if the target is an absolute URL and the question has another place
+    /// for the host.
     pub(super) host_in_target: Option<&'a [u8]>,
-    /// A fault in a question that is judged all the same. It is judged all the same, as strictly as it can be read.
+    /// A fault that does not prevent a decision; the request is judged by the strictest reading.
     pub(super) odd: Option<QuestionError>,
 }
 
 impl Preset {
-    /// Reads the original request from the method of a question, the part of its target below the preset, and its fields.
+    /// Reads the original request from a question: its method, the part of its target after the
+    /// preset, and its fields.
     ///
-    /// Only what is not there is an error. A client can have what is there written oddly, so that is judged: of several
-    /// targets each, and a method that is none, or several, as the one that every rule holds for.
+    /// Only missing parts are an error. A client can cause malformed parts, so a question with such
+    /// parts is judged. If there are several targets, each of them is judged. An invalid or
+    /// repeated method is replaced by one to which every rule applies.
     pub(super) fn read<'a>(
         self,
         method: &Method,
@@ -88,7 +91,7 @@ impl Preset {
         Ok(AskedRequest { method, target, further_targets, host, host_in_target, odd })
     }
 
-    /// The client's address as the proxy saw it, if the question names exactly one.
+    /// Returns the client's address as seen by the proxy, if the question contains exactly one.
     pub(super) fn address(self, fields: &HeaderMap) -> Option<IpAddr> {
         let only = |name| {
             let mut values = fields.get_all(name).iter();
@@ -103,10 +106,10 @@ impl Preset {
 }
 
 impl AskedRequest<'_> {
-    /// The request for the log, with the fields and the client of the question.
+    /// Returns the original request for the log, with fields and client from the question.
     pub(super) fn for_log(&self, question: &Request<()>) -> Box<AskedAbout> {
         let field = |name| question.headers().get(name).cloned();
-        // A target may be a URL that the proxy made of it.
+        // The target may be a URL that the proxy has built.
         let path = Authority::of_url(self.target).filter(|_| !self.target.starts_with(b"/"));
         let target = path.map_or(self.target, |(.., path)| path);
         Box::new(AskedAbout {
@@ -120,28 +123,30 @@ impl AskedRequest<'_> {
     }
 }
 
-/// The method that every rule is for: one for `*` holds for no method but a few.
+/// A method to which every rule applies: rules of group `*` apply only to a few methods.
 pub(super) const STRICTEST_METHOD: Method = Method::GET;
 
-/// The lines of a field that hold something.
+/// Returns the values of a field that are not empty.
 fn lines<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     fields.get_all(name).iter().map(HeaderValue::as_bytes).filter(|value| !value.is_empty())
 }
 
-/// Whether a client may have sent this target: no HTTP parser accepts a control character there.
+/// Reports whether a client can have sent this target. No HTTP parser accepts control characters in
+/// it.
 pub(super) fn is_target(target: &[u8]) -> bool {
     let is_target = matches!(target, [b'/', ..] | b"*") || Authority::of_url(target).is_some_and(|url| is_http(url.0));
     is_target && !target.iter().any(u8::is_ascii_control)
 }
 
-/// The host and port of a URL that a client sent.
+/// Returns the host and port of a URL that a client sent.
 pub(super) fn host_of_url(url: &[u8]) -> Option<&[u8]> {
     let url = Some(url).filter(|url| !url.starts_with(b"/"))?;
     Authority::of_url(url).map(|(_, authority, _)| authority.host_and_port)
 }
 
-/// The `Host` field in a URL that a proxy made of its scheme, that field and its target, as nginx does. The target begins with the first
-/// slash: the field may hold any octet but that.
+/// Returns the `Host` field from a URL that a proxy has built from scheme, `Host` field and target,
+/// as nginx does. The target begins with the first slash, because the field may contain any byte
+/// except a slash.
 fn host_field_of_url(url: &[u8]) -> Option<&[u8]> {
     let behind = &url[memchr::memmem::find(url, b"://")? + 3..];
     Some(&behind[..memchr::memchr(b'/', behind).unwrap_or(behind.len())])

@@ -1,20 +1,24 @@
-//! The decision endpoint: other proxies ask here whether a client's request goes on.
+//! The decision endpoint: other proxies ask here whether to forward a client's request.
 //!
+//! A *question* is a proxy's request to this endpoint. The *original request* is the client's
+//! request that the question is about.
 //! | target | answer |
 //! |---|---|
-//! | `/-/auth/{preset}` and anything below | 200 with an empty body, and `Robots-Verdict` where the request is tagged; or the refusal |
-//! | `/-/refusal/{preset}` | the refusal once more, for a proxy that cannot relay the answer to its question |
-//! | `/-/site/{site}/auth/{preset}`, `/-/site/{site}/refusal/{preset}` | the same by the site that the proxy has chosen, whatever the host |
+//! | `/-/auth/{preset}` and anything below | 200 with an empty body (and `Robots-Verdict` if the request is tagged), or the refusal |
+//! | `/-/refusal/{preset}` | the refusal again, for a proxy that cannot relay the answer to its question |
+//! | `/-/site/{site}/auth/{preset}`, `/-/site/{site}/refusal/{preset}` | the same, for the site that the proxy names, whatever the host |
 //! | `/robots.txt` | the file of the site that `Host` names |
 //! | `/-/health` | 200, for the health checks of proxies |
-//! | `/envoy.service.auth.v3.Authorization/Check`, in gRPC | as the first, in a message ([`ext_authz`]) |
+//! | `/envoy.service.auth.v3.Authorization/Check`, in gRPC | like the first, in a message ([`ext_authz`]) |
 //!
-//! HAProxy may ask on the same listener in messages of SPOP, which are the questions of its preset by other means ([`spoe`]).
+//! On the same listener, HAProxy can ask in SPOP messages, which are equivalent to questions of its
+//! preset ([`spoe`]).
 //!
-//! The preset says which fields name the original request ([`asked_request`]); they are never guessed. A question that names none is
-//! passed or refused as the config says, counted and logged ([`question_error`]); a path is never made up. A question that is
-//! written oddly is judged as strictly as it can be read ([`asked_request`]), by every site it may be for ([`site_table`]). The
-//! verdicts are the layer's, so a refusal is the same here and there.
+//! The preset determines which fields contain the original request ([`asked_request`]); fields are
+//! never guessed. A question without a required field is passed or refused as configured, counted
+//! and logged ([`question_error`]); a path is never invented. A malformed question is judged by its
+//! strictest reading ([`asked_request`]), by every site that it may be for ([`site_table`]). The
+//! verdicts come from the robots layer, so a refusal is the same here as in the proxy.
 
 mod asked_request;
 mod ext_authz;
@@ -56,7 +60,7 @@ use crate::edge::{Callers, EdgeLimits, ResponseCounts, X_REQUEST_ID};
 use crate::exchange::{ClientRequest, EdgeService, Peer, RequestBody};
 use crate::request::RobotsTxtFrom;
 
-/// Answers on one listener of one worker. Cheap to clone.
+/// Answers the questions on one listener of one worker. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Decisions(Arc<DecisionState>);
 
@@ -67,20 +71,20 @@ struct DecisionState {
     counts: Arc<ResponseCounts>,
 }
 
-/// A request that is counted, and where.
+/// A request to be counted, and the counters of its site.
 type Counted = (Arc<OutcomeCounts>, CountedRequest);
 
-/// A response, and where it is counted: with its site where one was found.
+/// A response, and where to count it: at its site if one was found.
 struct Answered {
     response: Response<Bytes>,
     counted: Option<Counted>,
 }
 
-/// The decision about a request, before it is put as its proxy reads it.
+/// The decision about a request, before it is converted to the form that the proxy understands.
 struct Decided {
     outcome: Outcome,
     record: Option<Box<Record>>,
-    /// The site that decided, where there is one.
+    /// The site that decided, if any.
     site: Option<Arc<str>>,
     counted: Option<Counted>,
 }
@@ -88,10 +92,10 @@ struct Decided {
 /// The target of a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct QuestionTarget<'t> {
-    /// The name of the site, where the question has one.
+    /// The name of the site, if the question contains one.
     site: Option<Cow<'t, str>>,
     kind: QuestionKind,
-    /// The preset and the target below.
+    /// The preset and the target after it.
     preset: &'t str,
 }
 
@@ -99,25 +103,25 @@ struct QuestionTarget<'t> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuestionKind {
     Decision,
-    /// The request was decided about already: it is counted and logged.
+    /// The request has already been decided, counted and logged.
     Refusal,
 }
 
-/// The sites of one worker's decisions; all its listeners follow when it is replaced.
+/// The sites of one worker's decisions. Replacing the value updates all its listeners.
 pub(crate) type SiteTable = Arc<ArcSwap<DecisionSites>>;
 
-/// The limits of a listener for decisions, from those of one for clients.
+/// Returns the limits of a listener for decisions, based on those of a listener for clients.
 ///
-/// A target may be as long as a head, and fields are as many as proxies let through: what we would not serve a client is
-/// judged here all the same, because passing it would be a way round the rules, and refusing it would refuse people what
-/// their proxy serves.
+/// A target may be as long as a head, and the limit of fields is high enough for whatever proxies
+/// accept. Requests that this proxy would reject are judged here anyway: to pass them would be a
+/// way around the rules, and to refuse them would refuse people what their proxy serves.
 pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
     EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
 }
 
 impl<'t> QuestionTarget<'t> {
-    /// None where a target is not for questions.
+    /// Parses a target. `None` if it is not a target for questions.
     fn of(target: &'t str) -> Option<Self> {
         let endpoint = target.strip_prefix("/-/")?;
         let (site, endpoint) = match endpoint.strip_prefix("site/").and_then(|named| named.split_once('/')) {
@@ -131,14 +135,15 @@ impl<'t> QuestionTarget<'t> {
     }
 }
 
-/// The kind of question whose target stands in a log, and says nothing about the request that was asked about.
+/// Returns the kind of question if `target` is one. In a log, such a target is not the path of the
+/// original request.
 pub(crate) fn question_kind(target: &[u8]) -> Option<QuestionKind> {
     let target = std::str::from_utf8(target).ok().and_then(QuestionTarget::of)?;
     Preset::named(target.preset).map(|_| target.kind)
 }
 
 impl Decisions {
-    /// `counts` are those of the listener on this worker.
+    /// Creates the endpoint. `counts` belongs to the listener on this worker.
     pub(crate) fn new(sites: SiteTable, errors: Arc<QuestionErrors>, counts: Arc<ResponseCounts>) -> Self {
         Self(Arc::new(DecisionState { sites, errors, counts }))
     }
@@ -147,14 +152,15 @@ impl Decisions {
         let Answered { mut response, counted } = self.0.answer(&mut question).await;
         self.0.answered(counted.as_ref(), question.method(), response.status());
         if question.method() != Method::HEAD && response.body().is_empty() {
-            // A refusal of a HEAD says how long its body would be; this question may be a GET about one.
+            // The refusal of a HEAD has the length that its body would have, but this question may
+            // be a GET.
             response.headers_mut().remove(CONTENT_LENGTH);
         }
         response::read_to_end(body).await;
         response.map(DecisionBody::content)
     }
 
-    /// Answers what is sent to the service of gRPC: a question once its message has come.
+    /// Answers a request to the gRPC service; a question is answered when its message has arrived.
     async fn answer_call(
         self,
         called: ServiceRequest,
@@ -187,7 +193,7 @@ impl EdgeService for Decisions {
         let called = ServiceRequest::of(&request);
         let (head, body) = request.into_parts();
         let question = Request::from_parts(head, ());
-        // Boxed each: they are moved into the futures around them.
+        // Boxed, because they would otherwise be moved into the futures around them.
         let answering: Pin<Box<dyn Future<Output = Response<DecisionBody>> + Send>> = match called {
             None => Box::pin(self.answer_question(question, body)),
             Some(called) => Box::pin(self.answer_call(called, question, body)),
@@ -197,8 +203,8 @@ impl EdgeService for Decisions {
 }
 
 impl DecisionState {
-    /// Decides about the request that a message asks about. The field of the question that is not about the request is its id, which
-    /// a trusted proxy may have chosen.
+    /// Decides about the request in a message. Of the question's own fields only the request id is
+    /// used, because a trusted proxy may have chosen it.
     async fn check(&self, mut request: Request<()>, question: &CheckQuestion) -> CheckResponse {
         let id = request.headers_mut().remove(X_REQUEST_ID);
         let Some(fields) = question.fields() else {
@@ -229,12 +235,13 @@ impl DecisionState {
         match outcome {
             Outcome::Tag => ext_authz::allowed(record.map(|record| record.to_field()), metadata),
             Outcome::Respond(refusal) => ext_authz::denied(*refusal, metadata),
-            // Outcome::Pass, and variants that a later version of the library may add: only a refusal stops a request.
+            // Outcome::Pass, and variants that a later version of the library may add: only a
+            // refusal stops a request.
             _ => ext_authz::allowed(None, metadata),
         }
     }
 
-    /// Counts a response, with its site where one was found.
+    /// Counts a response, at its site if one was found.
     fn answered(&self, counted: Option<&Counted>, method: &Method, status: StatusCode) {
         match counted {
             Some((site, counted)) => site.answered(counted, status),
@@ -242,7 +249,7 @@ impl DecisionState {
         }
     }
 
-    /// Counts a call that gets no answer, and logs it where its caller is to be mended.
+    /// Counts a call that gets no answer, and logs it if its caller has to be fixed.
     fn fail(&self, error: CallError) -> CallError {
         self.counts.siteless((&Method::POST).into(), StatusCode::OK);
         if error.is_fault() {
@@ -252,14 +259,15 @@ impl DecisionState {
     }
 
     async fn answer(&self, request: &mut Request<()>) -> Answered {
-        // A reference to the octets: the request is changed on the way.
+        // Shares the bytes, because the request is changed below.
         let target = request.uri().path_and_query().cloned();
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {
             let decided = self.decide(&asked, request).await;
             return match asked.kind {
                 QuestionKind::Decision => decided.unwrap_or_else(|error| self.give_up(error).into()),
-                // The proxy has got a 403 already; where there is no reason any more, it stays one.
+                // The proxy has already got a 403. If there is no longer a reason for it, it stays
+                // a 403.
                 QuestionKind::Refusal => {
                     let refusal = decided.ok().filter(|answered| !answered.response.status().is_success());
                     refusal.unwrap_or_else(|| response::forbidden("the request was refused").into())
@@ -277,7 +285,8 @@ impl DecisionState {
             let answer = judge.answer(&OriginalRequest::of(request), RobotsTxtFrom::Site, &mut counted).await;
             let response = match answer.outcome {
                 Outcome::Respond(response) => *response,
-                // The proxy's own site may have one to show; that of another site would be worse than none.
+                // The proxy's own site may have a robots.txt. The file of another site would be
+                // worse than none.
                 _ => response::elsewhere(),
             };
             return Answered { response, counted: Some((Arc::clone(&judge.counts), counted)) };
@@ -302,7 +311,8 @@ impl DecisionState {
                 response
             }
             Outcome::Respond(refusal) => *refusal,
-            // Outcome::Pass, and variants that a later version of the library may add: only a refusal stops a request.
+            // Outcome::Pass, and variants that a later version of the library may add: only a
+            // refusal stops a request.
             _ => response::pass(),
         };
         if let Some(record) = record.filter(|record| record.action != Action::Pass) {
@@ -315,7 +325,8 @@ impl DecisionState {
         Ok(Answered { response, counted })
     }
 
-    /// Decides about a request whose fields and extensions are those of `question`. Every preset comes here.
+    /// Decides about a request whose fields and extensions are those of `question`. All presets use
+    /// this method.
     async fn decide_about(
         &self,
         preset: Preset,
@@ -342,7 +353,7 @@ impl DecisionState {
         };
         if let Some(fields) = ClientRequest::access_of(question.extensions()) {
             fields.add("site", &*judge.name);
-            // The record of the first question is about the request.
+            // The log record of the first question describes the request.
             if kind == QuestionKind::Decision {
                 fields.asks_about(asked.for_log(question));
             }
@@ -381,14 +392,16 @@ impl From<Response<Bytes>> for Answered {
     }
 }
 
-/// The peer of a question is the proxy, not the client. A client whose address is not known is not exempt.
+/// Sets the client's address: the peer of a question is the proxy, not the client. A client whose
+/// address is unknown is never exempt.
 fn set_client(question: &mut Request<()>, address: Option<IpAddr>) {
     let known = question.extensions_mut().get_or_insert_default::<ClientRequest>();
     let listener = known.peer.and_then(|asking| asking.listener);
     known.peer = address.map(|address| Peer::at(SocketAddr::new(address, 0), listener));
 }
 
-/// The site and the target by which a request is decided: of several the one whose decision is the strictest, where all are possible.
+/// Returns the site and the target that decide about a request. If several are possible, this is
+/// the combination with the strictest decision.
 fn strictest<'s, 'a>(
     sites: &'s [DecisionSite],
     original: OriginalRequest<'_>,
@@ -416,7 +429,7 @@ fn strictest<'s, 'a>(
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Passed,
-    /// It passes, and would not under another mode.
+    /// The request passes, but would not in another mode.
     Reported,
     Tagged,
     Refused,
@@ -434,7 +447,7 @@ impl Strictness {
     }
 }
 
-/// The decision of a layer that counts nothing.
+/// Returns the decision of a layer that counts nothing.
 fn decided(quiet: &RobotsLayer, request: &OriginalRequest<'_>) -> Answer {
     quiet.decide(request).answer(request, None)
 }

@@ -1,7 +1,7 @@
-//! The proxies whose questions are understood, by name, and the fields of a question that each preset reads.
+//! The supported proxies by name, and the fields of a question that each preset reads.
 //!
-//! A preset reads its own fields only: nginx passes a client's own `X-Forwarded-Uri` through, so its preset ignores that
-//! field.
+//! A preset reads only its own fields. For example, nginx passes a client's own `X-Forwarded-Uri`
+//! through, so its preset ignores that field.
 
 use http::header::{HOST, HeaderName, HeaderValue};
 
@@ -9,7 +9,7 @@ use crate::exchange::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST};
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// A proxy whose form of question is known.
+    /// A proxy whose form of question is supported.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum Preset {
         Nginx = "nginx",
@@ -19,23 +19,25 @@ word_enum! {
         Envoy = "envoy",
         IngressNginx = "ingress-nginx",
         Varnish = "varnish",
-        /// It asks in messages and not at a path of the preset.
+        /// Asks in gRPC messages, not at a path with the preset.
         EnvoyGrpc = "envoy-grpc",
     }
 }
 
 impl Preset {
-    /// Those that stand in the path of a question.
+    /// The presets that can be in the path of a question.
     pub(super) const IN_PATHS: [Self; 7] =
         [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy, Self::Varnish];
 
-    /// Whether the proxy relays whatever status a refusal has. nginx takes 403 for a refusal and any other status for a failure,
-    /// after which the request goes on; it gets the refusal itself from `/-/refusal/`, if it can show one.
+    /// Reports whether the proxy relays the refusal with any status. nginx treats 403 as a refusal
+    /// and any other status as a failure, after which the request is forwarded. It can fetch the
+    /// refusal itself from `/-/refusal/`.
     pub(super) const fn relays_status(self) -> bool {
         !matches!(self, Self::Nginx | Self::IngressNginx)
     }
 
-    /// The preset that a text begins with, and the start of the rest: nothing, a path or a query.
+    /// Returns the preset at the beginning of `text`, and the index of the rest, which is empty, a
+    /// path or a query.
     pub(super) fn named(text: &str) -> Option<(Self, usize)> {
         Self::IN_PATHS.into_iter().find_map(|preset| {
             let below = text.strip_prefix(preset.as_str())?;
@@ -48,25 +50,26 @@ impl Preset {
 /// The parts of a question that a preset reads.
 pub(super) struct PresetFields {
     pub(super) target: TargetField,
-    /// None: the question has the original method.
+    /// The field with the original method; `None` if the question itself has that method.
     pub(super) method: Option<HeaderName>,
-    /// None: in the target, where it is a whole URL.
+    /// The field with the host; `None` if it is in the target, an absolute URL.
     pub(super) host: Option<HeaderName>,
     pub(super) address: AddressField,
 }
 
-/// The place of the original target.
+/// Where the original target is.
 pub(super) enum TargetField {
-    /// The part of the question's own target that follows the preset.
+    /// The part of the question's own target after the preset.
     Below,
     Field(HeaderName),
 }
 
-/// The place of the client's address.
+/// Where the client's address is.
 pub(super) enum AddressField {
-    /// The field is the address.
+    /// The whole field is the address.
     Whole(HeaderName),
-    /// The proxy itself adds the last address of a list; clients may send those before it.
+    /// The last address of a list, which the proxy itself appends; the addresses before it may come
+    /// from the client.
     Last(HeaderName),
 }
 
@@ -98,7 +101,7 @@ impl PresetFields {
                 host: Some(X_FORWARDED_HOST),
                 address: AddressField::Last(X_FORWARDED_FOR),
             },
-            // The latter is not asked: its messages have fields of their own.
+            // `EnvoyGrpc` is not looked up here: its messages have their own fields.
             Preset::Envoy | Preset::EnvoyGrpc => Self {
                 target: TargetField::Below,
                 method: None,
@@ -109,7 +112,7 @@ impl PresetFields {
     }
 }
 
-/// The usual spelling of a field name, for messages.
+/// Returns the usual spelling of a field name, for messages.
 pub(super) fn label(name: &HeaderName) -> &'static str {
     const LABELS: [(HeaderName, &str); 7] = [
         (HOST, "Host"),
@@ -123,7 +126,8 @@ pub(super) fn label(name: &HeaderName) -> &'static str {
     LABELS.iter().find(|(known, _)| known == name).map_or("a field", |(_, label)| label)
 }
 
-/// A value that a message of a proxy holds, as it is, but for octets that no field may hold: left out, the field would say less.
+/// Converts a value from a proxy's message. Bytes that are not allowed in a field are replaced; to
+/// drop the field would hide it.
 pub(super) fn value_of(octets: &[u8]) -> HeaderValue {
     HeaderValue::from_bytes(octets).unwrap_or_else(|_| {
         let replaced = |octet: &u8| if octet.is_ascii_control() { b'?' } else { *octet };

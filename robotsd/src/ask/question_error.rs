@@ -1,7 +1,8 @@
-//! Questions that name no request, or name it oddly: counted, and logged without flooding the log.
+//! Questions without an original request, or with a malformed one: counted, and logged at a limited
+//! rate.
 //!
-//! A client may be able to cause these at line rate, so each fault of each preset is logged at most once a second, with the
-//! total so far.
+//! A client may be able to cause these at line rate, so each fault of each preset is logged at most
+//! once per second, with the total so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -12,10 +13,10 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::metrics::EventCounter;
 use crate::word_enum::word_enum;
 
-/// The reason why a question could not be decided, or the fault of one that was.
+/// The reason why a question could not be decided, or the fault of one that was decided anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuestionError {
-    /// None: the question names no preset, or no site, that there is.
+    /// The preset; `None` if the question names an unknown preset or an unknown site.
     preset: Option<Preset>,
     pub(super) fault: QuestionFault,
     place: &'static str,
@@ -33,7 +34,7 @@ word_enum! {
     }
 }
 
-/// How long a question that its proxy got wrong is a trouble, in seconds.
+/// How long an incorrect question of a proxy is reported as a problem, in seconds.
 const TROUBLE: u64 = 3600;
 
 impl QuestionError {
@@ -69,14 +70,14 @@ impl QuestionError {
     }
 }
 
-/// Counts the question errors of a listener, logs some of them, and holds what is done about them.
+/// Counts and logs the question errors of a listener, and holds the settings for them.
 #[derive(Debug)]
 pub(crate) struct QuestionErrors {
     log: Log,
     pub(super) settings: QuestionSettings,
     start: Instant,
     counts: [[EventCounter; QuestionFault::ALL.len()]; Preset::ALL.len() + 1],
-    /// Questions without a `User-Agent`, by preset.
+    /// Number of questions without a `User-Agent`, by preset.
     without_agent: [AtomicU64; Preset::ALL.len()],
 }
 
@@ -86,30 +87,32 @@ impl QuestionErrors {
         Self { log, settings, start: Instant::now(), counts, without_agent }
     }
 
-    /// Counts an error, and writes its line if none of its kind was written this second.
+    /// Counts an error, and logs it if no error of its kind was logged within the last second.
     pub(super) fn report(&self, error: QuestionError) {
         let is_passed = self.settings.on_error == OnError::Pass;
         self.report_as(error, if is_passed { "passed unjudged" } else { "refused" });
     }
 
-    /// The same of a question that is judged, though it is written oddly.
+    /// Like [`report`](Self::report), for a malformed question that is judged anyway.
     pub(super) fn report_odd(&self, error: QuestionError) {
         self.report_as(error, "judged as strictly as it can be read");
     }
 
-    /// The same of a call that its proxy gets a status for: the proxy decides about the request.
+    /// Like [`report`](Self::report), for a call that is answered with a gRPC status, so that the
+    /// proxy decides about the request.
     pub(super) fn report_failed_call(&self) {
         let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");
         self.report_as(error, "answered with a status of gRPC, and passed where the proxy lets failures pass");
     }
 
-    /// How many questions had each fault.
+    /// Returns the number of questions with each fault.
     pub(crate) fn totals(&self) -> [(&'static str, u64); QuestionFault::ALL.len()] {
         let total = |fault| self.counts.iter().map(|of_preset| of_preset[fault as usize].total()).sum();
         QuestionFault::ALL.map(|fault| (fault.as_str(), total(fault)))
     }
 
-    /// The faults that only the config of a proxy has: its requests pass all rules, or none of them passes.
+    /// Returns the recent faults that only a proxy's config can cause: none of its requests is
+    /// judged.
     pub(crate) fn troubles(&self) -> impl Iterator<Item = String> {
         let done = if self.settings.on_error == OnError::Pass { "passed unjudged" } else { "refused" };
         let of_proxies = [QuestionFault::Missing, QuestionFault::UnknownPreset, QuestionFault::UnknownSite];
@@ -137,8 +140,9 @@ impl QuestionErrors {
         });
     }
 
-    /// Counts a question without a `User-Agent`. It is decided as such; the first one of a preset is logged, because some
-    /// proxies send the field only where configured to, and without it no crawler is recognised.
+    /// Counts a question without a `User-Agent`, which is decided as such. The first one of a
+    /// preset is logged: some proxies send the field only if configured to, and without it no
+    /// crawler is recognised.
     pub(super) fn no_agent(&self, preset: Preset) {
         if self.without_agent[preset as usize].fetch_add(1, Ordering::Relaxed) > 0 {
             return;

@@ -1,4 +1,4 @@
-//! The responses, and the reading of a question's body to its end.
+//! The responses to questions, and code that reads a question's body to its end.
 
 use std::convert::Infallible;
 use std::mem;
@@ -17,24 +17,28 @@ use crate::exchange::{RequestBody, plain_answer};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// The octets that are read of a question's body to keep the connection; after more than this it is closed.
+/// Maximum number of bytes of a question's body to read in order to keep the connection; after
+/// more, it is closed.
 const BODY: usize = 16 * 1024;
 
-/// The request goes on. Exactly 200, and nothing in it: Envoy takes any other status for a refusal.
+/// Returns the answer that lets a request pass: exactly 200 without a body, because Envoy treats
+/// any other status as a refusal.
 pub(super) fn pass() -> Response<Bytes> {
     Response::new(Bytes::new())
 }
 
-/// Makes a refusal the answer to a question. That of a call of gRPC has status 200, which would let the call go on. It becomes 403, also
-/// where the call came too soon: some clients of gRPC go by the status of HTTP where it is not 200 and not by `grpc-status`, and to them
-/// 403 is PERMISSION_DENIED, but 429 UNAVAILABLE, which they try again.
+/// Turns a refusal into the answer to a question. The refusal of a gRPC call has status 200, which
+/// would let the call pass, so it becomes 403, even if the call exceeded its crawl delay. Some gRPC
+/// clients ignore `grpc-status` unless the HTTP status is 200. They read 403 as PERMISSION_DENIED,
+/// but 429 as UNAVAILABLE, and repeat the call.
 pub(super) fn as_refusal(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
         *response.status_mut() = StatusCode::FORBIDDEN;
     }
 }
 
-/// The answer with a status that the proxy takes for what it is: a site may refuse with another status than 403.
+/// Gives a refusal a status that the proxy treats as a refusal: a site may be configured to refuse
+/// with a status other than 403.
 pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Response<Bytes> {
     if !preset.relays_status() && !response.status().is_success() {
         *response.status_mut() = StatusCode::FORBIDDEN;
@@ -42,14 +46,15 @@ pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Re
     response
 }
 
-/// A refusal without a rule to quote.
+/// Returns a refusal without a rule to quote.
 pub(super) fn forbidden(why: &str) -> Response<Bytes> {
     let mut response = plain_answer(StatusCode::FORBIDDEN, format!("403 Forbidden\n\nNo rule can be quoted: {why}.\n"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent"));
     response
 }
 
-/// There is no robots.txt here for this host (RFC 9110, section 15.5.20: the request was meant for another server).
+/// Returns the response for a host whose robots.txt is not served here (RFC 9110, section 15.5.20:
+/// the request was meant for another server).
 pub(super) fn elsewhere() -> Response<Bytes> {
     let text = "421 Misdirected Request: no robots.txt is served here for this host\n";
     plain_answer(StatusCode::MISDIRECTED_REQUEST, text)
@@ -59,13 +64,13 @@ pub(super) fn not_found() -> Response<Bytes> {
     plain_answer(StatusCode::NOT_FOUND, "404 Not Found: questions go to /-/auth/ and a preset\n")
 }
 
-/// It is for the service of gRPC, and not in gRPC.
+/// Returns the response to a request for the gRPC service that is not a gRPC call.
 pub(super) fn no_call() -> Response<Bytes> {
     let text = "415 Unsupported Media Type: questions here are calls of gRPC, over HTTP/2\n";
     plain_answer(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
 }
 
-/// Reads what is left of a question's body, within bounds.
+/// Reads the rest of a question's body, up to a limit.
 pub(super) async fn read_to_end(mut body: RequestBody) {
     let mut budget = BODY;
     while !body.is_end_stream() {
@@ -75,7 +80,7 @@ pub(super) async fn read_to_end(mut body: RequestBody) {
     }
 }
 
-/// The response to a call that has an answer.
+/// Returns the response to a call that has an answer.
 pub(super) fn called(content: Bytes) -> Response<DecisionBody> {
     let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
     let mut response = Response::new(DecisionBody { content, trailers: Some(trailers) });
@@ -83,14 +88,14 @@ pub(super) fn called(content: Bytes) -> Response<DecisionBody> {
     response
 }
 
-/// The response to a call that has none.
+/// Returns the response to a call that has no answer.
 pub(super) fn status(error: CallError) -> Response<DecisionBody> {
     let mut response = Response::new(DecisionBody::content(Bytes::new()));
     *response.headers_mut() = error.fields();
     response
 }
 
-/// The content of a response, and the status of a call after it.
+/// The content of a response, followed by the status of a call.
 #[derive(Debug)]
 pub(crate) struct DecisionBody {
     content: Bytes,

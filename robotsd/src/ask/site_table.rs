@@ -1,4 +1,5 @@
-//! Which sites judge a request: the one that its question names, the one of its host, or all of them.
+//! Determines which sites judge a request: the site that the question names, the site of its host,
+//! or all sites.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,12 +11,12 @@ use super::asked_request::AskedRequest;
 use crate::config::UnknownHost;
 use crate::request::SiteJudge;
 
-/// The layer that decides for a site.
+/// The layers that decide for a site.
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionSite {
     pub(crate) judge: SiteJudge,
-    /// Logs and counts nothing: for the second question about a request that is already in the log, and to find the strictest of
-    /// several sites.
+    /// A layer that logs and counts nothing. Used for the second question about a request that is
+    /// already logged, and to find the strictest of several sites.
     pub(crate) quiet: RobotsLayer,
 }
 
@@ -28,11 +29,12 @@ pub(crate) struct DecisionSites {
 }
 
 impl DecisionSites {
-    /// Adds a site that has these hosts: names with or without port, `*.example.com`, or `*`.
+    /// Adds a site with its hosts: names with or without a port, `*.example.com`, or `*`.
     pub(crate) fn add<'h>(&mut self, site: DecisionSite, hosts: impl IntoIterator<Item = &'h str>) {
         let place = self.sites.len();
         for host in hosts {
-            // The config was refused if a host was malformed or belonged to two sites.
+            // Cannot fail: the config was rejected if a host was malformed or belonged to two
+            // sites.
             let _ = self.by_host.insert(host, place);
         }
         self.by_name.insert(Arc::clone(&site.judge.name), place);
@@ -43,17 +45,19 @@ impl DecisionSites {
         self.sites.get(*self.by_name.get(name)?)
     }
 
-    /// The site whose robots.txt a client of this host reads.
+    /// Returns the site whose robots.txt a client of this host reads.
     pub(super) fn of_host(&self, host: Option<&[u8]>) -> Option<&DecisionSite> {
         let place = host.map_or_else(|| self.by_host.any(), |host| self.by_host.get(host));
         self.sites.get(*place?)
     }
 
-    /// The sites that may be the one of a request: one, or every one where the request does not say which; none where it says
-    /// that it is for a host of the proxy's own, and such requests pass.
+    /// Returns the sites that a request may be for: one site, or all if the question does not
+    /// determine it. None if the request is for a host unknown here and such requests are
+    /// configured to pass.
     ///
-    /// A client writes its `Host` as it likes, and the proxy has chosen its own site by rules that are not known here. So a
-    /// field that names no host, or two places that name different sites, leave every site possible.
+    /// A client can send any `Host`, and the proxy has chosen its site by rules that are unknown
+    /// here. So if a field is not a valid host, or if two places name different sites, every site
+    /// is possible.
     pub(super) fn of_request(&self, asked: &AskedRequest<'_>, unknown: UnknownHost) -> &[DecisionSite] {
         let mut places = Vec::with_capacity(2);
         for host in [asked.host, asked.host_in_target].into_iter().flatten() {
@@ -71,8 +75,8 @@ impl DecisionSites {
     }
 }
 
-/// Whether octets are a host that a proxy may have a site for, with or without a port. Clients send names of other scripts in
-/// their ASCII form.
+/// Reports whether `host` is a host that a proxy may have a site for, with or without a port.
+/// Clients send internationalised names in their ASCII form.
 fn is_host(host: &[u8]) -> bool {
     let is_part = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._[]:".contains(octet);
     let host = std::str::from_utf8(host).ok().filter(|host| host.bytes().all(|octet| is_part(&octet)));

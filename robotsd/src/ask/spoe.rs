@@ -1,22 +1,23 @@
-//! The meaning of the messages of HAProxy's SPOE: their arguments are a question of the preset `haproxy`, and the variables its answer.
+//! Maps the messages of HAProxy's SPOE: their arguments are a question of the preset `haproxy`, and
+//! the variables are its answer.
 //!
-//! | argument | type | what it is |
+//! | argument | type | meaning |
 //! |---|---|---|
-//! | `method`, `target` | string | of the original request, as it came |
+//! | `method`, `target` | string | of the original request, unchanged |
 //! | `fields` | binary | all its fields (`req.hdrs_bin`) |
 //! | `address` | address | of the client |
-//! | `id` | string | its request id; may be left out |
-//! | `site` | string | the name of the site; may be left out, and the host decides |
+//! | `id` | string | its request id; optional |
+//! | `site` | string | the name of the site; optional, by default the host decides |
 //!
-//! | variable | what it is |
+//! | variable | meaning |
 //! |---|---|
 //! | `action` | `pass`, `tag` or `refuse` |
 //! | `verdict` | `Robots-Verdict` of a tagged request |
 //! | `status` | of the refusal |
-//! | `agent`, `reason`, `group`, `rule`, `line` | of the verdict, where one is tagged or refused: as in the log |
+//! | `agent`, `reason`, `group`, `rule`, `line` | of the verdict, if the request is tagged or refused: as in the log |
 //!
-//! The refusal itself is no variable: HAProxy writes one into a body with line breaks and octets beyond ASCII escaped, so it fetches the
-//! refusal from `/-/refusal/haproxy`.
+//! The refusal itself is not a variable: HAProxy would escape line breaks and non-ASCII bytes in
+//! it. HAProxy fetches the refusal from `/-/refusal/haproxy` instead.
 
 use bytes::Bytes;
 use http::header::{
@@ -29,19 +30,20 @@ use tower_robots::layer::Record;
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_ORIGINAL_URL, X_REAL_IP, value_of};
 use crate::edge::{Arguments, SpopMessages, SpopValue, VariableList, X_REQUEST_ID, split_string};
 
-/// How messages are read, and the answers.
+/// The functions that read messages and write the answers.
 pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, variables };
 
-/// More than a listener for decisions takes, so that such a question is refused and not cut.
+/// Maximum number of fields to read. More than a listener for decisions accepts, so that a question
+/// with too many is refused, not truncated.
 const MOST_FIELDS: usize = 1024;
 
 fn question(arguments: Arguments<'_>) -> Request<()> {
     let mut request = Request::new(());
     let mut fields = HeaderMap::new();
     let is_whole = arguments.octets(b"fields").is_none_or(|octets| read_fields(octets, &mut fields).is_some());
-    // Without all of its fields the client is unknown, and without an approval the request is refused.
+    // Without all of its fields the client is unknown, so the request is refused.
     *request.uri_mut() = target(if is_whole { "auth" } else { "refusal" }, arguments.octets(b"site"));
-    // The arguments of the proxy alone, and nothing that its client sent under the same names.
+    // Only the proxy's arguments count, not fields of the same names from its client.
     for (name, value) in [
         (X_ORIGINAL_URI, arguments.octets(b"target")),
         (X_ORIGINAL_METHOD, arguments.octets(b"method")),
@@ -63,14 +65,15 @@ fn question(arguments: Arguments<'_>) -> Request<()> {
     request
 }
 
-/// The target of a question; its site stands there as in one over HTTP.
+/// Builds the target of a question; the site is in it as in a question over HTTP.
 fn target(endpoint: &str, site: Option<&[u8]>) -> Uri {
     let site = site.map(|name| format!("site/{}/", percent_encode(name, NON_ALPHANUMERIC))).unwrap_or_default();
     Uri::try_from(format!("/-/{site}{endpoint}/haproxy")).unwrap_or_else(|_| Uri::from_static("/-/refusal/haproxy"))
 }
 
-/// Reads names and values in turn, up to an empty name; none where they do not end so, or there are too many. Nothing may be left out
-/// without an error: a client would hide the rest behind it.
+/// Reads alternating names and values up to an empty name. `None` if the end is missing or there
+/// are too many fields. Nothing may be dropped silently: a client could hide the remaining fields
+/// that way.
 fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     let mut rest = octets;
     while fields.len() <= MOST_FIELDS {
@@ -80,7 +83,7 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
         if name.is_empty() {
             return Some(());
         }
-        // No proxy takes a name that is no token, so there is none to be judged by.
+        // No proxy accepts a name that is not a token, so no rule depends on it.
         let Ok(name) = HeaderName::from_bytes(name) else { continue };
         if !is_of_message(&name) {
             fields.try_append(name, value_of(value)).ok()?;
@@ -89,7 +92,7 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     None
 }
 
-/// Whether a field is about the body or the connection, which a question does not have.
+/// Reports whether a field describes the body or the connection, which a question does not have.
 fn is_of_message(name: &HeaderName) -> bool {
     matches!(*name, CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
 }
@@ -104,7 +107,8 @@ fn variables(response: &Response<Bytes>, variables: &mut VariableList) {
             None => variables.text("action", b"pass"),
         }
     } else {
-        // A refusal; or a question that cannot be taken, which must not be a way round the rules.
+        // A refusal, or a question that cannot be accepted, which must not be a way around the
+        // rules.
         variables.text("action", b"refuse");
         variables.number("status", response.status().as_u16().into());
     }
@@ -127,7 +131,8 @@ mod tests {
     use super::*;
     use crate::edge::push_string;
 
-    /// The question of a message with these arguments, each a string or, where its name is `fields`, binary.
+    /// The question of a message with these arguments, each a string or, where its name is
+    /// `fields`, binary.
     fn question_of(arguments: &[(&str, &[u8])]) -> Request<()> {
         let mut message = vec![1, b'q', arguments.len() as u8];
         for (name, value) in arguments {

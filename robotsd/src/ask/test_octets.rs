@@ -1,4 +1,4 @@
-//! Entries for fuzzing: the questions of proxies, as octets.
+//! Fuzzing entry points for the questions of proxies.
 
 use bytes::Bytes;
 use http::Response;
@@ -7,8 +7,8 @@ pub use super::ext_authz::test_octets::check_request;
 use super::preset::{X_ORIGINAL_METHOD, X_ORIGINAL_URI, X_REAL_IP};
 use super::spoe::MESSAGES;
 
-/// The octets of a connection: whatever a message holds, a question names its request in one place at most, and the answer to it
-/// can be told.
+/// Checks the bytes of an SPOP connection: whatever a message contains, each part of the original
+/// request occurs at most once in the question, and the answer can be written.
 pub fn spop_frames(octets: &[u8]) {
     crate::edge::test_octets::spop_frames(octets, |arguments, variables| {
         let question = (MESSAGES.request)(arguments);

@@ -1,4 +1,4 @@
-//! The meaning for crawlers of an answer to a request for a robots.txt.
+//! What the response to a robots.txt request means for crawlers.
 
 use std::fmt;
 use std::io::{Cursor, Read};
@@ -10,18 +10,18 @@ use tower_robots::source::fetch::{FetchErrorKind, FetchUrl};
 use super::coding::{CodingError, DecodedBody, codings, decode, decoder};
 use super::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, Retriever};
 
-/// The answers that crawlers tell apart.
+/// The kinds of responses that crawlers distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerKind {
     /// 2xx, with a body.
     Success(StatusCode),
     RedirectLoop,
     TooManyRedirects,
-    /// A redirect without a `Location` that can be followed.
+    /// A redirect without a usable `Location`.
     LeadsNowhere,
-    /// 304 although the request has no condition.
+    /// 304 although the request was unconditional.
     NotModified,
-    /// Another 3xx, which is no redirect to one place.
+    /// Another 3xx that is not a redirect to a single URL.
     NoRedirect(StatusCode),
     /// 404 and 410.
     Missing(StatusCode),
@@ -33,15 +33,15 @@ pub(crate) enum AnswerKind {
     ClientError(StatusCode),
     /// 5xx.
     ServerError(StatusCode),
-    /// A status that ends no exchange.
+    /// A status that does not end an exchange, or an unknown one.
     NoStatus(StatusCode),
-    /// There was a connection, and no answer that can be read.
+    /// A connection, but no readable response.
     Failed(FetchErrorKind),
-    /// There was no connection.
+    /// No connection.
     Unreachable(FetchErrorKind),
 }
 
-/// The permission of a crawler after an answer; as text it ends the sentence "crawlers …".
+/// What a crawler may fetch after a response. Displayed as the end of a sentence "crawlers …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, derive_more::Display)]
 pub(crate) enum CrawlerAccess {
     /// The paths that the rules allow.
@@ -56,16 +56,16 @@ pub(crate) enum CrawlerAccess {
     Nothing,
 }
 
-/// The reading of an answer by crawlers.
+/// How crawlers interpret a response.
 #[derive(Clone, Copy, Debug, Serialize, derive_more::Display)]
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
-    /// The behaviour of a crawler by RFC 9309 that has no copy of the file from before; that 429 is read as a server
-    /// error, which the RFC does not say, is current practice.
+    /// The behaviour of a crawler that follows RFC 9309 and has no earlier copy of the file.
+    /// Treating 429 as a server error is current practice, not part of the RFC.
     pub(crate) crawlers: CrawlerAccess,
-    /// The section of RFC 9309 that says so.
+    /// The section of RFC 9309 that defines this.
     pub(crate) section: &'static str,
-    /// How crawlers differ that go by other pages or by older ones.
+    /// How crawlers differ that follow other or older documents.
     pub(crate) other_readings: Option<&'static str>,
 }
 
@@ -76,7 +76,8 @@ impl AnswerKind {
             (_, ChainEnd::TooMany) => return Self::TooManyRedirects,
             (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
             (Err(error), ChainEnd::Reached) => {
-                // The target of a redirect is the server's own choice, so a failure there is no trouble of the way to it.
+                // A server chooses its redirect targets itself, so a failure there does not mean
+                // that the server is unreachable.
                 let was_reached = chain.redirects() > 0 || chain.last.address().is_some();
                 return if was_reached { Self::Failed(error.kind) } else { Self::Unreachable(error.kind) };
             }
@@ -85,7 +86,7 @@ impl AnswerKind {
         Self::of_status(status)
     }
 
-    /// Of an answer that is no redirect which is followed.
+    /// Classifies a response that is not a followed redirect.
     fn of_status(status: StatusCode) -> Self {
         match status.as_u16() {
             200..=299 => Self::Success(status),
@@ -100,12 +101,12 @@ impl AnswerKind {
         }
     }
 
-    /// The permission of crawlers then.
+    /// Returns what crawlers may fetch after this response.
     pub(crate) const fn access(self) -> CrawlerAccess {
         self.reading().crawlers
     }
 
-    /// The reading by crawlers.
+    /// Returns how crawlers interpret this response.
     pub(crate) const fn reading(self) -> AnswerReading {
         let (crawlers, section, other_readings) = match self {
             Self::Success(StatusCode::OK) => (CrawlerAccess::Rules, "2.3.1.1", None),
@@ -139,7 +140,7 @@ const DRAFT_READING: &str = "the Internet draft of 1996, and robots written afte
 const READING_OF_COPIES: &str = "crawlers that have a copy may go on by it; after 30 days without an answer many take \
                                  everything as allowed";
 
-/// The answer in a few words, as in `503 Service Unavailable`.
+/// Formats the response in a few words, such as `503 Service Unavailable`.
 impl fmt::Display for AnswerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -172,20 +173,20 @@ impl fmt::Display for AnswerKind {
     }
 }
 
-/// Why a retrieval brought no document.
+/// Why a retrieval returned no document.
 #[derive(Debug)]
 pub(crate) enum DocumentError {
-    /// The answer is another one, or there is none; with what is known beyond that.
+    /// The response was not a success, or there was none; with further details if known.
     Answer(AnswerKind, Option<String>),
     Coding(CodingError),
 }
 
 impl RetrievalChain {
-    /// The body of a success without its codings, up to a number of octets.
+    /// Returns the decoded body of a successful response, at most `most` bytes.
     ///
     /// # Errors
     ///
-    /// If the last answer is no success, or cannot be decoded.
+    /// If the last response is not a success, or cannot be decoded.
     pub(crate) fn document(&self, most: usize) -> Result<DecodedBody, DocumentError> {
         let kind = AnswerKind::of(self);
         match (kind, self.answer()) {
@@ -199,8 +200,8 @@ impl RetrievalChain {
 }
 
 impl Retriever {
-    /// Opens a document as [`RetrievalChain::document`] has it, decoded while it is read: this many octets, and one more where there
-    /// are more.
+    /// Opens a document like [`RetrievalChain::document`], but decodes it while it is read. The
+    /// reader ends one byte after `most` if the document is larger.
     pub(crate) fn document(&self, url: &FetchUrl, most: usize) -> Result<Box<dyn Read>, DocumentError> {
         let request = RetrievalRequest { most: most as u64 + 1, ..RetrievalRequest::new(url.clone()) };
         let chain = self.retrieve(&request);
@@ -215,11 +216,11 @@ impl Retriever {
     }
 }
 
-/// As it follows the URL and a colon.
+/// Formats the error to follow the URL and a colon.
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // Its text says what is broken, and more.
+            // The detail already contains the kind.
             Self::Answer(AnswerKind::Failed(_) | AnswerKind::Unreachable(_), Some(detail)) => f.write_str(detail),
             Self::Answer(kind, Some(detail)) => write!(f, "{kind}: {detail}"),
             Self::Answer(kind, None) => write!(f, "{kind}"),

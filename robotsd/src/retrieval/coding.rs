@@ -1,4 +1,4 @@
-//! Content codings of a body, undone with a bound on what comes out.
+//! Decodes the content codings of a body, with a limit on the output.
 
 use std::io::{self, Read};
 
@@ -9,37 +9,38 @@ use http::header::CONTENT_ENCODING;
 
 use crate::input::{AtMost, TooManyOctets, Unpacked};
 
-/// The codings that requests accept, as the crawlers of search engines do.
+/// The codings that requests accept, like the crawlers of search engines.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
 
-/// Codings of one body; no server has a use for more.
+/// Maximum number of codings of one body; no server needs more.
 const MOST_CODINGS: usize = 3;
 
-/// Octets that brotli reads at once.
+/// Size of brotli's read buffer, in bytes.
 const BUFFER: usize = 8 << 10;
 
-/// A body without its codings.
+/// A decoded body.
 #[derive(Debug)]
 pub(crate) struct DecodedBody {
     pub(crate) octets: Vec<u8>,
-    /// Whether there is more than was to be decoded.
+    /// Whether the body is larger than the limit.
     pub(crate) is_cut: bool,
 }
 
 /// Why a body cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodingError {
-    /// It has a coding that no request accepted.
+    /// A coding that no request accepted.
     #[error("it is encoded as {0:?}, which the request does not accept")]
     Unknown(String),
-    /// It is not what its coding says.
+    /// The content does not match its coding.
     #[error("it says that it is {0}, and cannot be decoded: {1}")]
     Damaged(String, io::Error),
     #[error("it is encoded {0} times")]
     TooMany(usize),
 }
 
-/// The codings of a body in the order in which they were applied, in lower case; `identity` is none.
+/// Returns the codings of a body in the order in which they were applied, in lower case and without
+/// `identity`.
 pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     let fields = headers.get_all(CONTENT_ENCODING).into_iter();
     let words = fields.flat_map(|field| field.as_bytes().split(|octet| *octet == b','));
@@ -47,7 +48,8 @@ pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     words.filter(|word| !word.is_empty() && word != "identity").collect()
 }
 
-/// Undoes codings up to a number of octets. Of a body whose end was not read, the part that can be decoded.
+/// Decodes a body, up to `most` bytes. If the end of the body was not read, decodes as much as
+/// possible.
 pub(crate) fn decode(
     codings: &[String],
     body: &[u8],
@@ -65,9 +67,9 @@ pub(crate) fn decode(
     }
 }
 
-/// Undoes codings while a body is read. Nothing of it is kept but the state of a decoder: of gzip and deflate 32 KiB, of brotli up
-/// to 16 MiB. Each of several codings ends with an error after a number of octets; how many come out of the last one is for the
-/// reader.
+/// Decodes a body while it is read. Only the state of each decoder is kept in memory: 32 KiB for
+/// gzip and deflate, up to 16 MiB for brotli. If there are several codings, each but the last fails
+/// after `most` bytes; the caller limits the output of the last.
 pub(crate) fn decoder<'a>(
     codings: &[String],
     body: impl Read + 'a,
@@ -82,7 +84,7 @@ pub(crate) fn decoder<'a>(
             octets = Box::new(AtMost::new(octets, most));
         }
         let decoder: Box<dyn Read + 'a> = match &**coding {
-            // Octets that follow a member and are no other are damage.
+            // Trailing bytes that are not another gzip member are an error.
             "gzip" | "x-gzip" => Box::new(MultiGzDecoder::new(octets)),
             "deflate" => Box::new(Deflate::Unread(octets)),
             "br" => Box::new(Decompressor::new(octets, BUFFER)),
@@ -95,7 +97,8 @@ pub(crate) fn decoder<'a>(
     Ok(octets)
 }
 
-/// The zlib format (RFC 9110, section 8.4.1.2), which servers send without its frame as well.
+/// A decoder for the zlib format (RFC 9110, section 8.4.1.2). Servers also send it without the zlib
+/// header.
 enum Deflate<'a> {
     Unread(Box<dyn Read + 'a>),
     Begun(Box<dyn Read + 'a>),
@@ -107,7 +110,8 @@ impl Read for Deflate<'_> {
             let mut octets = std::mem::replace(octets, Box::new(io::empty()));
             let mut head = Vec::new();
             octets.by_ref().take(2).read_to_end(&mut head)?;
-            // The method is 8, and both octets are a multiple of 31 (RFC 1950, section 2.2): no encoder begins bare blocks so.
+            // The method is 8, and both bytes together are a multiple of 31 (RFC 1950, section
+            // 2.2). No encoder begins raw deflate data like this.
             let has_frame = matches!(head[..], [first, second]
                 if first & 0x0F == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31));
             let octets = io::Cursor::new(head).chain(octets);
@@ -151,7 +155,8 @@ mod tests {
         raw.write_all(text).expect("a vector takes all");
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
         zlib.write_all(text).expect("a vector takes all");
-        // One stored meta-block for a window of 16 bits, and the empty last one (RFC 7932, sections 9.1 and 9.2).
+        // One stored meta-block for a window of 16 bits, and the empty last one (RFC 7932, sections
+        // 9.1 and 9.2).
         let head = ((text.len() as u32 - 1) << 4 | 1 << 20).to_le_bytes();
         let brotli = [&head[..3], text, &[0x03]].concat();
         let whole = Ok((text.to_vec(), false));

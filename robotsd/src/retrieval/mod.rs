@@ -1,12 +1,13 @@
-//! Documents that commands fetch, named by their URL: a robots.txt, a sitemap, a fragment of rules.
+//! Fetches documents by URL for commands: a robots.txt, a sitemap, a file of rules.
 //!
-//! A [`Retriever`] makes requests with the client of the library, one at a time, and shows every step: each
-//! [`Hop`](retriever::Hop) of a redirect chain has its URL, the address that answered, and the outcome. Everything is
-//! bounded: hops, octets as sent and as decoded, time, and requests in one run. Proxies that the environment names
-//! (`HTTPS_PROXY` …) are not used: a crawler gets the answer of the server itself. The meaning of an answer to a
-//! request for a robots.txt for crawlers is an [`AnswerKind`].
+//! A [`Retriever`] makes requests with the library's client, one at a time, and reports every step:
+//! each [`Hop`](retriever::Hop) of a redirect chain has its URL, the address that answered, and the
+//! outcome. Everything is limited: hops, bytes as sent and as decoded, time, and requests per run.
+//! Proxies from the environment (`HTTPS_PROXY` and others) are not used, because a crawler gets its
+//! response from the server itself. An [`AnswerKind`] tells what a response to a robots.txt request
+//! means for crawlers.
 //!
-//! This room writes nothing and reads no rules.
+//! This module writes no output and interprets no rules.
 
 mod answer_kind;
 mod coding;
@@ -19,15 +20,16 @@ pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, Doc
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
 pub(crate) use self::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever};
 
-/// The schemes of words that are no files. Those that cannot be fetched are refused as such.
+/// Prefixes that mark an argument as a URL. Schemes that cannot be fetched are included, so that
+/// they are rejected as URLs.
 const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];
 
-/// Whether a word is a URL, and not the path of a file.
+/// Reports whether an argument is a URL rather than a file path.
 pub(crate) fn is_url(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
-/// The robots.txt that a URL names: that of its host, where it has no path.
+/// Returns the URL itself, or, if it has no path, the robots.txt of its host.
 pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     let url: FetchUrl = word.parse()?;
     if url.target().as_str() != "/" {
@@ -36,12 +38,12 @@ pub(crate) fn robots_url(word: &str) -> Result<FetchUrl, ValueError> {
     format!("{}/robots.txt", site_of(&url)).parse()
 }
 
-/// The site of a URL, as in `https://example.com`.
+/// Returns the site of a URL, such as `https://example.com`.
 pub(crate) fn site_of(url: &FetchUrl) -> String {
     format!("{}://{}", if url.is_https() { "https" } else { "http" }, url.authority())
 }
 
-/// A word that is a URL as messages name it: without user information and query, which may be secrets.
+/// Formats a URL for messages: without user information and query, which may be secret.
 pub(crate) fn shown_url(word: &str) -> String {
     match word.parse::<FetchUrl>() {
         Ok(url) => url.to_string(),
@@ -49,7 +51,7 @@ pub(crate) fn shown_url(word: &str) -> String {
     }
 }
 
-/// The advice for a word that is no file and looks like the name of a site.
+/// Returns advice for an argument that is not a file and looks like the name of a site.
 pub(crate) fn site_hint(word: &str) -> Option<String> {
     let host = word.strip_suffix("/robots.txt").unwrap_or(word);
     let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));

@@ -1,4 +1,5 @@
-//! The client of commands, one request at a time, redirects followed by the rule of the caller, and the chain of what it retrieved.
+//! The HTTP client of commands, which makes one request at a time and follows redirects, and the
+//! chain of hops that it returns.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,39 +18,43 @@ use tower_robots::source::fetch::{FetchAnswer, FetchError, FetchErrorKind, Fetch
 use super::coding::ACCEPTED_CODINGS;
 use crate::input;
 
-/// The `User-Agent` of every request; the admin interface of robotsd knows how it begins.
+/// The `User-Agent` of every request. robotsd's admin interface recognises its beginning.
 const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+https://docs.rs/tower-robots)");
 
-/// Redirects that are followed to a robots.txt (RFC 9309, section 2.3.1.2).
+/// Maximum number of redirects to follow (RFC 9309, section 2.3.1.2).
 const REDIRECTS: usize = 5;
 
-/// Requests of one run: whatever a file names, a site is not flooded.
+/// Maximum number of requests per run, so that no site is flooded, whatever a file contains.
 const MOST_REQUESTS: usize = 500;
 
-/// The times of one request that all of a run take together: a file may name many documents that drip.
+/// Time limit of a whole run, as a multiple of the limit for one request: a file may name many slow
+/// documents.
 pub(crate) const WHOLE: u32 = 4;
 
-/// For a connection, and again for its TLS session.
+/// Time limit for a connection, and again for its TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// The least and the most time for a request.
+/// Minimum and maximum of the time limit for a request.
 const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 
-/// The heading of the options in `--help`: as the next heading of a struct it would stay for the options behind it.
+/// Heading of the options in `--help`. Set per option: as `next_help_heading`, it would also apply
+/// to the options after these.
 const HEADING: &str = "Fetching a robots.txt that is named by its URL";
 
-// How documents are fetched in one run of a command; all requests of it may take [`WHOLE`] times as long as one.
+// How documents are fetched in one run of a command. All requests together may take [`WHOLE`] times
+// as long as one.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RetrievalSettings {
-    /// How long a request may take, such as 10s; redirects are requests of their own, and all together take four times as long
+    /// How long a request may take, such as 10s; redirects are requests of their own, and all
+    /// together take four times as long
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time, hide_short_help = true, help_heading = HEADING)]
     timeout: Duration,
 
-    /// Connect to another address for this host and port, such as example.com:443:192.0.2.7:443: a server that the name does
-    /// not lead to yet; may be repeated
+    /// Connect to another address for this host and port, such as example.com:443:192.0.2.7:443: a
+    /// server that the name does not lead to yet; may be repeated
     ///
-    /// The name stays that of the URL, in the request and for the certificate. An empty part stands for any host or port, or for the same
-    /// one.
+    /// The name stays that of the URL, in the request and for the certificate. An empty part stands
+    /// for any host or port, or for the same one.
     #[arg(long, value_name = "HOST:PORT:ADDRESS:PORT", hide_short_help = true, help_heading = HEADING)]
     connect_to: Vec<ConnectTo>,
 
@@ -66,24 +71,25 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The URL to retrieve, and how far to go.
+/// The URL to retrieve, and the limits.
 #[derive(Clone, Debug)]
 pub(crate) struct RetrievalRequest {
     pub(crate) url: FetchUrl,
-    /// How many octets are read of the body as it is sent.
+    /// Maximum number of body bytes to read, before decoding.
     pub(crate) most: u64,
-    /// Whether gzip, deflate and brotli are accepted, or nothing is said of codings, as by simple crawlers.
+    /// Whether to accept gzip, deflate and brotli. If false, `Accept-Encoding` is not sent, as by
+    /// simple crawlers.
     pub(crate) accepts_codings: bool,
 }
 
-/// A client with a thread of its own.
+/// A client with its own thread.
 #[derive(Debug)]
 pub(crate) struct Retriever {
     fetcher: Fetcher,
-    /// Waits on the thread of the caller.
+    /// Runs on the caller's thread, which it blocks.
     runtime: Runtime,
     requests: AtomicUsize,
-    /// When the last request is over, and the time from the first to then.
+    /// When the time for all requests is over, and how long that time is.
     over: Instant,
     whole: Duration,
 }
@@ -95,16 +101,18 @@ impl Default for RetrievalSettings {
 }
 
 impl RetrievalRequest {
-    /// A robots.txt, or another document under the same bounds: 8 MiB, five redirects to any host.
+    /// Creates a request for a robots.txt, or another document with the same limit of 8 MiB.
     pub(crate) const fn new(url: FetchUrl) -> Self {
         Self { url, most: LiveRobots::MAX_FILE, accepts_codings: true }
     }
 }
 
 impl Retriever {
+    /// Creates a client.
+    ///
     /// # Errors
     ///
-    /// If the system gives no thread, or the certificates to trust cannot be read.
+    /// If no thread can be started, or the certificates to trust cannot be read.
     pub(crate) fn new(settings: &RetrievalSettings) -> io::Result<Self> {
         let rules = settings.connect_to.clone();
         let mut builder = Fetcher::builder()
@@ -122,12 +130,13 @@ impl Retriever {
         Ok(Self { fetcher: builder.start()?, runtime, requests: AtomicUsize::new(0), over, whole })
     }
 
-    /// How long all requests may take, once that time is over.
+    /// Returns the time limit of all requests together if it has been reached.
     pub(crate) fn is_over(&self) -> Option<Duration> {
         (Instant::now() >= self.over).then_some(self.whole)
     }
 
-    /// Retrieves a document, and waits for it: not for a thread that runs tasks.
+    /// Retrieves a document, blocking the current thread. Must not be called on a thread that runs
+    /// async tasks.
     pub(crate) fn retrieve(&self, request: &RetrievalRequest) -> RetrievalChain {
         self.runtime.block_on(self.follow(request))
     }
@@ -183,7 +192,7 @@ fn failed(kind: FetchErrorKind, cause: String) -> Result<FetchAnswer, FetchError
     Err(FetchError::with_cause(kind, cause))
 }
 
-/// One request and its outcome.
+/// A request and its outcome.
 #[derive(Debug)]
 pub(crate) struct Hop {
     pub(crate) url: FetchUrl,
@@ -193,32 +202,33 @@ pub(crate) struct Hop {
 /// Why a chain ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChainEnd {
-    /// The last hop is an answer that is no redirect, or no answer at all.
+    /// The last hop is a response that is not a redirect, or a failure.
     Reached,
-    /// It is a redirect, and one more than is followed.
+    /// The last hop is a redirect beyond the maximum number.
     TooMany,
-    /// It leads to a URL of the chain.
+    /// The last hop redirects to a URL of the chain.
     Loop(FetchUrl),
-    /// It has no `Location`, or one that cannot be fetched: this is why.
+    /// The last hop redirects without a usable `Location`, for this reason.
     Nowhere(String),
 }
 
-/// Every hop of a retrieval; at least one.
+/// All hops of a retrieval; at least one.
 #[derive(Debug)]
 pub(crate) struct RetrievalChain {
-    /// Those that are redirects and were followed.
+    /// The redirects that were followed.
     hops: Vec<Hop>,
     pub(crate) last: Hop,
     pub(crate) end: ChainEnd,
 }
 
 impl Hop {
-    /// The address that was connected to; none where there was no connection.
+    /// Returns the address of the connection; `None` if there was no connection.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.answer.as_ref().map_or_else(|error| error.address, |answer| answer.address)
     }
 
-    /// The redirect's target as the server wrote it; none where this is no redirect that is followed.
+    /// Returns the redirect target as sent by the server; `None` if the response is not a redirect
+    /// to follow, and `Some(None)` if `Location` is missing.
     pub(super) fn location(&self) -> Option<Option<&[u8]>> {
         let answer = self.answer.as_ref().ok()?;
         matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308)
@@ -227,27 +237,27 @@ impl Hop {
 }
 
 impl RetrievalChain {
-    /// Every hop, the last one included.
+    /// Returns all hops, including the last.
     pub(crate) fn hops(&self) -> impl Iterator<Item = &Hop> {
         self.hops.iter().chain([&self.last])
     }
 
-    /// How many redirects were followed.
+    /// Returns the number of redirects followed.
     pub(crate) fn redirects(&self) -> usize {
         self.hops.len()
     }
 
-    /// The URL that was wanted.
+    /// Returns the requested URL.
     pub(crate) fn url(&self) -> &FetchUrl {
         &self.hops.first().unwrap_or(&self.last).url
     }
 
-    /// The answer at the end, if that is what it ends with, whatever its status.
+    /// Returns the final response, whatever its status, if the chain ends with one.
     pub(crate) fn answer(&self) -> Option<&FetchAnswer> {
         self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
     }
 
-    /// The failure, beyond the kind of the answer.
+    /// Returns the details of a failure, in addition to the kind of the response.
     pub(crate) fn detail(&self) -> Option<String> {
         match (&self.end, &self.last.answer) {
             (ChainEnd::Loop(to), _) => Some(format!("{} leads back to {to}", self.last.url)),
@@ -257,14 +267,14 @@ impl RetrievalChain {
         }
     }
 
-    /// The fields of the answer at the end.
+    /// Returns the header fields of the final response.
     pub(crate) fn headers(&self) -> Option<&HeaderMap> {
         self.answer().map(|answer| &answer.headers)
     }
 }
 
-/// `HOST:PORT:ADDRESS:PORT`, as of curl's `--connect-to`: a host and a port of URLs, each of them or any, and what to connect to for
-/// them.
+/// `HOST:PORT:ADDRESS:PORT`, as in curl's `--connect-to`: a host and a port of URLs (or any), and
+/// the address and port to connect to instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectTo {
     from: (Option<String>, Option<u16>),
@@ -272,7 +282,7 @@ pub(crate) struct ConnectTo {
 }
 
 impl ConnectTo {
-    /// The host and port to connect to, if this is about these.
+    /// Returns the host and port to connect to, if this rule applies to the given ones.
     pub(crate) fn place(&self, host: &str, port: u16) -> Option<(String, u16)> {
         let (of_host, of_port) = &self.from;
         let is_meant = of_host.as_deref().is_none_or(|of| of == host) && of_port.is_none_or(|of| of == port);
@@ -296,7 +306,7 @@ impl FromStr for ConnectTo {
     }
 }
 
-/// The parts between colons that stand in no brackets.
+/// Splits at colons outside brackets.
 fn split(text: &str) -> Vec<&str> {
     let mut is_inside = false;
     text.split(|char| {
@@ -310,7 +320,7 @@ fn split(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// A host as URLs have it; none where any is meant.
+/// Parses a host as in URLs; `None` if the text is empty, which means any host.
 fn host(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);

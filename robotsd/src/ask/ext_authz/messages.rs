@@ -1,8 +1,9 @@
-//! The messages of `envoy.service.auth.v3`, as far as they are read and written here: the question, the request that it
-//! is about, and the answer.
+//! The messages of `envoy.service.auth.v3`, as far as they are used here: the question, the request
+//! that it is about, and the answer.
 //!
-//! Field numbers are those of Envoy's files; fields that are not named are skipped. Text is octets: a client's text
-//! need not be UTF-8. An entry of a map is a message of its own on the wire, so maps are lists here.
+//! Field numbers are those of Envoy's files; unlisted fields are skipped. Text fields are bytes,
+//! because a client's text need not be UTF-8. A map entry is a separate message on the wire, so
+//! maps are lists here.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -20,7 +21,7 @@ use crate::ask::preset::{Preset, value_of};
 use crate::ask::question_error::{QuestionError, QuestionFault};
 use crate::counting::RequestOutcome;
 
-/// Declares messages, a line for each field: its name, its type, its number and what it is on the wire.
+/// Declares messages with one line per field: its name, type, number and wire format.
 macro_rules! messages {
     ($($(#[$about:meta])* $message:ident {
         $($(#[doc = $doc:literal])* $field:ident: $type:ty = $tag:tt ($($wire:tt)+),)*
@@ -42,7 +43,7 @@ messages! {
     AttributeContext {
         source: Option<SourcePeer> = "1" (message, optional),
         request: Option<RequestAttributes> = "4" (message, optional),
-        /// The config of the proxy for the route.
+        /// The proxy's configuration for the route.
         context_extensions: Vec<HeaderEntry> = "10" (message, repeated),
     }
 
@@ -66,10 +67,10 @@ messages! {
     HttpAttributes {
         method: Bytes = "2" (bytes = "bytes"),
         headers: Vec<HeaderEntry> = "3" (message, repeated),
-        /// With its query, not decoded.
+        /// The path with its query, not decoded.
         path: Bytes = "4" (bytes = "bytes"),
         host: Bytes = "5" (bytes = "bytes"),
-        /// In place of the headers, with `encode_raw_headers`.
+        /// Replaces the headers if `encode_raw_headers` is set.
         header_map: Option<HeaderList> = "13" (message, optional),
     }
 
@@ -117,7 +118,7 @@ messages! {
         append_action: i32 = "3" (int32),
     }
 
-    /// `google.protobuf.Struct`, with values of two kinds.
+    /// `google.protobuf.Struct`, restricted to two kinds of values.
     Metadata {
         fields: Vec<MetadataEntry> = "1" (message, repeated),
     }
@@ -133,12 +134,13 @@ messages! {
     }
 }
 
-/// A field that is set whether it is there or not (`OVERWRITE_IF_EXISTS_OR_ADD`).
+/// Sets a header, whether or not it exists (`OVERWRITE_IF_EXISTS_OR_ADD`).
 const OVERWRITE_OR_ADD: i32 = 2;
 
-/// The request goes on, with the verdict where it is tagged. The client's own verdict does not.
+/// Returns the answer that lets the request pass, with the verdict if it is tagged. A verdict field
+/// from the client is removed.
 pub(crate) fn allowed(tag: Option<HeaderValue>, metadata: Option<Metadata>) -> CheckResponse {
-    // A header that is set is not removed besides: Envoy removes last.
+    // A header that is set must not be removed as well: Envoy removes last.
     let mut removed = vec!["robots_verdict".to_owned()];
     let headers = match tag {
         Some(tag) => vec![header(&Record::FIELD, tag.as_bytes())],
@@ -155,7 +157,7 @@ pub(crate) fn allowed(tag: Option<HeaderValue>, metadata: Option<Metadata>) -> C
     }
 }
 
-/// The request is answered with this response.
+/// Returns the answer that makes Envoy respond with this response.
 pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> CheckResponse {
     let (head, body) = response.into_parts();
     CheckResponse {
@@ -170,7 +172,8 @@ pub(crate) fn denied(response: Response<Bytes>, metadata: Option<Metadata>) -> C
     }
 }
 
-/// The fields that the proxy can write to its own log about a crawler's request, in the words of the log of requests.
+/// Returns the fields that the proxy can write to its own log about a crawler's request, with the
+/// names used in the request log.
 pub(crate) fn metadata(site: &str, request: &Record) -> Metadata {
     let mut fields = Vec::with_capacity(10);
     let mut text = |key: &str, value: Option<&str>| {
@@ -198,8 +201,8 @@ fn entry(key: &str, value: MetadataValue) -> MetadataEntry {
     MetadataEntry { key: key.to_owned(), value: Some(value) }
 }
 
-/// The fields of a response; the lines of one are joined, because one that is set replaces what is there. Content has the length
-/// that it has.
+/// Converts the fields of a response. Repeated fields are joined, because setting a header replaces
+/// existing ones. `Content-Length` is left out, because the body has its own length.
 fn headers(fields: &HeaderMap) -> Vec<HeaderOption> {
     let names = fields.keys().filter(|name| **name != CONTENT_LENGTH);
     let joined = |name: &HeaderName| {
@@ -219,7 +222,7 @@ fn header(name: &HeaderName, value: &[u8]) -> HeaderOption {
 pub(crate) struct CheckQuestion {
     http: HttpAttributes,
     pub(crate) address: Option<IpAddr>,
-    /// The name of the site, in the context extension `site`.
+    /// The name of the site, from the context extension `site`.
     site: Option<Bytes>,
 }
 
@@ -233,12 +236,12 @@ impl CheckQuestion {
         Ok(Self { http: request.and_then(|request| request.http).unwrap_or_default(), address, site })
     }
 
-    /// The site that the config of the proxy names.
+    /// Returns the site named in the proxy's configuration.
     pub(crate) fn site(&self) -> Option<Cow<'_, str>> {
         self.site.as_deref().map(String::from_utf8_lossy)
     }
 
-    /// Method, target and host, which are never guessed.
+    /// Returns method, target and host, which are never guessed.
     pub(crate) fn original(&self) -> Result<AskedRequest<'_>, QuestionError> {
         let HttpAttributes { method, path, host, .. } = &self.http;
         for (value, place) in [(path, PATH), (method, METHOD)] {
@@ -262,13 +265,14 @@ impl CheckQuestion {
         })
     }
 
-    /// The client's fields, in its octets where the proxy sends those; none where they are more than can be judged.
+    /// Returns the client's fields, in raw bytes if the proxy sends them. `None` if they are more
+    /// than can be judged.
     pub(crate) fn fields(&self) -> Option<HeaderMap> {
         let raw = self.http.header_map.as_ref().map(|map| &map.headers[..]).filter(|map| !map.is_empty());
         let entries = raw.unwrap_or(&self.http.headers);
         let mut fields = HeaderMap::with_capacity(entries.len().min(64));
         for entry in entries {
-            // `:path` and its like are no names.
+            // `:path` and similar keys are not field names.
             let Ok(name) = HeaderName::from_bytes(&entry.key) else { continue };
             let octets = if entry.raw_value.is_empty() { &entry.value } else { &entry.raw_value };
             fields.try_append(name, value_of(octets)).ok()?;
@@ -282,19 +286,19 @@ const METHOD: &str = "attributes.request.http.method";
 
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// Why a call gets a status in place of an answer.
+/// Why a call gets an error status instead of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallError {
-    /// There is no such method.
+    /// The method is unknown.
     UnknownMethod,
-    /// It is compressed, which no caller does unless it is configured to.
+    /// The message is compressed, which callers do only if configured to.
     Compressed,
     TooLarge,
-    /// It is no message, not the only one, or none of this call.
+    /// The content is not a message, is more than one message, or is not a message of this call.
     Malformed,
-    /// It did not come in time.
+    /// The message did not arrive in time.
     Late,
-    /// The caller has gone.
+    /// The caller has disconnected.
     Broken,
 }
 
@@ -320,12 +324,12 @@ impl CallError {
         }
     }
 
-    /// Whether the caller asks in a way that has to be mended.
+    /// Reports whether the caller must be fixed.
     pub(crate) const fn is_fault(self) -> bool {
         matches!(self, Self::Compressed | Self::TooLarge | Self::Malformed)
     }
 
-    /// The fields of a response that says this and nothing else.
+    /// Returns the fields of a response that consists of this status only.
     pub(crate) fn fields(self) -> HeaderMap {
         let mut fields = self.code().fields(self.message());
         if self == Self::Compressed {

@@ -1,6 +1,8 @@
-//! External authorisation as Envoy asks for it over gRPC (`envoy.service.auth.v3`): one message asks, one answers.
+//! External authorisation as Envoy requests it over gRPC (`envoy.service.auth.v3`), with one
+//! message as question and one as answer.
 //!
-//! The request in a message is decided where every question is; here it is read and answered.
+//! The request in a message is decided like that of any other question; this module reads the
+//! message and writes the answer.
 
 mod messages;
 #[cfg(any(test, fuzzing))]
@@ -21,19 +23,19 @@ pub(super) use self::messages::{CallError, CheckQuestion, CheckResponse, allowed
 
 const SERVICE: &str = "/envoy.service.auth.v3.Authorization/";
 
-/// The meaning of a request to the listener for this service.
+/// What a request to this service is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServiceRequest {
     /// A question.
     Check,
-    /// A call that there is not.
+    /// A call of an unknown method.
     Unknown,
-    /// It is for the service, and no call of gRPC: that needs HTTP/2.
+    /// A request that is not a gRPC call; gRPC needs HTTP/2.
     NoCall,
 }
 
 impl ServiceRequest {
-    /// None where the request is for something else.
+    /// Classifies a request. `None` if it is not for this service.
     pub(super) fn of<B>(request: &Request<B>) -> Option<Self> {
         let is_call = request.version() == Version::HTTP_2 && OriginalRequest::has_grpc_type(request.headers());
         match (request.uri().path().strip_prefix(SERVICE), is_call) {
@@ -45,25 +47,26 @@ impl ServiceRequest {
     }
 }
 
-/// Octets of a message. Envoy takes 60 KiB of fields from a client by default, and 8 MiB at most.
+/// Maximum size of a message, in bytes. Envoy accepts 60 KiB of fields from a client by default,
+/// and 8 MiB at most.
 const MAX_MESSAGE: usize = 1024 * 1024;
 
-/// The octets before a message: whether it is compressed, and how long it is.
+/// Size of the prefix of a message, in bytes: a compression flag and the length.
 const PREFIX: usize = 5;
 
-/// How long a message may take to arrive where its caller does not wait for less.
+/// Maximum time for a message to arrive; a caller can set a shorter one.
 const LONGEST: Duration = Duration::from_secs(10);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// Collects the one message of a call.
+/// Collects the single message of a call.
 #[derive(Debug, Default)]
 struct MessageReader {
     octets: BytesMut,
 }
 
 impl MessageReader {
-    /// Takes further octets. Octets that cannot become a message are an error as soon as that is known.
+    /// Adds bytes. Returns an error as soon as the bytes cannot become a valid message.
     fn push(&mut self, octets: &[u8]) -> Result<(), CallError> {
         if self.octets.len() + octets.len() > PREFIX + MAX_MESSAGE {
             return Err(if self.length().is_ok_and(|length| length <= MAX_MESSAGE) {
@@ -83,7 +86,7 @@ impl MessageReader {
         }
     }
 
-    /// The message, once there is nothing more.
+    /// Returns the message after its last byte.
     fn finish(self) -> Result<Bytes, CallError> {
         let length = self.length()?;
         let message = self.octets.freeze().split_off(PREFIX);
@@ -99,18 +102,18 @@ impl MessageReader {
     }
 }
 
-/// A message with its prefix: the content of a response that is this message.
+/// Returns a message with its prefix: the content of a response.
 pub(super) fn framed(message: &impl prost::Message) -> Bytes {
     let length = message.encoded_len();
     let mut out = BytesMut::with_capacity(PREFIX + length);
     out.put_u8(0);
     out.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    // It has the room that it says it needs.
+    // Cannot fail: the buffer has the encoded length.
     let _ = message.encode(&mut out);
     out.freeze()
 }
 
-/// Waits for the one message of a call, for as long as its caller does at most.
+/// Waits for the single message of a call, up to the caller's own timeout.
 pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Result<Bytes, CallError> {
     let patience = fields.get(GRPC_TIMEOUT).and_then(|value| grpc_timeout(value.as_bytes()));
     let reading = async {
@@ -127,7 +130,7 @@ pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Res
     timeout(patience.map_or(LONGEST, |patience| patience.min(LONGEST)), reading).await.unwrap_or(Err(CallError::Late))
 }
 
-/// How long a caller waits: up to eight digits and a unit.
+/// Parses a timeout: up to eight digits and a unit.
 fn grpc_timeout(text: &[u8]) -> Option<Duration> {
     let (unit, digits) = text.split_last()?;
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
