@@ -1,9 +1,10 @@
-//! The requests of crawlers, by crawler and outcome; and the outcomes, each one word for an action of the layer.
+//! Counts the requests of crawlers, by crawler and outcome, and defines the outcomes: one name for
+//! each action of the layer.
 //!
-//! A crawler that the registry knows has its name there; all others share the word of their class, because a name that
-//! a client makes up would be a series of metrics each. A site has a bound on combinations; further ones count as
-//! `other`. Engines with a public index have room of their own, and so have their refusals, which an alert is for: no
-//! client can take it with other names.
+//! A crawler in the registry is counted under its name. All others share the name of their class,
+//! because each name that a client invents would create new metrics. A site has a limit on
+//! combinations; further ones count as `other`. Engines with a public index have separate limits,
+//! and so have their refusals, which alerts depend on: no client can use them up with other names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,53 +17,54 @@ use tower_robots::policy::{Action, Reason};
 
 use crate::word_enum::word_enum;
 
-/// Combinations that a site names, of each kind and in each room.
+/// Maximum number of combinations of each kind that a site counts, per [`KeyRoom`].
 const MOST_COMBINATIONS: usize = 256;
 
-/// The crawlers that have room of their own.
+/// Groups of combinations with separate limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRoom {
     Others,
     IndexEngines,
-    /// Their refused requests.
+    /// Refused requests of index engines.
     RefusedEngines,
-    /// Their requests that were answered with 429.
+    /// Requests of index engines that were answered with 429.
     LimitedEngines,
-    /// Others' requests that were answered with 429.
+    /// Other requests that were answered with 429.
     Limited,
 }
 
 const ROOMS: usize = 5;
 
-/// The crawler of what is past the bound.
+/// The crawler label of combinations beyond the limit.
 const OTHER: &str = "other";
 
-/// The crawler of a request in which none was recognised.
+/// The crawler label of requests in which no crawler was recognised.
 pub(crate) const NO_CRAWLER: &str = "none";
 
-/// What the requests of a crawler are told apart by: their outcome with what is known of the sender, or the status code for
-/// `/robots.txt`.
+/// By what a crawler's requests are counted: the outcome and the identity of the sender, or the
+/// status code for `/robots.txt`.
 type OfDecision = (RequestOutcome, &'static str);
 type OfRobotsTxt = u16;
 
-/// Counts by the label of a crawler.
+/// Counts by crawler label.
 type ByCrawler<W> = BTreeMap<Arc<str>, BTreeMap<W, u64>>;
 
-/// The requests of crawlers: those that one worker has counted, or the sum of several.
+/// The requests of crawlers, as counted by one worker or as a sum over several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrawlerCounts {
     pub(crate) requests: ByCrawler<OfDecision>,
     pub(crate) robots_txt: ByCrawler<OfRobotsTxt>,
 }
 
-/// The combinations that the workers of a site count. A worker looks here for each one that it has not counted yet.
+/// The combinations that the workers of a site count. A worker looks here for each combination that
+/// it has not counted before.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
     requests: Combinations<OfDecision>,
     robots_txt: Combinations<OfRobotsTxt>,
 }
 
-/// By [`KeyRoom`].
+/// Indexed by [`KeyRoom`].
 type Combinations<W> = Mutex<[BTreeSet<(Arc<str>, W)>; ROOMS]>;
 
 impl CrawlerCounts {
@@ -82,7 +84,7 @@ impl CrawlerCounts {
         count(&mut self.requests, &combinations.requests, room, label(agent), (outcome, identity));
     }
 
-    /// Counts a request for `/robots.txt`, of a crawler if one was recognised.
+    /// Counts a request for `/robots.txt`, with its crawler if one was recognised.
     pub(super) fn robots_txt(
         &mut self,
         combinations: &CrawlerCombinations,
@@ -100,7 +102,7 @@ impl CrawlerCounts {
     }
 }
 
-/// Counts a request of a crawler, or one of [`OTHER`] if its room is full.
+/// Counts a request of a crawler, or of [`OTHER`] if its limit is reached.
 fn count<W: Copy + Ord>(
     counts: &mut ByCrawler<W>,
     combinations: &Combinations<W>,
@@ -140,12 +142,12 @@ impl KeyRoom {
     }
 }
 
-/// The label of an agent. Nothing in it comes from the client.
+/// Returns the label of an agent, which contains nothing from the client.
 fn label(agent: &Agent) -> &str {
     agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name)
 }
 
-/// The label of what is known of its sender: `claimed` where claims are not checked.
+/// Returns the label of the sender's identity: `claimed` if claims are not checked.
 fn identity(request: &Record) -> &'static str {
     let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
     request.identity.map_or(unchecked, |identity| identity.outcome())
@@ -155,18 +157,20 @@ word_enum! {
     /// The outcome of a request in the layer.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub(crate) enum RequestOutcome {
-        /// No group is for its agent, or nothing is enforced.
+        /// No group applies to the agent, or enforcement is off.
         Untouched = "untouched",
         Allowed = "allowed",
-        /// Disallowed or an impostor's, and passed because the mode only observes or the grace has not ended.
+        /// Disallowed or from an impostor, but passed because the mode only observes or the grace
+        /// period has not ended.
         Observed = "observed",
         Tagged = "tagged",
         Refused = "refused",
-        /// Allowed, sooner than the delay lets it, and answered with 429.
+        /// Allowed, but answered with 429 because it exceeds the crawl delay.
         Limited = "limited",
-        /// Allowed, sooner than the delay lets it, and passed because the mode or that of limiting only observes.
+        /// Allowed and passed although it exceeds the crawl delay, because the mode or the limiting
+        /// mode only observes.
         LimitObserved = "limit-observed",
-        /// It passed because of an exemption or an override.
+        /// Passed because of an exemption or an override.
         Exempt = "exempt",
     }
 }
@@ -218,7 +222,8 @@ mod tests {
         assert!(totals.robots_txt.keys().all(|crawler| known(crawler)), "{totals:?}");
     }
 
-    /// Alerts are for what search engines are refused, and for what is answered with 429: whatever was requested before, under whatever names, does not hide it.
+    /// Alerts are for what search engines are refused, and for what is answered with 429: whatever
+    /// was requested before, under whatever names, does not hide it.
     #[test]
     fn refusals_and_limits_are_counted_by_name_whatever_came_before() {
         const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];

@@ -1,4 +1,4 @@
-//! The decisions about the requests of a site, counted on each worker: for the status, the metrics and the board.
+//! Counts the decisions about a site's requests on each worker, for status, metrics and board.
 
 mod crawler_counts;
 mod outcome_counts;

@@ -1,4 +1,4 @@
-//! The decisions about the requests of a site on one worker, for the status and for metrics.
+//! Counts the decisions about a site's requests on one worker, for status and metrics.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
@@ -17,24 +17,27 @@ use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, RequestOutcome};
 use crate::metrics::{DECISION_BUCKETS, HTTP_BUCKETS, Histogram, MethodLabel, ResponseKey};
 use crate::report::RequestsReport;
 
-/// One request in so many is timed: reading the clock costs ten times what counting does.
+/// One of this many requests is timed: to read the clock costs ten times as much as to count.
 const TIMED: u64 = 64;
 
-/// Maximum number of crawlers, each with one result for its claim, whose pages a worker counts.
+/// Maximum number of crawlers whose pages a worker counts, where each result of a claim counts
+/// separately.
 const MAX_READERS: usize = 1024;
 
-/// Counts the requests of a site on one worker, apart from other data in the cache. Other threads only take the lock to read.
+/// Counts the requests of a site on one worker, in its own cache lines. Other threads lock it only
+/// to read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct OutcomeCounts {
-    /// Made with the first request: most sites of thousands have none on most workers.
+    /// Allocated with the first request: of thousands of sites, most have no requests on most
+    /// workers.
     totals: Mutex<Option<Box<SiteTotals>>>,
     combinations: Arc<CrawlerCombinations>,
-    /// Those of the worker, for all of its sites.
+    /// Shared by all sites of the worker.
     agent_lookups: Arc<AgentLookups>,
 }
 
-/// A request that has begun to be counted.
+/// A request whose counting has begun.
 #[derive(Clone, Debug)]
 #[must_use]
 pub(crate) struct CountedRequest {
@@ -43,46 +46,47 @@ pub(crate) struct CountedRequest {
     listener: u16,
     is_robots_txt: bool,
     is_of_crawler: bool,
-    /// The service that sent a visitor with it.
+    /// The service that referred the visitor.
     sent_by: Option<Arc<Referrer>>,
-    /// The crawler that reads a page with it.
+    /// The registered crawler that requests a page.
     read_by: Option<PageReader>,
-    /// When it began, where it is timed.
+    /// When the request began, if it is timed.
     began: Option<Instant>,
 }
 
-/// The visitors sent by each service.
+/// The number of visitors referred by each service.
 pub(crate) type VisitorTotals = BTreeMap<Arc<Referrer>, u64>;
 
-/// The pages that crawlers of the registry got.
+/// The number of pages that each registered crawler got.
 pub(crate) type PageTotals = HashMap<PageReader, u64, RandomState>;
 
-/// A crawler of the registry, told apart by its name and the result for its claim.
+/// A registered crawler, identified by its name and the result of its claim.
 #[derive(Clone, Debug)]
 pub(crate) struct PageReader {
     pub(crate) agent: Agent,
     pub(crate) identity: Option<Identity>,
 }
 
-/// Whether an answer brings a page. One that only leads to another page does not: the reader comes again.
+/// Reports whether a response contains a page. A redirect does not: the reader requests the target
+/// next.
 pub(crate) const fn is_page(status: u16) -> bool {
     matches!(status, 200..=299 | 304)
 }
 
-/// The requests of a site: those that one worker has counted, or the sum of several.
+/// The requests of a site, as counted by one worker or as a sum over several.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteTotals {
     requests: u64,
     robots_txt: u64,
-    /// Disallowed ones that went on because of an exemption or an override.
+    /// Disallowed requests that passed because of an exemption or an override.
     passed: u64,
-    /// By [`RequestOutcome`], requests for `/robots.txt` aside.
+    /// By [`RequestOutcome`], without requests for `/robots.txt`.
     pub(crate) decisions: [u64; RequestOutcome::ALL.len()],
     /// Questions about requests without a `User-Agent`.
     pub(crate) without_agent: u64,
     pub(crate) crawlers: CrawlerCounts,
     pub(crate) responses: BTreeMap<ResponseKey, u64>,
-    /// Visitors sent by services to a page.
+    /// Visitors to pages, by the service that referred them.
     pub(crate) visitors: VisitorTotals,
     pub(crate) pages: PageTotals,
     pub(crate) decision_durations: Histogram,
@@ -90,17 +94,17 @@ pub(crate) struct SiteTotals {
 }
 
 impl OutcomeCounts {
-    /// Counters of one worker for a site that counts these combinations.
+    /// Creates one worker's counters for a site with these combinations.
     pub(crate) fn of_site(combinations: Arc<CrawlerCombinations>, agent_lookups: &Arc<AgentLookups>) -> Self {
         Self { combinations, agent_lookups: Arc::clone(agent_lookups), ..Self::default() }
     }
 
-    /// The counts of the site's layer on this worker.
+    /// Returns the agent lookups of the site's layer on this worker.
     pub(crate) const fn agent_lookups(&self) -> &Arc<AgentLookups> {
         &self.agent_lookups
     }
 
-    /// Counts a request for this target, with or without its query, which is decided next.
+    /// Counts a request that is about to be decided. `target` may include the query.
     pub(crate) fn request(&self, target: &[u8], method: MethodLabel, listener: u16) -> CountedRequest {
         let is_robots_txt = RequestPath::is_robots_txt_target(target);
         let mut totals = self.totals();
@@ -110,7 +114,8 @@ impl OutcomeCounts {
         CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, sent_by: None, read_by: None, began }
     }
 
-    /// Counts what was decided about a request: as soon as it is, because its response may take long, and may not be waited for.
+    /// Counts the decision about a request. This happens before the response, which may take long
+    /// or never be awaited.
     pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
         let mut totals = self.totals();
         let mut outcome = RequestOutcome::Untouched;
@@ -140,7 +145,7 @@ impl OutcomeCounts {
         self.totals().without_agent += 1;
     }
 
-    /// The head of its response is known.
+    /// Counts a response when its head is known.
     pub(crate) fn answered(&self, request: &CountedRequest, status: StatusCode) {
         let mut totals = self.totals();
         ResponseKey::new(request.listener, request.method, status).count(&mut totals.responses);
@@ -162,7 +167,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Adds the visitors sent by services, and the pages that crawlers got.
+    /// Adds the visitors referred by services and the pages that crawlers got.
     pub(crate) fn add_visitors_and_pages(&self, visitors: &mut VisitorTotals, pages: &mut PageTotals) {
         if let Some(totals) = &*self.totals.lock() {
             totals
@@ -173,7 +178,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Adds all that is counted.
+    /// Adds all counts to `sums`.
     pub(crate) fn add_to(&self, sums: &mut SiteTotals) {
         self.add_visitors_and_pages(&mut sums.visitors, &mut sums.pages);
         let totals = self.totals.lock();
@@ -197,13 +202,14 @@ impl OutcomeCounts {
 }
 
 impl CountedRequest {
-    /// Notes the service that sent a visitor with it; it counts once the visitor got a page.
+    /// Notes the service that referred the visitor; it counts when the visitor gets a page.
     pub(crate) fn sent_by(&mut self, service: Option<Arc<Referrer>>) {
         self.sent_by = service;
     }
 
-    /// Notes the crawler of a request for a page; it counts once that is answered with one. One that no registry knows has no
-    /// operator that could send visitors, and its name comes from a client.
+    /// Notes the crawler that requests a page; it counts when the crawler gets one. Only registered
+    /// crawlers count: others have no known operator that could refer visitors, and a client
+    /// chooses their names.
     pub(crate) fn read_by(&mut self, record: &Record) {
         if record.agent.is_registered() && !self.is_robots_txt {
             self.read_by = Some(PageReader { agent: record.agent.clone(), identity: record.identity });
@@ -233,7 +239,7 @@ impl Hash for PageReader {
 }
 
 impl SiteTotals {
-    /// The requests, by what was done.
+    /// Returns the number of requests by outcome.
     pub(crate) fn report(&self) -> RequestsReport {
         let of = |outcome: RequestOutcome| self.decisions[outcome as usize];
         let report = RequestsReport {

@@ -1,7 +1,8 @@
-//! The services that send visitors, for the requests of a site.
+//! Recognises the services that refer visitors to a site.
 //!
-//! A visitor is a page that was requested with `GET` by something that is no crawler, and whose `Referer` names a host of
-//! the registry's column `referers`. Parts of pages name the site itself, so they fall out, as a link within the site does.
+//! A visitor is a `GET` request for a page whose agent is not a crawler and whose `Referer`
+//! contains a host of the registry's column `referers`. Requests for embedded files and links
+//! within the site have the site itself as `Referer`, so they do not count.
 
 use std::sync::Arc;
 
@@ -13,19 +14,20 @@ use tower_robots::layer::{OriginalRequest, Record};
 use tower_robots::policy::Pace;
 use tower_robots::rules::Authority;
 
-/// Looks services up in the registry of the site; it is empty until it is followed.
+/// Looks services up in the site's registry; empty until `follow` is called.
 #[derive(Debug, Default)]
 pub(crate) struct SendingServices(ArcSwap<Registry>);
 
 impl SendingServices {
-    /// Follows the registry of the site.
+    /// Adopts the current registry of the site.
     pub(crate) fn follow(&self, registry: &Arc<Registry>) {
         if !Arc::ptr_eq(&self.0.load(), registry) {
             self.0.store(Arc::clone(registry));
         }
     }
 
-    /// The service that sent a visitor, if the request is one's. Of most requests one field is looked at.
+    /// Returns the service that referred a visitor; `None` if the request is not from a referred
+    /// visitor. For most requests, this reads only one field.
     pub(crate) fn of_request(&self, request: &OriginalRequest<'_>, record: Option<&Record>) -> Option<Arc<Referrer>> {
         let referer = request.headers.get(REFERER).filter(|_| *request.method == Method::GET)?;
         if record.is_some_and(|record| record.agent.class().is_crawler()) {
@@ -36,8 +38,8 @@ impl SendingServices {
     }
 }
 
-/// The service that a request of a page came from. A `Referer` of the site itself is what most requests have, so it is looked
-/// at first.
+/// Returns the service that referred a request for a page. Checks for the site's own host first,
+/// because most requests have it as `Referer`.
 pub(crate) fn service_of<'r>(
     registry: &'r Registry,
     referer: &[u8],

@@ -1,9 +1,9 @@
-//! A counter with one writer, a counter of events that are reported once a second, and the labels that responses are counted by, which
-//! no client chooses.
+//! Counters for a single writing thread, counters of events to report once per second, and the
+//! labels by which responses are counted; no client chooses a label.
 //!
-//! Each worker counts the requests that it serves in counters of its own: a word that all workers write would go from core to core
-//! with each request. Single numbers are a [`Counter`]; counts by key are a map behind a mutex, which only a reader of all workers
-//! ever contends for. The lock costs 12 instructions.
+//! Each worker counts its requests in its own counters: a shared counter would move between cores
+//! with each request. Single numbers use a [`Counter`]. Counts by key use a map behind a mutex,
+//! which is contended only when all workers are read; the lock costs 12 instructions.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,18 +17,18 @@ use parking_lot::Mutex;
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Counts one. Only one thread may call this, or events are lost.
+    /// Counts one event. Only one thread may call this, or events are lost.
     pub(crate) fn add_one(&self) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// How many so far.
+    /// Returns the number of events so far.
     pub(crate) fn total(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Counts one kind of event, and decides when it is reported: at most once a second.
+/// Counts one kind of event, and limits reports to one per second.
 #[derive(Debug, Default)]
 pub(crate) struct EventCounter(Mutex<EventCount>);
 
@@ -41,17 +41,17 @@ struct EventCount {
 }
 
 impl EventCounter {
-    /// How many events there were, reported or not.
+    /// Returns the number of events, reported or not.
     pub(crate) fn total(&self) -> u64 {
         self.0.lock().total
     }
 
-    /// Whether one was reported in the last so many seconds.
+    /// Reports whether an event was reported within the last `seconds` seconds.
     pub(crate) fn is_recent(&self, start: Instant, seconds: u64) -> bool {
         self.0.lock().reported.is_some_and(|last| start.elapsed().as_secs() < last + seconds)
     }
 
-    /// Counts an event. Returns the number to report, if it is time to.
+    /// Counts an event. Returns the number of unreported events if a report is due.
     pub(crate) fn count(&self, start: Instant) -> Option<u64> {
         let second = start.elapsed().as_secs();
         let mut count = self.0.lock();
@@ -61,7 +61,7 @@ impl EventCounter {
     }
 }
 
-/// The methods that are named; any other is `_OTHER`, as OpenTelemetry writes it.
+/// Methods with their own label; others have the label `_OTHER`, as in OpenTelemetry.
 static METHODS: [Method; 9] = [
     Method::GET,
     Method::HEAD,
@@ -74,7 +74,8 @@ static METHODS: [Method; 9] = [
     Method::TRACE,
 ];
 
-/// Maximum number of keys in one map of responses: a client chooses the method, an upstream the status.
+/// Maximum number of keys in one map of responses, because clients choose the method and upstreams
+/// the status.
 const MAX_KEYS: usize = 512;
 
 /// Listener, method and status of a response.
@@ -100,12 +101,12 @@ impl ResponseKey {
         *counts.entry(key).or_default() += 1;
     }
 
-    /// The method's label.
+    /// Returns the label of the method.
     pub(crate) fn method(&self) -> &'static str {
         METHODS.get(usize::from(self.method.0)).map_or("_OTHER", Method::as_str)
     }
 
-    /// The status code's label.
+    /// Returns the label of the status code.
     pub(crate) fn code(&self) -> String {
         if self.code == 0 { "other".to_owned() } else { self.code.to_string() }
     }

@@ -1,10 +1,11 @@
 //! The text of a scrape: Prometheus's format 0.0.4, or OpenMetrics 1.0.
 //!
-//! Samples come site by site, and the text goes family by family: each family has a text of its own until the end. The text has a
-//! bound on its series; further ones are counted, and families that come first stay whole.
+//! Samples are added site by site, but the text is ordered by family, so each family has its own
+//! buffer until the end. The number of series is limited; dropped series are counted, and families
+//! at the beginning stay complete.
 //!
-//! Its format and coding are negotiated (RFC 9110, section 12). The client's preference counts, and a format that it
-//! does not mention is no reason to refuse it: a scrape that is answered in another format says more than a 406.
+//! Format and coding are negotiated (RFC 9110, section 12). If a client does not accept any
+//! supported format, it gets one anyway: a scrape in another format is more useful than a 406.
 
 use std::fmt::{Display, Write as _};
 use std::time::SystemTime;
@@ -15,13 +16,14 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName};
 use super::family::{self, ALL, Family, FamilyKind};
 use super::histogram::Histogram;
 
-/// Series in one text. A scrape of so many takes about 30 MB; Prometheus itself has no bound by default.
+/// Maximum number of series in one scrape. A scrape of this size takes about 30 MB; Prometheus itself
+/// has no limit by default.
 const MOST_SERIES: usize = 250_000;
 
 /// Names and values of labels.
 pub(crate) type Labels<'a> = &'a [(&'static str, &'a str)];
 
-/// Samples of families, on their way to one text.
+/// Samples of families, to be combined into the text of a scrape.
 #[derive(Debug)]
 pub(crate) struct Exposition {
     format: ExpositionFormat,
@@ -32,7 +34,7 @@ pub(crate) struct Exposition {
 #[derive(Clone, Debug, Default)]
 struct FamilyText {
     lines: String,
-    /// The end of each metric, and the number of its series: a histogram is not cut.
+    /// The end of each metric and its number of series, so that no histogram is truncated.
     metrics: Vec<(usize, usize)>,
 }
 
@@ -41,7 +43,7 @@ impl Exposition {
         Self { format, texts: vec![FamilyText::default(); ALL.len()] }
     }
 
-    /// A sample of a counter or a gauge; of an info family it is 1.
+    /// Adds a sample of a counter or a gauge; for an info family, the value is 1.
     pub(crate) fn sample(&mut self, family: &Family, labels: Labels<'_>, value: impl Display) {
         let suffix = match family.kind {
             FamilyKind::Counter => "_total",
@@ -53,19 +55,19 @@ impl Exposition {
         text.end_metric(1);
     }
 
-    /// A gauge of whether something holds.
+    /// Adds a boolean gauge.
     pub(crate) fn holds(&mut self, family: &Family, labels: Labels<'_>, holds: bool) {
         self.sample(family, labels, u8::from(holds));
     }
 
-    /// A moment, in seconds since 1970; none for one before.
+    /// Adds a time, in seconds since 1970; an earlier time is left out.
     pub(crate) fn moment(&mut self, family: &Family, labels: Labels<'_>, at: SystemTime) {
         if let Ok(since) = at.duration_since(SystemTime::UNIX_EPOCH) {
             self.sample(family, labels, since.as_secs_f64());
         }
     }
 
-    /// A sample for each word of one more label.
+    /// Adds a sample for each value of one more label.
     pub(crate) fn each_word<W: AsRef<str>>(
         &mut self,
         family: &Family,
@@ -78,7 +80,7 @@ impl Exposition {
         }
     }
 
-    /// The state among all that there are.
+    /// Adds a state set: one series per state, 1 for the current one.
     pub(crate) fn state(&mut self, family: &Family, labels: Labels<'_>, states: &[&str], now: &str) {
         let text = self.text(family);
         for state in states {
@@ -87,7 +89,7 @@ impl Exposition {
         text.end_metric(states.len());
     }
 
-    /// A histogram of seconds.
+    /// Adds a histogram of seconds.
     pub(crate) fn histogram(&mut self, family: &Family, labels: Labels<'_>, durations: &Histogram) {
         let text = self.text(family);
         let mut count = 0;
@@ -100,7 +102,7 @@ impl Exposition {
         text.end_metric(durations.buckets().count() + 2);
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub(crate) fn finish(self) -> String {
         self.finish_within(MOST_SERIES)
     }
@@ -144,7 +146,8 @@ impl FamilyText {
     }
 }
 
-/// HELP, TYPE and UNIT. Families of text 0.0.4 have the names of their samples, and no types of info and states.
+/// Writes HELP, TYPE and UNIT. In format 0.0.4, families have the names of their samples, and the
+/// types info and stateset do not exist.
 fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     let (suffix, kind) = match (format, family.kind) {
         (ExpositionFormat::Text, FamilyKind::Counter) => ("_total", "counter"),
@@ -156,7 +159,7 @@ fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
         (_, FamilyKind::Histogram) => ("", "histogram"),
     };
     let name = family.name;
-    // Writing to a text does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(text, "# HELP {name}{suffix} {}", family.help);
     let _ = writeln!(text, "# TYPE {name}{suffix} {kind}");
     if format == ExpositionFormat::OpenMetrics && !family.unit.is_empty() {
@@ -164,7 +167,7 @@ fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
     }
 }
 
-/// One line; `last` is a label that comes after the others.
+/// Writes one line; `last` is a label that follows the others.
 fn line(
     text: &mut String,
     (name, suffix): (&str, &str),
@@ -193,7 +196,7 @@ fn line(
     if before == ',' {
         text.push('}');
     }
-    // Writing to a text does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(text, " {value}");
 }
 
@@ -207,12 +210,13 @@ pub(crate) enum ExpositionFormat {
 }
 
 impl ExpositionFormat {
-    /// The format that a client prefers; text where it has no preference.
+    /// Returns the format that a client prefers; text if it has no preference.
     pub(crate) fn accepted(fields: &HeaderMap) -> Self {
         let (mut text, mut open) = ((0, 0), (0, 0));
         for range in list(fields, &ACCEPT) {
             let version = range.parameter("version");
-            // A range that is more exact counts for more than `*/*`, whatever its weight (section 12.5.1).
+            // A more specific range takes precedence over `*/*`, whatever its weight (section
+            // 12.5.1).
             let (text_fits, open_fits, exactness) = match &*range.name.to_ascii_lowercase() {
                 "text/plain" => (version.is_none_or(|version| version == "0.0.4"), false, 3),
                 "application/openmetrics-text" => (false, version.is_none_or(|version| version == "1.0.0"), 3),
@@ -238,7 +242,7 @@ impl ExpositionFormat {
     }
 }
 
-/// Whether a text is to be packed: the client names gzip and does not prefer the text as it is.
+/// Reports whether to compress the text: the client accepts gzip and does not prefer `identity`.
 pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
     let (mut gzip, mut identity) = (0, 0);
     for coding in list(fields, &ACCEPT_ENCODING) {
@@ -255,12 +259,12 @@ pub(crate) fn accepts_gzip(fields: &HeaderMap) -> bool {
 struct Member<'f> {
     name: &'f str,
     parameters: &'f str,
-    /// In thousandths.
+    /// Weight in thousandths.
     weight: u16,
 }
 
 impl<'f> Member<'f> {
-    /// None for what is no member of the list: it is passed over.
+    /// Parses a member; `None` if it is invalid, and thus ignored.
     fn new(text: &'f str) -> Option<Self> {
         let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
         let mut member = Self { name: name.trim(), parameters, weight: 1000 };
@@ -279,7 +283,7 @@ impl<'f> Member<'f> {
     }
 }
 
-/// The members of every line of a field.
+/// Returns the members of all lines of a field.
 fn list<'f>(fields: &'f HeaderMap, name: &HeaderName) -> impl Iterator<Item = Member<'f>> {
     let lines = fields.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).filter_map(Member::new)
@@ -373,7 +377,8 @@ mod tests {
             (&["application/openmetrics-text;q=0,*/*"], Text),
             (&["text/plain;q=0, */*;q=0.1"], OpenMetrics),
             (&["application/openmetrics-text;q=2, text/plain"], Text),
-            // The header that Prometheus 2.42 sends, and the one of its documentation: the last member is no range.
+            // The header that Prometheus 2.42 sends, and the one of its documentation: the last
+            // member is no range.
             (
                 &["application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                    text/plain;version=0.0.4;q=0.5,*/*;q=0.1"],

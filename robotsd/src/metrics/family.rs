@@ -1,6 +1,7 @@
-//! The families of metrics: name, type, unit and help of each.
+//! The metric families, each with its name, type, unit and help.
 //!
-//! Their order is that of the text, the most important first: series past the bound are left out from the end.
+//! They are listed in the order of the text, the most important first, because series beyond the
+//! limit are dropped from the end.
 
 /// A metric family.
 #[derive(Debug)]
@@ -8,19 +9,19 @@ pub(crate) struct Family {
     /// The name without `_total` and `_info`.
     pub(super) name: &'static str,
     pub(super) kind: FamilyKind,
-    /// The unit, with which the name ends; empty where it has none.
+    /// The unit, with which the name ends; empty if the family has none.
     pub(super) unit: &'static str,
     pub(super) help: &'static str,
 }
 
-/// The types of OpenMetrics that are in use.
+/// The OpenMetrics types in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FamilyKind {
     Counter,
     Gauge,
     Histogram,
     Info,
-    /// One series a state, 1 for the one that holds.
+    /// One series per state, with the value 1 for the current state.
     StateSet,
 }
 
@@ -145,7 +146,7 @@ families! {
 }
 
 impl Family {
-    /// The place in the order of the text.
+    /// Returns the index in the order of the text.
     pub(super) fn place(&self) -> usize {
         ALL.iter().position(|family| family.name == self.name && family.kind == self.kind).unwrap_or(0)
     }

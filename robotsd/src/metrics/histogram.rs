@@ -3,14 +3,15 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The upper bounds of the buckets: in nanoseconds, and in seconds as they are written in both formats.
+/// The upper bounds of the buckets: in nanoseconds, and in seconds as written in both formats.
 pub(crate) type Buckets = [(u64, &'static str)];
 
-/// For decisions, most of which take some hundred nanoseconds.
+/// Buckets for decisions, most of which take a few hundred nanoseconds.
 pub(crate) static DECISION_BUCKETS: LazyLock<Box<Buckets>> =
     LazyLock::new(|| of_seconds("1e-07 2.5e-07 5e-07 1e-06 2.5e-06 5e-06 1e-05 2.5e-05 0.0001 0.001"));
 
-/// Those that OpenTelemetry recommends for HTTP, and two below, for answers that no upstream gives.
+/// The buckets that OpenTelemetry recommends for HTTP, plus two smaller ones for responses without
+/// an upstream.
 pub(crate) static HTTP_BUCKETS: LazyLock<Box<Buckets>> =
     LazyLock::new(|| of_seconds("0.001 0.0025 0.005 0.01 0.025 0.05 0.075 0.1 0.25 0.5 0.75 1.0 2.5 5.0 7.5 10.0"));
 
@@ -23,7 +24,7 @@ fn of_seconds(bounds: &'static str) -> Box<Buckets> {
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     buckets: &'static Buckets,
-    /// The last is for durations longer than every bound.
+    /// The last element counts durations above every bound.
     counts: Box<[u64]>,
     nanoseconds: u64,
 }
@@ -49,14 +50,14 @@ impl Histogram {
         self.nanoseconds = self.nanoseconds.wrapping_add(other.nanoseconds);
     }
 
-    /// Each bound with the durations up to it that are above the bound before.
+    /// Returns each bound with the number of durations between it and the previous bound.
     pub(super) fn buckets(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let bounds = self.buckets.iter().map(|(_, bound)| *bound).chain(["+Inf"]);
         bounds.zip(self.counts.iter().copied())
     }
 
-    /// The duration below which a share of them is, in seconds, evenly spread within a bucket as Prometheus takes them; a
-    /// duration longer than every bound counts as the last one.
+    /// Returns the given quantile in seconds, interpolated linearly within a bucket like Prometheus
+    /// does. Durations above every bound count as the last bound.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
         let wanted = total as f64 * share;
@@ -71,7 +72,7 @@ impl Histogram {
         (total > 0).then_some(from)
     }
 
-    /// The sum of all durations, in seconds.
+    /// Returns the sum of all durations, in seconds.
     pub(super) fn sum(&self) -> f64 {
         self.nanoseconds as f64 / 1e9
     }

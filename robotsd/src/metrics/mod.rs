@@ -1,13 +1,15 @@
-//! Metrics for Prometheus: families, their text in both formats, and what requests are counted in.
+//! Metrics for Prometheus: the families, their text in both formats, and the counters of requests.
 //!
-//! [`family`] is the table of names; [`Exposition`] writes samples of any of them, in any order, and gives one text.
-//! The rooms that know the facts fill it from what the status reports: `sites` for sites, `admin` for the process.
-//! Each worker counts its requests apart, and a scrape adds them up.
+//! [`family`] is the table of names; [`Exposition`] takes samples of all families, in any order,
+//! and returns one text. The modules with the data add the samples, from the same values as the
+//! status: `sites` for sites, `admin` for the process. Each worker counts its own requests, and a
+//! scrape adds them up.
 //!
-//! Nothing here comes from a client: a label value is a name of the config or the registry, or a word of this program.
+//! No label value comes from a client: it is a name from the config or the registry, or a fixed
+//! string.
 //!
-//! An observer of crawlers' requests notes the outcome while the layer decides, on the same thread; a request without
-//! a note was left untouched.
+//! An observer of crawlers' requests records the outcome while the layer decides, on the same
+//! thread; a request without a record was left untouched.
 
 pub(crate) mod family;
 

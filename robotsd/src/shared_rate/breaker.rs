@@ -1,31 +1,34 @@
-//! Whether the store is asked: a state machine that is given the time.
+//! Decides whether requests use the store: a state machine that gets the time as an argument.
 //!
-//! Closed, it is asked. Three questions in a row without an answer, or one broken connection, open it: no request asks then, and a
-//! probe is sent every second. The first probe that is answered after the hold closes it. The hold is one second, so a store that is
-//! back is used within two; it doubles, up to half a minute, for a store that answers probes and fails under questions.
+//! While closed, requests use the store. Three consecutive questions without an answer, or one
+//! broken connection, open it. While it is open, no request uses the store, and a probe is sent
+//! every second. The first probe that is answered after the hold time closes it. The hold time is
+//! one second, so a store that recovers is used within two. It doubles, up to 30 seconds, if the
+//! store answers probes but fails under load.
 //!
-//! There is one breaker for all nodes of a cluster: the client that follows its slots does not say which node a key is at.
+//! All nodes of a cluster share one breaker: the cluster client does not report which node holds a
+//! key.
 
 use std::time::{Duration, Instant};
 
-/// Questions in a row that may go unanswered.
+/// Number of consecutive unanswered questions that opens the breaker.
 const FAILURES: u32 = 3;
 
-/// How often the store is probed while it is not asked.
+/// Interval of probes while the breaker is open.
 pub(super) const PROBE: Duration = Duration::from_secs(1);
 
-/// The shortest and the longest time for which a store is not asked after a failure.
+/// Minimum and maximum hold time of the open breaker.
 const MIN_HOLD: Duration = Duration::from_secs(1);
 const MAX_HOLD: Duration = Duration::from_secs(30);
 
-/// A store that answered for so long has recovered.
+/// After answering for this long, the store counts as recovered, and the hold time is reset.
 const RECOVERED: Duration = Duration::from_secs(10);
 
-/// Whether requests ask the store.
+/// Whether requests use the store.
 #[derive(Debug)]
 pub(super) struct StoreBreaker {
     state: BreakerState,
-    /// For how long it is held open when it opens next.
+    /// Hold time for the next time that the breaker opens.
     hold: Duration,
 }
 
@@ -36,7 +39,7 @@ enum BreakerState {
 }
 
 impl StoreBreaker {
-    /// Open until a first probe is answered.
+    /// Creates a breaker that is open until a first probe is answered.
     pub(super) const fn new(now: Instant) -> Self {
         Self { state: BreakerState::Open { until: now }, hold: MIN_HOLD }
     }
@@ -45,7 +48,7 @@ impl StoreBreaker {
         matches!(self.state, BreakerState::Closed { .. })
     }
 
-    /// The store answered a question or a probe.
+    /// Notes that the store answered a question or a probe.
     pub(super) fn answered(&mut self, now: Instant) {
         match &mut self.state {
             BreakerState::Closed { failures, .. } => *failures = 0,
@@ -56,7 +59,7 @@ impl StoreBreaker {
         }
     }
 
-    /// The store did not answer a question in time.
+    /// Notes that the store did not answer a question in time.
     pub(super) fn unanswered(&mut self, now: Instant) {
         if let BreakerState::Closed { failures, .. } = &mut self.state {
             *failures += 1;
@@ -66,7 +69,7 @@ impl StoreBreaker {
         }
     }
 
-    /// The connection broke, or the store says that it cannot be used.
+    /// Notes that the connection broke, or that the store reported that it cannot be used.
     pub(super) fn broken(&mut self, now: Instant) {
         if let BreakerState::Closed { since, .. } = self.state {
             if now.saturating_duration_since(since) >= RECOVERED {

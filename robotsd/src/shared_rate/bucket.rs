@@ -1,57 +1,58 @@
-//! A bucket that replicas share: its rate, the key it has in the store, and the script that the store runs for it, with its arguments and
-//! its answer.
+//! A rate-limit bucket that replicas share: its rate, its key in the store, and the script that the
+//! store runs for it, with arguments and answer.
 //!
-//! **A TAT further ahead than the bucket allows is of another clock**, or of another delay: the script takes the bucket for full,
-//! because to clamp it to empty would refuse requests for a clock that jumped. So nobody waits for longer than one interval, which is
-//! also the longest that a bucket in the process makes anyone wait.
+//! **A TAT (theoretical arrival time) further ahead than the bucket allows comes from another
+//! clock** or another delay. The script then treats the bucket as full: treating it as empty would
+//! refuse requests because a clock jumped. So nobody waits longer than one interval, the same
+//! maximum as for a bucket in the process.
 
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 
-/// A rate: one request an interval, and so many at once.
+/// A rate: one request per interval, and up to `burst` at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBucket {
     interval: Duration,
     burst: u32,
 }
 
-/// The verdict of the store about a request.
+/// The store's verdict on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedVerdict {
-    /// It passes.
+    /// The request passes.
     Allow,
-    /// It does not: too many of the same bucket have passed, here or at other replicas.
+    /// The request does not pass: the bucket is used up, here or on other replicas.
     Deny {
-        /// When one may pass, at the latest in one interval.
+        /// Time until a request may pass; at most one interval.
         wait: Duration,
     },
-    /// The store said nothing: the process's own bucket decides alone.
+    /// The store gave no answer: the process's own bucket decides alone.
     Unknown,
 }
 
-/// The script. One key, so that it runs on any node of a cluster.
+/// The script. It uses a single key, so it runs on any cluster.
 pub(super) const SCRIPT: &str = include_str!("gcra.lua");
 
 impl SharedBucket {
-    /// The longest interval; a longer one is taken for it.
+    /// Maximum interval; longer ones are reduced to it.
     pub const LONGEST: Duration = Duration::from_secs(3600);
-    /// The largest burst; a larger one is taken for it.
+    /// Maximum burst; larger ones are reduced to it.
     pub const MOST: u32 = 10_000;
 
-    /// One request an interval, of which `burst` may come at once.
+    /// Creates a bucket for one request per interval, of which `burst` may arrive at once.
     pub fn new(interval: Duration, burst: u32) -> Self {
         let interval = interval.clamp(Duration::from_micros(1), Self::LONGEST);
         Self { interval, burst: burst.clamp(1, Self::MOST) }
     }
 
-    /// The arguments of the script.
+    /// Returns the arguments of the script.
     pub(super) fn arguments(self) -> [String; 2] {
         let interval = self.interval.as_micros();
         [interval, interval * u128::from(self.burst)].map(|micros| micros.to_string())
     }
 
-    /// Reads the script's answer; `None` if no bucket gives such an answer.
+    /// Interprets the script's answer; `None` if the answer is invalid for this bucket.
     pub(super) fn verdict(self, micros: u64) -> Option<SharedVerdict> {
         match Duration::from_micros(micros) {
             Duration::ZERO => Some(SharedVerdict::Allow),
@@ -61,16 +62,17 @@ impl SharedBucket {
     }
 }
 
-/// The key of a bucket: a hash, so that names of sites and addresses are not spelled out in the store.
+/// The key of a bucket: a hash, so that site names and addresses are not stored in plain text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SharedKey([u8; 16]);
 
 impl SharedKey {
-    /// The key for what tells buckets apart: the site, the crawler, and the network of its address if there is one.
+    /// Creates a key from the parts that identify a bucket: the site, the crawler, and the network
+    /// of its address if there is one.
     pub fn new(parts: &[&[u8]]) -> Self {
         let mut hash = hmac_sha256::Hash::new();
         for part in parts {
-            // With lengths, so that no two lists of parts are one text.
+            // Lengths are hashed too, so that different lists of parts never hash the same bytes.
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -80,7 +82,7 @@ impl SharedKey {
         Self(hash)
     }
 
-    /// The key as the store has it.
+    /// Returns the name of the key in the store.
     pub fn name(self, prefix: &str) -> String {
         let mut name = String::with_capacity(prefix.len() + 32);
         name.push_str(prefix);

@@ -1,7 +1,9 @@
-//! The denials of the store that still hold. This process repeats them: a crawler that is over its rate and does not slow down costs
-//! no call to the store for each of its requests.
+//! Denials of the store that are still in force. This process repeats them without asking, so a
+//! crawler that exceeds its rate and does not slow down does not cost a call to the store for each
+//! request.
 //!
-//! A forgotten denial costs one call, so a full table is emptied: nothing has to be kept in order.
+//! A forgotten denial costs one call, so a full table is simply cleared; no order has to be
+//! maintained.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::bucket::{SharedBucket, SharedKey};
 
-/// Maximum number of denials: about 1 MB. Clients choose how many addresses they come from.
+/// Maximum number of denials, which take about 1 MB. Clients choose how many addresses they use.
 const MAX_DENIALS: usize = 16_384;
 
 #[derive(Debug, Default)]
@@ -18,7 +20,7 @@ pub(super) struct StoreDenials(Mutex<HashMap<SharedKey, Denial>>);
 
 #[derive(Debug)]
 struct Denial {
-    /// With another rate, it is a denial of another bucket.
+    /// The bucket; with another rate, it is another bucket.
     bucket: SharedBucket,
     until: Instant,
 }

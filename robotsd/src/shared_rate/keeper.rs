@@ -1,4 +1,5 @@
-//! The thread that talks to a store: sends questions as they come, and probes a store that is lost or that nobody asks.
+//! The thread that talks to a store. It sends questions as they arrive, and probes a store that is
+//! out of use or idle.
 
 use std::cell::Cell;
 use std::io;
@@ -16,18 +17,18 @@ use super::bucket::{SCRIPT, SharedBucket, SharedKey, SharedVerdict};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreScript, StoreTrouble};
 
-/// Questions that are under way at most. With more, the process's own bucket decides.
+/// Maximum number of questions in flight. Beyond it, the process's own bucket decides.
 const UNDER_WAY: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct PendingQuestion {
     pub(super) key: SharedKey,
     pub(super) bucket: SharedBucket,
-    /// `None` if no request waits for the answer.
+    /// Where to send the answer; `None` if no request waits for it.
     pub(super) answer: Option<oneshot::Sender<SharedVerdict>>,
 }
 
-/// Called by the thread when the store begins or ceases to be used.
+/// Called by the thread when the store begins or stops being used.
 pub(super) type ChangeObserver = Box<dyn Fn(StoreReport) + Send>;
 
 struct StoreKeeper {
@@ -37,11 +38,11 @@ struct StoreKeeper {
     under_way: Cell<usize>,
     /// Whether the store has answered since the last tick.
     heard: Cell<bool>,
-    /// Whether the store is used, as it was last said.
+    /// The last reported usage of the store.
     said: Cell<Option<StoreUsage>>,
 }
 
-/// Starts the thread. It ends when no question can come any more.
+/// Starts the thread. It ends when all senders of questions have been dropped.
 pub(super) fn start(
     shared: Arc<StoreState>,
     questions: mpsc::Receiver<PendingQuestion>,
@@ -59,7 +60,7 @@ pub(super) fn start(
             said: Cell::new(None),
         };
         runtime.block_on(LocalSet::new().run_until(Rc::new(keeper).serve(questions, StoreAddresses::new(lookup))));
-        // A name that is being looked up is not waited for.
+        // Does not wait for a pending name lookup.
         runtime.shutdown_background();
     };
     std::thread::Builder::new().name("rate-store".to_owned()).spawn(thread).map(drop)
@@ -75,7 +76,7 @@ impl StoreKeeper {
                 question = questions.recv() => match (question, &connection) {
                     (None, _) => return,
                     (Some(question), Some(connection)) => self.send(connection, question),
-                    // It was lost a moment ago.
+                    // The connection has just been lost.
                     (Some(_), None) => {}
                 },
                 _ = ticks.tick() => connection = self.renewed(connection.take(), &mut addresses).await,
@@ -83,8 +84,8 @@ impl StoreKeeper {
         }
     }
 
-    /// Probes a store that is out, or that nobody asked since the last tick: status and log say the truth of a store without traffic
-    /// too. Connects again if it does not answer.
+    /// Probes a store that is out of use, or idle since the last tick, so that status and log are
+    /// correct even without traffic. Connects again if the store does not answer.
     async fn renewed(
         self: &Rc<Self>,
         connection: Option<StoreConnection>,
@@ -98,13 +99,13 @@ impl StoreKeeper {
                 }
                 Some(connection)
             }
-            // Its nodes may be others by now than the one that the URL names.
+            // The nodes of the cluster may no longer include the one in the URL.
             Some(cluster) if cluster.mends_itself() && self.probe(cluster.clone()).await => Some(cluster),
             _ => self.connect(addresses).await,
         }
     }
 
-    /// Connects, and probes. Returns the connection if the store answers.
+    /// Connects and probes. Returns the connection if the store answers.
     async fn connect(self: &Rc<Self>, addresses: &mut StoreAddresses) -> Option<StoreConnection> {
         let keeper = Rc::clone(self);
         let probe = move |mut connection: StoreConnection| {
@@ -138,7 +139,7 @@ impl StoreKeeper {
         }
     }
 
-    /// Runs the script once, for a bucket that is full again at once.
+    /// Runs the script once, for a bucket that is immediately full again.
     async fn run_probe(&self, connection: &mut StoreConnection) -> Result<(), StoreTrouble> {
         let bucket = SharedBucket::new(Duration::from_micros(1), 1);
         self.run(connection, SharedKey::new(&[b"probe"]), bucket).await.map(drop)
@@ -157,10 +158,10 @@ impl StoreKeeper {
         }
     }
 
-    /// Asks, without waiting for the answer.
+    /// Sends a question without waiting for the answer.
     fn send(self: &Rc<Self>, connection: &StoreConnection, pending: PendingQuestion) {
         if pending.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
-            // The request went on without the store: it takes nothing there.
+            // The request was decided without the store, so it consumes nothing there.
             return;
         }
         if self.under_way.get() >= UNDER_WAY || self.shared.usage() == StoreUsage::Out {
@@ -173,7 +174,7 @@ impl StoreKeeper {
             if let Some(verdict) = keeper.ask(&mut connection, key, bucket).await
                 && let Some(answer) = answer
             {
-                // The request may have given up.
+                // The request may have stopped waiting.
                 let _ = answer.send(verdict);
             }
             keeper.under_way.set(keeper.under_way.get() - 1);
@@ -222,7 +223,7 @@ impl StoreKeeper {
         self.say();
     }
 
-    /// Says whether the store is used, if that has changed.
+    /// Reports whether the store is used, if that has changed.
     fn say(&self) {
         let usage = self.shared.usage();
         if self.said.replace(Some(usage)) == Some(usage) {

@@ -1,12 +1,14 @@
-//! Buckets that replicas share, in Valkey or Redis.
+//! Rate-limit buckets that replicas share, in Valkey or Redis.
 //!
-//! The store is asked about each limited request. It runs one script by its own clock (`bucket`, `gcra.lua`). `denials` are the
-//! answers that this process repeats without asking: a crawler that is over its rate costs the store no call until it may come back.
-//! `breaker` says whether the store is asked at all. On any failure the answer is [`SharedVerdict::Unknown`] within the deadline,
-//! and the process's own bucket decides: no request is refused because of the store. So at most the rate passes, and the requests
-//! that processes counted alone.
+//! Each limited request is checked with the store, which runs one script using its own clock
+//! (`bucket`, `gcra.lua`). `denials` keeps answers that this process repeats without asking: a
+//! crawler that exceeds its rate costs no calls until it may send the next request. `breaker`
+//! decides whether the store is used at all. On any failure, the answer is
+//! [`SharedVerdict::Unknown`] within the deadline, and the process's own bucket decides: no request
+//! is refused because of the store. At most the shared rate passes, plus the requests that
+//! processes counted alone.
 //!
-//! This module does not know what a crawler or a site is: a bucket has a key and a rate.
+//! This module does not know crawlers or sites: a bucket has only a key and a rate.
 
 mod breaker;
 mod bucket;

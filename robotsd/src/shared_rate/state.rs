@@ -1,4 +1,4 @@
-//! The state that requests and the thread of a store share; and the outcome of the questions, for the status.
+//! The state shared by requests and the thread of a store, and the counts for the status.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
@@ -51,61 +51,63 @@ impl StoreState {
 }
 
 word_enum! {
-    /// An outcome of questions, which is counted since the process began to use the store.
+    /// An outcome of questions, counted since the process began to use the store.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum StoreCount {
-        /// How often it stopped being used.
+        /// How often the store went out of use.
         Outages = "outages",
-        /// Runs of the script that were sent to it.
+        /// Calls of the script that were sent to the store.
         Calls = "calls",
-        /// Those of them that were answered.
+        /// Calls that were answered.
         Answered = "answered",
-        /// Those that were not answered in time.
+        /// Calls that were not answered in time.
         Late = "late",
-        /// Those that failed otherwise.
+        /// Calls that failed otherwise.
         Failed = "failed",
-        /// Requests that passed because the store said so.
+        /// Requests that the store allowed.
         Allowed = "allowed",
         /// Requests that the store denied.
         Denied = "denied",
-        /// Requests that were denied because an earlier denial of the store still holds, without asking.
+        /// Requests that were denied without a call, because an earlier denial of the store was
+        /// still in force.
         KnownDenied = "known-denied",
-        /// Requests for which this process's own bucket decided alone, because the store could not be reached or did not answer.
+        /// Requests for which the process's own bucket decided alone, because the store could not
+        /// be reached or did not answer.
         Alone = "alone",
     }
 }
 
-/// The counts as they were read.
+/// The counts at one point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreCounts([u64; StoreCount::ALL.len()]);
 
 impl StoreCounts {
-    /// How often it came to that.
+    /// Returns the count of an outcome.
     pub fn of(&self, outcome: StoreCount) -> u64 {
         self.0[outcome as usize]
     }
 }
 
 word_enum! {
-    /// Whether requests ask the store.
+    /// Whether requests use the store.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum StoreUsage {
-        /// They do.
+        /// Requests use the store.
         Used = "used",
-        /// They do not: the process counts alone.
+        /// Requests do not use the store: the process counts alone.
         Out = "out",
     }
 }
 
-/// The state of the store, and the outcome of the questions since the process began to use it.
+/// The state of the store, and the counts since the process began to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreReport {
-    /// The address, without what is secret.
+    /// The address, without secrets.
     pub place: String,
-    /// Whether requests ask it.
+    /// Whether requests use the store.
     pub usage: StoreUsage,
-    /// The last failure, and when it was.
+    /// Time and description of the last failure.
     pub trouble: Option<(SystemTime, String)>,
-    /// The outcomes of the questions.
+    /// The counts by outcome.
     pub counts: StoreCounts,
 }

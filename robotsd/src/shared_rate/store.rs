@@ -1,7 +1,7 @@
-//! The store as requests see it, and the thread that talks to it.
+//! The store as requests see it; a separate thread talks to it.
 //!
-//! A request asks through a bounded queue and waits for no longer than the deadline. On any failure, the answer is that the
-//! store said nothing, and the process's own bucket decides then.
+//! A request asks through a bounded queue and waits no longer than the deadline. On any failure the
+//! verdict is `Unknown`, and the process's own bucket decides.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,10 +16,11 @@ use super::keeper::{self, PendingQuestion};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
 use crate::store::{StoreSettings, of_system};
 
-/// Questions that wait to be sent. With more, the process's own bucket decides.
+/// Maximum number of questions waiting to be sent. Beyond it, the process's own bucket decides.
 const QUEUE: usize = 1024;
 
-/// Buckets that replicas share. Clones are the same store; the last to be dropped ends its thread.
+/// Buckets that replicas share. Clones use the same store; its thread ends when the last one is
+/// dropped.
 #[derive(Clone, Debug)]
 pub struct SharedRate {
     shared: Arc<StoreState>,
@@ -27,20 +28,21 @@ pub struct SharedRate {
 }
 
 impl SharedRate {
-    /// Begins to use a store, on a thread of its own. It need not be there yet.
+    /// Begins to use a store, on a separate thread. The store need not be reachable yet.
     ///
     /// # Errors
     ///
-    /// The system starts no thread.
+    /// If the thread cannot be started.
     pub fn start(settings: StoreSettings, changed: impl Fn(StoreReport) + Send + 'static) -> io::Result<Self> {
         Self::start_resolving(settings, of_system, changed)
     }
 
-    /// [`start`](Self::start) with another resolver than the system's, which may block.
+    /// Like [`start`](Self::start), with another resolver than the system's. The resolver may
+    /// block.
     ///
     /// # Errors
     ///
-    /// The system starts no thread.
+    /// If the thread cannot be started.
     pub fn start_resolving(
         settings: StoreSettings,
         lookup: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
@@ -52,7 +54,7 @@ impl SharedRate {
         Ok(Self { shared, questions })
     }
 
-    /// Asks whether a request may pass.
+    /// Asks the store whether a request may pass.
     pub async fn spend(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         if let Some(known) = self.known(key, bucket) {
             return known;
@@ -71,8 +73,8 @@ impl SharedRate {
         verdict
     }
 
-    /// Has the store count a request that passes whatever it says, and waits for no answer: a denial that is known by now is the
-    /// answer.
+    /// Makes the store count a request that passes in any case, without waiting for the answer.
+    /// Returns a denial if one is already known.
     pub fn note(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         self.known(key, bucket).unwrap_or_else(|| {
             self.ask(key, bucket, None);
@@ -80,7 +82,7 @@ impl SharedRate {
         })
     }
 
-    /// Returns the verdict that is known without asking; `None` if the store is to be asked.
+    /// Returns the verdict that is known without asking; `None` if the store must be asked.
     fn known(&self, key: SharedKey, bucket: SharedBucket) -> Option<SharedVerdict> {
         if self.shared.usage() == StoreUsage::Out {
             self.shared.count(StoreCount::Alone);
@@ -91,17 +93,18 @@ impl SharedRate {
         Some(SharedVerdict::Deny { wait })
     }
 
-    /// Sends a question. If the queue is full, the sender of the answer is dropped, and nobody waits for it.
+    /// Sends a question. If the queue is full, the answer's sender is dropped, so the caller does
+    /// not wait.
     fn ask(&self, key: SharedKey, bucket: SharedBucket, answer: Option<oneshot::Sender<SharedVerdict>>) {
         let _ = self.questions.try_send(PendingQuestion { key, bucket, answer });
     }
 
-    /// The state of the store.
+    /// Returns the state of the store.
     pub fn report(&self) -> StoreReport {
         self.shared.report()
     }
 
-    /// The settings that it is used with.
+    /// Returns the settings of the store.
     pub fn settings(&self) -> &StoreSettings {
         &self.shared.settings
     }

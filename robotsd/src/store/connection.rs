@@ -1,11 +1,12 @@
-//! The connection to a store, one server or a cluster, and the addresses that its name stands for; and why it cannot be used, said to the
-//! operator: the cause, what would be right, and the server's own words.
+//! The connection to a store, one server or a cluster, and the addresses of its name. Also error
+//! messages for the operator: the cause, how to fix it, and the server's own message.
 //!
-//! **All addresses of a store's name are tried at once, and the lowest that works is taken**: the client's own race
-//! would take the first that accepts a connection, as one that hangs does, and a replica; and each process another one.
+//! **All addresses of a store's name are tried at the same time, and the lowest usable one is
+//! taken.** The client's own race would take the first address that accepts a connection, even if
+//! that server hangs or is a replica, and processes would choose different ones.
 //!
-//! **A lost connection to a cluster is made again through any node that it had**: the node that the URL names may be the one that is
-//! out, while another one has its slots.
+//! **A lost connection to a cluster is re-established through any of its known nodes**: the node in
+//! the URL may be down while another one has taken over its slots.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -26,15 +27,15 @@ use tokio::time::timeout;
 
 use super::settings::{StoreNodes, StoreSettings};
 
-/// How long connecting may take at least, TLS and the password included.
+/// Minimum time limit for connecting, including TLS and password.
 const CONNECT: Duration = Duration::from_millis(250);
 
-/// How long connecting may take: as long as an answer, where that may take longer.
+/// Returns the time limit for connecting: that of an answer, if it is longer than [`CONNECT`].
 fn connect_time(settings: &StoreSettings) -> Duration {
     CONNECT.max(settings.deadline)
 }
 
-/// A connection; clones share it, and their questions are sent without waiting for earlier answers.
+/// A connection. Clones share it, and their questions are sent without waiting for earlier answers.
 #[derive(Clone)]
 pub(crate) enum StoreConnection {
     One(MultiplexedConnection),
@@ -42,8 +43,9 @@ pub(crate) enum StoreConnection {
 }
 
 impl StoreConnection {
-    /// Tries all addresses of the store at once. The first in their order that can be used, as the probe says, is taken, so that all
-    /// processes take the same one. If none can be used, the nodes that a cluster had are tried.
+    /// Tries all addresses of the store at the same time. Takes the first in sort order that passes
+    /// the probe, so that all processes take the same one. If there is none, tries the last known
+    /// nodes of a cluster.
     pub(crate) async fn connect<P: Future<Output = Result<(), String>>>(
         settings: &StoreSettings,
         addresses: &mut StoreAddresses,
@@ -53,7 +55,7 @@ impl StoreConnection {
         let (host, port) = host(info.addr());
         let is_address = host.parse::<IpAddr>().is_ok();
         let found = addresses.find(host, port).await?;
-        // One that has spoken to us wants no other protocol.
+        // A server that has answered before does not need another protocol.
         let is_new = !addresses.has_answered && !settings.url.is_encrypted();
         let hint = if is_new { ": it may want TLS, which is \"rediss://\"" } else { "" };
         let tries = found.into_iter().map(|address| {
@@ -83,7 +85,7 @@ impl StoreConnection {
         Err(troubles.join("; "))
     }
 
-    /// Connects through servers of the store. The name of the URL stands for one address.
+    /// Connects through the given servers. The name in the URL resolves to `address`.
     async fn open(
         settings: &StoreSettings,
         servers: Vec<ConnectionInfo>,
@@ -108,7 +110,7 @@ impl StoreConnection {
         };
         let ca = settings.ca.clone().filter(|_| settings.url.is_encrypted());
         let certificates = ca.map(|ca| TlsCertificates { client_tls: None, root_cert: Some(ca) });
-        // The name is what a certificate is for; the address is only where it is connected to.
+        // The certificate must match the name; the address is only used to connect.
         let (host, _) = host(info.addr());
         let resolver = OneAddress { host: host.to_owned(), address };
         match settings.nodes {
@@ -130,7 +132,7 @@ impl StoreConnection {
                     .async_dns_resolver(resolver)
                     .connection_timeout(connect_time(settings))
                     .response_timeout(settings.deadline)
-                    // A question that waited is answered by the process's own bucket.
+                    // Retries are useless: after a timeout, the process's own bucket decides.
                     .retries(1);
                 let builder = match certificates {
                     Some(certificates) => builder.certs(certificates),
@@ -143,7 +145,8 @@ impl StoreConnection {
         }
     }
 
-    /// Notes what the next connection needs: that the store has answered, and the nodes of a cluster.
+    /// Records what the next connection needs: that the store has answered, and the nodes of a
+    /// cluster.
     async fn noted(mut self, settings: &StoreSettings, addresses: &mut StoreAddresses) -> Result<Self, String> {
         if matches!(self, Self::Cluster(_)) {
             let ranges = self.query(redis::cmd("CLUSTER").arg("SLOTS")).await;
@@ -153,7 +156,7 @@ impl StoreConnection {
         Ok(self)
     }
 
-    /// Whether it finds its way to nodes that come back, so that no other connection is needed.
+    /// Reports whether the connection recovers by itself when nodes return.
     pub(crate) const fn mends_itself(&self) -> bool {
         matches!(self, Self::Cluster(_))
     }
@@ -166,7 +169,7 @@ impl StoreConnection {
         }
     }
 
-    /// Runs a script for one key. The store has it, or gets it.
+    /// Runs a script for one key, and loads it into the store if it is missing there.
     pub(crate) async fn run<T: FromRedisValue>(
         &mut self,
         script: &StoreScript,
@@ -179,7 +182,8 @@ impl StoreConnection {
             command
         };
         match self.query(&command("EVALSHA", script.known.get_hash())).await {
-            // A server that was restarted, or has forgotten its scripts. Evaluating it makes it known.
+            // A server that was restarted, or whose scripts were flushed. EVAL loads the script
+            // again.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 self.query(&command("EVAL", script.text)).await
             }
@@ -200,16 +204,17 @@ impl StoreScript {
     }
 }
 
-/// Host and port of a store.
+/// Returns the host and port of a store.
 fn host(address: &ConnectionAddr) -> (&str, u16) {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => (host, *port),
-        // No URL that is accepted names another kind.
+        // Accepted URLs never have another kind of address.
         _ => ("", 0),
     }
 }
 
-/// Returns the nodes of an answer to `CLUSTER SLOTS`. It lists ranges of slots: first slot, last slot, and the nodes of the range.
+/// Returns the nodes in a reply to `CLUSTER SLOTS`: a list of slot ranges, each with its first
+/// slot, its last slot and its nodes.
 fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> {
     let nodes = ranges.into_iter().flat_map(|range| range.into_iter().skip(2)).filter_map(|node| {
         let mut parts = from_redis_value::<Vec<Value>>(node).ok()?.into_iter();
@@ -217,7 +222,7 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
         let port: i64 = from_redis_value(parts.next()?).ok()?;
         Some((host, u16::try_from(port).ok()?))
     });
-    // A node whose host is not known is listed with one of these.
+    // The host of a node is one of these if it is unknown.
     let known: BTreeSet<(String, u16)> = nodes.filter(|(host, _)| !["", "?"].contains(&host.as_str())).collect();
     let at = |(host, port)| match info.addr() {
         ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
@@ -228,16 +233,16 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
     known.into_iter().map(|node| info.clone().set_addr(at(node))).collect()
 }
 
-/// How long a name may take to resolve; the addresses that it had are tried then.
+/// Time limit for resolving a name; after it, the last known addresses are tried.
 const RESOLVE: Duration = Duration::from_millis(250);
 
-/// Addresses that are tried.
+/// Maximum number of addresses to try.
 const MOST: usize = 4;
 
-/// Looks a host and port up, and may block.
+/// Resolves a host and port; may block.
 pub(crate) type AddressLookup = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
 
-/// The system's resolver.
+/// Resolves with the system's resolver.
 pub(crate) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
@@ -245,13 +250,13 @@ pub(crate) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 /// The addresses of one name.
 pub(crate) struct StoreAddresses {
     lookup: AddressLookup,
-    /// One that takes its time: no second one is begun.
+    /// A lookup that has not finished; no second one is started.
     under_way: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
-    /// Those that were found last.
+    /// The addresses found last.
     known: Vec<SocketAddr>,
-    /// The nodes of the cluster, as the last connection listed them.
+    /// The nodes of the cluster, as listed by the last connection.
     nodes: Vec<ConnectionInfo>,
-    /// Whether one of them ever was a store.
+    /// Whether a store has ever answered at one of the addresses.
     has_answered: bool,
 }
 
@@ -260,7 +265,8 @@ impl StoreAddresses {
         Self { lookup, under_way: None, known: Vec::new(), nodes: Vec::new(), has_answered: false }
     }
 
-    /// The addresses, in one order for all processes. If the name cannot be resolved now, those that it had.
+    /// Returns the addresses, in the same order for all processes. If the name cannot be resolved
+    /// now, returns the last known addresses.
     pub(crate) async fn find(&mut self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         let mut looking = self.under_way.take().unwrap_or_else(|| {
             let (lookup, host) = (Arc::clone(&self.lookup), host.to_owned());
@@ -293,7 +299,7 @@ impl StoreAddresses {
     }
 }
 
-/// Resolves one name to one address, and others as the system does.
+/// Resolves one name to one address, and other names with the system's resolver.
 struct OneAddress {
     host: String,
     address: SocketAddr,
@@ -316,20 +322,20 @@ impl AsyncDNSResolver for OneAddress {
     }
 }
 
-/// Characters of a server's words that are shown: it may write what it likes.
+/// Maximum number of characters of a server's message to show; a server can send anything.
 const LONGEST: usize = 200;
 
 /// Why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreTrouble {
-    /// Not in time.
+    /// No answer in time.
     Late,
-    /// Of the connection, or of a server that cannot be used.
+    /// The connection broke, or the server cannot be used.
     Broken(String),
 }
 
 impl StoreTrouble {
-    /// An answer that the script does not give.
+    /// Returns the error for an answer that the script cannot give.
     pub(crate) fn garbage() -> Self {
         Self::Broken("its answer is not one of the script: something else answers there".to_owned())
     }
@@ -338,7 +344,7 @@ impl StoreTrouble {
         if error.is_timeout() { Self::Late } else { Self::Broken(describe(error, settings)) }
     }
 
-    /// For status and log.
+    /// Returns the message for status and log.
     pub(crate) fn message(self, settings: &StoreSettings) -> String {
         match self {
             Self::Late => format!("no answer within {} ms", settings.deadline.as_millis()),
@@ -349,8 +355,8 @@ impl StoreTrouble {
 
 const NODE_OUT: &str = "the cluster does not serve these keys: one of its nodes is out";
 
-/// The text that marks an error, from the server or the library, and its meaning. A cluster's client wraps errors in others, so their
-/// kinds say too little.
+/// Strings that identify an error of the server or the library, each with its meaning. The cluster
+/// client wraps errors in others, so the error kinds are not sufficient.
 const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["WRONGPASS", "invalid password", "AuthenticationFailed"],
@@ -391,10 +397,11 @@ const MEANINGS: &[(&[&str], &str)] = &[
     (&["unknown command", "max number of clients"], "it does not serve this client"),
 ];
 
-/// An error in one line: its meaning where it is known, and the words of the library or the server.
+/// Formats an error in one line: its meaning if known, and the message of the library or the
+/// server.
 fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     let text = shown(&error.to_string(), settings);
-    // The client of a cluster follows MOVED, unless the node is out to which it is sent.
+    // The cluster client follows MOVED by itself, unless the node in the reply is down.
     let is_stray = settings.nodes == StoreNodes::Cluster && text.contains("Moved");
     let known = || MEANINGS.iter().find(|(marks, _)| marks.iter().any(|mark| text.contains(mark)));
     let found = if is_stray { Some(NODE_OUT) } else { known().map(|(_, meaning)| *meaning) };
@@ -407,7 +414,7 @@ fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     }
 }
 
-/// Without what is secret, which a server may send back, without control characters, and not too long.
+/// Removes secrets, which a server may send back, and control characters, and limits the length.
 fn shown(text: &str, settings: &StoreSettings) -> String {
     let mut text: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     for secret in settings.secrets() {

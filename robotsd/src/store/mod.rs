@@ -1,4 +1,5 @@
-//! Valkey or Redis, as every room uses it: the address and how it is called, the connection, and what an error means.
+//! Access to Valkey or Redis for all modules: address and settings, the connection, and the meaning
+//! of errors.
 
 mod connection;
 mod settings;

@@ -1,4 +1,4 @@
-//! The address of the store, and how it is called.
+//! The settings of a store: its address and how to use it.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,47 +8,49 @@ use redis::{ConnectionInfo, IntoConnectionInfo};
 /// The store in which replicas share their buckets.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
 pub struct StoreSettings {
-    /// Its URL.
+    /// The URL of the store.
     pub url: StoreUrl,
-    /// Takes the place of the password of the URL.
+    /// Replaces the password in the URL.
     #[debug(skip)]
     pub password: Option<String>,
-    /// Certificates, in PEM, that are trusted in place of the system's.
+    /// Certificates in PEM to trust instead of the system's.
     #[debug(skip)]
     pub ca: Option<Vec<u8>>,
     /// One server, or a cluster.
     pub nodes: StoreNodes,
     /// The prefix of keys.
     pub prefix: String,
-    /// How long a request waits for the store, at most [`LONGEST_DEADLINE`](Self::LONGEST_DEADLINE).
+    /// How long a request waits for the store, at most
+    /// [`LONGEST_DEADLINE`](Self::LONGEST_DEADLINE).
     pub deadline: Duration,
 }
 
-/// Whether the server is one of a cluster.
+/// Whether the server belongs to a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreNodes {
     /// One server.
     #[default]
     One,
-    /// It names the others.
+    /// A cluster; the server lists the other nodes.
     Cluster,
 }
 
-/// The URL of a store, `redis://…` or `rediss://…` with TLS.
+/// The URL of a store: `redis://…`, or `rediss://…` with TLS.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
 #[debug("{:?}", self.to_string())]
 pub struct StoreUrl(String);
 
-/// The form of a store's URL.
+/// The expected form of a URL, for messages.
 const RIGHT: &str =
     "write one such as \"redis://10.0.0.5:6379\", or \"rediss://robotsd@cache.internal:6380\" with a user and TLS";
 
 impl StoreUrl {
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
     ///
-    /// Text that is no URL of a store. The message does not repeat it, because it may hold a password.
+    /// If the text is not a valid URL of a store. The message does not repeat it, because it may
+    /// contain a password.
     pub fn new(text: &str) -> Result<Self, String> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(format!("a store is named by a URL: {RIGHT}"));
@@ -66,7 +68,7 @@ impl StoreUrl {
         match text.into_connection_info() {
             Ok(_) => Ok(Self(text.to_owned())),
             Err(error) => {
-                // Its words are fixed; the appended text may be of the URL.
+                // The first part of the message is fixed text; the appended part may quote the URL.
                 let why = error.to_string();
                 let why =
                     why.split(" - ").next().unwrap_or_default().trim_end_matches(|end: char| !end.is_alphanumeric());
@@ -75,12 +77,12 @@ impl StoreUrl {
         }
     }
 
-    /// Whether the connection is encrypted.
+    /// Reports whether the connection uses TLS.
     pub fn is_encrypted(&self) -> bool {
         self.0.starts_with("rediss:")
     }
 
-    /// Whether it holds a password.
+    /// Reports whether the URL contains a password.
     pub fn has_password(&self) -> bool {
         self.info().is_ok_and(|info| info.redis_settings().password().is_some())
     }
@@ -90,7 +92,7 @@ impl StoreUrl {
     }
 }
 
-/// Scheme, host and port: all of it that may be shown.
+/// Formats scheme, host and port, which are not secret.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
@@ -100,15 +102,15 @@ impl fmt::Display for StoreUrl {
 }
 
 impl StoreSettings {
-    /// The prefix of keys, by default.
+    /// Default prefix of keys.
     pub const PREFIX: &str = "robotsd:rate:";
-    /// How long a request waits for the store, by default: it is not to wait for 20 ms, of which a timer that is a millisecond coarse and
-    /// a worker that is busy take their part.
+    /// Default time that a request waits for the store. It leaves a margin to the maximum of 20 ms,
+    /// for the timer's resolution of one millisecond and for a busy worker.
     pub const DEADLINE: Duration = Duration::from_millis(12);
-    /// The longest that a request can be made to wait.
+    /// Maximum of the time that a request waits for the store.
     pub const LONGEST_DEADLINE: Duration = Duration::from_millis(20);
 
-    /// A store with the defaults.
+    /// Creates settings with the defaults.
     pub fn new(url: StoreUrl) -> Self {
         Self {
             url,
@@ -120,12 +122,12 @@ impl StoreSettings {
         }
     }
 
-    /// The address of the store, without what is secret.
+    /// Returns the address of the store, without secrets.
     pub fn place(&self) -> String {
         self.url.to_string()
     }
 
-    /// The connection's settings, with the password.
+    /// Returns the connection's settings, including the password.
     pub(crate) fn info(&self) -> Result<ConnectionInfo, String> {
         let info = self.url.info()?;
         let Some(password) = &self.password else { return Ok(info) };
@@ -133,7 +135,8 @@ impl StoreSettings {
         Ok(info.set_redis_settings(login))
     }
 
-    /// Passwords, as they are sent and as they are written: of the URL, and the one that takes its place.
+    /// Returns all passwords, both decoded and as written in the URL: the URL's password and the
+    /// one that replaces it.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let sent = self.url.info().ok().and_then(|info| info.redis_settings().password().map(str::to_owned));
         let login = self.url.0.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
