@@ -1,12 +1,15 @@
-//! The log of requests: one line each, in the combined format or as JSON, formatted and written by a thread of its own.
+//! The log of requests: one line per request, in the combined format or as JSON, formatted and
+//! written by a separate thread.
 //!
-//! A request's worker only hands over what it knows. When the thread cannot keep up, lines are dropped and counted, so
-//! that a slow disk slows no request. hyper answers what is no HTTP by itself: such a request has no line here; the log
-//! of events has it as a connection error.
+//! A request's worker only hands over the data. If the thread cannot keep up, lines are dropped and
+//! counted, so that a slow disk does not slow requests. hyper itself answers requests that are not
+//! valid HTTP. They have no line here; the log of events reports them as connection errors.
 //!
-//! The combined format is as log analysers read it: `address - - [time] "request" status octets "referer" "agent"`, and then in the same
-//! manner, in quotes and with `-` for missing values: the site, the action for a request that robots.txt disallows, and the request's id.
-//! Quotes, backslashes, controls and octets from 0x80 are written `\xHH`, as nginx does, so a line stays a line and a field a field.
+//! The combined format is the one that log analysers read:
+//! `address - - [time] "request" status bytes "referer" "agent"`. Three more fields follow, in
+//! quotes and with `-` for missing values: the site, the action if robots.txt disallows the
+//! request, and the request's id. Quotes, backslashes, control characters and bytes from 0x80 are
+//! written `\xHH`, as nginx does, so that lines and fields cannot be forged.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -26,17 +29,17 @@ use crate::date;
 use crate::edge::{AccessRecord, OnAccess};
 use crate::render;
 
-/// Requests that wait to be written.
+/// Maximum number of requests that wait to be written.
 const QUEUE: usize = 16 * 1024;
 
-/// Octets that are written at once.
+/// Number of bytes to collect before writing.
 const BLOCK: usize = 64 * 1024;
 
-/// Writes a line for every request. Cheap to clone; the thread ends with the last clone.
+/// Writes a line for every request. Cheap to clone; the thread ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLog {
     queue: SyncSender<WriterMessage>,
-    /// What is lost so far, also later on.
+    /// The lines lost so far; updated continuously.
     pub(crate) lost: Arc<LostLines>,
 }
 
@@ -47,7 +50,7 @@ enum WriterMessage {
 }
 
 impl AccessLog {
-    /// Opens the log and starts to write it; later errors go to `log`.
+    /// Opens the log and starts the thread; later errors are reported to `log`.
     pub(crate) fn start(settings: &AccessSettings, privacy: LogPrivacy, log: Log) -> Result<Self, String> {
         let path = settings.path.clone();
         let sink = open_sink(path.as_deref())?;
@@ -72,7 +75,7 @@ impl AccessLog {
         Ok(Self { queue, lost })
     }
 
-    /// The observer that the edge calls for each request.
+    /// Returns the observer that the edge calls for each request.
     pub(crate) fn observer(&self) -> OnAccess {
         let log = self.clone();
         Arc::new(move |record| {
@@ -83,13 +86,14 @@ impl AccessLog {
         })
     }
 
-    /// Opens the file anew, because the old one may have been moved away.
+    /// Opens the file again, because the old one may have been moved away.
     pub(crate) fn reopen(&self) {
-        // If the queue is full, a file that is written this busily is opened again soon enough.
+        // If the queue is full, the message is dropped: under such load, another reopen will follow
+        // soon enough.
         let _ = self.queue.try_send(WriterMessage::Reopen);
     }
 
-    /// Waits until everything handed over so far is written, for a second at most.
+    /// Waits until everything handed over so far is written, at most one second.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.queue.try_send(WriterMessage::Flush(done)).is_ok() {
@@ -101,13 +105,13 @@ impl AccessLog {
 struct Writer {
     format: AccessFormat,
     privacy: LogPrivacy,
-    /// None for standard output.
+    /// `None` for standard output.
     path: Option<PathBuf>,
     sink: Box<dyn Write + Send>,
-    /// Whether the last line there may be cut off.
+    /// Whether the last line written may be incomplete.
     is_cut: Arc<Mutex<bool>>,
     log: Log,
-    /// Whole lines that are not written yet.
+    /// Complete lines that are not yet written.
     lines: Vec<u8>,
     lost_lines: Arc<LostLines>,
 }
@@ -116,7 +120,7 @@ impl Writer {
     fn run(mut self, messages: &Receiver<WriterMessage>) {
         loop {
             let message = messages.try_recv().or_else(|_| {
-                // Nothing else to do: what there is can be read at once.
+                // The queue is empty: write now, so that readers see the lines immediately.
                 self.write();
                 messages.recv_timeout(Duration::from_secs(1))
             });
@@ -168,14 +172,15 @@ impl Writer {
     }
 }
 
-/// The destination of the lines.
+/// Opens the destination of the lines.
 fn open_sink(path: Option<&Path>) -> Result<Box<dyn Write + Send>, String> {
     let Some(path) = path else { return Ok(Box::new(io::stdout())) };
     let file = open(path).map_err(|error| format!("{}: the access log cannot be opened: {error}", path.display()))?;
     Ok(Box::new(file))
 }
 
-/// Opens a file or a pipe at once: one without a reader would hold up the start until there is one. Writing to it may wait.
+/// Opens a file or a pipe without blocking: opening a pipe without a reader would delay the start
+/// until there is one. Later writes may block.
 fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -190,7 +195,8 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// A client that left before it was answered, as nginx writes it: no answer of ours has this status.
+/// Status for a client that left before it was answered, as nginx writes it; robotsd never responds
+/// with it.
 const CLIENT_LEFT: u16 = 499;
 
 fn status(record: &AccessRecord) -> u16 {
@@ -217,9 +223,9 @@ fn write_combined(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>)
     out.push(b'\n');
 }
 
-/// `21/Nov/2026:06:25:38 +0000`
+/// Formats the time like `21/Nov/2026:06:25:38 +0000`.
 fn time(record: &AccessRecord) -> String {
-    // `Sat, 21 Nov 2026 06:25:38 GMT`
+    // The HTTP date is like `Sat, 21 Nov 2026 06:25:38 GMT`.
     let date = date::http(record.at);
     let mut words = date.split(' ').skip(1);
     let mut word = || words.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One event, as a line.
+//! One event, as a line of the log.
 
 use std::cell::RefCell;
 use std::fmt::{Display, Write as _};
@@ -8,17 +8,17 @@ use super::event::{LogEvent, LogLevel};
 use crate::config::LogFormat;
 use crate::render;
 
-/// Octets of nearly every line.
+/// Capacity for a line, in bytes; enough for nearly every line.
 const LINE: usize = 640;
 
-/// Declares an entry: the fields that have a value or none, in the order in which they stand in a line of JSON. `plain` are words that
-/// this program has made itself, in which nothing is to be escaped.
+/// Declares an entry: its optional fields, in the order in which they are written as JSON. `plain`
+/// marks values that robotsd itself creates, which need no escaping.
 macro_rules! fields {
     ($($(#[$about:meta])* $field:ident: $type:ty $([$kind:ident])?,)*) => {
         /// One event. Fields without a value are left out.
         #[derive(Clone, Debug)]
         pub(crate) struct LogEntry<'a> {
-            /// When, counted from 1970.
+            /// Time of the event, since 1970.
             pub(crate) at: Duration,
             pub(crate) level: LogLevel,
             pub(crate) event: LogEvent,
@@ -26,7 +26,7 @@ macro_rules! fields {
         }
 
         impl LogEntry<'_> {
-            /// An event that happens now, at its usual level.
+            /// Creates an event that happens now, at its usual level.
             pub(crate) fn now(event: LogEvent) -> Self {
                 let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 Self { at, level: event.level(), event, $($field: None,)* }
@@ -37,7 +37,7 @@ macro_rules! fields {
                 $(fields!(@push $($kind)?)(out, concat!(",\"", stringify!($field), "\":"), self.$field.as_ref());)*
             }
 
-            /// Calls this for every field that has a value, with its name.
+            /// Calls `write` for every field that has a value, with its name.
             fn each_field(&self, mut write: impl FnMut(&'static str, &dyn Display)) {
                 $(if let Some(value) = &self.$field {
                     write(stringify!($field), value);
@@ -66,21 +66,21 @@ fields! {
     exception: String,
     would: &'a str [plain],
     grace_end: String [plain],
-    /// Of a finding.
+    /// The severity of a finding.
     severity: &'a str,
-    /// The key of the config that has another value, and both values as the config would spell them.
+    /// The config key that has changed, with both values formatted as in the config.
     setting: &'a str,
     before: &'a str,
     after: &'a str,
-    /// When that takes effect.
+    /// When the change takes effect.
     applies: &'a str,
     status: u16 [number],
-    /// Of the refusal of a call.
+    /// The gRPC status of a refused call.
     grpc_status: u16 [number],
     group: &'a str,
     rule: &'a str,
     line: usize [number],
-    /// How the path was read, where that is not as it was sent.
+    /// The path form that matched, if it differs from the path as sent.
     form: &'a str,
     robots_hash: String [plain],
     suspect_human: String,
@@ -90,16 +90,18 @@ fields! {
     message: String,
 }
 
-/// The fields that come last in a line of text: they are for finding other lines. The message comes after them.
+/// Fields that come last in a line of text, because they serve to find other lines. Only the
+/// message follows them.
 const LAST_IN_TEXT: [&str; 3] = ["request_id", "trace_id", "robots_hash"];
 
 thread_local! {
-    /// The last second that was written, and its text: lines of a second share all but their milliseconds.
+    /// The last second that was written, with its text: lines within a second share everything but
+    /// the milliseconds.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 
 impl LogEntry<'_> {
-    /// The whole line, with its end and with further fields.
+    /// Returns the whole line, including its line feed and additional fields.
     pub(super) fn to_line(&self, format: LogFormat, fields: &[(&str, Option<&str>)]) -> String {
         let mut line = String::with_capacity(LINE);
         match format {
@@ -110,7 +112,7 @@ impl LogEntry<'_> {
         line
     }
 
-    /// By hand, because every refused request has a line.
+    /// Written without a serializer for speed, because every refused request has a line.
     fn write_json(&self, out: &mut String, fields: &[(&str, Option<&str>)]) {
         out.push_str("{\"ts\":\"");
         self.write_time(out);
@@ -149,7 +151,7 @@ impl LogEntry<'_> {
                 *last = second;
                 text.clear();
                 let _ = write!(text, "{}", humantime::format_rfc3339_seconds(UNIX_EPOCH + self.at));
-                // The zone, which stands behind the milliseconds.
+                // Remove the zone, which follows the milliseconds.
                 text.pop();
             }
             out.push_str(text);
@@ -161,7 +163,7 @@ impl LogEntry<'_> {
     }
 }
 
-/// Writes a field, if it has a value. Not inlined: there are many, and most lines have half of them.
+/// Writes a field if it has a value. Not inlined: there are many, and most lines use half of them.
 #[inline(never)]
 fn push_text(out: &mut String, key: &str, value: Option<&impl AsRef<str>>) {
     if let Some(value) = value {
@@ -188,7 +190,7 @@ fn push_plain(out: &mut String, key: &str, value: Option<impl AsRef<str>>) {
     }
 }
 
-/// A text in quotes, with everything escaped that is no part of a line of plain text.
+/// Writes a JSON string.
 fn push_json(out: &mut String, text: &str) {
     if is_plain_ascii(text.as_bytes()) {
         out.extend(["\"", text, "\""]);
@@ -197,12 +199,13 @@ fn push_json(out: &mut String, text: &str) {
     }
 }
 
-/// Whether every octet stands for itself in JSON: printable, and neither a quote nor a backslash. Eight at a time, without a branch
-/// for each: a line has many short texts.
+/// Reports whether JSON needs no escapes for `text`: every byte is printable ASCII except quote
+/// and backslash. Checks eight bytes at a time, without a branch per byte, because a line has many
+/// short strings.
 fn is_plain_ascii(text: &[u8]) -> bool {
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     let each = |octet| u64::from_ne_bytes([octet; 8]);
-    // The high bit of each octet that is zero, if all are below 0x80; other octets are not plain anyway.
+    // Sets the high bit of each zero byte, if all are below 0x80; other bytes are not plain anyway.
     let zero = |word: u64| word.wrapping_sub(each(1)) & !word;
     let is_plain = |word: u64| {
         let special = zero(word ^ each(b'"')) | zero(word ^ each(b'\\')) | zero(word ^ each(0x7F));
@@ -215,7 +218,7 @@ fn is_plain_ascii(text: &[u8]) -> bool {
     words.iter().chain([&last]).all(|word| is_plain(u64::from_ne_bytes(*word)))
 }
 
-/// A plain word as it is, anything else in quotes with what does not print escaped.
+/// Returns a plain word unchanged, anything else in quotes with non-printing characters escaped.
 fn quoted(value: String) -> String {
     let plain = |char: char| char.is_ascii_graphic() && !matches!(char, '"' | '\\' | '=');
     if !value.is_empty() && value.chars().all(plain) { value } else { format!("{value:?}") }

@@ -1,29 +1,31 @@
 //! The events of the log, by name, each with its usual level.
 //!
-//! An event that is not listed here cannot be written. `docs/log.schema.json` says which fields each has, and the chapter
-//! [`log`](crate::docs::log) what it means; tests compare all three with each other and with what is written.
+//! Only events listed here can be written. `docs/log.schema.json` specifies the fields of each, and
+//! the chapter [`log`](crate::docs::log) explains them. Tests compare all three with each other and
+//! with the lines written.
 
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// How much an event matters.
+    /// The severity of an event.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) enum LogLevel {
         /// The level of ordinary operation.
         #[default]
         Info = "info",
-        /// Everything is served, but not as the configuration says, or not for long.
+        /// Everything is served, but not as configured, or not for long.
         Warn = "warn",
-        /// Something was not done that should have been: a file is not in force, a request has no answer, lines are lost.
+        /// Something failed that should have been done: a file is not in force, a request got no
+        /// response, lines are lost.
         Error = "error",
     }
 }
 
-/// Declares the events, each with its name in kebab-case and the level that it has unless the line says otherwise.
+/// Declares the events, each with its name in kebab-case and its default level.
 macro_rules! events {
     ($($(#[$doc:meta])* $event:ident = $name:literal, $level:ident;)*) => {
         word_enum! {
-            /// The subject of a line of the log.
+            /// The kind of a line of the log.
             #[derive(Clone, Copy, Debug, PartialEq, Eq)]
             pub(crate) enum LogEvent { $($(#[$doc])* $event = $name,)* }
         }
@@ -43,22 +45,23 @@ events! {
     Refused = "refused", Info;
     Tagged = "tagged", Info;
     Observed = "observed", Info;
-    /// Disallowed, and passed because there are signs of a person. Exemptions and overrides that switch off have no line.
+    /// Disallowed, but passed because there are signs of a person. Requests passed by an exemption
+    /// or by an override that switches enforcement off are not logged.
     Passed = "passed", Info;
-    /// Allowed, and answered with 429 because it came too soon.
+    /// Allowed, but answered with 429 because it exceeds the crawl delay.
     Limited = "limited", Info;
-    /// Allowed, and passed although it came too soon.
+    /// Allowed and passed, although it exceeds the crawl delay.
     LimitObserved = "limit-observed", Info;
-    /// Not who it claims to be, and neither tagged nor refused.
+    /// Not who it claims to be, but neither tagged nor refused.
     Impostor = "impostor", Info;
     Request = "request", Info;
 
     // Reloads of a robots.txt.
     Published = "published", Info;
     Unchanged = "unchanged", Info;
-    /// There is no file, and the site begins without rules.
+    /// There is no file, so the site starts without rules.
     Absent = "absent", Warn;
-    /// Missing at its source; the live version stays for a while.
+    /// The file is missing at its source; the live version stays for a while.
     Held = "held", Warn;
     Unreachable = "unreachable", Warn;
     Rejected = "rejected", Error;
@@ -70,15 +73,15 @@ events! {
     Append = "append", Info;
     /// A request that is sent when a version goes live.
     OnPublish = "on-publish", Info;
-    /// A request that tells people of an event.
+    /// A notification of an event, sent to people.
     Notify = "notify", Info;
     Directory = "directory", Warn;
-    /// Evidence about senders is missing, or is there again.
+    /// Evidence about senders is missing, or is available again.
     Identity = "identity", Warn;
     Gate = "gate", Info;
     Watch = "watch", Warn;
 
-    // The config and the files beside it.
+    // The config and the files that belong to it.
     Config = "config", Info;
     ConfigChanged = "config-changed", Info;
     ConfigRejected = "config-rejected", Error;
@@ -90,17 +93,17 @@ events! {
     CertificateRejected = "certificate-rejected", Error;
     CertificateWarning = "certificate-warning", Warn;
 
-    // Decisions of the operator's.
+    // Decisions of the operator.
     /// The admin interface cannot do something.
     Admin = "admin", Error;
-    /// An operator changed something, or was refused to.
+    /// An operator changed something, or was refused.
     Audit = "audit", Info;
     Accept = "accept", Info;
     Rollback = "rollback", Info;
     Enforcement = "enforcement", Info;
-    /// The store of rates answers, or is not called.
+    /// The rate store answers, or is out of use.
     RateStore = "rate-store", Info;
-    /// What the fleet has changed here, and how its store is reached.
+    /// Changes made here by the fleet, and the state of its store.
     Fleet = "fleet", Info;
     Reload = "reload", Info;
 
@@ -117,13 +120,13 @@ events! {
     ConnectionsBounded = "connections-bounded", Warn;
     Descriptors = "descriptors", Warn;
     Clock = "clock", Error;
-    /// Sites refuse crawlers, and only tag search engines.
+    /// Sites refuse crawlers, but only tag search engines.
     SearchEngines = "search-engines", Info;
     State = "state", Warn;
-    /// A new process takes the place of this one, has taken it, or has not.
+    /// A new process is to replace this one, has replaced it, or has failed to.
     Upgrade = "upgrade", Info;
     Supervisor = "supervisor", Warn;
-    /// A thread takes up no work, or does so again.
+    /// A thread no longer processes its work, or does so again.
     Stalled = "stalled", Error;
     Panic = "panic", Error;
     Stopping = "stopping", Info;

@@ -1,10 +1,10 @@
-//! The log: one line an event, written by a thread of its own. [`access`] is the log of requests.
+//! The log: one line per event, written by a separate thread. [`access`] is the log of requests.
 //!
-//! Every field from a request is escaped, so that one event is one line whatever a client sends.
+//! Every field from a request is escaped, so that one event is one line, whatever a client sends.
 //!
-//! Lines on their way to the thread that writes them wait behind one another in one text. A message of its own for each
-//! would be allocated by the thread that serves and freed by the one that writes, which costs a request more than the
-//! line itself.
+//! Lines on their way to the writing thread are appended to one shared string. With one message per
+//! line, the serving thread would allocate and the writing thread would free each of them, which
+//! costs a request more than the line itself.
 
 mod access;
 mod entry;
@@ -25,7 +25,7 @@ pub(crate) use self::access::AccessLog;
 pub(crate) use self::entry::LogEntry;
 pub(crate) use self::event::{LogEvent, LogLevel};
 
-/// Writes events. Cheap to clone; the thread ends with the last clone.
+/// Writes events. Cheap to clone; the thread ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     format: LogFormat,
@@ -44,7 +44,7 @@ impl Log {
         Self { format, queue: Arc::new(OpenQueue(queue)) }
     }
 
-    /// A log without output: its queue fills, and further lines are dropped.
+    /// Creates a log without output: its queue fills, and further lines are dropped.
     pub(crate) fn nowhere() -> Self {
         Self { format: LogFormat::default(), queue: Arc::new(OpenQueue(Arc::default())) }
     }
@@ -53,7 +53,7 @@ impl Log {
         self.write_with(entry, &[]);
     }
 
-    /// Writes an event with further fields, of which some may have no value.
+    /// Writes an event with additional fields, some of which may have no value.
     pub(crate) fn write_with(&self, entry: &LogEntry<'_>, fields: &[(&str, Option<&str>)]) {
         self.queue.0.push(&entry.to_line(self.format, fields));
     }
@@ -63,22 +63,24 @@ impl Log {
         self.say_at(event.level(), event, message);
     }
 
-    /// Writes an event that matters more, or less, than it usually does.
+    /// Writes an event that is only a message, at another level.
     pub(crate) fn say_at(&self, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// The same of a site.
+    /// Like [`say_at`](Self::say_at), for an event of a site.
     pub(crate) fn say_of(&self, site: &str, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// What is lost so far, because the log is slower than the events or cannot be written.
+    /// Returns the lines lost so far, because the log is slower than the events or cannot be
+    /// written.
     pub(crate) fn lost(&self) -> &LostLines {
         &self.queue.0.lost
     }
 
-    /// Waits until everything written so far is out, but not for a reader that has stopped reading.
+    /// Waits until everything so far is written, at most one second: a reader may have stopped
+    /// reading.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         self.queue.0.waiting.lock().flushes.push(done);
@@ -97,20 +99,21 @@ impl Drop for OpenQueue {
 #[derive(Debug, Default)]
 pub(crate) struct LostLines {
     pub(crate) count: AtomicU64,
-    /// Those that the queue had no room for, and that no event has been about.
+    /// Lines dropped from a full queue that no event has reported yet.
     dropped: AtomicU64,
-    /// How many were lost since lines cannot be written, and why.
+    /// While writing fails: the number of lines lost since it began to fail, and the error.
     trouble: Mutex<Option<(u64, String)>>,
 }
 
 impl LostLines {
-    /// Why lines cannot be written now.
+    /// Returns why lines cannot be written at present.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.lock().as_ref().map(|(_, why)| why.clone())
     }
 
-    /// Writes whole lines, behind one that may be cut off on a line of their own. What is to be said of it: when lines begin to be lost and
-    /// when it is over, because a full disk stays full for many of them.
+    /// Writes complete lines; if the last line may be incomplete, they begin on a new line. Returns
+    /// what to report: only when lines begin to be lost and when that ends, because a full disk
+    /// affects many lines.
     fn write(
         &self,
         out: &mut impl Write,
@@ -135,7 +138,7 @@ impl LostLines {
     }
 }
 
-/// Writes until the queue is closed, everything that came within a pause at once.
+/// Writes until the queue is closed. Lines that arrive within one pause are written together.
 fn write_all(format: LogFormat, queue: &Queue) {
     let overflow =
         |message| LogEntry { message: Some(message), ..LogEntry::now(LogEvent::LogOverflow) }.to_line(format, &[]);
@@ -157,18 +160,18 @@ fn write_all(format: LogFormat, queue: &Queue) {
     }
 }
 
-/// Lines that wait to be written; when there are so many a line is dropped and counted, so that a slow disk slows no
-/// request.
+/// Maximum number of lines that wait to be written. Further lines are dropped and counted, so that
+/// a slow disk does not slow requests.
 const MOST: usize = 4096;
 
-/// How long lines may wait for others to be written with: too short for a reader of the log to notice, and
-/// too short for [`MOST`] of them to come at any rate a core can refuse at.
+/// How long lines may wait to be written together with others. Readers of the log do not notice it,
+/// and even a core that refuses every request produces fewer than [`MOST`] lines in this time.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long a log that cannot be written is left alone.
+/// Interval of attempts to write a log that cannot be written.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Octets of room that are kept for the lines of the next pause.
+/// Capacity to keep for the lines of the next pause, in bytes.
 const KEPT: usize = 512 * 1024;
 
 #[derive(Debug, Default)]
@@ -176,7 +179,7 @@ struct Queue {
     waiting: Mutex<PendingLines>,
     news: Condvar,
     lost: LostLines,
-    /// Whether the last line on standard output, where both logs may go, may be cut off.
+    /// Whether the last line on standard output may be incomplete; both logs may write there.
     is_cut: Arc<Mutex<bool>>,
 }
 
@@ -184,17 +187,17 @@ struct Queue {
 struct PendingLines {
     lines: String,
     count: usize,
-    /// Lines that were dropped since lines were taken last.
+    /// Number of lines dropped since the thread last took lines.
     lost: u64,
-    /// Notified once the waiting lines are written.
+    /// Notified when the waiting lines have been written.
     flushes: Vec<SyncSender<()>>,
-    /// Whether the thread that writes has to be woken.
+    /// Whether the writing thread has to be woken.
     is_awaited: bool,
     is_closed: bool,
 }
 
 impl Queue {
-    /// Adds a line, unless there are too many.
+    /// Adds a line unless there are too many.
     fn push(&self, line: &str) {
         let mut waiting = self.waiting.lock();
         if waiting.count == MOST {
@@ -204,7 +207,8 @@ impl Queue {
         }
         waiting.count += 1;
         waiting.lines.push_str(line);
-        // Waking a thread costs more than the line; one that pauses finds all of them at once.
+        // Waking the thread costs more than the line. If it is pausing, it will find all lines at
+        // once.
         let is_awaited = std::mem::take(&mut waiting.is_awaited);
         drop(waiting);
         if is_awaited {
@@ -212,14 +216,14 @@ impl Queue {
         }
     }
 
-    /// Nothing more will be added.
+    /// Closes the queue: nothing more will be added.
     fn close(&self) {
         self.waiting.lock().is_closed = true;
         self.news.notify_one();
     }
 
-    /// Waits until there is something and exchanges the lines for `block`, which is empty; the number of lost lines, and the flushes that
-    /// wait. None once the queue is closed and nothing is left.
+    /// Waits for lines and swaps them into `block`, which must be empty. Returns the number of lost
+    /// lines and the waiting flushes. `None` when the queue is closed and empty.
     fn take(&self, block: &mut String) -> Option<(u64, Vec<SyncSender<()>>)> {
         block.shrink_to(KEPT);
         let mut waiting = self.waiting.lock();
@@ -231,7 +235,7 @@ impl Queue {
             if self.lost.trouble().is_none() {
                 self.news.wait(&mut waiting);
             } else if self.news.wait_for(&mut waiting, RETRY).timed_out() {
-                // A disk that has room again is noticed without an event.
+                // Return, so that a disk with space again is noticed even without an event.
                 break;
             }
         }
@@ -241,7 +245,7 @@ impl Queue {
         Some((std::mem::take(&mut waiting.lost), std::mem::take(&mut waiting.flushes)))
     }
 
-    /// Waits for lines to gather, unless a flush waits for them.
+    /// Waits for lines to accumulate, unless a flush is waiting.
     fn pause(&self) {
         let is_quiet = |waiting: &mut PendingLines| waiting.flushes.is_empty() && !waiting.is_closed;
         self.news.wait_while_for(&mut self.waiting.lock(), is_quiet, PAUSE);
@@ -254,7 +258,8 @@ impl PendingLines {
     }
 }
 
-/// How much of a request's query and of its client's address is logged: by default no values, and only the network.
+/// How much of a request's query and client address is logged: by default no values, and only the
+/// network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogPrivacy {
     pub(crate) query: QueryLogging,
@@ -266,7 +271,7 @@ impl LogPrivacy {
         Self { query: log.query, address: log.address }
     }
 
-    /// A target, or a whole URL, as it may be logged.
+    /// Returns a target or a URL as it may be logged.
     pub(crate) fn target(self, target: &str) -> String {
         let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
         match self.query {
@@ -275,7 +280,7 @@ impl LogPrivacy {
             QueryLogging::Redact => {
                 let redacted = query.split('&').map(|pair| match pair.split_once('=') {
                     Some((name, value)) if !value.is_empty() => format!("{name}=…"),
-                    // A word without a value is one: `?dG9rZW4=`.
+                    // A word without `=` is a value: `?dG9rZW4=`.
                     _ => "…".to_owned(),
                 });
                 format!("{path}?{}", redacted.collect::<Vec<_>>().join("&"))
@@ -283,12 +288,13 @@ impl LogPrivacy {
         }
     }
 
-    /// A client's address as it may be logged: a network is written with its length.
+    /// Formats a client's address as it may be logged; a network has its prefix length.
     pub(crate) fn address(self, address: IpAddr) -> Option<String> {
         let network = self.network(address)?;
         Some(match (self.address, network) {
             (AddressLogging::Truncate, IpAddr::V4(network)) => {
-                // By hand, because every refused request is logged with one.
+                // Formatted by hand for speed, because each refused request is logged with an
+                // address.
                 let mut text = String::with_capacity("255.255.255.0/24".len());
                 for octet in &network.octets()[..3] {
                     text.push_str(itoa::Buffer::new().format(*octet));
@@ -301,7 +307,7 @@ impl LogPrivacy {
         })
     }
 
-    /// The address, or the first one of its network.
+    /// Returns the address, or the first address of its network.
     fn network(self, address: IpAddr) -> Option<IpAddr> {
         match self.address {
             AddressLogging::Keep => Some(address),

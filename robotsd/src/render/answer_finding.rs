@@ -1,5 +1,5 @@
-//! The objects that are rendered: a checked file with its findings, and findings about the answer of a server, which
-//! have a URL in place of a file and a line.
+//! The objects to render: a checked file with its findings, and findings about a server's response,
+//! which have a URL instead of a file and line.
 
 use std::collections::HashSet;
 use std::{fmt, ptr};
@@ -10,20 +10,20 @@ use tower_robots::rules::RobotsTxt;
 
 use super::printable::printable;
 
-/// A lint of answers, as data.
+/// A lint of responses, as data.
 #[derive(Debug)]
 pub(crate) struct AnswerLint {
-    /// Permanent, in kebab-case.
+    /// A permanent code, in kebab-case.
     pub(crate) code: &'static str,
-    /// That of most of its findings.
+    /// The severity of most of its findings.
     pub(crate) severity: Severity,
-    /// Its finding, in a few words.
+    /// A short description of the finding.
     pub(crate) summary: &'static str,
-    /// Why that matters, in one paragraph.
+    /// Why it matters, in one paragraph.
     pub(crate) why: &'static str,
 }
 
-/// Something that was found about the answer of a URL, as text that prints. In JSON the URL stands for a file.
+/// A finding about the response of a URL, in printable text. In JSON, the URL is the `file`.
 #[derive(Clone, Debug, Serialize, derive_more::Display)]
 #[display("{requested}: {severity}: {message} [{code}]")]
 pub(crate) struct AnswerFinding {
@@ -42,14 +42,14 @@ pub(crate) struct AnswerFinding {
 }
 
 impl AnswerLint {
-    /// Its row of the table of all of them, in the documentation of the newest version.
+    /// Returns the URL of the lint's row in the table of the newest documentation.
     pub(crate) fn url(&self) -> String {
         format!("https://docs.rs/robotsd/latest/robotsd/docs/answers/#{}", self.code)
     }
 }
 
 impl AnswerFinding {
-    /// A finding of the lint's severity. The message may hold what a server sent.
+    /// Creates a finding with the lint's severity. The message may quote what a server sent.
     pub(crate) fn new(lint: &'static AnswerLint, requested: &dyn fmt::Display, message: &str) -> Self {
         Self {
             requested: printable(requested.to_string()),
@@ -62,7 +62,7 @@ impl AnswerFinding {
         }
     }
 
-    /// How many there are of each severity, in the order of [`Severity::ALL`].
+    /// Returns the number of findings of each severity, in the order of [`Severity::ALL`].
     pub(crate) fn count(findings: &[Self]) -> [usize; 3] {
         Severity::ALL.map(|severity| findings.iter().filter(|finding| finding.severity == severity).count())
     }
@@ -71,41 +71,42 @@ impl AnswerFinding {
         Self { severity, ..self }
     }
 
-    /// The correction.
+    /// Sets the help text with the correction.
     pub(crate) fn help(self, help: &str) -> Self {
         Self { help: Some(printable(help)), ..self }
     }
 }
 
-/// Octets of edits that are written with each of the findings that they correct; longer ones stand with the first alone. A fix may
-/// correct every finding and change every line, and the product of the two has no bound.
+/// Maximum size, in bytes, of edits that are written with each finding that they correct; longer
+/// ones are written with the first finding only. One fix may correct every finding and change every
+/// line, so repeating it could make the output arbitrarily large.
 const MOST_REPEATED: usize = 4 << 10;
 
-/// The octets of an edit besides its text.
+/// Estimated size of an edit without its text, in bytes.
 const EDIT: usize = 32;
 
 /// A file and its findings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checked<'a> {
-    /// The name of the file; may hold anything.
+    /// The name of the file; may contain any characters.
     pub(crate) name: &'a str,
     pub(crate) robots: &'a RobotsTxt,
     pub(crate) report: &'a Report,
 }
 
 impl<'a> Checked<'a> {
-    /// The fix of a finding, by its place in the report.
+    /// Returns the fix of a finding, by the finding's index in the report.
     pub(crate) fn fix_of(&self, finding: usize) -> Option<&'a Fix> {
         self.report.fixes.get(finding)
     }
 
-    /// The sentence about findings that the report only counts; none where it holds all.
+    /// Returns a sentence about findings that the report only counts; `None` if it contains all.
     pub(super) fn omitted(&self) -> Option<String> {
         let omitted = self.report.omitted();
         (omitted > 0).then(|| format!("{omitted} more findings of these kinds are not shown"))
     }
 
-    /// The findings, each with the fix that is written with it.
+    /// Returns the findings, each with the fix to write with it.
     pub(crate) fn findings(self) -> impl Iterator<Item = (&'a Finding, Option<&'a Fix>)> {
         let mut written: HashSet<*const Fix> = HashSet::new();
         self.report.findings.iter().enumerate().map(move |(at, finding)| {

@@ -1,4 +1,4 @@
-//! A problem at a place of a text file that a person writes, such as the config.
+//! A problem at a position in a text file that people write, such as the config.
 
 use std::io::Write;
 use std::ops::Range;
@@ -8,27 +8,29 @@ use tower_robots::check::Severity;
 use super::printable::{printable, styled_stderr};
 use super::text::{Colour, LineSnippet};
 
-/// How the URL of a store begins, which may hold a password.
+/// URL prefixes of stores; such a URL may contain a password.
 const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 
-/// A problem, the place it has in a file, and the line there; on one line, for the log: `file:line:column: message; help`.
+/// A problem, its position in a file, and the line there. Displayed on one line, for the log:
+/// `file:line:column: message; help`.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{name}:{}:{}: {message}{}", place.0, place.1, help.as_ref().map(|help| format!("; {help}")).unwrap_or_default())]
 pub(crate) struct Diagnostic {
     pub(crate) severity: Severity,
     pub(super) message: String,
     pub(super) help: Option<String>,
-    /// The file, printable.
+    /// The name of the file, in printable form.
     pub(super) name: String,
     pub(super) place: (usize, usize),
     line: String,
     span: Range<usize>,
-    /// The site that it is about, where others may have the same.
+    /// The site that the problem concerns, if other sites may have the same problem.
     pub(super) site: Option<String>,
 }
 
 impl Diagnostic {
-    /// A problem of these octets of a text; of a span over several lines the first is shown.
+    /// Creates a problem for a byte range of `text`. If the range spans several lines, the first is
+    /// shown.
     pub(crate) fn new(severity: Severity, name: &str, text: &str, span: &Range<usize>, message: &str) -> Self {
         let start = floor(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |end| end + 1);
@@ -49,7 +51,8 @@ impl Diagnostic {
         }
     }
 
-    /// The line, ended with stars where a URL with a password may begin: the fault may be where the password ends.
+    /// Returns the line, masked from where a URL with a password may begin: the error may be at the
+    /// end of the password.
     fn without_secret(line: &str) -> String {
         let of_store = line.match_indices("store").find_map(|(at, key)| {
             let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));
@@ -69,7 +72,7 @@ impl Diagnostic {
         }
     }
 
-    /// The correction.
+    /// Sets the help text with the correction.
     pub(crate) fn help(self, help: Option<String>) -> Self {
         Self { help: help.as_deref().map(without_passwords), ..self }
     }
@@ -78,9 +81,9 @@ impl Diagnostic {
         Self { site, ..self }
     }
 
-    /// The line of the file with a caret, as for a finding.
+    /// Returns the line of the file with a caret, in the same form as for a finding.
     pub(crate) fn snippet(&self, colour: Colour) -> String {
-        // A message may hold what stands in the file, which is escaped in it already.
+        // The message may quote the file; quotes are already escaped.
         let (message, help) = (printable(&self.message), self.help.as_deref().map(printable));
         let snippet = LineSnippet {
             severity: self.severity,
@@ -97,17 +100,17 @@ impl Diagnostic {
     }
 }
 
-/// Writes each with its snippet to standard error.
+/// Writes each problem with its snippet to standard error.
 pub(crate) fn complain_at<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) {
     let mut out = styled_stderr();
     let colour = Colour::of(&std::io::stderr());
     for diagnostic in diagnostics {
-        // If standard error is closed, the exit code remains.
+        // If standard error is closed, the exit status still reports the failure.
         let _ = writeln!(out, "{}\n", diagnostic.snippet(colour));
     }
 }
 
-/// A text with stars in place of the passwords of URLs that it repeats.
+/// Masks the passwords of URLs in `text`.
 fn without_passwords(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -115,7 +118,7 @@ fn without_passwords(text: &str) -> String {
         let (before, after) = (&rest[..at], &rest[at + 3..]);
         let is_of_scheme = |octet: char| octet.is_ascii_alphanumeric() || matches!(octet, '+' | '-' | '.' | ':' | '@');
         let scheme = before.trim_end_matches(is_of_scheme).len();
-        // A URL in quotes ends where they do; else a blank ends it.
+        // A URL in quotes ends at the closing quote, any other at whitespace.
         let quote = before[..scheme].chars().next_back().filter(|quote| matches!(quote, '"' | '\'' | '`'));
         let (url, next) = after.split_at(end_of_value(after, quote));
         shown.push_str(&before[..scheme]);
@@ -136,17 +139,17 @@ fn end_of_value(text: &str, quote: Option<char>) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// Returns a URL, of this scheme, with stars in place of its password.
+/// Returns a URL with the given scheme, with its password masked.
 pub(crate) fn without_password(scheme: &str, url: &str) -> String {
     if scheme.contains('@') {
-        // A login before the scheme.
+        // The login is before the scheme.
         return "***".to_owned();
     }
     if let Some((login, host)) = url.rsplit_once('@') {
         let Some((user, _)) = login.split_once(':') else { return format!("{scheme}://{url}") };
         return format!("{scheme}://{user}:***@{host}");
     }
-    // Maybe it ends before the "@".
+    // The URL may be cut off before the "@".
     let is_of_store = scheme.starts_with("redis");
     match url.split_once(':').filter(|_| is_of_store && !url.starts_with('[')) {
         Some((user, rest)) if !rest.bytes().take_while(|octet| *octet != b'/').all(|octet| octet.is_ascii_digit()) => {

@@ -1,5 +1,6 @@
-//! Findings for programs: workflow commands, which GitHub shows beside the lines of a pull request, an object of JSON a line, and
-//! Markdown, for the comment on a change; and rows of a spreadsheet.
+//! Findings for programs: workflow commands, which GitHub shows next to the lines of a pull
+//! request; JSON, one object per line; Markdown, for the comment on a change. Also rows of a CSV
+//! file.
 
 use std::io::{self, Write};
 
@@ -24,7 +25,7 @@ pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<(
     checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "::notice file={file}::{omitted}"))
 }
 
-/// An answer is beside no line, so the message names it.
+/// Writes findings about responses. They have no file and line, so the message contains the URL.
 pub(super) fn github_answers(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
     findings.iter().try_for_each(|finding| {
         let AnswerFinding { requested, code, severity, message, help, url, .. } = finding;
@@ -83,7 +84,7 @@ struct FixRecord<'a> {
     edits: Vec<EditRecord<'a>>,
 }
 
-/// Octets of the file and their replacement: text, or octets that are not UTF-8 in Base64.
+/// A byte range of the file and its replacement: text, or Base64 if it is not UTF-8.
 #[derive(Serialize)]
 struct EditRecord<'a> {
     start: usize,
@@ -112,12 +113,12 @@ pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()>
     }
     match checked.report.omitted() {
         0 => Ok(()),
-        // A report may hold the first findings alone.
+        // The report contains only the first findings.
         omitted => write_json(out, &json!({ "file": checked.name, "omitted": omitted })),
     }
 }
 
-/// The findings about a file as a table in Markdown.
+/// The findings about a file, as a Markdown table.
 #[derive(Template)]
 #[template(path = "render/findings_markdown.txt", whitespace = "preserve")]
 struct FindingsMarkdown<'a> {
@@ -131,7 +132,7 @@ pub(super) fn markdown(out: &mut impl Write, checked: Checked<'_>) -> io::Result
     writeln!(out, "{}", FindingsMarkdown { name: markdown_code(&printable(checked.name)), counts, checked })
 }
 
-/// The findings about an answer likewise.
+/// The findings about a response, as a Markdown table.
 #[derive(Template)]
 #[template(path = "render/answers_markdown.txt", whitespace = "preserve")]
 struct AnswersMarkdown<'a> {
@@ -139,7 +140,7 @@ struct AnswersMarkdown<'a> {
     findings: &'a [AnswerFinding],
 }
 
-/// A table of the findings about an answer; nothing where there are none.
+/// Writes a table of the findings about a response, or nothing if there are none.
 pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[AnswerFinding]) -> io::Result<()> {
     match findings {
         [] => Ok(()),
@@ -147,14 +148,16 @@ pub(super) fn markdown_answers(out: &mut impl Write, name: &str, findings: &[Ans
     }
 }
 
-/// As in `1 error, 2 notes`, of counts in the order of [`Severity::ALL`]; empty where nothing is found.
+/// Formats counts, in the order of [`Severity::ALL`], as in `1 error, 2 notes`; empty if all are
+/// zero.
 pub(crate) fn found(counts: [usize; 3]) -> String {
     let counts = Severity::ALL.into_iter().zip(counts).filter(|(_, count)| *count > 0);
     let words = counts.map(|(severity, count)| plural(count, severity.as_str()));
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// A message in which what stands in quotes is code, because others wrote it; all of it, where it has more than plain words besides.
+/// Formats a message as Markdown. Quoted parts become code, because others wrote them. If the rest
+/// contains more than plain words, the whole message becomes code.
 pub(crate) fn markdown_text(message: &str) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || " .,:;()'/%+-=".contains(char);
     let (mut shown, mut part, mut is_quoted) = (String::new(), String::new(), false);
@@ -163,7 +166,7 @@ pub(crate) fn markdown_text(message: &str) -> String {
         match char {
             '"' if is_quoted => shown.push_str(&markdown_code(&std::mem::take(&mut part))),
             '"' => {}
-            // A quote or a backslash is written with one before it; what does not print stays as it is written.
+            // Inside quotes, `\"` and `\\` are unescaped; other escapes are kept.
             '\\' if is_quoted => {
                 let next = chars.next();
                 part.extend(Some(char).filter(|_| !matches!(next, Some('"' | '\\'))).into_iter().chain(next));
@@ -174,14 +177,16 @@ pub(crate) fn markdown_text(message: &str) -> String {
         }
         is_quoted ^= char == '"';
     }
-    // An address is a link without any markup.
+    // Markdown turns bare URLs into links.
     if is_quoted || message.contains("://") || message.contains("www.") { markdown_code(message) } else { shown }
 }
 
-/// Backticks in a row that are shown: readers of Markdown know no fence that is much longer.
+/// Maximum number of consecutive backticks to show: Markdown renderers do not support much longer
+/// fences.
 const MOST_BACKTICKS: usize = 16;
 
-/// A text as code, in a cell of a table: nothing in it is markup, the name of a person, or a link, and it can be copied.
+/// Formats text as code in a table cell: it cannot contain markup, mentions or links, and can be
+/// copied.
 pub(crate) fn markdown_code(text: &str) -> String {
     let (mut shown, mut run, mut longest) = (String::with_capacity(text.len()), 0, 0);
     for char in text.chars() {
@@ -195,7 +200,7 @@ pub(crate) fn markdown_code(text: &str) -> String {
         }
     }
     if shown.is_empty() {
-        // Two backticks would begin code.
+        // Two backticks would begin a code span.
         shown.push(' ');
     }
     let fence = "`".repeat(longest + 1);
@@ -203,8 +208,8 @@ pub(crate) fn markdown_code(text: &str) -> String {
     format!("{fence}{space}{shown}{space}{fence}")
 }
 
-/// A row (RFC 4180). Fields hold what clients and files say: one that a spreadsheet would take for a formula begins with an
-/// apostrophe.
+/// Formats a row (RFC 4180). Fields may come from clients and files, so a field that a spreadsheet
+/// would treat as a formula is prefixed with an apostrophe.
 pub(crate) fn csv_row<const N: usize>(fields: [String; N]) -> String {
     let quoted = fields.map(|field| {
         let is_formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);

@@ -1,4 +1,5 @@
-//! Problems of a config and of what its sites serve, in every format of `config check`. One that many sites have is written once.
+//! Problems of a config and of what its sites serve, in every format of `config check`. A problem
+//! shared by many sites is written once.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -10,10 +11,10 @@ use super::diagnostic::{Diagnostic, complain_at};
 use super::formats::{annotate, property};
 use super::printable::{complain, printable, write_json};
 
-/// Sites with the same problem that are many: fewer are written each.
+/// Minimum number of sites with the same problem for which it is written only once.
 const MANY: usize = 4;
 
-/// Sites with the same problem that people see.
+/// Maximum number of further sites to name in a message for people.
 const NAMED: usize = 8;
 
 /// A problem of a config, or of what a site serves.
@@ -34,13 +35,13 @@ pub(crate) struct FoundProblem {
     /// The page that explains the lint.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// The sites that it is about.
+    /// The sites that have the problem.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sites: Vec<String>,
-    /// What is alike where other sites have it.
+    /// Key that is equal for the same problem at other sites.
     #[serde(skip)]
     key: String,
-    /// For people, in one line, where there is no line of the config to be shown.
+    /// The message for people, in one line, if there is no line of the config to show.
     #[serde(skip)]
     text: String,
     #[serde(skip)]
@@ -48,7 +49,7 @@ pub(crate) struct FoundProblem {
 }
 
 impl FoundProblem {
-    /// One that has no place.
+    /// Creates a problem without a position.
     pub(crate) fn new(severity: Severity, text: impl Into<String>) -> Self {
         let text = text.into();
         let (message, key) = (text.clone(), text.clone());
@@ -56,7 +57,7 @@ impl FoundProblem {
         Self { file, line, column, severity, code, message, help, url, sites, key, text, at }
     }
 
-    /// A finding about a file, with the line that people read.
+    /// Creates a problem from a finding about a file; `text` is the line for people.
     pub(crate) fn finding(file: &str, finding: &Finding, text: String) -> Self {
         Self {
             file: Some(printable(file)),
@@ -104,11 +105,11 @@ pub(crate) enum ProblemFormat {
     Github,
 }
 
-/// Writes problems in their order. One that many sites have is written once, with all of them.
+/// Writes problems in their order. A problem shared by many sites is written once, with all sites.
 pub(crate) fn write_problems(out: &mut impl Write, form: ProblemFormat, problems: Vec<FoundProblem>) -> io::Result<()> {
     let (mut first, mut groups) = (HashMap::new(), Vec::<Vec<FoundProblem>>::new());
     for problem in problems {
-        // A site may have it twice, one behind the other, and what is about no site is not of many.
+        // A problem that the same site repeats is kept separate, like a problem without a site.
         let key = (problem.severity, problem.key.clone());
         let group = problem.sites.first().map(|_| *first.entry(key).or_insert(groups.len()));
         let is_other = |group: &&mut Vec<FoundProblem>| group.last().is_some_and(|other| other.sites != problem.sites);
@@ -151,7 +152,7 @@ fn write(out: &mut impl Write, form: ProblemFormat, mut problem: FoundProblem) -
     Ok(())
 }
 
-/// A problem beside its line, where it has one.
+/// Writes a problem as an annotation of its line, if it has one.
 fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Result<()> {
     let FoundProblem { file, line, column, severity, code, message, help, url, .. } = problem;
     let place = file.as_ref().zip(line.zip(*column));

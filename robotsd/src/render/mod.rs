@@ -1,7 +1,7 @@
-//! Findings as people and programs read them: snippets, lines, JSON, Markdown, annotations, SARIF.
+//! Renders findings for people and programs: snippets, lines, JSON, Markdown, annotations, SARIF.
 //!
-//! Nothing of a robots.txt or of a path reaches the output raw: control characters would be commands to a terminal
-//! and to the log of a CI run.
+//! No part of a robots.txt or a path is written unescaped: control characters would be interpreted
+//! by a terminal or by the log of a CI run.
 
 mod answer_finding;
 mod diagnostic;
@@ -62,7 +62,7 @@ pub(crate) fn findings(
     }
 }
 
-/// The same of the findings about the answers of a URL's host.
+/// Like [`findings`], for findings about the responses of a URL's host.
 pub(crate) fn answer_findings(
     out: &mut impl Write,
     form: FindingFormat,

@@ -1,8 +1,10 @@
-//! Any octets as text that is safe to print or to type into a shell, and the one way to standard output and standard error, so that
-//! nothing of what is written commands a terminal.
+//! Converts arbitrary bytes to text that is safe to print or to type into a shell. All writes to
+//! standard output and standard error go through this module, so that no output can control a
+//! terminal.
 //!
-//! To a terminal every character that does not print is written as its escape, wherever it comes from; into a pipe or a file the
-//! octets go as they are, so that `patch` reads a difference. JSON says what does not print as JSON says it, wherever it goes.
+//! On a terminal, every non-printing character is escaped, whatever its source. In a pipe or file,
+//! bytes are unchanged, so that `patch` can read a diff. In JSON output, non-printing characters
+//! use JSON escapes everywhere.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock, Write};
@@ -12,12 +14,13 @@ use std::path::Path;
 use askama::filters::Escaper;
 use serde::Serialize;
 
-/// Octets or a text as printable text on one line.
+/// Returns bytes or a string as printable text on one line.
 pub(crate) fn printable(octets: impl AsRef<[u8]>) -> String {
     printable_with_span(octets.as_ref(), 0..0).0
 }
 
-/// What a template of text prints stays on its line, and shows what does not print.
+/// askama escaper for text templates: output stays on one line, with non-printing characters
+/// escaped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printable;
 
@@ -27,26 +30,28 @@ impl Escaper for Printable {
     }
 }
 
-/// The path of a file as printable text.
+/// Returns the path of a file as printable text.
 pub(crate) fn printable_path(path: impl AsRef<Path>) -> String {
     printable(path.as_ref().as_os_str().as_encoded_bytes())
 }
 
-/// A hash of a version in the form in which people read it and every command takes it: its first 16 hex digits.
+/// Returns the first 16 hex digits of a version's hash, the form for people, which every command
+/// accepts.
 pub(crate) fn short_hash(hash: &str) -> &str {
     let digits = hash.strip_prefix("sha256:").unwrap_or(hash);
     digits.get(..16).unwrap_or(digits)
 }
 
-/// `1 line`, `2 lines`.
+/// Formats a count, as in `1 line` or `2 lines`.
 pub(crate) fn plural(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// `2 rules only observe until 2026-11-30T08:00:00Z at the latest`: of new rules while a grace runs.
+/// Formats the number of new rules during a grace period, as in
+/// `2 rules only observe until 2026-11-30T08:00:00Z at the latest`.
 pub(crate) fn young_rules(rules: usize, end: &str) -> String {
     let what = match rules {
-        // A delay can be new.
+        // A crawl delay can be new as well.
         0 => "what is new only observes".to_owned(),
         1 => "1 rule only observes".to_owned(),
         rules => format!("{rules} rules only observe"),
@@ -54,7 +59,7 @@ pub(crate) fn young_rules(rules: usize, end: &str) -> String {
     format!("{what} until {end} at the latest")
 }
 
-/// So many characters of a text; that there are more shows.
+/// Returns the first `most` characters of `text`, with an ellipsis if there are more.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -62,26 +67,28 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Whether a character prints as itself.
+/// Reports whether a character is printed unescaped.
 pub(super) fn is_shown(char: char) -> bool {
     matches!(char, '"' | '\'' | '\\') || (char.escape_debug().len() == 1 && !looks_blank(char))
 }
 
-/// Whether a text shows as it is: every character prints, and none is invisible or joins what is before the text.
+/// Reports whether `text` displays unchanged: no character is escaped, invisible, or combines with
+/// the preceding text.
 pub(crate) fn is_shown_whole(text: &str) -> bool {
     let unquoted = text.replace(['"', '\'', '\\'], "_");
     unquoted.escape_debug().eq(unquoted.chars()) && !text.contains(looks_blank)
 }
 
-/// Whether Unicode says that a character prints, and nothing is seen of it: fillers of Hangul, and the blank of Braille.
+/// Reports whether a character looks blank although Unicode classifies it as printable: Hangul
+/// fillers and the Braille blank.
 const fn looks_blank(char: char) -> bool {
     matches!(char, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
 }
 
-/// Octets as printable text on one line, and where a span of the octets stands in the text.
+/// Returns bytes as printable text on one line, with the position of a byte range in that text.
 ///
-/// A tab becomes four blanks, any other character that does not print its escape, and so does an octet that is no
-/// UTF-8. A span that begins or ends inside a character takes in the whole character.
+/// A tab becomes four spaces. Any other non-printing character and any byte that is not UTF-8 is
+/// escaped. A range that begins or ends inside a character is extended to the whole character.
 pub(super) fn printable_with_span(octets: &[u8], span: Range<usize>) -> (String, Range<usize>) {
     let mut text = String::with_capacity(octets.len());
     let (mut start, mut end) = (None, 0);
@@ -114,57 +121,60 @@ pub(super) fn printable_with_span(octets: &[u8], span: Range<usize>) -> (String,
     (text, start..end.max(start))
 }
 
-/// The octets with which colours and weights begin and end (ECMA-48, SGR).
+/// The bytes at the beginning and end of a style sequence (ECMA-48, SGR).
 const STYLE: (&[u8], u8) = (b"\x1b[", b'm');
 
-/// Octets of a style at most.
+/// Maximum length of the parameters of a style sequence, in bytes.
 const LONGEST_STYLE: usize = 24;
 
-/// Standard output. Buffered text is written when it is flushed or dropped.
+/// Returns standard output. Buffered text is written when it is flushed or dropped.
 pub(crate) fn stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
     BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Terminal))
 }
 
-/// Standard output for snippets, whose styles a terminal gets: everything that is quoted in them is [`printable`].
+/// Returns standard output for snippets. A terminal gets their styles; everything quoted in them
+/// must be [`printable`].
 pub(crate) fn styled_stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
     BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Styled))
 }
 
-/// Standard error.
+/// Returns standard error.
 pub(crate) fn stderr() -> PrintableWriter<StderrLock<'static>> {
     PrintableWriter::to(io::stderr().lock(), Form::Terminal)
 }
 
 /// Writes a line to standard error.
 pub(crate) fn complain(reason: &dyn Display) {
-    // If it is closed, the exit code remains.
+    // If standard error is closed, the exit status still reports the failure.
     let _ = writeln!(stderr(), "robotsd: {reason}");
 }
 
-/// As [`styled_stdout`].
+/// Returns standard error for snippets, like [`styled_stdout`].
 pub(super) fn styled_stderr() -> PrintableWriter<StderrLock<'static>> {
     PrintableWriter::to(io::stderr().lock(), Form::Styled)
 }
 
-/// Writes a value as a line of JSON in which every character prints.
+/// Writes a value as one line of JSON, with non-printing characters escaped.
 pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(PrintableWriter { form: Form::Json, out: &mut *out }, value)?;
     out.write_all(b"\n")
 }
 
-/// The JSON of a value as [`write_json`] writes it, without a line end. It costs half of that where everything prints.
+/// Returns a value as JSON like [`write_json`], without the line feed. Costs half as much if
+/// nothing has to be escaped.
 pub(crate) fn json_text(value: &(impl Serialize + ?Sized)) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
     if json.bytes().all(|octet| matches!(octet, b' '..=b'~')) { json } else { for_json(json.as_bytes()) }
 }
 
-/// As [`write_json`], over several lines for people.
+/// Like [`write_json`], over several lines for people.
 pub(crate) fn write_pretty_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(PrintableWriter { form: Form::Json, out: &mut *out }, value)?;
     out.write_all(b"\n")
 }
 
-/// A writer that escapes what does not print. A character that is written in two pieces counts as octets that are not UTF-8.
+/// A writer that escapes non-printing characters. A character split over two writes is treated as
+/// bytes that are not UTF-8.
 #[derive(Debug)]
 pub(crate) struct PrintableWriter<W> {
     form: Form,
@@ -205,7 +215,7 @@ impl<W: Write> Write for PrintableWriter<W> {
     }
 }
 
-/// Lines and tabs stay, and styles where they may.
+/// Escapes bytes for a terminal, except line feeds, tabs and allowed styles.
 fn for_terminal(mut octets: &[u8], style: fn(&[u8]) -> Option<usize>) -> String {
     let mut text = String::with_capacity(octets.len());
     while !octets.is_empty() {
@@ -213,7 +223,7 @@ fn for_terminal(mut octets: &[u8], style: fn(&[u8]) -> Option<usize>) -> String 
         text.push_str(&String::from_utf8_lossy(&octets[..kept]));
         let rest = &octets[kept..];
         let plain = memchr::memchr3(b'\n', b'\t', 0x1b, rest).unwrap_or(rest.len());
-        // An escape that begins no style is a character like others.
+        // An escape character that does not begin a style is escaped like any other.
         let plain = if kept == 0 { plain.max(1) } else { plain };
         text.push_str(&printable(&rest[..plain]));
         octets = &rest[plain..];
@@ -221,14 +231,15 @@ fn for_terminal(mut octets: &[u8], style: fn(&[u8]) -> Option<usize>) -> String 
     text
 }
 
-/// The octets of a style that the text begins with.
+/// Returns the length of the style sequence at the beginning of `octets`.
 fn style(octets: &[u8]) -> Option<usize> {
     let rest = octets.strip_prefix(STYLE.0)?;
     let end = rest.iter().take(LONGEST_STYLE).position(|octet| !octet.is_ascii_digit() && *octet != b';')?;
     (rest[end] == STYLE.1).then_some(STYLE.0.len() + end + 1)
 }
 
-/// Outside of strings JSON has ASCII alone, and within them the writer of JSON escaped what it must.
+/// Escapes non-printing characters of serialized JSON. Outside strings it is ASCII, and the
+/// serializer has already escaped what strings require.
 fn for_json(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for char in String::from_utf8_lossy(octets).chars() {
@@ -242,12 +253,13 @@ fn for_json(octets: &[u8]) -> String {
     text
 }
 
-/// A command as it is typed into a shell.
+/// Formats a command for a shell.
 pub(crate) fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     words.into_iter().map(|word| shell_word(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a POSIX shell takes it; what does not print is written as bash and zsh take it.
+/// Quotes a word for a POSIX shell; words with non-printing characters use the syntax of bash and
+/// zsh.
 pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {

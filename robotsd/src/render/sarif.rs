@@ -1,4 +1,4 @@
-//! Findings as one SARIF 2.1.0 document, as code scanning of GitHub and other tools read them.
+//! Findings as one SARIF 2.1.0 document, for GitHub code scanning and other tools.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -16,19 +16,19 @@ use super::printable::write_pretty_json;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// Results of one document: GitHub takes no document with more.
+/// Maximum number of results in one document; GitHub accepts no more.
 const MOST_RESULTS: usize = 25_000;
 
-/// Edits of a fix that is written.
+/// Maximum number of edits of a fix that is written.
 const MOST_EDITS: usize = 1_000;
 
-/// Octets of a line that its fingerprint is made of.
+/// Maximum number of bytes of a line that are hashed for its fingerprint.
 const MOST_OF_LINE: usize = 16 << 10;
 
-/// Octets that stay as they are in a path of a URI (RFC 3986, section 3.3).
+/// Bytes to percent-encode in a path segment of a URI (RFC 3986, section 3.3).
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Octets that stay as they are in a URL that is written as one already.
+/// Bytes to percent-encode in a string that is already a URL.
 const URL: &AsciiSet = &SEGMENT.remove(b'%').remove(b':').remove(b'/').remove(b'@').remove(b'[').remove(b']');
 
 /// The findings of all files that were checked.
@@ -36,15 +36,15 @@ const URL: &AsciiSet = &SEGMENT.remove(b'%').remove(b':').remove(b'/').remove(b'
 pub(crate) struct SarifLog {
     results: Vec<Value>,
     notifications: Vec<Value>,
-    /// Those of answers, which follow those of files in the list of rules.
+    /// The lints of responses; in the list of rules they follow those of files.
     answer_lints: Vec<&'static AnswerLint>,
-    /// Findings about an answer so far, by code and URL.
+    /// Number of findings about a response so far, by code and URL.
     seen_answers: HashMap<(&'static str, String), usize>,
     has_failed: bool,
 }
 
 impl SarifLog {
-    /// Adds what was found in a file.
+    /// Adds the findings about a file.
     pub(crate) fn add(&mut self, checked: Checked<'_>) {
         let uri = uri(checked.name);
         let lines: Vec<Line<'_>> = checked.robots.lines().collect();
@@ -66,7 +66,7 @@ impl SarifLog {
         }
     }
 
-    /// Adds what was found about the answer of a URL.
+    /// Adds the findings about the responses of a URL.
     pub(crate) fn add_answer(&mut self, findings: &[AnswerFinding]) {
         for AnswerFinding { requested, code, severity, message: text, help, lint, .. } in findings {
             let known = self.answer_lints.iter().position(|known| known.code == *code);
@@ -171,33 +171,35 @@ fn with_help(text: &str, help: Option<&str>) -> String {
     message(&help.map_or_else(|| text.to_owned(), |help| format!("{text}\nhelp: {help}")))
 }
 
-/// Without the query, in whose place another sign stands. A word that is no URL may hold any character.
+/// Encodes a URL without its query, which messages show as a placeholder. Text that is not a URL
+/// may contain any characters.
 fn uri_of_url(url: &str) -> String {
     utf8_percent_encode(url.split('?').next().unwrap_or(url), URL).to_string()
 }
 
-/// The hash of a finding that stays the same while lines come and go before it.
+/// Returns the fingerprint of a finding, which does not change when lines before it are added or
+/// removed.
 fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
     let hash = VersionHash::of(&[code.as_bytes(), b"\n", line].concat()).to_string();
     let hash = hash.trim_start_matches("sha256:").get(..16).unwrap_or_default();
     format!("{hash}:{times}")
 }
 
-/// Whether every octet of a file has a place for those that read the document: they know no line that ends with CR alone, and
-/// count characters.
+/// Reports whether a position in the file means the same to readers of the document: they do not
+/// treat a CR alone as a line end, and they count characters.
 fn has_places(robots: &RobotsTxt) -> bool {
     let file = robots.bytes();
     let is_lone = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');
     std::str::from_utf8(file).is_ok() && !(0..file.len()).any(is_lone)
 }
 
-/// The edits of a fix; none where one is about octets before the first line.
+/// Returns the SARIF object of a fix; `None` if an edit concerns bytes before the first line.
 fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> Option<Value> {
     let first = lines.first().map_or(0, |line| line.range.start);
     let mut replacements = Vec::new();
     for edit in fix.edits.clone() {
         let mut replacement = json!({ "deletedRegion": region(robots, lines, edit.start..edit.end) });
-        // An empty text is left out.
+        // `insertedContent` is left out if the replacement is empty.
         match std::str::from_utf8(&edit.replacement).ok()? {
             "" => {}
             text => replacement["insertedContent"] = json!({ "text": text }),
@@ -212,7 +214,8 @@ fn fix_object(robots: &RobotsTxt, lines: &[Line<'_>], uri: &str, fix: &Fix) -> O
     Some(json!({ "description": { "text": text }, "artifactChanges": [change] }))
 }
 
-/// A text in which neither links nor placeholders are read (SARIF 2.1.0, sections 3.11.5 and 3.11.6).
+/// Escapes `text` so that it contains neither links nor placeholders (SARIF 2.1.0, sections 3.11.5
+/// and 3.11.6).
 fn message(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {
@@ -225,14 +228,14 @@ fn message(text: &str) -> String {
     escaped
 }
 
-/// The place of octets, in lines and characters from 1; the end is the place behind the last one.
+/// Returns the region of a byte range, in lines and characters from 1; the end is exclusive.
 fn region(robots: &RobotsTxt, lines: &[Line<'_>], span: Range<usize>) -> Value {
     let place = |octet: usize| {
         let at = lines.partition_point(|line| line.range.start <= octet).saturating_sub(1);
         let Some(line) = lines.get(at) else { return (1, 1) };
         let start = line.range.start;
         let before = robots.bytes().get(start..octet.min(start + line.bytes().len())).unwrap_or(b"");
-        // An octet that is no UTF-8 is a character each, as a lossy reading has it.
+        // Each invalid sequence counts as one character, as in a lossy conversion.
         let characters =
             before.utf8_chunks().map(|chunk| chunk.valid().chars().count() + usize::from(!chunk.invalid().is_empty()));
         (line.number, characters.sum::<usize>() + 1)
@@ -241,7 +244,7 @@ fn region(robots: &RobotsTxt, lines: &[Line<'_>], span: Range<usize>) -> Value {
     json!({ "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column })
 }
 
-/// A file as a URI: relative to the working directory where it is below that.
+/// Converts a file name to a URI, relative to the working directory if the file is below it.
 fn uri(name: &str) -> String {
     if name.contains("://") {
         return uri_of_url(name);

@@ -1,4 +1,5 @@
-//! Findings for people: as snippets of the file with carets, as compilers show them, and as a line each.
+//! Findings for people: as snippets of the file with carets, like those of compilers, or as one
+//! line each.
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
@@ -13,7 +14,7 @@ use super::printable::{printable, printable_with_span};
 
 pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) -> io::Result<()> {
     let name = printable(checked.name);
-    // Findings are sorted, so one walk over the lines finds the line of each.
+    // Findings are sorted by line, so a single pass over the lines is enough.
     let mut lines = checked.robots.lines().peekable();
     for (at, finding) in checked.report.findings.iter().enumerate() {
         while lines.next_if(|line| line.number < finding.line).is_some() {}
@@ -23,7 +24,7 @@ pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) 
     checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "{name}: {omitted}\n"))
 }
 
-/// Writes one finding as a snippet of its file, without the blank line that keeps it apart from the next.
+/// Writes one finding as a snippet of its file, without the blank line that separates findings.
 pub(crate) fn write_one(out: &mut impl Write, checked: Checked<'_>, finding: &Finding) -> io::Result<()> {
     let colour = Colour::of(&io::stdout());
     let name = printable(checked.name);
@@ -36,7 +37,7 @@ pub(crate) fn write_one(out: &mut impl Write, checked: Checked<'_>, finding: &Fi
     }
 }
 
-/// Writes findings about an answer, with a blank line behind each.
+/// Writes findings about a response, each followed by a blank line.
 pub(super) fn write_answer(out: &mut impl Write, findings: &[AnswerFinding]) -> io::Result<()> {
     let colour = Colour::of(&io::stdout());
     for finding in findings {
@@ -64,10 +65,10 @@ fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: O
     snippet.render(colour)
 }
 
-/// Octets of a line that a snippet shows; a longer line is cut around its span.
+/// Maximum number of bytes of a line that a snippet shows; a longer line is cut around its span.
 const SHOWN: usize = 120;
 
-/// How many of them stand before the span.
+/// Number of those bytes before the span.
 const BEFORE: usize = 40;
 
 /// Whether escape sequences for colour may be written.
@@ -84,20 +85,20 @@ pub(super) struct LineSnippet<'a> {
     pub(super) code: Option<&'a str>,
     pub(super) message: &'a str,
     pub(super) help: Option<&'a str>,
-    /// Whether `--fix` corrects it by itself.
+    /// How safe the fix is, if `--fix` can correct the finding.
     pub(super) fix: Option<Safety>,
-    /// The file, printable.
+    /// The name of the file, in printable form.
     pub(super) name: &'a str,
     /// Line and column, both from 1.
     pub(super) place: (usize, usize),
-    /// The line, without its end; it may hold any octet.
+    /// The line without its end; may contain any bytes.
     pub(super) line: &'a [u8],
-    /// The part that is meant, in the line.
+    /// The part of the line that the message concerns.
     pub(super) span: Range<usize>,
 }
 
 impl Colour {
-    /// Styled for a terminal, unless `NO_COLOR` is set.
+    /// Returns `Styled` for a terminal, unless `NO_COLOR` is set.
     pub(crate) fn of(output: &impl IsTerminal) -> Self {
         let may_style = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
         if may_style && output.is_terminal() { Self::Styled } else { Self::Plain }
@@ -120,7 +121,8 @@ impl LineSnippet<'_> {
         });
         let group = Group::with_title(title).element(snippet).elements(help).elements(fix);
         let text = renderer(colour).render(&[group]);
-        // The renderer would count the column in what is shown, which may be a part of the line and has escapes in it.
+        // The renderer would count the column in the excerpt, which may be a part of the line and
+        // contains escapes.
         let (title, snippet) = text.split_once('\n').unwrap_or((&text, ""));
         let (arrow, indent) = (place_arrow(colour), line.to_string().len());
         format!("{title}\n{:indent$}{arrow} {}:{line}:{column}\n{snippet}", "", self.name)
@@ -153,7 +155,7 @@ fn place_arrow(colour: Colour) -> String {
     }
 }
 
-/// The part of a line that is shown, and the span in it.
+/// Returns the part of a line to show, and the span in it.
 fn excerpt(octets: &[u8], span: &Range<usize>) -> (String, Range<usize>) {
     let window = window(octets, span.start);
     let end = span.end.clamp(window.start, window.end);
@@ -163,13 +165,13 @@ fn excerpt(octets: &[u8], span: &Range<usize>) -> (String, Range<usize>) {
     ([head, &text, tail].concat(), head.len() + span.start..head.len() + span.end)
 }
 
-/// The octets of a line to show, around the one at `at`, cut between characters.
+/// Returns the byte range of a line to show, around the byte at `at`, cut between characters.
 fn window(octets: &[u8], at: usize) -> Range<usize> {
     if octets.len() <= SHOWN {
         return 0..octets.len();
     }
     let start = at.saturating_sub(BEFORE).min(octets.len() - SHOWN);
-    // An octet of the form 10xxxxxx goes on with a character; there are at most three of them in one.
+    // A byte of the form 10xxxxxx continues a character; a character has at most three of them.
     let between = |from: usize| {
         (from.saturating_sub(3)..=from).rev().find(|at| octets.get(*at).is_none_or(|octet| octet & 0xC0 != 0x80))
     };
@@ -178,7 +180,7 @@ fn window(octets: &[u8], at: usize) -> Range<usize> {
     start..end
 }
 
-/// A finding on a line of its own, as `file:line:column: severity: message`.
+/// Formats a finding on one line, as `file:line:column: severity: message`.
 pub(crate) fn finding_line(file: &str, finding: &Finding) -> String {
     format!("{}:{finding}", printable(file))
 }
