@@ -1,4 +1,5 @@
-//! One attempt: a connection, a request, the status of its answer; and when the next one is due.
+//! One attempt: it connects, sends a request and reads the status. Also the delays between
+//! attempts.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,7 +29,8 @@ use crate::upstream::secured;
 
 const AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"));
 
-/// Sends the request once, within the time that the hook has, to none of the addresses of this process's `admin` interface.
+/// Sends the request once, within the hook's timeout. Never connects to this process's `admin`
+/// interface.
 pub(super) async fn attempt(
     hook: &Arc<HookSettings>,
     notice: &Notice,
@@ -66,7 +68,7 @@ async fn send(
     } else {
         Socket::Tcp(socket)
     };
-    // Nothing else in the answer is of use.
+    // Nothing else in the response is used.
     let status = internals::send(socket, request, |head, _| async move { Ok(head.status) }).await;
     status.map_err(|error| Attempt::Unanswered(error.to_string()))
 }
@@ -101,7 +103,7 @@ async fn request(hook: &HookSettings, notice: &Notice, permits: &Permits) -> Res
     request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())
 }
 
-/// Reads a file.
+/// Reads a file on a blocking thread.
 async fn read<T: Send + 'static>(
     permits: &Permits,
     path: PathBuf,
@@ -110,8 +112,8 @@ async fn read<T: Send + 'static>(
     blocking(permits, move || read(&path)).await?
 }
 
-/// Does what may hang, as a file system and a name server may: the time of the attempt is bounded all the same, and the thread has the permits
-/// until it ends.
+/// Runs work that may hang, such as file access and name lookups, on a blocking thread. The
+/// caller's timeout still applies; the thread keeps the permits until it ends.
 async fn blocking<T: Send + 'static>(
     permits: &Permits,
     work: impl FnOnce() -> T + Send + 'static,
@@ -125,12 +127,13 @@ async fn blocking<T: Send + 'static>(
     spawn_blocking(work).await.map_err(|error| error.to_string())
 }
 
-/// The signature of a body, as <https://www.standardwebhooks.com> has it.
+/// Returns the signature of a body as specified by <https://www.standardwebhooks.com>.
 fn signature(key: &[u8], id: &str, time: &str, body: &str) -> String {
     format!("v1,{}", STANDARD.encode(HMAC::mac(format!("{id}.{time}.{body}"), key)))
 }
 
-/// Reads a secret for signatures: `whsec_`, and 24 to 64 octets as Base64. Messages say nothing of what the file holds.
+/// Reads a secret for signatures: `whsec_` and 24 to 64 bytes in Base64. Error messages do not
+/// quote the file.
 pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     let secret = secret(path)?;
     let key = secret.as_bytes().strip_prefix(b"whsec_").and_then(|text| STANDARD.decode(text).ok());
@@ -143,7 +146,7 @@ pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Reads the value of a header that a file holds. Messages say nothing of what it holds.
+/// Reads the value of a header from a file. Error messages do not quote the file.
 fn secret(path: &Path) -> Result<HeaderValue, String> {
     let line = files::read_line(path)?;
     let mut value = HeaderValue::from_bytes(line.trim_ascii_start())
@@ -152,10 +155,10 @@ fn secret(path: &Path) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// How often a request is tried, and the pauses between.
+/// How often a request is tried, with the delays between attempts.
 #[derive(Clone, Debug)]
 pub(crate) struct RetryPlan {
-    /// One fewer than attempts.
+    /// One delay fewer than attempts.
     pub(super) pauses: Vec<Duration>,
 }
 
@@ -163,23 +166,24 @@ pub(crate) struct RetryPlan {
 #[derive(Debug)]
 pub(super) enum Attempt {
     Delivered(StatusCode),
-    /// It may be answered later.
+    /// A failure that a later attempt may not have.
     Failed(String),
-    /// The same, of a receiver that has not answered.
+    /// Like `Failed`, but the receiver did not respond.
     Unanswered(String),
-    /// It will be answered so again.
+    /// A failure that every later attempt would have, too.
     Refused(String),
 }
 
 impl Default for RetryPlan {
-    /// Five attempts within ten minutes, time-outs included.
+    /// Five attempts within ten minutes, including timeouts.
     fn default() -> Self {
         Self { pauses: [2, 15, 60, 180].map(Duration::from_secs).to_vec() }
     }
 }
 
 impl RetryPlan {
-    /// The pause behind the so-many-th attempt, from 1, less up to half of it at random; `None` where it was the last.
+    /// Returns the delay after the `attempt`-th try (1-based), reduced by up to 50 % jitter; `None`
+    /// after the last try.
     pub(super) fn pause(&self, attempt: usize, roll: u32) -> Option<Duration> {
         let whole = *self.pauses.get(attempt.checked_sub(1)?)?;
         Some(whole.mul_f64(1.0 - f64::from(roll) / f64::from(u32::MAX) / 2.0))

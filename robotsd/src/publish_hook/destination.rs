@@ -1,12 +1,14 @@
-//! Where the requests of hooks may go.
+//! Restricts the destinations of hook requests.
 //!
-//! A hook makes this machine send a request for whoever wrote the file, so it must not reach what only this machine reaches:
+//! A hook makes this machine send a request on behalf of the author of the config file. It must not
+//! give the author access to what only this machine can reach:
 //!
 //! 1. No hook is sent to an admin interface, of this process or of a replica.
-//! 2. A hook of an included file is sent to public addresses, and to what the operator lists in `hook_hosts`.
+//! 2. Hooks of an included file are sent only to public addresses and to those that the operator
+//!    lists in `hook_hosts`.
 //!
-//! The addresses of a name are judged each time, and the request goes to one of those that were judged: a name may stand for any address, and
-//! for another one the next time.
+//! The addresses of a name are checked for each request, and the request goes to one of the checked
+//! addresses: a name can resolve to any address, and to a different one the next time.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -17,18 +19,19 @@ use http::uri::Authority;
 use tower_robots::internals::AddressClass;
 use tower_robots::policy::Network;
 
-/// The file that has a hook, and where its hooks may go.
+/// The file that defines a hook, and the allowed destinations of its hooks.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct HookScope {
-    /// Paths in it are relative to its folder, and each file has permits of its own.
+    /// The config file. Paths in it are relative to its folder, and each file has its own permits.
     pub(crate) file: PathBuf,
-    /// What the operator lists, of an included file; `None` for the operator's own, whose hooks go to any address.
+    /// The hosts that the operator lists for an included file; `None` for the operator's own file,
+    /// whose hooks may go to any address.
     pub(crate) listed: Option<Vec<HookHost>>,
-    /// The hosts and ports of admin interfaces that the config names: those of this process and of the replicas.
+    /// Hosts and ports of the admin interfaces in the config, of this process and of the replicas.
     pub(crate) admin: Vec<(String, u16)>,
 }
 
-/// An entry of `hook_hosts`: a name, an address or a network, at any port or at one.
+/// An entry of `hook_hosts`: a name, an address or a network, with an optional port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HookHost {
     host: ListedHost,
@@ -37,7 +40,7 @@ pub(crate) struct HookHost {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ListedHost {
-    /// In lower case. Whatever address it has.
+    /// In lower case; allowed whatever it resolves to.
     Name(String),
     Network(Network),
 }
@@ -81,23 +84,24 @@ impl HookHost {
     }
 }
 
-/// A name as it is compared.
+/// Normalises a name for comparison.
 fn plain(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Whether the system takes a host for an address, however that is spelled (`127.1`, `0x7f000001`), and asks no name server.
+/// Reports whether the system treats a host as an address, in any notation (`127.1`, `0x7f000001`),
+/// without a name lookup.
 fn is_numeric(host: &str) -> bool {
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     host.contains(':') || last.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The addresses of a host, as the system's resolver has them. It blocks.
+/// Resolves a host with the system's resolver, which may block.
 pub(super) fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
-/// The same without a resolver, of hosts that need none.
+/// Resolves hosts that need no resolver; fails for others.
 fn look_up_numbers(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     match plain(host) {
         host if host == "localhost" => Ok(vec![(Ipv4Addr::LOCALHOST, port).into()]),
@@ -109,9 +113,9 @@ fn look_up_numbers(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 /// Why a request is not sent.
 #[derive(Debug)]
 pub(super) enum NoDestination {
-    /// None of the addresses may be reached.
+    /// No address of the host is allowed.
     Refused(String),
-    /// An address is not known now.
+    /// An address cannot be resolved now.
     Unknown(String),
 }
 
@@ -120,7 +124,8 @@ impl HookScope {
         self.file.parent().unwrap_or(Path::new(""))
     }
 
-    /// Why nothing is ever sent to a host, as far as that is known without asking for its addresses.
+    /// Returns why no request can ever be sent to a host, as far as that is known without a name
+    /// lookup.
     pub(super) fn objection(&self, host: &str, port: u16) -> Option<String> {
         match self.destinations((host, port), &[], look_up_numbers) {
             Err(NoDestination::Refused(why)) => Some(why),
@@ -128,7 +133,8 @@ impl HookScope {
         }
     }
 
-    /// The addresses of a host that a request may be sent to. `own` are those at which the admin interface of this process listens.
+    /// Returns the allowed addresses of a host. `own` are the addresses on which this process's
+    /// admin interface listens.
     pub(super) fn destinations(
         &self,
         (host, port): (&str, u16),
@@ -144,7 +150,7 @@ impl HookScope {
         let found = look_up(host, port).map_err(unknown)?;
         let mut places = own.to_vec();
         for of in of_admin() {
-            // While it is not known where that is, this may be it.
+            // As long as the admin interface's address is unknown, it may be this one.
             let unknown = |error: io::Error| {
                 NoDestination::Unknown(format!(
                     "port {port} is that of the admin interface {of}, which is nowhere: {error}"
@@ -165,7 +171,7 @@ impl HookScope {
         }
     }
 
-    /// Why nothing is sent to an address.
+    /// Returns why nothing may be sent to an address; `None` if it is allowed.
     fn refusal(&self, host: &str, address: SocketAddr, places: &[SocketAddr]) -> Option<String> {
         if places.iter().any(|place| arrives_at(address, *place)) {
             return Some(is_admin(&address.to_string()));
@@ -187,11 +193,11 @@ fn is_admin(place: &str) -> String {
     format!("{place} is an admin interface of robotsd, and no hook reaches one: write another url")
 }
 
-/// Whether a connection to an address may arrive at a listener.
+/// Reports whether a connection to an address may arrive at a listener.
 fn arrives_at(to: SocketAddr, listener: SocketAddr) -> bool {
     let (ip, own) = (to.ip().to_canonical(), listener.ip().to_canonical());
     let is_there = match (ip.is_unspecified(), own.is_unspecified()) {
-        // To connect to it is to connect to the loopback.
+        // To connect to an unspecified address is to connect to the loopback.
         (true, _) => own.is_unspecified() || own.is_loopback(),
         (false, true) => is_of_this_machine(ip),
         (false, false) => ip == own,
@@ -199,7 +205,7 @@ fn arrives_at(to: SocketAddr, listener: SocketAddr) -> bool {
     to.port() == listener.port() && is_there
 }
 
-/// Whether the system lets an address be used as this machine's own.
+/// Reports whether an address belongs to this machine.
 fn is_of_this_machine(ip: IpAddr) -> bool {
     ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }
@@ -210,7 +216,8 @@ mod tests {
 
     const OWN: &str = "127.0.0.1:9145";
 
-    /// What becomes of a hook for this place, of a file with this list. Names have addresses as they say: `10.0.0.5-10.0.0.6.test`.
+    /// What becomes of a hook for this place, of a file with this list. Names have addresses as
+    /// they say: `10.0.0.5-10.0.0.6.test`.
     fn outcome(place: &str, listed: Option<&[&str]>) -> String {
         let listed = listed.map(|listed| listed.iter().map(|host| host.parse().expect(host)).collect());
         let admin = [("10.9.9.9", 9145), ("10.8.8.8.test", 9145), ("none.test", 9999)];
@@ -261,7 +268,8 @@ mod tests {
         // Another port is another server, and a name with a further address has that.
         assert_eq!(outcome("127.0.0.1:9146", None), "127.0.0.1");
         assert_eq!(outcome("127.0.0.1-10.0.0.5.test:9145", None), "10.0.0.5");
-        // Where the interface of a replica is not known, nothing that may be it is sent, until it is.
+        // Where the interface of a replica is not known, nothing that may be it is sent, until it
+        // is.
         assert!(outcome("10.0.0.5:9999", None).contains("Unknown"));
     }
 

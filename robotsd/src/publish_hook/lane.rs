@@ -1,7 +1,9 @@
-//! A lane: a thread for requests, how many are sent at once, and receivers that are left alone because they do not answer.
+//! A lane: a thread that sends requests, limits on concurrent requests, and a circuit breaker for
+//! receivers that do not respond.
 //!
-//! Permits are shared out, so that what hangs holds up its own alone: those of one file, those to one receiver, and those of one file to
-//! one receiver. A permit is held until the threads that work for its request have ended, also where that was given up.
+//! The limits are per file, per receiver, and per file and receiver, so that a request that hangs
+//! delays only related requests. A permit is held until all threads that work for its request have
+//! ended, even if the request was abandoned.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,26 +17,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::settings::HookSettings;
 
-/// Requests at the same time, of a lane, of one file, and to one receiver.
+/// Maximum number of concurrent requests: per lane, per file, and per receiver.
 const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
 
-/// How many requests in a row a receiver leaves without an answer before it is left alone, for how long at first, and at most: several attempts
-/// of a notice come after that.
+/// Number of consecutive unanswered requests after which a receiver is left alone, and the initial
+/// and maximum time without requests. The maximum is short enough for several attempts of a notice
+/// afterwards.
 const UNANSWERED: u32 = 3;
 const ALONE: Duration = Duration::from_secs(10);
 const LONGEST_ALONE: Duration = Duration::from_secs(60);
 
-/// A lane, which none of the others holds up.
+/// A lane; lanes do not delay each other.
 pub(super) struct Lane {
     thread: &'static str,
     of_file: usize,
-    /// The thread's; none until the first request, or where the system gave no thread.
+    /// The runtime of the thread; `None` until the first request, or if no thread could be started.
     runtime: Mutex<Option<Handle>>,
     permits: Arc<Semaphore>,
     shares: Mutex<HashMap<Share, Arc<Semaphore>>>,
-    /// The receivers that leave requests of a file without an answer.
+    /// Receivers that did not answer requests of a file.
     breakers: Mutex<HashMap<Share, Breaker>>,
 }
 
@@ -44,19 +47,20 @@ type Share = (Option<PathBuf>, Option<String>);
 pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
 
 struct Breaker {
-    /// Requests without an answer, in a row.
+    /// Number of consecutive unanswered requests.
     unanswered: u32,
-    /// Until then the receiver is left alone.
+    /// No request is sent to the receiver until this time.
     until: Instant,
 }
 
 impl Lane {
-    /// The requests of files.
+    /// Creates the lane for hooks of all files.
     pub(super) fn of_files() -> Self {
         Self::new("publish-hooks", AT_ONCE_OF_FILE)
     }
 
-    /// Those that are urgent. They are of the config alone, and its receivers are few.
+    /// Creates the lane for urgent notices. They come only from the operator's config, which has
+    /// few receivers.
     pub(super) fn urgent() -> Self {
         Self::new("urgent-notices", AT_ONCE)
     }
@@ -66,7 +70,8 @@ impl Lane {
         Self { thread, of_file, runtime, permits: Arc::new(Semaphore::new(AT_ONCE)), shares, breakers }
     }
 
-    /// The thread starts with the first request, and ends with the process.
+    /// Returns the runtime of the thread. The thread starts with the first request, and ends with
+    /// the process.
     pub(super) fn runtime(&self) -> io::Result<Handle> {
         let mut runtime = self.runtime.lock();
         if let Some(handle) = &*runtime {
@@ -79,7 +84,8 @@ impl Lane {
         Ok(runtime.insert(handle).clone())
     }
 
-    /// Waits for the permits of a request. The scarcest come first: what waits for a receiver holds two permits of its file at most.
+    /// Waits for the permits of a request. The scarcest are acquired first, so that requests
+    /// waiting for one receiver hold at most two permits of their file.
     pub(super) async fn permits(&self, hook: &HookSettings) -> Option<Permits> {
         let (file, receiver) = share(hook);
         let shares = [
@@ -97,14 +103,15 @@ impl Lane {
         Some(permits.into())
     }
 
-    /// Forgets what no request uses.
+    /// Removes unused entries.
     pub(super) fn tidy(&self) {
         self.shares.lock().retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         let now = Instant::now();
         self.breakers.lock().retain(|_, breaker| breaker.until > now);
     }
 
-    /// Why the receiver of a hook is left alone now. Once that is over one request tries it, and the others wait for the outcome.
+    /// Returns why the receiver of a hook is left alone now; `None` if a request may be sent. After
+    /// the pause, one request is sent as a trial, and the others wait for its outcome.
     pub(super) fn left_alone(&self, hook: &HookSettings) -> Option<String> {
         let mut breakers = self.breakers.lock();
         let breaker = breakers.get_mut(&share(hook)).filter(|breaker| breaker.unanswered >= UNANSWERED)?;
@@ -135,8 +142,8 @@ impl Lane {
     }
 }
 
-/// One file's requests to a receiver: what becomes of them says nothing of another file's, whose URL may be another one there. Notices of
-/// events are as those of a file of their own.
+/// Returns the key for requests of one file to one receiver. Files are kept apart because the full
+/// URL may differ. Notices of events count as if they came from a separate file.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))

@@ -1,9 +1,11 @@
-//! Requests that are sent when a version of a robots.txt goes live, so that a cache drops its copy, and notifications of events for people.
+//! Sends requests when a version of a robots.txt goes live, so that caches drop their copies, and
+//! notifications of events for people.
 //!
-//! They have [threads of their own](lane): neither a reload nor a request waits for one, and what is urgent waits for no other hook. Each
-//! hook of a robots.txt has at most one request under way; a later notice takes the place of the one that waits. A request that fails is
-//! tried again within bounds. Secrets are read from their files for each attempt, and appear in no message. What may be reached is
-//! [judged by its address](destination).
+//! They have [separate threads](lane): neither a reload nor a client's request waits for them, and
+//! urgent notices do not wait for other hooks. Each hook of a robots.txt has at most one request in
+//! flight; a later notice replaces a waiting one. A failed request is retried within limits.
+//! Secrets are read from their files for each attempt and never appear in messages. Destinations
+//! are [checked by address](destination).
 
 mod attempt;
 mod destination;

@@ -1,4 +1,5 @@
-//! Sends the requests of hooks, on threads of their own, and records which version each announced last.
+//! Sends the requests of hooks, on separate threads, and records which version each hook announced
+//! last.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -23,99 +24,100 @@ use crate::date::rfc3339;
 use crate::files;
 use crate::report::PublishHookReport;
 
-/// After how long a notification that was given up is sent again, while its event lasts.
+/// Delay before a notification that was given up is sent again, while its event lasts.
 const AFTER_FAILING: Duration = Duration::from_secs(3600);
 
-/// How long the end of the process waits for requests under way.
+/// How long the end of the process waits for requests in flight.
 const FINISH: Duration = Duration::from_secs(2);
 
 /// The hooks of all sites.
 pub(crate) struct PublishHooks {
-    /// What this process is called.
+    /// The name of this process.
     pub(crate) replica: String,
     /// By site.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
     lane: Lane,
-    /// That of what is urgent.
+    /// The lane for urgent notices.
     urgent: Lane,
-    /// The addresses at which the admin interface of this process listens: no request goes there.
+    /// Addresses on which this process's admin interface listens: no request goes there.
     admin: Mutex<Vec<SocketAddr>>,
     record: Option<DeliveryRecord>,
     retry: RetryPlan,
-    /// Nothing is tried again from now on.
+    /// Whether the process is ending, so that nothing is retried.
     pub(super) is_ending: AtomicBool,
-    /// Notified whenever a job has come to rest.
+    /// Notified when a job has become idle.
     rested: Notify,
     on_event: Box<dyn Fn(&HookEvent<'_>) + Send + Sync>,
-    /// None where this process sends every notification that it has.
+    /// Coordination with other processes; `None` if this process sends all of its notifications.
     pub(super) turns: Option<Arc<dyn Turns>>,
 }
 
 /// The subject of a notice, and the fingerprint of the hook.
 pub(super) type JobKey = (String, String);
 
-/// The hooks of a site, and the hosts that they announce: patterns are left out.
+/// The hooks of a site, and the hosts that they announce, without patterns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteHooks {
     pub(crate) hosts: Vec<String>,
     pub(crate) hooks: Vec<Arc<HookSettings>>,
 }
 
-/// Requests of one hook for one robots.txt.
+/// The requests of one hook for one robots.txt.
 pub(super) struct Job {
     /// The version to announce next.
     waiting: Option<(Arc<HookSettings>, Notice)>,
     is_running: bool,
-    /// Notified when something waits, or the process ends.
+    /// Notified when another notice waits, the event is over, or the process ends.
     woken: Arc<Notify>,
-    /// The announcement that was last asked for, sent or not.
+    /// The last requested announcement, whether or not it was sent.
     asked: Option<String>,
-    /// The id of its turn among several processes.
+    /// The id of the notification in the coordination with other processes.
     pub(super) turn_id: Option<String>,
     pub(super) status: HookStatus,
 }
 
-/// A notice on its way by a hook.
+/// A notice that is being delivered by a hook.
 pub(super) struct Delivery {
     pub(super) key: JobKey,
     pub(super) hook: Arc<HookSettings>,
     pub(super) notice: Notice,
-    /// Of the job: notified when another waits, or the process ends.
+    /// Shared with the job: notified when another notice waits, or the process ends.
     pub(super) woken: Arc<Notify>,
 }
 
-/// How a hook stands.
+/// The state of a hook.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookStatus {
     pub(crate) report: PublishHookReport,
-    /// When its state began.
+    /// When this state began.
     since: Option<SystemTime>,
-    /// Requests that were answered with success, and versions that were given up, since the start.
+    /// Numbers of successful requests and of versions given up, since the start.
     pub(crate) counts: (u64, u64),
 }
 
-/// Something happened to a request.
+/// An event about a request.
 #[derive(Debug)]
 pub(crate) struct HookEvent<'a> {
     pub(crate) notice: &'a Notice,
     pub(crate) kind: HookEventKind,
-    /// That of an answer with success.
+    /// The status of a successful response.
     pub(crate) status: Option<u16>,
-    /// For people, without the path of the URL.
+    /// A message for people, without the path of the URL.
     pub(crate) message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookEventKind {
     Delivered,
-    /// It failed, or cannot be written down, so it is sent again: soon, or by a restart.
+    /// The request failed, or its delivery could not be recorded, so it will be sent again: soon,
+    /// or after a restart.
     Repeated,
     GivenUp,
 }
 
 impl PublishHooks {
-    /// No hooks yet. With a folder it is remembered which version was delivered.
+    /// Creates a sender without hooks. If there is a folder, delivered versions are recorded there.
     pub(crate) fn new(
         replica: String,
         folder: Option<PathBuf>,
@@ -139,38 +141,41 @@ impl PublishHooks {
         })
     }
 
-    /// Replaces the hooks of every site. Requests of hooks that are gone end before they are tried again.
+    /// Replaces the hooks of every site. Requests of removed hooks are not retried.
     pub(crate) fn set(&self, settings: impl IntoIterator<Item = (String, SiteHooks)>) {
         *self.settings.lock() = settings.into_iter().filter(|(_, site)| !site.hooks.is_empty()).collect();
         self.jobs.lock().values().for_each(|job| job.woken.notify_one());
         [&self.lane, &self.urgent].iter().for_each(|lane| lane.tidy());
     }
 
-    /// The admin interface of this process listens at these addresses from now on.
+    /// Sets the addresses on which this process's admin interface listens.
     pub(crate) fn keep_from(&self, admin: Vec<SocketAddr>) {
         *self.admin.lock() = admin;
     }
 
-    /// The hosts of a site that are announced.
+    /// Returns the hosts to announce for a site.
     pub(crate) fn hosts(&self, site: &str) -> Vec<String> {
         self.settings.lock().get(site).map(|site| site.hosts.clone()).unwrap_or_default()
     }
 
-    /// A version has gone live: each hook of its site sends its request. It waits for nothing.
+    /// Notes that a version has gone live, so that each hook of its site sends its request. Does
+    /// not wait.
     pub(crate) fn published(self: &Arc<Self>, notice: &Notice) {
         for hook in self.hooks(&notice.site) {
             self.send(hook, notice);
         }
     }
 
-    /// A version is served from now on: hooks send their requests, unless it is what they were asked for last, by this process or
-    /// the one before. It reads the state directory.
+    /// Notes that a version is now served. Hooks send their requests, unless it is the version that
+    /// they were last requested to announce, by this process or its predecessor. Reads the state
+    /// directory.
     pub(crate) fn serves(self: &Arc<Self>, notice: &Notice) {
         self.hooks(&notice.site).into_iter().for_each(|hook| self.send_once(hook, notice));
     }
 
-    /// Sends those of the current events that `[[notify]]` asks for and that were not sent. An event is sent again after it was over, or with
-    /// another mark; one that ends before it is sent is dropped. It reads the state directory.
+    /// Sends the current events that `[[notify]]` selects and that have not been sent. An event is
+    /// sent again if it recurs after its end, or with another mark. An event that ends before it is
+    /// sent is dropped. Reads the state directory.
     pub(crate) fn notify(self: &Arc<Self>, notices: &[Notice]) {
         for hook in self.hooks("") {
             let wanted = notices.iter().filter(|notice| notice.event.is_some_and(|event| hook.on.contains(&event)));
@@ -207,7 +212,7 @@ impl PublishHooks {
         }
     }
 
-    /// How the hooks of `[[notify]]` stand, each by the notice that it began last.
+    /// Returns the state of each `[[notify]]` hook: a failed notice, or else the latest.
     pub(crate) fn notifying(&self) -> Vec<HookStatus> {
         let hooks = self.hooks("");
         let jobs = self.jobs.lock();
@@ -220,7 +225,8 @@ impl PublishHooks {
         hooks.iter().map(status).collect()
     }
 
-    /// How the hooks of a robots.txt stand, in the order of the config; those of `[[notify]]`, by no names, have the counts of all events.
+    /// Returns the state of the hooks of a robots.txt, in config order. For `[[notify]]`, both
+    /// names are empty, and the counts cover all events.
     pub(crate) fn status(&self, site: &str, name: &str) -> Vec<HookStatus> {
         let hooks = self.hooks(site);
         let jobs = self.jobs.lock();
@@ -231,7 +237,8 @@ impl PublishHooks {
         hooks.iter().map(status).collect()
     }
 
-    /// Waits for requests under way, for a moment. Those that would be tried again later are left to the next start.
+    /// Waits briefly for requests in flight. Requests waiting for a retry are left to the next
+    /// start.
     pub(crate) async fn finish(&self) {
         self.is_ending.store(true, Ordering::Release);
         self.jobs.lock().values().for_each(|job| job.woken.notify_one());
@@ -259,7 +266,8 @@ impl PublishHooks {
             let job = jobs.entry(key.clone()).or_insert_with(|| Job::new(&hook));
             job.asked = Some(hook.announcement(notice));
             if is_nameless {
-                // Of a folder: a file for a pattern of hosts, which is no URL that a cache has a copy of.
+                // The file of a folder is for a pattern of hosts, so it has no URL that a cache
+                // could hold a copy of.
                 job.status.begin(&hook, notice);
                 let why = "nothing is sent: the file is for a pattern, and the body names a host";
                 job.status.rest("idle", Some(why.to_owned()));
@@ -299,18 +307,19 @@ impl PublishHooks {
         self.jobs.lock().get(key).and_then(|job| job.turn_id.clone())
     }
 
-    /// Records that it was sent.
+    /// Records that the notice was sent.
     pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
         self.record.as_ref().map_or(Ok(()), |record| record.write(key, &hook.announcement(notice)))
     }
 
-    /// Whether a request is not to be sent any more: another version waits, the event is over, or the config has the hook no more.
+    /// Reports whether a notice no longer has to be sent: another one waits, the event is over, or
+    /// the hook was removed from the config.
     pub(super) fn is_superseded(&self, Delivery { key, hook, notice, .. }: &Delivery) -> bool {
         let is_own = |other: &Arc<HookSettings>| other.fingerprint() == key.1;
         let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
             self.update(key, |job| {
-                // Asked for again, it is sent.
+                // Forget the request, so that it is sent if the hook returns.
                 (job.waiting, job.asked) = (None, None);
                 job.status = Job::new(hook).status;
             });
@@ -321,7 +330,8 @@ impl PublishHooks {
 
     fn report(&self, hook: &HookSettings, notice: &Notice, kind: HookEventKind, status: Option<u16>, what: &str) {
         if notice.event.is_some() {
-            // The jobs of events are forgotten with these.
+            // The jobs of events are removed together with their counts, so this job keeps the
+            // totals.
             let mut jobs = self.jobs.lock();
             let all = jobs.entry((String::new(), hook.fingerprint())).or_insert_with(|| Job::new(hook));
             all.status.counts.0 += u64::from(status.is_some());
@@ -332,7 +342,7 @@ impl PublishHooks {
     }
 }
 
-/// Sends what waits, until nothing does.
+/// Delivers waiting notices until there are none.
 async fn run(shared: Arc<PublishHooks>, key: JobKey) {
     let dice = RandomState::new();
     loop {
@@ -355,7 +365,7 @@ async fn run(shared: Arc<PublishHooks>, key: JobKey) {
     }
 }
 
-/// Tries until it is delivered, refused or given up, or another version waits.
+/// Tries until the notice is delivered, refused, given up or superseded.
 async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
     let Delivery { key, hook, notice, .. } = of;
     if !shared.has_turn(of).await {
@@ -364,7 +374,8 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
     let lane = shared.lane(notice);
     for number in 1.. {
         let Some(permits) = lane.permits(hook).await else { return };
-        // Until now another version may have come, or the hook may have gone.
+        // While waiting for permits, another version may have arrived, or the hook may have been
+        // removed.
         if shared.is_superseded(of) {
             return;
         }
@@ -447,7 +458,7 @@ impl HookStatus {
         (self.report.state, self.report.trouble) = (state.to_owned(), trouble);
     }
 
-    /// Whether it failed so long ago that an event that lasts is sent again.
+    /// Reports whether it failed long enough ago that a lasting event is sent again.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
         self.report.state == "failed" && self.since.is_some_and(is_past)
@@ -461,27 +472,27 @@ impl HookStatus {
 
 tower_robots::internals::debug_as!(|it| PublishHooks { sites: it.settings.lock().len() });
 
-/// Octets of a file of it.
+/// Maximum size of a delivery-record file, in bytes.
 const MOST: u64 = 200;
 
-/// Which version each hook announced last: a folder with a file for each hook of a robots.txt. A restart with the same
-/// version sends nothing.
+/// A folder with one file per hook of a robots.txt, which contains the version that the hook
+/// announced last. A restart with the same version sends nothing.
 #[derive(Clone, Debug)]
 struct DeliveryRecord(PathBuf);
 
 impl DeliveryRecord {
-    /// The version that was delivered last; `None` if none was, or that is not known.
+    /// Returns the version that was delivered last; `None` if there is none or it cannot be read.
     fn read(&self, key: &JobKey) -> Option<String> {
         let (bytes, _) = files::read_at_most(&self.path(key), MOST).ok()?;
         Some(String::from_utf8(bytes).ok()?.trim_end().to_owned())
     }
 
-    /// Writes it in one step: a process that ends meanwhile leaves the one before.
+    /// Writes the record atomically: if the process ends meanwhile, the previous record remains.
     fn write(&self, key: &JobKey, version: &str) -> io::Result<()> {
         files::replace(&self.path(key), format!("{version}\n").as_bytes())
     }
 
-    /// Removes the record, so that the same may be sent again.
+    /// Removes the record, so that the same version may be sent again.
     fn forget(&self, key: &JobKey) {
         let _ = fs::remove_file(self.path(key));
     }

@@ -1,4 +1,4 @@
-//! The settings of a hook, its body with placeholders, and the notice that it sends.
+//! The settings of a hook, its body template, and the notice that it sends.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -16,10 +16,10 @@ use crate::authorities::Authorities;
 use crate::date::rfc3339;
 use crate::word_enum::word_enum;
 
-/// How long one attempt may take.
+/// Default time limit of one attempt.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The request that is sent, and its target.
+/// The request to send, and its target.
 #[derive(Debug, PartialEq)]
 pub(crate) struct HookSettings {
     pub(crate) target: HookTarget,
@@ -28,11 +28,11 @@ pub(crate) struct HookSettings {
     pub(crate) body: Option<BodyTemplate>,
     pub(crate) timeout: Duration,
     pub(crate) trust: Option<Authorities>,
-    /// The events that it is sent for; empty for a hook of a site, which is sent for each version that goes live.
+    /// The events to send; empty for a site's hook, which is sent for each version that goes live.
     pub(crate) on: Vec<NotifyEvent>,
-    /// The file of the secret by which it is signed, read for each attempt.
+    /// The file with the secret for signatures, read for each attempt.
     pub(crate) secret: Option<PathBuf>,
-    /// The file that has it, which says where it may go.
+    /// The config file that defines the hook, which determines the allowed destinations.
     pub(crate) scope: Arc<HookScope>,
 }
 
@@ -45,9 +45,9 @@ word_enum! {
         Waits = "waits",
         Accepted = "accepted",
         RolledBack = "rolled-back",
-        /// Enforcement of a site, or of every site, is turned off or on: here, or by the document of the fleet.
+        /// Enforcement is switched off or on for a site or for all sites: here, or fleet-wide.
         Enforcement = "enforcement",
-        /// A replica of the fleet is silent.
+        /// A replica of the fleet does not respond.
         ReplicaMissing = "replica-missing",
         /// The config, or a file that it includes, cannot be used.
         ConfigRejected = "config-rejected",
@@ -58,18 +58,19 @@ word_enum! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HookHeader {
     Text(HeaderValue),
-    /// The file that holds it, read for each attempt.
+    /// The file that contains the value, read for each attempt.
     File(PathBuf),
 }
 
-/// The URL of a hook, which is absolute. It is shown without its path, which may hold a secret.
+/// The absolute URL of a hook. Displayed without its path, which may contain a secret.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug, derive_more::Display)]
 #[debug("{}", self.to_string())]
 #[display("{}://{}", _0.scheme_str().unwrap_or_default(), self.authority())]
 pub(crate) struct HookTarget(Uri);
 
 impl HookSettings {
-    /// Identifies it among the hooks of a site, also after a restart: hooks with the same fingerprint send the same request.
+    /// Returns an identifier of the hook within its site, stable across restarts: hooks with the
+    /// same fingerprint send the same request.
     pub(crate) fn fingerprint(&self) -> String {
         let mut text = format!("{} {}{}\n", self.method, self.target, self.target.path());
         for (name, value) in &self.headers {
@@ -79,7 +80,8 @@ impl HookSettings {
         VersionHash::of(text.as_bytes()).to_string()
     }
 
-    /// Identifies one of its requests: the mark of the notice, and the hosts if the body names them.
+    /// Identifies one of the hook's requests by the mark of the notice, and by the hosts if the
+    /// body contains them.
     pub(super) fn announcement(&self, notice: &Notice) -> String {
         match self.needs_host() {
             true => format!("{} {}", notice.mark, VersionHash::of(notice.hosts.join(" ").as_bytes()).short()),
@@ -87,7 +89,7 @@ impl HookSettings {
         }
     }
 
-    /// Why it is never sent, as far as its URL alone says so.
+    /// Returns why the hook can never be sent, as far as its URL alone determines that.
     pub(crate) fn objection(&self) -> Option<String> {
         self.scope.objection(self.target.host(), self.target.port())
     }
@@ -98,7 +100,7 @@ impl HookSettings {
 }
 
 impl HookTarget {
-    /// The target of an absolute URL, or its fault.
+    /// Creates a target from an absolute URL. Returns the problem if the URL is not valid.
     pub(crate) fn new(uri: Uri) -> Result<Self, &'static str> {
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
             return Err("it begins neither with \"https://\" nor with \"http://\"");
@@ -122,13 +124,13 @@ impl HookTarget {
         self.0.scheme() == Some(&Scheme::HTTPS)
     }
 
-    /// Whether what is sent can be read on its way, and changed.
+    /// Reports whether the request can be read and changed in transit.
     pub(crate) fn is_open(&self) -> bool {
         let is_loopback = |address: IpAddr| address.is_loopback();
         !self.is_secure() && self.host() != "localhost" && !self.host().parse().is_ok_and(is_loopback)
     }
 
-    /// As it is connected to and as a certificate has it: without the brackets of an IPv6 address.
+    /// Returns the host to connect to, as in certificates: without the brackets of an IPv6 address.
     pub(super) fn host(&self) -> &str {
         self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
     }
@@ -137,7 +139,7 @@ impl HookTarget {
         self.0.port_u16().unwrap_or(if self.is_secure() { 443 } else { 80 })
     }
 
-    /// For the field `Host`.
+    /// Returns the value of the `Host` field.
     pub(super) fn authority(&self) -> &str {
         self.0.authority().map_or("", Authority::as_str)
     }
@@ -147,33 +149,36 @@ impl HookTarget {
     }
 }
 
-/// A version that is live, or an event, which hooks send.
+/// A live version, or an event, to be sent by hooks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notice {
-    /// `None`: a version is live.
+    /// The event; `None` if a version has gone live.
     pub(crate) event: Option<NotifyEvent>,
-    /// The site, by which its hooks are known; empty for those of `[[notify]]`.
+    /// The site whose hooks are used; empty for `[[notify]]`.
     pub(crate) site: String,
-    /// The name of the robots.txt: `SITE`, or `SITE/HOST`. Of an event that is about none, the file or the replica; empty for all sites.
+    /// The name of the robots.txt: `SITE` or `SITE/HOST`. For events about a file or a replica, its
+    /// name; empty for all sites.
     pub(crate) name: String,
-    /// Its hosts, patterns left out.
+    /// The hosts of the robots.txt, without patterns.
     pub(crate) hosts: Vec<String>,
-    /// Its hash; `none` where there is no robots.txt any more, and empty where the event is about no version.
+    /// The hash of the version; `none` if there is no longer a robots.txt, and empty if the event
+    /// is not about a version.
     pub(crate) version: String,
-    /// Differs from that of the notice before of its kind.
+    /// Distinguishes the notice from the previous one of its kind.
     pub(crate) mark: String,
-    /// Differs for the same notice at another time or replica; empty where the same is sent once.
+    /// Distinguishes notices that are otherwise equal by time or replica; empty if only one of them
+    /// is sent.
     pub(crate) occasion: String,
-    /// Whether it is about the whole fleet.
+    /// Whether the notice concerns the whole fleet.
     pub(crate) is_of_fleet: bool,
-    /// Whether it is sent also where none of its kind was sent before.
+    /// Whether the notice is sent even if no notice of its kind was sent before.
     pub(crate) is_news: bool,
-    /// What happened, in one sentence, and the command to run next.
+    /// What happened, in one sentence; `next` is the command to run next.
     pub(crate) message: String,
     pub(crate) next: String,
-    /// What the process that sends it is called.
+    /// The name of the process that sends the notice.
     pub(crate) replica: String,
-    /// When it was noticed.
+    /// When the event was noticed.
     pub(crate) time: String,
 }
 
@@ -190,40 +195,42 @@ impl Notice {
         }
     }
 
-    /// The hash as the log shows it.
+    /// Returns the hash in the short form used in the log.
     pub(crate) fn short(&self) -> &str {
         let hash = self.version.rsplit(':').next().unwrap_or_default();
         hash.get(..16).unwrap_or(hash)
     }
 
-    /// The name of the robots.txt that it is about, if it is about one.
+    /// Returns the name of the robots.txt that the notice is about, if any.
     pub(crate) fn robots(&self) -> Option<&str> {
         let is_of_another = matches!(self.event, Some(NotifyEvent::ConfigRejected | NotifyEvent::ReplicaMissing));
         Some(&*self.name).filter(|name| !name.is_empty() && !is_of_another)
     }
 
-    /// Whether people must know of it whatever else is sent: enforcement is off, or a replica may not hear that it is.
+    /// Reports whether the notice must not wait for others: enforcement changed, or a replica may
+    /// not have learned about a change.
     pub(super) const fn is_urgent(&self) -> bool {
         matches!(self.event, Some(NotifyEvent::Enforcement | NotifyEvent::ReplicaMissing))
     }
 
-    /// Equal for notices of which the later takes the place of the earlier.
+    /// Returns the subject. A notice replaces an earlier one with the same subject.
     pub(super) fn subject(&self) -> String {
         let of = if self.is_of_fleet { "\nfleet" } else { "" };
         self.event.map_or_else(|| self.name.clone(), |event| format!("{}\n{}{of}", event.as_str(), self.name))
     }
 
-    /// The same on every replica, but for the switch of one replica, so that a receiver can drop duplicates.
+    /// Returns the id of the notice, by which receivers can drop duplicates. It is the same on
+    /// every replica, except for a switch of a single replica.
     pub(crate) fn id(&self) -> String {
         VersionHash::of([&*self.subject(), &self.mark, &self.occasion].join("\n").as_bytes()).short()
     }
 
-    /// The consequence if it is not sent.
+    /// Returns the consequence of not sending the notice.
     pub(super) const fn lost(&self) -> &'static str {
         if self.event.is_some() { "nobody was notified" } else { "a cache may keep its copy until that expires" }
     }
 
-    /// For people, in a few words.
+    /// Returns a short description for people.
     pub(super) fn label(&self) -> String {
         match self.event {
             None => format!("version {}", self.short()),
@@ -233,44 +240,48 @@ impl Notice {
     }
 }
 
-/// The body of a notification, unless the config has another.
+/// Default body of a notification.
 pub(crate) const NOTICE: &str = "{\"type\":\"{{event}}\",\"timestamp\":\"{{time}}\",\"data\":{\"site\":\"{{site}}\",\
     \"version\":\"{{version}}\",\"replica\":\"{{replica}}\",\"message\":\"{{message}}\",\"next\":\"{{next}}\"}}";
 
-/// Octets of a template.
+/// Maximum size of a template, in bytes.
 const MOST: usize = 64 * 1024;
 
 word_enum! {
-    /// The kind of a body, for which its values are escaped.
+    /// The format of a body, which determines how values are escaped.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum BodyFormat {
         Text = "text",
         Json = "json",
-        /// JSON whose texts are in Slack's markup, in which `<!channel>` calls everyone and `<URL|text>` is a link.
+        /// JSON whose strings are in Slack's markup, where `<!channel>` notifies everyone and
+        /// `<URL|text>` is a link.
         Slack = "slack",
     }
 }
 
-/// Keys by which JSON is a message in Slack's markup, also for others that take these, such as Mattermost.
+/// Top-level keys that identify JSON as a message in Slack's markup. Other services, such as
+/// Mattermost, accept the same keys.
 const SLACK: [&str; 3] = ["text", "blocks", "attachments"];
 
-/// Text with placeholders, `{{url}}`, whose values are escaped for its format.
+/// Text with placeholders such as `{{url}}`, whose values are escaped for its format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BodyTemplate {
     pub(super) text: String,
     format: BodyFormat,
-    /// Whether it says which host or URL it is about.
+    /// Whether the body contains the host or URL.
     needs_host: bool,
 }
 
-/// The placeholders. All URLs are an array of JSON, or a line each; the replica is called as its fleet does or as the machine is, and next the command to run.
+/// The placeholders. `urls` is a JSON array, or one URL per line in text; `replica` is the
+/// replica's name in the fleet, or the machine's name; `next` is the command to run next.
 const PLACEHOLDERS: [&str; 11] =
     ["site", "host", "version", "url", "urls", "event", "id", "time", "replica", "message", "next"];
 
 impl BodyTemplate {
-    /// Reads a template. Without a format, one that begins as JSON is JSON, or a message for Slack by its keys. JSON is tried with values, so
-    /// that no version is the first to find a fault.
+    /// Parses a template. Without a format, a template that looks like JSON is JSON, or a Slack
+    /// message if it has Slack's keys. JSON is validated with sample values, so that errors do not
+    /// appear only when a version goes live.
     pub(crate) fn parse(text: &str, format: Option<BodyFormat>) -> Result<Self, String> {
         if text.len() > MOST {
             return Err(format!("the body has at most {} KiB", MOST / 1024));
@@ -314,11 +325,11 @@ impl BodyTemplate {
     }
 
     pub(super) fn render(&self, notice: &Notice) -> String {
-        // It was tried when it was read.
+        // Cannot fail: the template was validated when it was parsed.
         filled(&self.text, |name| self.value(name, notice)).unwrap_or_default()
     }
 
-    /// The value of a placeholder, if there is one of this name.
+    /// Returns the value of a placeholder; `None` if the name is unknown.
     fn value(&self, name: &str, notice: &Notice) -> Option<String> {
         let host = notice.hosts.first().map_or("", String::as_str);
         let urls = notice.hosts.iter().map(|host| url(host));
@@ -341,7 +352,7 @@ impl BodyTemplate {
         })
     }
 
-    /// The value, as it may stand in a text of the body.
+    /// Escapes a value for use in a string of the body.
     fn escaped(&self, value: &str) -> String {
         let in_json = |value: &str| {
             let quoted = serde_json::Value::from(value).to_string();
@@ -350,13 +361,13 @@ impl BodyTemplate {
         match self.format {
             BodyFormat::Text => value.replace(char::is_control, "\u{fffd}"),
             BodyFormat::Json => in_json(value),
-            // All that Slack asks for: https://api.slack.com/reference/surfaces/formatting#escaping
+            // All that Slack requires: https://api.slack.com/reference/surfaces/formatting#escaping
             BodyFormat::Slack => in_json(&value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")),
         }
     }
 }
 
-/// A text with values in place of its placeholders. `{{{{` stands for two braces.
+/// Replaces the placeholders in `text` by their values. `{{{{` stands for two braces.
 fn filled(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<String, String> {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("{{") {

@@ -320,7 +320,8 @@ fn hosts_that_come_are_announced_and_files_of_patterns_are_not() {
 #[test]
 fn a_hook_that_the_config_has_no_more_sends_nothing() {
     let server = Server::new(&[Answer::Status(500)]);
-    // The pause is at least half as long as it may be. When the hook goes late in it, another site has it.
+    // The pause is at least half as long as it may be. When the hook goes late in it, another site
+    // has it.
     let pause = Duration::from_secs(1);
     for number in 1.. {
         let begun = Instant::now();

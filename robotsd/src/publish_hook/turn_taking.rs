@@ -1,4 +1,4 @@
-//! A notice waits for the turn of this process, or for the next attempt.
+//! Waiting of a notice: for its turn among several processes, or for the next attempt.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,14 +8,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::sender::{Delivery, PublishHooks};
 use super::turns::{Turn, TurnOf, turn_id};
 
-/// How long an answer is waited for. Without one the notification is sent: twice is better than not at all.
+/// How long to wait for an answer. Without one, the notification is sent: a duplicate is better
+/// than none.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// How long until it is asked again whether the other process has sent it.
+/// Interval at which to ask whether the other process has sent the notification.
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl PublishHooks {
-    /// Whether this process is to send the notification. While another process sends it, this one waits for the outcome.
+    /// Reports whether this process has to send the notification. While another process sends it,
+    /// waits for the outcome.
     pub(super) async fn has_turn(&self, of: &Delivery) -> bool {
         let Delivery { key, notice, .. } = of;
         let Some(turns) = self.turns.as_ref().filter(|_| notice.event.is_some()) else { return true };
@@ -27,7 +29,8 @@ impl PublishHooks {
             match timeout(ANSWER, turns.ask(id.clone(), TurnOf::Wish)).await {
                 Ok(Ok(Turn::Other)) => {}
                 Ok(Ok(Turn::Sent)) => {
-                    // A restart asks no more, also once the others have forgotten it.
+                    // Recorded, so that a restart does not ask again, even when the other processes
+                    // have forgotten it.
                     let written = self.record(of);
                     let trouble = written.err().map(|error| error.to_string());
                     self.update(key, |job| job.status.rest("delivered", trouble));
@@ -47,7 +50,8 @@ impl PublishHooks {
         }
     }
 
-    /// Waits; `false` at once where another notice takes the place of this one, or the process ends, which leaves it to the next start.
+    /// Waits for `time`. Returns `false` immediately if the notice is superseded, or if the process
+    /// ends, which leaves the notice to the next start.
     pub(super) async fn waits(&self, of: &Delivery, time: Duration) -> bool {
         let until = Instant::now() + time;
         while timeout_at(until, of.woken.notified()).await.is_ok() {

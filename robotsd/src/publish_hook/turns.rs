@@ -1,4 +1,5 @@
-//! Which of several processes sends a notification that all of them have: the first that asks; another if that one has ended or gave up.
+//! Decides which of several processes sends a notification that all of them have: the first that
+//! asks. If it ends or gives up, another one does.
 
 use tokio::sync::oneshot;
 use tower_robots::live::VersionHash;
@@ -7,14 +8,15 @@ use super::settings::Notice;
 
 /// Decides which process sends.
 pub(crate) trait Turns: Send + Sync {
-    /// It does not block. A process that gets no answer sends.
+    /// Sends a report to the coordinator, without blocking; its answer arrives on the channel. A
+    /// process that gets no answer sends the notification.
     fn ask(&self, id: String, of: TurnOf) -> oneshot::Receiver<Turn>;
 }
 
 /// What a process reports about a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnOf {
-    /// It asks to send it.
+    /// It wants to send the notification.
     Wish,
     Sent,
     /// It was not sent, or the event is over and may be sent again.
@@ -24,12 +26,12 @@ pub(crate) enum TurnOf {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     Own,
-    /// Another process that runs is about to send it.
+    /// Another running process is about to send it.
     Other,
     Sent,
 }
 
-/// The id of a notification to a receiver, the same in all processes.
+/// Returns the id of a notification to a receiver, which is the same in all processes.
 pub(super) fn turn_id(hook: &str, notice: &Notice) -> String {
     format!("{}:{}", notice.id(), VersionHash::of(hook.as_bytes()).short())
 }
