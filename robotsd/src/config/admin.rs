@@ -1,8 +1,10 @@
 //! The admin interface, and the parts of a config file that commands read on their own.
 //!
-//! If a config has no `[admin]` its socket is in the runtime folder: `$RUNTIME_DIRECTORY`, which systemd sets, else
-//! `$XDG_RUNTIME_DIR/robotsd`, else `/run/robotsd`. Its name is `admin.sock` for the usual config and `admin-XXXXXXXX.sock` for any other,
-//! by a hash of its path, so that two instances do not meet.
+//! If a config has no `[admin]`, the socket of the interface is in the runtime folder:
+//! `$RUNTIME_DIRECTORY`, which systemd sets, else `$XDG_RUNTIME_DIR/robotsd`, else `/run/robotsd`.
+//! Its name is `admin.sock` for the default config. For any other config it is
+//! `admin-XXXXXXXX.sock` with a hash of the config's path, so that two instances do not use the
+//! same socket.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
@@ -22,63 +24,64 @@ use crate::edge::LiveCertificates;
 use crate::files;
 
 tables! {
-    /// The admin interface; on a socket in the runtime folder where the table is absent.
+    /// The admin interface. If the table is absent, it is on a socket in the runtime folder.
     RawAdmin {
         enabled: bool = true,
         address: Option<Spanned<SocketAddr>>,
         socket: Option<Spanned<PathBuf>>,
         hosts: Vec<Spanned<String>>,
         reach: Reach,
-        /// Where who changed what is written; below the state directory by default.
+        /// File in which changes are logged with who made them. Default: in the state directory.
         audit: Option<Spanned<PathBuf>>,
         token: Vec<RawAdminToken>,
         user: Vec<RawAdminUser>,
         listener: Vec<RawAdminListener>,
     }
 
-    /// A further address of the admin interface.
+    /// An additional address of the admin interface.
     RawAdminListener {
         address: Spanned<SocketAddr>,
-        /// Default: `read` if other machines can reach it; else `token` if there are tokens, and `token-for-changes` if there are none.
+        /// Default: `read` if other machines can reach it; else `token` if there are tokens, and
+        /// `token-for-changes` if there are none.
         access: Option<Spanned<AdminAccess>>,
         certificate: Vec<RawCertificate>,
-        /// The authorities of which each client needs a certificate.
+        /// File with the certificate authorities; each client needs a certificate from one of them.
         client_ca: Option<Spanned<PathBuf>>,
         /// The addresses of the proxy.
         from: Vec<Spanned<String>>,
-        /// The field in which the proxy names its user.
+        /// The header field in which the proxy names its user.
         user_header: Option<Spanned<String>>,
     }
 }
 
 words! {
-    /// From where the admin address can be reached.
+    /// The machines that may reach the admin address.
     Reach {
         /// This machine.
         #[default]
         Loopback = "loopback",
-        /// Every machine that the network lets through.
+        /// Every machine that the network allows.
         Network = "network",
     }
 
-    /// What clients of an admin listener may do, and how they say who they are.
+    /// What clients of an admin listener may do, and how they authenticate.
     AdminAccess {
-        /// Anyone may look, and nothing is changed.
+        /// Anyone may read; changes are refused.
         #[default]
         Read = "read",
-        /// Anyone may do anything; a token says who it is, and what they may do.
+        /// Anyone may do anything. A token identifies its user, and limits what they may do.
         Full = "full",
-        /// Anyone may look, and a change takes a token.
+        /// Anyone may read; changes require a token.
         TokenForChanges = "token-for-changes",
-        /// Nothing but probes is answered without a token.
+        /// Everything except probes requires a token.
         Token = "token",
-        /// A proxy says who its users are.
+        /// A proxy authenticates the users and names them.
         Proxy = "proxy",
     }
 }
 
 impl RawAdmin {
-    /// The addresses of the interface, as they are written.
+    /// Returns the addresses of the interface, as they are written.
     pub(super) fn addresses(&self) -> impl Iterator<Item = &Spanned<SocketAddr>> {
         self.address.iter().chain(self.listener.iter().map(|listener| &listener.address))
     }
@@ -87,19 +90,20 @@ impl RawAdmin {
 /// The default port.
 pub(super) const PORT: u16 = 9145;
 
-/// The places at which the admin interface listens: an address, a socket, or both.
+/// The addresses and the socket of the admin interface.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AdminSettings {
     pub(crate) address: Option<SocketAddr>,
     pub(crate) socket: Option<PathBuf>,
-    /// Names accepted in `Host`, besides those of the loopback; in lower case.
+    /// Names accepted in `Host` in addition to those of the loopback, in lower case.
     pub(crate) hosts: Vec<String>,
-    /// Whether the config has no `[admin]`: serving does without the interface where its socket cannot be opened.
+    /// Whether the config has no `[admin]`. Serving then continues without the interface if its
+    /// socket cannot be opened.
     pub(crate) is_usual: bool,
-    /// Further addresses.
+    /// Additional addresses.
     pub(crate) listeners: Vec<AdminListenerConfig>,
     pub(crate) rights: Arc<AdminRights>,
-    /// Where the audit is written, if the config says so.
+    /// Path of the audit log, if the config sets it.
     pub(crate) audit: Option<PathBuf>,
 }
 
@@ -109,13 +113,13 @@ pub(crate) struct AdminListenerConfig {
     pub(crate) address: SocketAddr,
     /// `None` if it depends on whether there are tokens: see [`AdminListenerConfig::access`].
     pub(crate) access: Option<AdminAccess>,
-    /// None without TLS.
+    /// `None` without TLS.
     pub(crate) certificates: Option<LiveCertificates>,
-    /// Of a proxy; none where none may forward.
+    /// The proxy that may connect; `None` if the listener is not for a proxy.
     pub(crate) proxy: Option<AdminProxy>,
 }
 
-/// The proxy that says who its users are.
+/// The proxy that authenticates its users and names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdminProxy {
     pub(crate) from: Vec<Network>,
@@ -123,18 +127,19 @@ pub(crate) struct AdminProxy {
 }
 
 impl AdminListenerConfig {
-    /// Access of this listener. If the config does not set it, it depends on whether there are tokens, which may change meanwhile.
+    /// Returns the access of this listener. If the config does not set it, it depends on whether
+    /// there are tokens, which may change while robotsd runs.
     pub(crate) fn access(&self, rights: &AdminRights) -> AdminAccess {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // The config says reach = "network".
+            // This requires reach = "network" in the config.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }
     }
 
-    /// Whether it takes a connection of this process for one of the proxy.
+    /// Reports whether a connection from this process would be accepted as the proxy's.
     pub(super) fn trusts_itself(&self) -> bool {
         let asks_clients = self.certificates.as_ref().is_some_and(LiveCertificates::ask_clients);
         let own: [IpAddr; 3] = [self.address.ip(), Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
@@ -142,12 +147,13 @@ impl AdminListenerConfig {
         !asks_clients && networks.any(|network| own.iter().any(|own| network.contains(*own)))
     }
 
-    /// Whether changes over it take the local token if the config has no tokens.
+    /// Reports whether changes over this listener require the local token if the config has no
+    /// tokens.
     fn takes_local_token(&self) -> bool {
         self.access(&AdminRights::default()) == AdminAccess::TokenForChanges
     }
 
-    /// How changes are made over it, for people.
+    /// Describes how changes are made over this listener, for people.
     fn way(&self, rights: &AdminRights) -> String {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
@@ -165,12 +171,13 @@ impl AdminListenerConfig {
 }
 
 impl AdminSettings {
-    /// The places if a config has no `[admin]`; none on systems without Unix sockets.
+    /// Returns the settings for a config without `[admin]`; `None` on systems without Unix sockets.
     pub(crate) fn usual(path: &Path) -> Option<Self> {
         usual_socket(path).map(Self::on_usual_socket)
     }
 
-    /// If `[admin]` names further listeners only, commands ask at the place that holds without the table.
+    /// Returns settings with the default socket or address if `[admin]` names only additional
+    /// listeners. Commands connect to it.
     pub(super) fn on_usual_place(self, path: &Path) -> Self {
         if !self.has_no_place() {
             return self;
@@ -189,42 +196,43 @@ impl AdminSettings {
         Self { socket: Some(socket), is_usual: true, ..Self::default() }
     }
 
-    /// The address at which commands ask, as a listener.
+    /// Returns the address that commands connect to, as a listener.
     pub(crate) fn command_listener(&self) -> Option<AdminListenerConfig> {
         self.address.map(|address| AdminListenerConfig { address, access: None, certificates: None, proxy: None })
     }
 
-    /// Every address.
+    /// Returns every address.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.all_listeners().map(|listener| listener.address)
     }
 
-    /// Every address, as a listener.
+    /// Returns every address, as a listener.
     pub(crate) fn all_listeners(&self) -> impl Iterator<Item = AdminListenerConfig> {
         self.command_listener().into_iter().chain(self.listeners.iter().cloned())
     }
 
-    /// The local token if an address takes it, not read yet. Its file is the first of these, if that can have it.
+    /// Returns the local token, not read yet, if an address accepts one. Its file is the first of
+    /// these files.
     pub(crate) fn local_token(&self, files: &[PathBuf]) -> Option<LocalToken> {
         let is_taken = self.all_listeners().any(|listener| listener.takes_local_token());
         let file = files.first().filter(|_| is_taken)?;
         Some(LocalToken::missing(file.clone(), "robotsd is starting"))
     }
 
-    /// The ways in which changes are made, one line per place.
+    /// Describes how changes can be made, one line per address or socket.
     pub(crate) fn ways_to_change(&self, token_files: &[PathBuf]) -> Vec<String> {
         let rights = self.rights.with_local(self.local_token(token_files));
         let socket = self.socket.as_ref().map(|socket| format!("over the socket {}", socket.display()));
         socket.into_iter().chain(self.all_listeners().map(|listener| listener.way(&rights))).collect()
     }
 
-    /// The default address.
+    /// Returns the default address.
     pub(crate) fn usual_address() -> SocketAddr {
         (Ipv4Addr::LOCALHOST, PORT).into()
     }
 }
 
-/// The settings of a table; `None` if it turns the interface off.
+/// Resolves a table; `None` if it disables the interface.
 fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     if !admin.enabled {
         return Ok(None);
@@ -266,7 +274,7 @@ fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fau
     Ok(Some(AdminSettings { address, socket, hosts, is_usual: false, listeners, rights, audit }))
 }
 
-/// Whether other machines can reach an address.
+/// Reports whether other machines can reach an address.
 pub(crate) fn is_open(address: SocketAddr) -> bool {
     !address.ip().to_canonical().is_loopback()
 }
@@ -278,7 +286,8 @@ fn in_the_clear(address: SocketAddr) -> String {
     )
 }
 
-/// A listener that other machines can reach changes nothing, unless the config says otherwise.
+/// Resolves an additional listener. If other machines can reach it, it is read-only unless
+/// configured otherwise.
 fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
     let address = *listener.address.get_ref();
     let usual = is_open(address).then_some(AdminAccess::Read);
@@ -312,7 +321,8 @@ fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
 
 const FOR_PROXIES: &str = "from and user_header go with access = \"proxy\"";
 
-/// The settings of a process that serves, which alone has to read the certificates of the listeners, and may.
+/// Resolves the settings of a process that serves. Only this process needs the certificates of the
+/// listeners, and has permission to read them.
 pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     let Some(mut settings) = resolve(admin, folder)? else { return Ok(None) };
     for (raw, listener) in admin.listener.iter().zip(&mut settings.listeners) {
@@ -326,28 +336,31 @@ pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSett
     Ok(Some(settings))
 }
 
-/// The socket that a server with this config opens.
+/// Returns the socket that a server with this config opens by default.
 fn usual_socket(path: &Path) -> Option<PathBuf> {
     runtime_folders().into_iter().next().map(|folder| folder.join(format!("{}.sock", instance_name(path))))
 }
 
-/// The files in which the local token may be, the preferred one first: in the state directory, or in the runtime folder.
+/// Returns the files that may contain the local token, the preferred one first: in the state
+/// directory, and in the runtime folder.
 pub(crate) fn local_token_files(path: &Path, state: Option<&Path>) -> Vec<PathBuf> {
     let of_state = state.map(|folder| folder.join("admin.token"));
     let of_runtime = runtime_folders().into_iter().next();
     let of_runtime = of_runtime.map(|folder| folder.join(format!("{}.token", instance_name(path))));
-    // Commands may run in another folder.
+    // Absolute, because commands may run in another folder.
     let from_root = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     of_state.into_iter().chain(of_runtime).map(from_root).collect()
 }
 
-/// The place at which a socket is made before it is moved: in a folder of its own beside it. The folder's name has one length
-/// for every process, so that a path that is too long for one is too long for all.
+/// Returns the path at which a socket is created before it is moved to its place: in a separate
+/// folder next to it. The name of this folder has the same length in every process, so a path that
+/// is too long for one process is too long for all.
 pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
     socket.with_extension(format!("{:07}.new", std::process::id())).join("s")
 }
 
-/// Whether a process listens on a socket, without waiting: one whose queue is full, because it is stopped, would block.
+/// Connects to a socket without waiting, to find out whether a process listens on it. A blocking
+/// connection would hang if the queue of a stopped process is full.
 pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
     let stream = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     stream.set_nonblocking(true)?;
@@ -357,12 +370,13 @@ pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The runtime folders, the server's first.
+/// Returns the runtime folders, the server's first.
 pub(crate) fn runtime_folders() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| value.starts_with('/'));
-    // systemd separates several by colons.
+    // systemd separates several folders by colons.
     let systemd = variable("RUNTIME_DIRECTORY").and_then(|folders| folders.split(':').next().map(PathBuf::from));
-    // `su` keeps the variable, so it may name a folder of another user, who could write there what root's commands read.
+    // `su` keeps the variable. It may name a folder of another user, who could put files there that
+    // root's commands read.
     let is_own = |folder: &String| {
         std::fs::metadata(folder).is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
     };
@@ -372,7 +386,8 @@ pub(crate) fn runtime_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The name of a server in its runtime folder, by the path of its config alone.
+/// Returns the name of a server in its runtime folder. It depends only on the path of the server's
+/// config.
 pub(crate) fn instance_name(path: &Path) -> String {
     let path = absolute(path);
     if path == Path::new(USUAL_CONFIG) {
@@ -382,7 +397,8 @@ pub(crate) fn instance_name(path: &Path) -> String {
     format!("admin-{}", HEXLOWER.encode(&hash[..4]))
 }
 
-/// The path from the root. Links of its folder are followed; one that is the file itself may lead elsewhere tomorrow.
+/// Returns the absolute path. Links in its folder are resolved, but not the file itself, because
+/// such a link may point elsewhere later.
 fn absolute(path: &Path) -> PathBuf {
     match (files::folder_of(path).canonicalize(), path.file_name()) {
         (Ok(folder), Some(name)) if path != Path::new(USUAL_CONFIG) => folder.join(name),

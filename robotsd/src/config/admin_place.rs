@@ -1,4 +1,5 @@
-//! Where the admin interface of a robotsd is, as it is written: `--admin` names one, `[fleet]` those of all replicas.
+//! The address of a robotsd's admin interface, as it is written: `--admin` names one, `[fleet]`
+//! those of all replicas.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -8,25 +9,25 @@ use http::uri::Authority;
 
 use super::admin::PORT;
 
-/// The place of a running robotsd's admin interface.
+/// The address of a running robotsd's admin interface.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AdminPlace {
     Address(SocketAddr),
-    /// An address on the loopback, and the file with the token that changes there take.
+    /// A loopback address, and the file with the token that changes require there.
     #[display("{_0}")]
     Local(SocketAddr, TokenFile),
     #[display("{}", _0.display())]
     Socket(PathBuf),
-    /// Every address that the name has.
+    /// Every address that the name resolves to.
     #[display("{_0}:{_1}")]
     Name(String, u16),
-    /// Behind TLS: one robotsd, by the host that its certificate is for.
+    /// Behind TLS: a single robotsd, by the host name in its certificate.
     #[display("https://{_0}:{_1}")]
     Tls(String, u16),
 }
 
 impl AdminPlace {
-    /// Its host, an IPv6 address without brackets, and its port; none of a socket.
+    /// Returns its host (an IPv6 address without brackets) and port; `None` for a socket.
     pub(super) fn host_and_port(&self) -> Option<(String, u16)> {
         match self {
             Self::Address(address) | Self::Local(address, _) => Some((address.ip().to_string(), address.port())),
@@ -36,11 +37,12 @@ impl AdminPlace {
     }
 }
 
-/// The file with the local token of a process.
+/// The file with the local token of a robotsd process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TokenFile {
     pub(crate) path: PathBuf,
-    /// The user of the process: a file of another user is not the token of the process, whatever the process says.
+    /// The user of the process. A file that belongs to another user does not contain the token of
+    /// the process, whatever the process reports.
     pub(crate) owner: u32,
 }
 

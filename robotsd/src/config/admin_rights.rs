@@ -1,7 +1,7 @@
-//! Who may do what over the admin interface: tokens, which the config knows by their hash, and users of the Unix socket or of an
-//! authenticating proxy.
+//! Who may do what over the admin interface: tokens, which the config contains as hashes, and users
+//! of the Unix socket or of an authenticating proxy.
 //!
-//! A token is 256 random bits, so a fast hash of it is as good as a slow one: there is nothing to guess.
+//! A token is 256 random bits and cannot be guessed, so a slow hash would add nothing.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use super::{Fault, Placed, fits, tables, words};
 use crate::names::quoted_list;
 
 tables! {
-    /// A token for clients over TCP: `robotsd token new NAME` makes one.
+    /// A token for clients over TCP. `robotsd token new NAME` creates one.
     RawAdminToken {
         name: Spanned<String>,
         hash: Spanned<String>,
@@ -27,12 +27,12 @@ tables! {
         until: Option<Spanned<Datetime>>,
     }
 
-    /// A user of the Unix socket, or one that a proxy names.
+    /// A user of the Unix socket, or a user named by a proxy.
     RawAdminUser {
         uid: Option<Spanned<u32>>,
         /// The number of a group.
         group: Option<Spanned<u32>>,
-        /// A user as a proxy names them; `*` stands for any characters.
+        /// A user name as the proxy passes it; `*` stands for any characters.
         name: Option<Spanned<String>>,
         role: AdminRole,
         sites: Vec<Spanned<String>>,
@@ -43,10 +43,10 @@ tables! {
 words! {
     /// What a client may do.
     AdminRole {
-        /// Look.
+        /// Read.
         #[default]
         Read = "read",
-        /// Accept, roll back, reload, and turn enforcement off and on, for its sites.
+        /// Accept, roll back, reload, and switch enforcement off and on, for its sites.
         Operate = "operate",
         /// Everything, for every site.
         Admin = "admin",
@@ -54,7 +54,7 @@ words! {
 }
 
 impl AdminRole {
-    /// Whether this role includes another.
+    /// Reports whether this role includes another.
     pub(crate) const fn includes(self, other: Self) -> bool {
         self as u8 >= other as u8
     }
@@ -64,19 +64,19 @@ impl AdminRole {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdminRights {
     pub(crate) tokens: Vec<AdminToken>,
-    /// `None` if no address takes it. See [`local_token`](Self::local_token).
+    /// `None` if no address accepts a local token. See [`local_token`](Self::local_token).
     pub(crate) local: Option<LocalToken>,
     /// Whether a loopback address requires a token if its `access` is not set.
     pub(crate) asks_for_token: bool,
     users: Vec<(AdminUser, Grant)>,
 }
 
-/// The token that robotsd makes for changes over a loopback address.
+/// The token that robotsd creates for changes over a loopback address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LocalToken {
-    /// The file with the token, which only its owner can read.
+    /// The file with the token. Only its owner can read it.
     pub(crate) file: PathBuf,
-    /// Why there is none, if there is none.
+    /// The token, or the reason why there is none.
     pub(crate) token: Result<AdminToken, String>,
 }
 
@@ -87,12 +87,12 @@ pub(crate) struct AdminToken {
     pub(crate) grant: Grant,
 }
 
-/// A user, by what is known of the client.
+/// A user, by user ID, group ID or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AdminUser {
     Uid(u32),
     Group(u32),
-    /// Of a proxy; in the config it may be a pattern.
+    /// A user name from a proxy; in the config it may be a pattern.
     Named(String),
 }
 
@@ -105,35 +105,37 @@ pub(crate) struct Grant {
 }
 
 impl AdminRights {
-    /// The token with this hash, the local one included.
+    /// Returns the token with this hash; the local token is included.
     pub(crate) fn token(&self, hash: &[u8; 32]) -> Option<&AdminToken> {
         let local = self.local_token().and_then(|local| local.token.as_ref().ok());
         self.tokens.iter().chain(local).find(|token| token.has_hash(hash))
     }
 
-    /// Whether this is the hash of a local token that does not count. Commands cannot know that, and send it.
+    /// Reports whether this is the hash of a local token that is ignored. Commands cannot know that
+    /// it is ignored, and send it.
     pub(crate) fn ignores(&self, hash: &[u8; 32]) -> bool {
         let local = self.local.as_ref().filter(|_| !self.tokens.is_empty());
         local.is_some_and(|local| local.token.as_ref().is_ok_and(|token| token.has_hash(hash)))
     }
 
-    /// The same rights with this local token.
+    /// Returns the same rights with this local token.
     pub(crate) fn with_local(&self, local: Option<LocalToken>) -> Self {
         Self { local, ..self.clone() }
     }
 
-    /// The local token. It counts as long as the config has no tokens.
+    /// Returns the local token. It is valid only if the config has no tokens.
     pub(crate) fn local_token(&self) -> Option<&LocalToken> {
         self.local.as_ref().filter(|_| self.tokens.is_empty())
     }
 
-    /// Why changes over a loopback address are refused, if they are, for people.
+    /// Returns the reason why changes over a loopback address are refused, for people; `None` if
+    /// they are not.
     pub(crate) fn trouble(&self) -> Option<String> {
         let why = self.local_token()?.token.as_ref().err()?;
         Some(format!("changes over a loopback address of [admin] are refused: there is no token for them: {why}"))
     }
 
-    /// What the first of these users that is known may do.
+    /// Returns what the first known one of these users may do.
     pub(crate) fn user(&self, users: &[AdminUser]) -> Option<&Grant> {
         let is_it = |known: &AdminUser, user: &AdminUser| match (known, user) {
             (AdminUser::Named(pattern), AdminUser::Named(name)) => fits(pattern, name),
@@ -142,14 +144,14 @@ impl AdminRights {
         users.iter().find_map(|user| self.users.iter().find(|(known, _)| is_it(known, user))).map(|(_, grant)| grant)
     }
 
-    /// Whether it is known which users of the Unix socket may do what.
+    /// Reports whether the config has users of the Unix socket.
     pub(crate) fn has_local_users(&self) -> bool {
         self.users.iter().any(|(user, _)| !matches!(user, AdminUser::Named(_)))
     }
 }
 
 impl AdminToken {
-    /// Whether this is the hash of the token. It is compared whole, so that the time says nothing of it.
+    /// Reports whether this is the hash of the token. Compares in constant time.
     fn has_hash(&self, hash: &[u8; 32]) -> bool {
         let differing = self.hash.iter().zip(hash).fold(0, |differing, (one, other)| differing | (one ^ other));
         std::hint::black_box(differing) == 0
@@ -157,25 +159,25 @@ impl AdminToken {
 }
 
 impl LocalToken {
-    /// A token that a file has.
+    /// Creates a local token from the content of its file.
     pub(crate) fn new(file: PathBuf, token: &str) -> Self {
         let (name, hash) = ("local".to_owned(), hmac_sha256::Hash::hash(token.as_bytes()));
         Self { file, token: Ok(AdminToken { name, hash, grant: Grant::everywhere(AdminRole::Admin) }) }
     }
 
-    /// A token that is not there yet.
+    /// Creates a local token that does not exist yet.
     pub(crate) fn missing(file: PathBuf, why: impl Into<String>) -> Self {
         Self { file, token: Err(why.into()) }
     }
 }
 
 impl Grant {
-    /// A role for every site, without an end.
+    /// Grants a role for every site, without an end.
     pub(crate) fn everywhere(role: AdminRole) -> Self {
         Self { role, sites: ["*".to_owned()].into(), until: None }
     }
 
-    /// The same with no more than this role.
+    /// Returns the grant with at most this role.
     pub(crate) fn at_most(&self, role: AdminRole) -> Self {
         let role = if role.includes(self.role) { self.role } else { role };
         Self { role, ..self.clone() }
@@ -185,11 +187,12 @@ impl Grant {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Whether it is for a site, or for every site.
+    /// Reports whether the grant is for a site; without a site, whether it is for every site.
     pub(crate) fn covers(&self, site: Option<&str>) -> bool {
         let is_covered = |pattern: &String| match site {
             None => pattern == "*",
-            // The robots.txt of a host, `SITE/HOST`, is its site's: a pattern of names says nothing of hosts.
+            // The robots.txt of a host, `SITE/HOST`, belongs to its site: a pattern without `/`
+            // matches the site's name.
             Some(name) if pattern.contains('/') => fits(pattern, name),
             Some(name) => fits(pattern, name.split_once('/').map_or(name, |(site, _)| site)),
         };
@@ -197,7 +200,7 @@ impl Grant {
     }
 }
 
-/// As in a refusal: `operate for "shop", "blog-*"`.
+/// Written as in a refusal: `operate for "shop", "blog-*"`.
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.role.as_str())?;
@@ -258,7 +261,7 @@ fn grant(
     }
 }
 
-/// The octets of `sha256:` and 64 hex digits.
+/// Decodes `sha256:` and 64 hex digits.
 fn hash(text: &str) -> Option<[u8; 32]> {
     let digits = text.strip_prefix("sha256:")?;
     HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok()?.try_into().ok()

@@ -1,4 +1,5 @@
-//! The board: whether it is kept, the conclusions it may draw, and how long it remembers.
+//! The settings of the board: whether it is enabled, the conclusions it may draw, and how long it
+//! keeps data.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -21,28 +22,28 @@ tables! {
     }
 }
 
-/// Seconds.
+/// Length of a day, in seconds.
 const DAY: u64 = 86_400;
 
-/// The most days that are kept: ten years and some.
+/// Maximum number of days that are kept: almost eleven years.
 const MOST_DAYS: u64 = 4000;
 
-/// The settings of the board about crawlers.
+/// The settings of the board of crawlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoardConfig {
-    /// Every read of robots.txt reaches this process or its replicas.
+    /// Whether every read of robots.txt reaches this process or its replicas.
     pub(crate) sees_all: bool,
-    /// Processes that serve the sites, this one included.
+    /// Number of processes that serve the sites, this one included.
     pub(crate) replicas: NonZeroUsize,
-    /// How long hours are kept; then they are made days.
+    /// How long hourly counts are kept. They are then merged into days.
     pub(crate) keep: Duration,
-    /// How long days are kept, at least as long as hours.
+    /// How long daily counts are kept: at least as long as hourly ones.
     pub(crate) keep_days: Duration,
-    /// Octets of all its files.
+    /// Maximum size of all its files, in bytes.
     pub(crate) size: u64,
 }
 
-/// `None` where it is off.
+/// Resolves the settings; `None` if the board is disabled.
 pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
     let keep = board.keep.get_ref().0;
     let days = *board.keep_days.get_ref();

@@ -1,4 +1,4 @@
-//! Problems of config files, with the line and column of each, and where the config file is.
+//! Problems of config files, with the line and column of each, and the path of the config file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -10,30 +10,30 @@ use tower_robots::check::Severity;
 
 use crate::render::{Diagnostic, complain_at, printable};
 
-/// Why a config file is refused: every problem that was found.
+/// The error of a refused config file, with every problem that was found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfigError {
     pub(crate) path: String,
-    /// Why there is no text that could have problems.
+    /// Why the file could not be read at all.
     pub(crate) unreadable: Option<String>,
-    /// In the order of the file; one at least where it could be read.
+    /// In the order of the file. Not empty if the file could be read.
     pub(crate) problems: Vec<Diagnostic>,
     /// The command that shows every problem of the file.
     pub(crate) command: &'static str,
 }
 
-/// A problem of a value, before its line and column are known.
+/// A problem with a value, before its line and column are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
-    /// The right value, if the message does not say it.
+    /// The correct value, if the message does not contain it.
     pub(crate) help: Option<String>,
-    /// The site that it is about, where others may have the same.
+    /// The site that the problem is about, if other sites may have the same problem.
     pub(crate) site: Option<String>,
 }
 
-/// The problems of a file that is resolved to its end, so that all of them are reported at once.
+/// The problems of a file. It is resolved to its end, so that all problems are reported at once.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(pub(super) Vec<Fault>);
 
@@ -50,35 +50,35 @@ impl ConfigError {
         Self::without_place(format!("{path}: the config file cannot be read: {error}{help}"))
     }
 
-    /// The message names the file.
+    /// Creates an error from a message that names the file.
     pub(crate) fn without_place(message: impl ToString) -> Self {
         Self { unreadable: Some(message.to_string()), ..Self::default() }
     }
 
-    /// The problems of a text, of which there is one at least.
+    /// Creates an error from problems in TOML source. There must be at least one.
     pub(crate) fn at(path: &Path, text: &str, faults: Vec<Fault>) -> Self {
         let name = path.to_string_lossy();
         Self::with(path, text, faults, |fault| fault.diagnostic(Severity::Error, &name, text))
     }
 
-    /// The same, each as a function shows it.
+    /// Creates the same error; the function `shown` formats each problem.
     pub(super) fn with(path: &Path, text: &str, mut faults: Vec<Fault>, shown: impl Fn(&Fault) -> Diagnostic) -> Self {
-        // Stable: of two problems in one place the first found is the cause.
+        // The sort is stable: of two problems at one position, the one found first is the cause.
         faults.sort_by_key(|fault| fault.order(text));
-        // Values that two parts of the settings are made from.
+        // Two parts of the settings may report the same value.
         faults.dedup();
         let problems = faults.iter().map(shown).collect();
         Self { path: path.to_string_lossy().into_owned(), problems, command: "config check", ..Self::default() }
     }
 
-    /// Writes every problem to standard error, each with its line of the file.
+    /// Prints every problem with its line of the file to stderr.
     pub(crate) fn complain(&self) {
         self.unreadable.iter().for_each(|message| crate::exit::complain(message));
         complain_at(&self.problems);
     }
 }
 
-/// On one line: the first problem, and how many more there are.
+/// Written on one line: the first problem, and the number of the others.
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, unreadable, problems, command, .. } = self;
@@ -96,7 +96,8 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Fault {
-    /// The octet by which the problems of a text are ordered: what a table lacks stands behind what is wrong with its header.
+    /// Returns the byte offset that problems are sorted by. A key missing in a table
+    /// comes after a problem with the table's header.
     pub(super) fn order(&self, text: &str) -> usize {
         let Range { start, end } = self.span;
         let is_header = text[start..].starts_with('[') && (start == 0 || text[..start].ends_with('\n'));
@@ -115,7 +116,7 @@ impl Fault {
         Self { site: Some(site.to_owned()), ..self }
     }
 
-    /// At the value of a list that the library refuses.
+    /// Creates an error at the value in a list that the library refuses.
     pub(super) fn of_value(values: &[Spanned<String>], refused: &str, error: &dyn std::error::Error) -> Self {
         let value = values.iter().find(|value| value.get_ref() == refused);
         Self::new(value.map_or(0..0, Spanned::span), error.to_string())
@@ -132,7 +133,7 @@ impl Fault {
     }
 }
 
-/// A value of a file, which says where it stands when it is at fault.
+/// A value of a file whose errors contain its position.
 pub(crate) trait Placed {
     fn fault(&self, message: impl Into<String>) -> Fault;
 }
@@ -143,20 +144,20 @@ impl<T> Placed for Spanned<T> {
     }
 }
 
-/// The value that a text stands for.
+/// Parses a value from its text.
 pub(crate) fn parsed<T: FromStr<Err: fmt::Display>>(text: &Spanned<String>) -> Result<T, Fault> {
     text.get_ref().parse().map_err(|error: T::Err| text.fault(error.to_string()))
 }
 
 impl Faults {
-    /// The value, or none once its problem is noted.
+    /// Returns the value; adds the error and returns `None` if there is one.
     pub(super) fn keep<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
         result.map_err(|fault| self.push(fault)).ok()
     }
 
-    /// The values, or none once the problems of all are noted.
+    /// Returns the values; adds the errors of all of them and returns `None` if there are any.
     pub(super) fn keep_all<T>(&mut self, results: impl IntoIterator<Item = Result<T, Fault>>) -> Option<Vec<T>> {
-        // All of them are looked at, also after the first problem.
+        // Collected first, so that every result is checked even after an error.
         let results: Vec<_> = results.into_iter().map(|result| self.keep(result)).collect();
         results.into_iter().collect()
     }
@@ -166,13 +167,13 @@ impl Faults {
     }
 }
 
-/// The place of the config, if nothing says otherwise.
+/// Default path of the config.
 pub(crate) const USUAL_CONFIG: &str = "/etc/robotsd/robotsd.toml";
 
-/// The variable of the environment that names another.
+/// Environment variable that contains the path of the config.
 pub(crate) const CONFIG_VARIABLE: &str = "ROBOTSD_CONFIG";
 
-/// The config of a command that needs one.
+/// The config argument of a command that needs a config.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConfigArgument {
     /// The config file [default: $ROBOTSD_CONFIG, else /etc/robotsd/robotsd.toml]
@@ -191,12 +192,13 @@ impl ConfigArgument {
     }
 }
 
-/// The config that the environment names.
+/// Returns the path of the config from the environment.
 pub(crate) fn config_of_environment() -> Option<PathBuf> {
     std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// The config of a command that can do without one: the usual one counts where there is one.
+/// Returns the config of a command that can run without one. If none is named, the default path is
+/// used if it exists.
 pub(crate) fn config_if_any(named: Option<&Path>) -> Option<PathBuf> {
     let usual = || Some(PathBuf::from(USUAL_CONFIG)).filter(|path| path.exists());
     named.map(Path::to_path_buf).or_else(config_of_environment).or_else(usual)

@@ -1,4 +1,4 @@
-//! The config file as a whole: its tables, and the settings that the program runs on.
+//! The config file as a whole: its tables, and the resolved settings that the program runs on.
 
 use std::num::NonZeroUsize;
 use std::ops::{Range, RangeInclusive};
@@ -30,35 +30,36 @@ use crate::render::Diagnostic;
 use crate::store::StoreSettings;
 use crate::upstream::UpstreamLimits;
 
-/// More threads than any machine has cores to run them on.
+/// Allowed numbers of workers. No machine has more cores to run them on.
 const WORKERS: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(1024).unwrap();
 
 tables! {
     RawConfig {
         mode: Mode,
-        /// For how long new and tightened rules only observe.
+        /// How long new and tightened rules only observe, without refusing.
         grace: Spanned<Span> = unplaced(Span::NONE),
         workers: Option<Spanned<NonZeroUsize>> => bound(WORKERS, "{} workers are more than 1024: one a core is right"),
         state_dir: Option<Spanned<PathBuf>>,
-        /// Files with further sites, as `sites.d/*.toml`.
+        /// Files with more sites, such as `sites.d/*.toml`.
         include: Vec<Spanned<PathBuf>>,
-        /// Folders that the paths of included files may lead into, besides that of each file.
+        /// Folders that paths in included files may lead into, in addition to each file's own
+        /// folder.
         include_roots: Vec<Spanned<PathBuf>>,
-        /// Hosts that hooks of included files may be sent to, besides public addresses.
+        /// Hosts that hooks of included files may send to, in addition to public addresses.
         hook_hosts: Vec<Spanned<String>>,
         listener: Vec<RawListener>,
         site: Vec<Spanned<RawSite>>,
         agents: RawAgents,
         exempt: RawExempt,
-        /// Its presence starts the checks of who sends requests.
+        /// Checks of who sends requests; they run only if this table exists.
         identity: Option<RawIdentity>,
         check: RawCheck,
         admin: Option<RawAdmin>,
         fleet: RawFleet,
-        /// Requests that notify people of events.
+        /// Webhooks that notify people of events.
         notify: Vec<Spanned<RawHook>>,
         board: RawBoard,
-        /// The store in which processes share their counts.
+        /// The store in which processes share their request counts.
         rate: RawRateStore,
         gate: RawGate,
         limits: RawLimits,
@@ -71,12 +72,12 @@ impl Document for RawConfig {
 }
 
 impl RawConfig {
-    /// The mode of a site, where no override fits.
+    /// Returns the mode of a site for requests that no override matches.
     pub(super) fn mode_of(&self, site: &RawSite) -> Mode {
         site.enforcement.mode.unwrap_or(self.mode)
     }
 
-    /// The action for impostors, and the identity that exemptions need.
+    /// Returns the action for impostors, and the identity that exemptions require.
     pub(super) fn identity_rules(&self) -> (Impostors, IdentityNeeded) {
         self.identity.as_ref().map(|identity| (*identity.impostors.get_ref(), identity.needed)).unwrap_or_default()
     }
@@ -85,56 +86,59 @@ impl RawConfig {
 /// A valid config.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The file with those that it includes, for the next one to be compared with.
+    /// The text joined with those of the included files, for comparison with the next config.
     pub(crate) text: Arc<str>,
-    /// The files that the text is joined of.
+    /// The files that `text` is joined from.
     pub(crate) parts: Parts,
     pub(crate) included: Included,
     /// For [`Config::review`].
     pub(crate) reviewable: Option<Arc<Reviewable>>,
-    /// Threads that serve.
+    /// Number of threads that serve.
     pub(crate) workers: NonZeroUsize,
     pub(crate) listeners: Vec<ListenerConfig>,
     pub(crate) sites: Vec<SiteConfig>,
-    /// Keeps accepted and waiting versions and the kill switch over restarts.
+    /// Directory that keeps accepted versions, pending versions and the kill switch across
+    /// restarts.
     pub(crate) state_dir: Option<PathBuf>,
-    /// The place in the text that names it.
+    /// Position of its path in the text.
     pub(crate) state_dir_span: Range<usize>,
-    /// The gate of every site, without its expectations; `None` where it is off.
+    /// The gate of every site, without its expectations; `None` if it is off.
     pub(crate) gate: Option<Gate>,
-    /// The sources of the registry besides the built-in rows.
+    /// The sources of the registry in addition to the built-in rows.
     pub(crate) registry: RegistrySources,
-    /// Versions of the published registry that are used whatever they change.
+    /// Versions of the published registry that are accepted whatever they change.
     pub(crate) registry_accept: Vec<VersionHashPrefix>,
-    /// The place in the text that names the file of further crawlers.
+    /// Position in the text of the path of the file with additional crawlers.
     pub(crate) registry_extra_span: Range<usize>,
-    /// How the senders of requests are checked; `None` where they are not checked.
+    /// How the senders of requests are checked; `None` if they are not checked.
     pub(crate) identity: Option<IdentityConfig>,
-    /// The admin interface; `None` where it is off.
+    /// The admin interface; `None` if it is off.
     pub(crate) admin: Option<AdminSettings>,
-    /// The requests that tell of events.
+    /// Webhooks that report events.
     pub(crate) notify: Vec<Arc<HookSettings>>,
-    /// The settings of the board; `None` if there is none.
+    /// The settings of the board; `None` if it is disabled.
     pub(crate) board: Option<BoardConfig>,
-    /// The fleet that the process is of.
+    /// The fleet that this process belongs to; `None` if it belongs to none.
     pub(crate) fleet: Option<FleetSettings>,
     /// Whether `[fleet]` names replicas.
     pub(crate) has_replicas: bool,
-    /// The store in which processes share their counts of crawlers; `None` if each counts for itself.
+    /// The store in which processes share their counts of crawlers' requests; `None` if each
+    /// process counts for itself.
     pub(crate) rate_store: Option<StoreSettings>,
-    /// Why it is never asked, where that is so.
+    /// Why the store is never asked; `None` if it is asked.
     pub(crate) rate_store_unasked: Option<&'static str>,
-    /// The configured bound on connections; `None` for as many as the process has descriptors for, up to the bound in `edge`.
+    /// The configured maximum number of connections; `None` for as many as the process has
+    /// descriptors for, up to the bound in `edge`.
     pub(crate) connections: Option<usize>,
     pub(crate) edge: EdgeLimits,
-    /// How long the new process of an upgrade may take for each of its steps.
+    /// Maximum duration of each step of the new process in an upgrade.
     pub(crate) upgrade: Duration,
     pub(crate) upstream: UpstreamLimits,
     pub(crate) log: LogConfig,
 }
 
 impl Config {
-    /// A problem of these octets of the text.
+    /// Returns a diagnostic for a range of bytes in the text.
     pub(crate) fn diagnostic(&self, severity: Severity, span: &Range<usize>, message: &str) -> Diagnostic {
         self.parts.diagnostic(severity, &self.text, &Fault::new(span.clone(), message))
     }
@@ -142,13 +146,15 @@ impl Config {
 
 /// The tables of a config file, kept for its review.
 ///
-/// The [review](super::review) reads files that the config names, whose file system may hang, so it is no part of loading.
+/// The [review](super::review) reads files that the config names, and their file system may hang.
+/// Loading a config therefore does not include the review.
 pub(crate) struct Reviewable {
-    /// Without the sites that have problems.
+    /// The file without the sites that have problems.
     pub(super) file: RawConfig,
-    /// The names of all sites that have one.
+    /// The names of all sites in the file, including those with problems.
     pub(super) names: Vec<String>,
-    /// The path of each key that could not be read, and `site.?` and `listener.?` where one of them has problems.
+    /// Paths of the keys that could not be read, and `site.?` or `listener.?` if a site or a
+    /// listener has problems.
     pub(super) unread: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! The fleet that a process is of: its document in a store; and the replicas that commands with `--fleet` ask.
+//! The fleet that a process belongs to, with its shared document in a store, and the replicas that
+//! commands with `--fleet` ask.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,36 +15,37 @@ use crate::store::StoreSettings;
 tables! {
     /// The replicas that serve the same sites.
     RawFleet {
-        /// Its presence makes the process a member of the fleet.
+        /// Name of the fleet. If it is set, the process is a member of the fleet.
         name: Option<Spanned<String>>,
-        /// What this replica is called.
+        /// Name of this replica.
         replica: Option<Spanned<String>>,
         store: Option<Spanned<StoreText>>,
         cluster: bool,
         password_file: Option<Spanned<PathBuf>>,
         ca: Option<Spanned<PathBuf>>,
-        /// Admin listeners: addresses, and names that stand for all of theirs.
+        /// Addresses of admin listeners, and host names that stand for all of their addresses.
         replicas: Vec<Spanned<String>>,
     }
 }
 
-/// How long a question to the store may take. No request waits for it.
+/// Maximum time for a request to the store. No client's request waits for it.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// Characters of a name.
+/// Maximum length of a name, in characters.
 const LONGEST_NAME: usize = 64;
 
 /// The document that a process shares with its fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FleetSettings {
     pub(crate) name: String,
-    /// What this replica is called.
+    /// Name of this replica.
     pub(crate) replica: String,
     pub(crate) store: StoreSettings,
 }
 
 impl FleetSettings {
-    /// `None` where the process is of no fleet. Its store is that of `[rate]`, unless it names another.
+    /// Resolves the settings; `None` if the process belongs to no fleet. The store is that of
+    /// `[rate]`, unless `[fleet]` names another.
     pub(super) fn resolve(file: &RawFleet, rate: Option<&StoreSettings>, folder: &Path) -> Result<Option<Self>, Fault> {
         let RawFleet { name, replica, store, cluster, password_file, ca, .. } = file;
         let named = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)?;
@@ -72,7 +74,8 @@ impl FleetSettings {
     }
 }
 
-/// Whether the fleet of a config has a name, and its replicas, read alone: they must be within reach after it was broken elsewhere.
+/// Returns whether the fleet of a config has a name, and its replicas. They are read without the
+/// rest of the config, because they must be reachable even if another part of it is broken.
 pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigError> {
     tables! {
         Part {
@@ -83,7 +86,7 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     let (Part { fleet }, faults) = salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
     let is_named = fleet.as_ref().is_some_and(|fleet| fleet.name.is_some());
     let replicas = fleet.map(|fleet| fleet.replicas).unwrap_or_default();
-    // A name with a fault in it is a replica that would not be asked.
+    // An invalid name is an error here, because that replica would otherwise not be asked.
     let places: Result<Vec<_>, Fault> = replicas.iter().map(place).collect();
     match places {
         Ok(places) if is_named || !places.is_empty() => Ok((is_named, places)),
@@ -96,7 +99,7 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     }
 }
 
-/// The place of a replica, which commands on other machines reach too.
+/// Parses the address of a replica. It must be reachable from other machines.
 fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     match parsed(replica)? {
         AdminPlace::Socket(_) => Err(replica.fault("a replica is reached by an [[admin.listener]], not by a socket")),
@@ -104,7 +107,7 @@ fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     }
 }
 
-/// The hosts and ports of the replicas. Places that are none are noted.
+/// Returns the hosts and ports of the replicas, and adds an error for each invalid address.
 pub(super) fn hosts(fleet: &RawFleet, faults: &mut Faults) -> Vec<(String, u16)> {
     let places: Vec<_> = fleet.replicas.iter().filter_map(|replica| faults.keep(place(replica))).collect();
     places.iter().filter_map(AdminPlace::host_and_port).collect()

@@ -28,7 +28,7 @@ tables! {
         list: Vec<RawListCopy>,
     }
 
-    /// The operator's copy of a published list.
+    /// The operator's copy of a published address list.
     RawListCopy {
         url: Spanned<String>,
         path: Spanned<PathBuf>,
@@ -38,21 +38,21 @@ tables! {
 /// How the senders of requests are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdentityConfig {
-    /// What becomes of impostors at sites whose mode does not bound it.
+    /// The action for impostors at sites whose mode does not limit it.
     pub(crate) impostors: Impostors,
-    /// How long a request may wait for names of its address.
+    /// Maximum time that a request waits for the DNS names of its address.
     pub(crate) wait: Duration,
-    /// Whether names of addresses are looked up.
+    /// Whether the DNS names of addresses are looked up.
     pub(crate) rdns: bool,
-    /// The resolvers to ask; none for those of the system.
+    /// The resolvers to ask; empty for those of the system.
     pub(crate) resolvers: Vec<SocketAddr>,
-    /// Key directories besides those that the registry names.
+    /// Key directories in addition to those that the registry names.
     pub(crate) directories: Vec<String>,
-    /// The components that signatures have to cover.
+    /// The components that signatures must cover.
     pub(crate) require_components: Vec<RequiredComponent>,
     /// Copies of published lists, by URL.
     pub(crate) lists: Vec<(String, PathBuf)>,
-    /// The proxies in front of all listeners: their own addresses say nothing about a client.
+    /// The proxies in front of all listeners. Their own addresses do not identify a client.
     pub(crate) trusted_proxies: Vec<Network>,
 }
 
@@ -92,7 +92,7 @@ fn resolver(text: &Spanned<String>) -> Result<SocketAddr, Fault> {
     })
 }
 
-/// The address of a resolver, with its port or without.
+/// Parses the address of a resolver, with or without a port.
 pub(crate) fn resolver_address(text: &str) -> Option<SocketAddr> {
     let without_port = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
     without_port.ok().or_else(|| text.parse().ok())
@@ -103,7 +103,7 @@ fn directory(url: &Spanned<String>) -> Result<String, Fault> {
     parsed.map(|_| url.get_ref().clone()).map_err(|error| url.fault(error.to_string()))
 }
 
-/// The file is read here for its faults, and again when the checks begin.
+/// Reads the file to report its errors. It is read again when the checks start.
 fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fault> {
     let url = list.url.get_ref();
     if !url.starts_with("https://") {

@@ -1,13 +1,15 @@
-//! The files of sites that a config includes: `include = ["sites.d/*.toml"]`.
+//! The site files that a config includes: `include = ["sites.d/*.toml"]`.
 //!
-//! 1. A file has `[[site]]` only, and the paths in it lead into its own folder or into one of `include_roots`, links resolved: the
-//!    secrets of others are out of reach.
-//! 2. It is taken whole or refused whole. Its last good copy stands for a file that is refused, so that no file hurts another.
-//! 3. A name and a host belong to who had them: to the file whose last good copy has them, else to the config. If two files claim
-//!    one that no file had, as at a first start, neither is taken. A host belongs to its file with every port.
+//! 1. A file contains `[[site]]` tables only. Its paths must resolve, through links, into its own
+//!    folder or into one of `include_roots`, so that it cannot reach other people's secrets.
+//! 2. A file is accepted or refused as a whole. If it is refused, its last good copy is used, so a
+//!    broken file does not affect other files.
+//! 3. A name or a host belongs to the file whose last good copy has it, else to the config. If two
+//!    files claim one that no file had before (for example at the first start), both files are
+//!    refused. A file that owns a host owns it on every port.
 //!
-//! **The texts are joined** behind that of the config, so that every span of the settings is a place of one text, and two configs are
-//! compared with all of their sites.
+//! **The texts of these files are appended to that of the config.** Every span of the settings is
+//! therefore a position in one joined text, and two configs are compared with all of their sites.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -44,48 +46,48 @@ impl Document for SitesFile {
     const NAME: &'static str = "a file of sites";
 }
 
-/// The file of the state directory that holds the last good copies.
+/// Name of the file in the state directory that contains the last good copies.
 const KEPT: &str = "include.json";
 
-/// Hundreds of thousands of sites.
+/// Maximum size of an included file, in bytes: enough for hundreds of thousands of sites.
 const MOST: u64 = 64 * 1024 * 1024;
 
-/// The last good copies, by the name of their file as the config has it.
+/// The last good copies, by file name as the config writes it.
 pub(crate) type GoodCopies = BTreeMap<String, String>;
 
 /// The included files of a config.
 #[derive(Debug, Default)]
 pub(crate) struct Included {
     pub(crate) patterns: Vec<IncludePattern>,
-    /// Every file that a pattern fits.
+    /// Every file that matches a pattern.
     pub(crate) paths: Vec<PathBuf>,
-    /// The texts that are in force.
+    /// The text in use for each file, by file name.
     pub(crate) good: GoodCopies,
     pub(crate) refused: Vec<RefusedFile>,
 }
 
-/// A file that is not in force; as text on one line, for the log and the status.
+/// A file that is not in use. Displayed on one line, for the log and the status.
 #[derive(Clone, Debug, derive_more::Display)]
 #[display("{}: {error}", self.outcome())]
 pub(crate) struct RefusedFile {
     pub(crate) path: String,
     pub(crate) error: ConfigError,
-    /// Whether its last good copy is in force; else its sites are not served.
+    /// Whether its last good copy is used; if not, its sites are not served.
     pub(crate) is_kept: bool,
 }
 
 impl RefusedFile {
-    /// What is served in its place.
+    /// Describes what is served instead of the file.
     pub(crate) fn outcome(&self) -> String {
         let served = if self.is_kept { "its last good copy stays in force" } else { "its sites are not served" };
         format!("{}: the file is refused, and {served}", self.path)
     }
 }
 
-/// A folder, and the names in it that are read.
+/// A folder, and a pattern for the file names that are read in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IncludePattern {
-    /// As the config has it.
+    /// The path as the config writes it.
     written: PathBuf,
     pub(crate) folder: PathBuf,
     name: String,
@@ -105,12 +107,13 @@ impl IncludePattern {
         Ok(Self { written: path.clone(), folder, name: name.to_owned() })
     }
 
-    /// Where it is, as a path with `*`.
+    /// Returns the path of the pattern, including its `*`.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.join(&self.name)
     }
 
-    /// Whether a name is one that is read. Those that begin with a dot are drafts of editors.
+    /// Reports whether a file with this name is read. Names that begin with a dot are skipped:
+    /// editors use them for drafts.
     pub(crate) fn fits(&self, name: &str) -> bool {
         !name.starts_with('.') && fits(&self.name, name)
     }
@@ -126,21 +129,22 @@ impl IncludePattern {
     }
 }
 
-/// The patterns of a config; with a fault for each that is none.
+/// Parses the patterns of a config and adds an error for each invalid one.
 pub(super) fn patterns(include: &[Spanned<PathBuf>], config: &Path, faults: &mut Faults) -> Vec<IncludePattern> {
     include.iter().filter_map(|written| faults.keep(IncludePattern::of(written, config))).collect()
 }
 
-/// The folders that paths of included files may lead into, besides that of each file.
+/// Returns the folders that paths of included files may lead into, in addition to each file's own
+/// folder.
 pub(super) fn roots(written: &[Spanned<PathBuf>], config: &Path) -> Arc<[PathBuf]> {
     let folder = config.parent().unwrap_or(Path::new(""));
     written.iter().map(|root| folder.join(root.get_ref())).collect()
 }
 
-/// A file that is included, as it was found.
+/// An included file, as it was found.
 #[derive(Debug)]
 pub(super) struct IncludedFile {
-    /// As the config has it.
+    /// The name as the config writes it.
     name: String,
     path: PathBuf,
     /// See [`roots`].
@@ -149,8 +153,9 @@ pub(super) struct IncludedFile {
     kept: Option<String>,
 }
 
-/// The files that the text of a config includes, in the order of their names; and the copies that hold: those that are served, else those
-/// of the state directory. A folder that cannot be listed is one whose files cannot be read.
+/// Finds the files that the text of a config includes, in the order of their names, with their last
+/// good copies. The copies are those `served`, if given, else those in the state directory. If a
+/// folder cannot be listed, its files count as unreadable.
 pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Vec<IncludedFile> {
     tables! {
         Part {
@@ -188,7 +193,7 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
         };
         for file in names {
             let (name, path) = (pattern.name_of(&file), pattern.folder.join(&file));
-            // A pattern may fit the config itself.
+            // A pattern may match the config itself.
             if path != *config && !found.contains_key(&name) {
                 let now = error.clone().map_or_else(|| read(&pattern.folder, &path, config), Err);
                 found.insert(name, (path, now));
@@ -200,14 +205,14 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
     found.into_iter().map(file).collect()
 }
 
-/// The state directory, the audit and the names of the sites, read alone: the kill switch must work after the config was broken
-/// elsewhere.
+/// The state directory, the audit log and the names of the sites, read without the rest: the kill
+/// switch must work even if another part of the config is broken.
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
-    /// Where the audit is.
+    /// Path of the audit log.
     pub(crate) audit: Option<PathBuf>,
-    /// What the replica is called there.
+    /// Name of this replica in the audit log.
     pub(crate) replica: String,
     /// The names of the sites.
     pub(crate) sites: Vec<String>,
@@ -228,7 +233,7 @@ impl StatePlace {
             salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
         let of_config = path.parent().unwrap_or(Path::new(""));
         let folder = state_dir.map(|state_dir| of_config.join(state_dir));
-        // It may be there, and be what cannot be read.
+        // If `state_dir` is missing, it may be in the part that cannot be read.
         if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
             return Err(fault.at(path, &text));
         }
@@ -236,7 +241,8 @@ impl StatePlace {
         let audit = audit::place(audit, folder.as_deref());
         let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::machine, Spanned::into_inner);
         let files = find(path, &text, None);
-        // Of those that cannot be used, as far as they can be read, and their copies.
+        // Includes files that cannot be used, as far as they can be read, and their last good
+        // copies.
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
         let included = texts.filter_map(|text| salvage::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
         let names = site.into_iter().chain(included).map(|site| site.0);
@@ -244,7 +250,7 @@ impl StatePlace {
     }
 }
 
-/// The name of a site, whose other keys may be anything.
+/// The name of a site. The other keys of the site may have any value.
 #[derive(Debug, Serialize)]
 struct SiteName(String);
 
@@ -280,7 +286,8 @@ fn read(folder: &Path, path: &Path, config: &Path) -> Result<String, ConfigError
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-/// Whether a path leads into a folder, links resolved. Of one that is not there, what there is of it.
+/// Reports whether a path leads into a folder, links resolved. If the path does not exist, the part
+/// of it that exists is resolved.
 pub(super) fn is_inside(folder: &Path, path: &Path) -> bool {
     let Ok(folder) = fs::canonicalize(folder) else { return false };
     let there = path.ancestors().find(|part| fs::symlink_metadata(part).is_ok() || part.as_os_str().is_empty());
@@ -290,7 +297,7 @@ pub(super) fn is_inside(folder: &Path, path: &Path) -> bool {
     is_below && fs::canonicalize(there).is_ok_and(|there| there.starts_with(&folder))
 }
 
-/// What is wrong with a file by itself.
+/// Returns the problems of a file on its own.
 fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     let ReadText { document, mut faults, mut paths, .. } = reader::read_on::<SitesFile>(text);
     let Some(SitesFile { site }) = document.filter(|_| faults.is_empty()) else { return faults };
@@ -310,7 +317,7 @@ fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     faults
 }
 
-/// The fault of a path that leads out of the folder of its file, and into none of the folders that the config allows besides.
+/// Returns an error if a path leads neither into the folder of its file nor into one of `roots`.
 fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) -> Option<Fault> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if is_inside(folder, path) || roots.iter().any(|root| is_inside(root, path)) {
@@ -324,7 +331,8 @@ fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) 
     Some(Fault::new(span, message))
 }
 
-/// The fault of an included site whose robots.txt is not written, but that of its root, and leads out of the folders it may be in.
+/// Returns an error if the robots.txt of an included site lies outside the allowed folders although
+/// its path is not written: it is then the one in the site's root.
 pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots: &[PathBuf]) -> Option<Fault> {
     match &site.robots {
         RobotsSource::File(path) | RobotsSource::Directory { path, .. } if parts.of(at) > 0 => {
@@ -334,7 +342,7 @@ pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots:
     }
 }
 
-/// The text that stands for a file, and why it is not that of the file.
+/// The text that is used for a file, and the error if that is not the file's current text.
 pub(super) struct ChosenText<'f> {
     file: &'f IncludedFile,
     text: Option<&'f str>,
@@ -350,7 +358,7 @@ impl<'f> ChosenText<'f> {
         }
     }
 
-    /// Chooses the copy in place of the text, and nothing in place of the copy.
+    /// Replaces the current text by the last good copy, and the copy by nothing.
     pub(super) fn refuse(&mut self, config: &Path, error: ConfigError) {
         let before = self.text.take();
         let error = ConfigError { path: config.to_string_lossy().into_owned(), ..error };
@@ -361,7 +369,7 @@ impl<'f> ChosenText<'f> {
         self.is_examined = false;
     }
 
-    /// Refuses what is wrong by itself.
+    /// Refuses the text if it has problems on its own.
     pub(super) fn examine(&mut self, config: &Path) {
         while let Some(text) = self.text.filter(|_| !mem::replace(&mut self.is_examined, true)) {
             let faults = faults_of(&self.file.path, text, &self.file.roots);
@@ -372,12 +380,12 @@ impl<'f> ChosenText<'f> {
     }
 }
 
-/// The texts of a config and of what stands for its files, joined.
+/// Joins the text of a config with the texts chosen for its files.
 pub(super) fn join(path: &Path, text: &Arc<str>, chosen: &[ChosenText<'_>]) -> (Arc<str>, Parts) {
     Parts::join(path, text, chosen.iter().map(|chosen| (&*chosen.file.path, chosen.text)))
 }
 
-/// The same with the copies of all files.
+/// Joins the text of a config with the last good copies of all files.
 pub(super) fn join_copies(path: &Path, text: &Arc<str>, files: &[IncludedFile]) -> Arc<str> {
     Parts::join(path, text, files.iter().map(|file| (&*file.path, file.kept.as_deref()))).0
 }
@@ -394,7 +402,8 @@ impl Included {
         included
     }
 
-    /// Writes the texts that are in force to a state directory, for a start that finds one of the files broken. Blocks.
+    /// Writes the text in use for each file to a state directory, for a later start that finds one of the files
+    /// broken. Blocks.
     pub(crate) fn keep(&self, state: &Path) -> io::Result<()> {
         let path = state.join(KEPT);
         if self.patterns.is_empty() {
@@ -413,7 +422,7 @@ impl Included {
     }
 }
 
-/// A name or a host that a site has.
+/// A name or a host that a site claims.
 #[derive(Clone, Copy)]
 struct Claim<'s> {
     kind: &'static str,
@@ -423,8 +432,9 @@ struct Claim<'s> {
 }
 
 impl<'s> Claim<'s> {
-    /// The value that belongs to one file: a name as it is, a host in the form that serving compares, without its port. `None` if it is
-    /// not a host, which is a fault of its file alone.
+    /// Returns the value that only one file may claim: a name as it is, or a host in the form that
+    /// serving compares, without its port. `None` if the host is invalid, which is reported for its
+    /// file alone.
     fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
         if self.kind == "name" || self.text == "*" {
             return Some((self.kind, self.text.into()));
@@ -438,13 +448,14 @@ impl<'s> Claim<'s> {
 /// Names and hosts that two files claim.
 #[derive(Default)]
 pub(super) struct Disputes {
-    /// The places of the later claims.
+    /// The positions of the later claims.
     pub(super) places: HashSet<Range<usize>>,
-    /// At the claims of who does not get them.
+    /// The errors, at the claims that lose.
     pub(super) faults: Vec<Fault>,
 }
 
-/// The claims of an earlier file that those of a later one meet: one for each file, whose others are found once it is refused.
+/// Finds the claims of a file that conflict with those of an earlier file. Reports one conflict per
+/// file: the others are found once that file is refused.
 pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[IncludedFile]) -> Disputes {
     let mut disputes = Disputes::default();
     if files.is_empty() {
@@ -460,14 +471,15 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
             _ => disputes.faults.push(second.lost_to(first, parts)),
         }
     }
-    // Who is refused for another reason claims nothing.
+    // A file that is refused for another reason claims nothing.
     if disputes.faults.is_empty() {
         disputes.faults = open;
     }
     disputes
 }
 
-/// The first claim of each file that another file has already, after that one's. Notes the place of each such claim.
+/// Returns, for each file, its first claim that an earlier file has already, after that file's
+/// claim. Records the position of each such claim in `places`.
 fn disputed_claims<'s>(
     sites: &'s [Spanned<RawSite>],
     parts: &Parts,
@@ -489,7 +501,7 @@ fn disputed_claims<'s>(
 }
 
 impl Claim<'_> {
-    /// Whether the version of its file that was in force had it.
+    /// Reports whether the last good copy of its file had this name or host.
     fn was_in_force(self, files: &[IncludedFile]) -> bool {
         let Some(kept) = self.part.checked_sub(1).and_then(|file| files[file].kept.as_deref()) else { return false };
         let Ok(kept) = reader::read::<SitesFile>(kept) else { return false };

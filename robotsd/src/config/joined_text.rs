@@ -1,5 +1,5 @@
-//! The text of a config with those of the files that it includes behind it: every span of the settings is a place of this one text, and two
-//! configs are compared with all of their sites.
+//! The text of a config, followed by those of the files that it includes. Every span of the
+//! settings is a position in this one text, and two configs are compared with all of their sites.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,19 +11,20 @@ use tower_robots::check::Severity;
 use super::{ConfigError, Fault};
 use crate::render::Diagnostic;
 
-/// The files that a joined text is made of: the config, then what it includes.
-// Places are no settings.
+/// The files that a joined text consists of: the config, then the files it includes.
+// Positions are not settings.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Parts")]
 pub(crate) struct Parts(Vec<(PathBuf, Range<usize>)>);
 
 impl Parts {
-    /// A text that is one file's.
+    /// Creates the parts of a single file.
     pub(super) fn one(path: &Path, text: &str) -> Self {
         Self(vec![(path.to_owned(), 0..text.len())])
     }
 
-    /// The texts of a config and of what it includes, joined; of a file that has none its place alone.
+    /// Joins the texts of a config and of the files it includes. A file without a text has only an
+    /// empty range.
     pub(super) fn join<'t>(
         path: &Path,
         text: &Arc<str>,
@@ -45,13 +46,13 @@ impl Parts {
         (joined.into(), parts)
     }
 
-    /// The number of the file that holds an octet; the config is 0.
+    /// Returns the number of the file that contains this byte; the config is 0.
     pub(super) fn of(&self, octet: usize) -> usize {
         let before = self.0.partition_point(|(_, range)| range.start <= octet);
         self.0[..before].iter().rposition(|(_, range)| !range.is_empty()).unwrap_or(0)
     }
 
-    /// The paths of all files, by their numbers.
+    /// Returns the paths of all files, by their numbers.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(|(path, _)| &**path)
     }
@@ -60,12 +61,12 @@ impl Parts {
         &self.0[number].0
     }
 
-    /// The folder that the paths of a file are relative to.
+    /// Returns the folder that the paths of a file are relative to.
     pub(super) fn folder(&self, octet: usize) -> &Path {
         self.path(self.of(octet)).parent().unwrap_or(Path::new(""))
     }
 
-    /// A problem with its file and line.
+    /// Returns a diagnostic with the file and line of a problem.
     pub(crate) fn diagnostic(&self, severity: Severity, text: &str, fault: &Fault) -> Diagnostic {
         let (path, range) = &self.0[self.of(fault.span.start)];
         let span = fault.span.start.saturating_sub(range.start)..fault.span.end.saturating_sub(range.start);
@@ -73,7 +74,7 @@ impl Parts {
         Fault { span, ..fault.clone() }.diagnostic(severity, &path.to_string_lossy(), text)
     }
 
-    /// Problems by the number of the file that they are in.
+    /// Groups problems by the number of their file.
     pub(super) fn errors(&self, text: &str, faults: Vec<Fault>) -> BTreeMap<usize, ConfigError> {
         let mut by_part: BTreeMap<usize, Vec<Fault>> = BTreeMap::new();
         for fault in faults {
@@ -82,7 +83,7 @@ impl Parts {
         by_part.into_iter().map(|(part, faults)| (part, self.error(text, faults))).collect()
     }
 
-    /// The problems of a text, of which there is one at least.
+    /// Creates an error from problems in the joined text. There must be at least one.
     pub(super) fn error(&self, text: &str, faults: Vec<Fault>) -> ConfigError {
         ConfigError::with(self.path(0), text, faults, |fault| self.diagnostic(Severity::Error, text, fault))
     }

@@ -1,33 +1,33 @@
-//! The tables and keys of a document, and the key for which an unknown one is probably meant.
+//! The tables and keys of a document, and the key that an unknown one was probably meant to be.
 
 use crate::names::nearest;
 
 /// How a value is written.
 pub(crate) enum Kind {
     Text,
-    /// A length of time, as text with a unit.
+    /// A duration, as text with a unit.
     Time,
-    /// Octets: a number, or text with a unit.
+    /// A number of bytes: a number, or text with a unit.
     Size,
-    /// A whole number from this on.
+    /// A whole number, at least this.
     Number(u64),
     /// True or false.
     Flag,
     Date,
-    /// One of these.
+    /// One of these words.
     Words(Vec<&'static str>),
     List(Box<Kind>),
     Table(&'static [Key]),
-    /// A table whose keys are the operator's.
+    /// A table whose keys are chosen by the operator.
     Named(Box<Kind>),
-    /// The short form, and the ones that say more.
+    /// The short form, and the longer forms.
     Either(Vec<Kind>),
 }
 
 /// A key of a table.
 pub(crate) struct Key {
     pub(crate) name: &'static str,
-    /// The purpose; empty if the name of the key says it.
+    /// Description of the key; empty if its name is clear enough.
     pub(crate) about: &'static str,
     pub(crate) kind: fn() -> Kind,
     pub(crate) is_required: fn() -> bool,
@@ -37,13 +37,13 @@ pub(crate) struct Key {
 #[derive(Clone, Copy)]
 pub(crate) struct Keys {
     pub(super) top: &'static [Key],
-    /// The name of the document in a message.
+    /// Name of the document in messages.
     pub(super) name: &'static str,
 }
 
 /// A table that a document may have.
 pub(super) struct KnownTable {
-    /// As `site.robots`; empty for the top of the file.
+    /// Path such as `site.robots`; empty for the top of the file.
     pub(super) path: String,
     /// Whether there can be several, in double brackets.
     pub(super) is_list: bool,
@@ -51,7 +51,7 @@ pub(super) struct KnownTable {
 }
 
 impl Keys {
-    /// Every table, each before those in it.
+    /// Returns every table, each before its subtables.
     pub(super) fn tables(self) -> Vec<KnownTable> {
         fn add(path: String, is_list: bool, keys: &'static [Key], found: &mut Vec<KnownTable>) {
             let below = if path.is_empty() { String::new() } else { format!("{path}.") };
@@ -74,29 +74,30 @@ impl Keys {
         found
     }
 
-    /// How a table is written: `[site.robots]`, `[[site]]`.
+    /// Returns the header of a table: `[site.robots]`, `[[site]]`.
     pub(super) fn header(self, path: &str) -> String {
         let is_list = self.tables().iter().any(|table| table.path == path && table.is_list);
         if is_list { format!("[[{path}]]") } else { format!("[{path}]") }
     }
 
-    /// The name of a table in a message.
+    /// Returns the name of a table in messages.
     pub(super) fn called(self, path: &str) -> String {
         if path.is_empty() { "the top of the file".to_owned() } else { self.header(path) }
     }
 
-    /// The key of a table that an unknown one is probably meant to be, and the advice for it.
+    /// Returns the key of a table that an unknown one was probably meant to be, and the advice
+    /// about it.
     pub(super) fn meant(self, table: &str, keys: &[Key], key: &str) -> (Option<&'static str>, String) {
         let tables = self.tables();
         let names = |table: &KnownTable| table.keys.iter().map(|key| key.name).collect::<Vec<_>>();
-        // One of many, or many of one.
+        // A singular for a plural key, or the reverse.
         let is_list = |key: &&Key| matches!((key.kind)(), Kind::List(_));
         let is_number_of = |known: &&str| known.strip_suffix('s') == Some(key) || key.strip_suffix('s') == Some(known);
         let of_number = keys.iter().filter(is_list).map(|known| known.name).find(is_number_of);
         let others = || tables.iter().filter(|other| other.path != table);
         let homes: Vec<_> = others().filter(|other| names(other).contains(&key)).map(|home| &*home.path).collect();
         if of_number.is_none() && !homes.is_empty() {
-            // If tables below this one have it, those are meant.
+            // Tables below this one take precedence.
             let is_below = |home: &&str| !table.is_empty() && home.starts_with(table);
             let below: Vec<_> = homes.iter().copied().filter(is_below).collect();
             let homes = if below.is_empty() { homes } else { below };

@@ -1,4 +1,4 @@
-//! Limits, a row each: every resource has a bound.
+//! Limits, one per row: every resource has a limit.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -17,12 +17,13 @@ pub(super) struct Limits {
     pub(super) upstream: UpstreamLimits,
 }
 
-/// Declares the table: keys, how each is written, the field that it becomes, whose default it has, and its bound.
+/// Declares the table of limits: for each key its type, the field it sets and whose default it has,
+/// and its range.
 macro_rules! limits {
     ($($(#[doc = $doc:literal])* $key:ident: $written:ident => $side:ident.$field:ident $(in $bound:expr)?,)*) => {
         tables! {
             RawLimits {
-                /// Default: as many as the descriptors of the process allow.
+                /// Default: as many as the file descriptors of the process allow.
                 connections: Option<Spanned<NonZeroUsize>> => bound(
                     NonZeroUsize::MIN..=MOST_CONNECTIONS,
                     format!("{{}} connections are more than {MOST_CONNECTIONS}"),
@@ -31,7 +32,8 @@ macro_rules! limits {
                     $(#[doc = $doc])*
                     $key: Spanned<$written> = unplaced(Limits::default().$side.$field.into()) $(=> $bound)?,
                 )*
-                /// A config of ten thousand sites is opened within seconds.
+                /// Maximum duration of each step of an upgrade. A config of ten thousand sites
+                /// opens within seconds.
                 upgrade: Spanned<Span> = unplaced(Span::seconds(30)) => deadline(),
             }
         }
@@ -47,7 +49,7 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Each may hold a whole hello.
+    /// Maximum number of concurrent TLS handshakes. Each may hold a whole ClientHello in memory.
     handshakes: NonZeroUsize => edge.handshakes in within(NonZeroUsize::MIN..=MOST_HANDSHAKES),
     tls_handshake: Span => edge.tls_handshake in deadline(),
     first_byte: Span => edge.first_byte in deadline(),
@@ -57,10 +59,12 @@ limits! {
     tunnel_idle: Span => edge.tunnel_idle in deadline(),
     head_size: Size => edge.head_bytes in within(HEAD),
     target_size: Size => edge.target_bytes in within(TARGET),
-    /// From the fields of the plainest browser to more than proxies on the way pass.
+    /// Maximum number of header fields: from those of the simplest browser to more than proxies on
+    /// the way forward.
     fields: usize => edge.fields in within(16..=1000),
     streams: u32 => edge.streams in within(1..=10_000),
-    /// From one frame (RFC 9113, section 4.2) to the window of a fast line across the world.
+    /// Flow-control window: from one frame (RFC 9113, section 4.2) to the window of a fast line
+    /// across the world.
     window: Size => edge.window_bytes in within(Size(16 * 1024)..=Size(16 * 1024 * 1024)),
     connect: Span => upstream.connect in deadline(),
     response: Span => upstream.response_header in deadline(),
@@ -74,27 +78,29 @@ limits! {
     drain: Span => edge.drain,
 }
 
-/// Less than this the HTTP library does not buffer; more would let a few thousand clients take all memory.
+/// Allowed head sizes. The HTTP library's buffer is never smaller; larger heads would let a few
+/// thousand clients use up the memory.
 const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
 
-/// From the path of a plain page to all of the largest head.
+/// Allowed target sizes: from the path of a simple page to the whole of the largest head.
 const TARGET: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
 
-/// From none to where the upstream had better wait.
+/// Allowed buffer sizes: from no buffering to a size beyond which it is better for the upstream to
+/// wait.
 const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 
 const MOST_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
 
-/// More than any machine has ports and memory for.
+/// Maximum number of connections: more than any machine has ports and memory for.
 const MOST_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000_000).unwrap();
 
-/// Zero would end every request.
+/// Returns the range of a timeout: zero would abort every request.
 fn deadline() -> Bound<Span> {
     some_time("{key} is zero: write a time such as \"10s\"")
 }
 
 impl RawLimits {
-    /// The limits; sizes that do not go together are noted.
+    /// Returns the limits, and adds an error for each size that exceeds the size it is a part of.
     pub(super) fn resolve(&self, faults: &mut Faults) -> Limits {
         let is_in = |size: &Spanned<Size>, range: &RangeInclusive<Size>| range.contains(size.get_ref());
         if is_in(&self.head_size, &HEAD) && is_in(&self.target_size, &TARGET) {
@@ -110,13 +116,14 @@ impl RawLimits {
         limits
     }
 
-    /// The configured bound on connections.
+    /// Returns the configured maximum number of connections.
     pub(super) fn connections(&self) -> Option<usize> {
         self.connections.as_ref().map(|connections| connections.get_ref().get())
     }
 }
 
-/// A size is at most the one that it is a part of. The place is that of the key which the file has.
+/// Checks that a size is at most the size that it is a part of. The error is at the later of the
+/// two keys in the file.
 fn part_of(
     (key, part): (&str, &Spanned<Size>),
     (of, whole): (&str, &Spanned<Size>),

@@ -1,4 +1,5 @@
-//! A listener: its certificates, which are read here so that a bad one is an error of the config, and its trusted proxies.
+//! A listener, its trusted proxies and its certificates. Certificates are read here, so that an
+//! unusable one is an error of the config.
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -42,11 +43,11 @@ words! {
         Decision = "decision",
     }
 
-    /// The action for a request to a host that no site has, if its question names no site.
+    /// The action for a request to an unknown host if its question names no site.
     UnknownHost {
         #[default]
         Pass = "pass",
-        /// Every site judges it, and the strictest of them decides.
+        /// Every site judges the request, and the strictest verdict counts.
         Strictest = "strictest",
     }
 
@@ -58,34 +59,37 @@ words! {
     }
 }
 
-/// The actions of a listener for decisions about questions that leave something open.
+/// The actions of a decision listener for questions that leave something open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QuestionSettings {
     pub(crate) on_error: OnError,
     pub(crate) unknown_host: UnknownHost,
 }
 
-/// A place at which requests come in.
+/// An address that accepts requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ListenerConfig {
-    /// The name that a supervisor gives its socket.
+    /// The name by which a supervisor passes its socket.
     pub(crate) name: Option<String>,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
-    /// For decisions.
+    /// Used by decision listeners only.
     pub(crate) questions: QuestionSettings,
     /// `None` without TLS.
     pub(crate) certificates: Option<LiveCertificates>,
     pub(crate) trusted: Arc<Trusted>,
-    /// Whether every connection begins with a PROXY header, of a trusted proxy.
+    /// Whether every connection must come from a trusted proxy and begin with a PROXY header.
     pub(crate) proxy_protocol: bool,
 }
 
-/// The fault of certificates that are for none of some hosts, by the patterns of sites; none in doubt.
+/// Returns an error if no certificate covers some of the hosts in the patterns of sites; `None` in
+/// doubt.
 ///
-/// It is certain where clients come to the listener themselves: a proxy in front may take any certificate. Where there are other
-/// listeners for clients too, a host may be meant for those, unless the certificates are for no host at all, that of a site for every host
-/// among them. Addresses, and names without a dot, may be asked for by a health check alone.
+/// The error is certain only for listeners that clients connect to themselves: a proxy in front may
+/// accept any certificate. If other listeners exist for clients, too, a host may be meant for
+/// those. Then it is an error only if the certificates cover no host at all and no site is for
+/// every host. Addresses, and names without a dot, are ignored: they may be used by health checks
+/// alone.
 pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
     let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     let certain = of_clients().filter(|listener| listener.trusted.networks.is_empty());
@@ -93,7 +97,7 @@ pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterato
     let name = |pattern: &str| pattern.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
     let is_name = |name: &String| name.is_ascii() && name.contains('.') && name.parse::<Ipv4Addr>().is_err();
     let is_covered = |name: &String| certain.iter().any(|certificates| certificates.are_for(name));
-    // A certificate knows no ports.
+    // Certificates do not name ports.
     let mut seen = HashSet::new();
     let patterns = patterns.map(name).filter(|name| seen.insert(name.clone()));
     let (every, patterns): (Vec<_>, Vec<_>) = patterns.partition(|name| name == "*");
@@ -133,7 +137,8 @@ pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerC
     })
 }
 
-/// Notes names and addresses that two listeners have, and trusted proxies that are no network.
+/// Adds an error for each name and address that two listeners share, and for each invalid network
+/// in `trusted_proxies`.
 pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAddr>], faults: &mut Faults) {
     let mut names = HashSet::new();
     for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
@@ -143,7 +148,7 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
             faults.push(name.fault(format!("the name {:?} is taken by another listener", name.get_ref())));
         }
     }
-    // All of them, where a listener stops at the first.
+    // Reports every invalid network; resolving a listener stops at the first.
     let networks = listeners.iter().flat_map(|listener| &listener.trusted_proxies).map(parsed::<Network>);
     networks.filter_map(Result::err).for_each(|fault| faults.push(fault));
     let addresses = || listeners.iter().map(|listener| &listener.address);
@@ -175,7 +180,7 @@ pub(super) fn conflicts(listeners: &[RawListener], of_admin: &[&Spanned<SocketAd
     }
 }
 
-/// Whether one socket takes what the other would.
+/// Reports whether both addresses cannot be opened at the same time.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port()
@@ -189,7 +194,7 @@ fn certificates(files: &[RawCertificate], folder: &Path) -> Result<Option<LiveCe
     LiveCertificates::new(pairs).map(Some).map_err(|error| first.chain.fault(error.to_string()))
 }
 
-/// The pairs in these files.
+/// Reads the pairs in these files.
 pub(super) fn pairs(files: &[RawCertificate], folder: &Path) -> Result<Vec<(PairPaths, CertificatePair)>, Fault> {
     let mut pairs = Vec::new();
     for file in files {
@@ -228,7 +233,8 @@ fn trusted(listener: &RawListener) -> Result<Trusted, Fault> {
     Ok(Trusted { networks, agent_header })
 }
 
-/// A field of its own: a field with another meaning cannot hold a `User-Agent`.
+/// Parses the name of a field that is used for nothing else: a field with another meaning cannot
+/// contain a `User-Agent`.
 fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
     const TAKEN: [&str; 8] = [
         "accept",

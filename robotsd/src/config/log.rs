@@ -1,4 +1,4 @@
-//! The log: its table, and its lines.
+//! The settings of the log: its table and the format of its lines.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::{Fault, Placed, tables, words};
 use crate::files;
 
 tables! {
-    /// The log, and the parts it leaves out.
+    /// The log, and the parts that it leaves out.
     RawLog {
         format: LogFormat,
         query: QueryLogging,
@@ -33,7 +33,7 @@ words! {
         Text = "text",
     }
 
-    /// The part of a query that log lines hold.
+    /// The part of a query that log lines contain.
     QueryLogging {
         Keep = "keep",
         /// Names without their values.
@@ -42,35 +42,35 @@ words! {
         Drop = "drop",
     }
 
-    /// The part of the client's address that log lines hold.
+    /// The part of the client's address that log lines contain.
     AddressLogging {
         Keep = "keep",
-        /// Its /24 or /48.
+        /// Its /24 or /48 network.
         #[default]
         Truncate = "truncate",
         Drop = "drop",
     }
 }
 
-/// The log.
+/// The resolved settings of the log.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct LogConfig {
     pub(crate) format: LogFormat,
     pub(crate) query: QueryLogging,
     pub(crate) address: AddressLogging,
-    /// `None` where only events are logged.
+    /// `None` if only events are logged.
     pub(crate) access: Option<AccessSettings>,
 }
 
-/// A line for every request.
+/// The settings of the access log, which has a line for every request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct AccessSettings {
     pub(crate) format: AccessFormat,
-    /// `None` for standard output, where the events go.
+    /// `None` for standard output, where events are logged, too.
     pub(crate) path: Option<PathBuf>,
 }
 
-/// The format of the log of requests.
+/// The format of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessFormat {
     Combined,
@@ -95,7 +95,7 @@ pub(super) fn resolve(log: &RawLog, folder: &Path) -> Result<LogConfig, Fault> {
     })
 }
 
-/// A file that can be written, or made: opening it would end the start.
+/// Resolves a file that can be written or created. A start would fail if it could not be opened.
 fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fault> {
     let path = folder.join(written.get_ref());
     let wrong = match std::fs::metadata(&path) {
@@ -106,7 +106,7 @@ fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fau
     wrong.map_or(Ok(path), |wrong| Err(written.fault(wrong)))
 }
 
-/// Why this process cannot make a file; none where it can.
+/// Returns the reason why this process cannot create a file; `None` if it can.
 pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
     let (shown, folder) = (path.display(), files::folder_of(path));
     if !folder.is_dir() {
@@ -115,7 +115,7 @@ pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
     (!is_writable(folder)).then(|| format!("{shown} cannot be made: this user may not write to its folder"))
 }
 
-/// Whether this process may make files in a folder.
+/// Reports whether this process may create files in a folder.
 pub(super) fn is_writable(folder: &Path) -> bool {
     rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
 }

@@ -1,8 +1,11 @@
 //! The config file.
 //!
-//! Every part has a file, which declares its table with the defaults and bounds of its keys, says what it means, and holds the
-//! settings that the program runs on; [`site`] has those of a site. [`reader`] reports an error of the syntax alone, or else every
-//! problem of keys and types; [`resolve`] adds those of values, each with its line, column and what would be right.
+//! Each part has a file. The file declares the part's table with the defaults and bounds of its
+//! keys, documents it, and defines the resolved settings that the program runs on. [`site`]
+//! contains the settings of a site.
+//!
+//! [`reader`] reports a syntax error alone, or else every problem with keys and types. [`resolve`]
+//! adds the problems with values. Each problem has its line, its column and what to write instead.
 
 mod admin;
 mod admin_place;

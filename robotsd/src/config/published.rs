@@ -1,4 +1,5 @@
-//! A document that is published at a URL, and the hosts for which its server's certificate is trusted.
+//! A document that is published at a URL, and the certificate authorities that are trusted for its
+//! server.
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +9,21 @@ use tower_robots::source::fetch::FetchUrl;
 use super::{Fault, Placed};
 use crate::authorities::Authorities;
 
-/// The URL at which a registry or a part of a robots.txt is published, and the folder in which it is kept.
+/// The URL at which a registry or a part of a robots.txt is published, and the folder in which its
+/// copy is saved.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PublishedSettings {
     pub(crate) url: FetchUrl,
-    /// The certificate authorities to trust instead of those that the system trusts.
+    /// Certificate authorities to trust instead of the system's.
     pub(crate) ca: Option<Authorities>,
-    /// The folder of the last good one; none without a state directory.
+    /// Folder of the last good copy; `None` without a state directory.
     pub(crate) saved_in: Option<PathBuf>,
 }
 
 tower_robots::internals::debug_as!(|it| PublishedSettings { url: it.url.to_string() });
 
 impl PublishedSettings {
-    /// The document that is kept in that folder of the state directory.
+    /// Resolves the settings. The copy is saved in the folder `kept_in` of the state directory.
     pub(super) fn resolve(
         url: FetchUrl,
         ca: Option<&Spanned<PathBuf>>,
@@ -34,7 +36,7 @@ impl PublishedSettings {
     }
 }
 
-/// Reads the certificate authorities of a file.
+/// Reads the certificate authorities in a file.
 pub(super) fn authorities(ca: &Spanned<PathBuf>, folder: &Path) -> Result<Authorities, Fault> {
     Authorities::read(&folder.join(ca.get_ref())).map_err(|why| ca.fault(why))
 }

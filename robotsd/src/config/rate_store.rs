@@ -1,4 +1,4 @@
-//! The store in which processes share what they count of crawlers that have a delay: `[rate]`.
+//! The store in which processes share their request counts of crawlers that have a delay: `[rate]`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,7 +25,7 @@ tables! {
     }
 }
 
-/// The longest prefix of keys.
+/// Maximum length of the prefix of keys, in characters.
 const LONGEST_PREFIX: usize = 64;
 
 /// A store as a table names it.
@@ -37,7 +37,7 @@ pub(super) struct NamedStore<'a> {
 }
 
 impl NamedStore<'_> {
-    /// `None` where the table names none.
+    /// Resolves the settings; `None` if the table names no store.
     pub(super) fn resolve(&self, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
         let Some(written) = self.store else {
             let of_store = [("password_file", self.password_file), ("ca", self.ca)];
@@ -62,7 +62,7 @@ impl NamedStore<'_> {
     }
 }
 
-/// `None` where there is none: each process counts for itself.
+/// Resolves the settings; `None` if there is no store, so that each process counts for itself.
 pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
     let RawRateStore { store, cluster, password_file, ca, prefix: placed, .. } = file;
     let Some(store) = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)? else {

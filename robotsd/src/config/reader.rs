@@ -1,5 +1,6 @@
-//! From the text of a TOML file to its tables. An error of the syntax is reported alone, by the words of the parser; if there is none, all
-//! problems of keys and types are, because [`Reader`] goes on after a value that is not what its key holds.
+//! Reads the tables of a TOML file. A syntax error is reported alone, in the words of the parser.
+//! If there is none, all problems with keys and types are reported, because [`Reader`] continues
+//! after a value of the wrong type.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use super::{ConfigError, Fault, Faults, Key, Keys, Kind};
 use crate::input;
 use crate::names::did_you_mean;
 
-/// Problems of keys and types that are reported: each is looked up in the text, and a file that is something else has one in every line.
+/// Maximum number of reported problems with keys and types. Each one is looked up in the text, and
+/// a file in another format has one on every line.
 const MOST: usize = 20;
 
 /// Examples of required keys.
@@ -28,65 +30,66 @@ const EXAMPLES: [(&str, &str); 6] = [
 pub(crate) trait Value: Sized {
     fn kind() -> Kind;
 
-    /// Reads it; none where it cannot be used at all, once its problems are noted.
+    /// Reads the value; adds errors for its problems. `None` if it cannot be used at all.
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self>;
 
-    /// The value of a key that is not there and has no default of its own; none if the key is required.
+    /// Returns the value of a key that is absent and has no default of its own; `None` if the key
+    /// is required.
     fn absent() -> Option<Self> {
         None
     }
 
-    /// Notes the values in it that are out of their bounds.
+    /// Adds errors for the values in it that are out of range.
     fn check_bounds(&self, _: &mut Faults) {}
 }
 
-/// A table with keys of its own.
+/// A table with declared keys.
 pub(crate) trait Table: Value {
     const KEYS: &'static [Key];
 
-    /// `table` is its path.
+    /// Reads the table at the path `table`.
     fn read_table(reader: &mut Reader<'_>, table: &str, values: &DeTable<'_>, span: &Range<usize>) -> Option<Self>;
 }
 
-/// A file whose tables are known.
+/// A file whose tables are declared.
 pub(crate) trait Document: Table {
-    /// The name in a message.
+    /// Name of the document in messages.
     const NAME: &'static str;
 }
 
-/// The path of each key that could not be read, and where it stands: an unknown key as the one that it is probably meant to be, else as
-/// `?`.
+/// The path of each key that could not be read, and its position. An unknown key has the name that
+/// it was probably meant to have, else `?`.
 pub(super) type UnreadKeys = Vec<(String, usize)>;
 
-/// A text that was read as far as its keys and types are right.
+/// A document, read as far as its keys and types are correct.
 pub(super) struct ReadText<D> {
-    /// `None` if the text is not TOML. Defaults stand for what could not be read.
+    /// `None` if the text is not TOML. Values that could not be read have their defaults.
     pub(super) document: Option<D>,
     /// In the order of the text.
     pub(super) faults: Vec<Fault>,
     pub(super) unread: UnreadKeys,
-    /// Every path of a file or folder that is written in it.
+    /// Every path of a file or folder that the text contains.
     pub(super) paths: Vec<Spanned<PathBuf>>,
 }
 
-/// Parses a text, or returns the first error of its syntax that the parser meets.
+/// Parses TOML, or returns the first syntax error that the parser finds.
 pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
     DeTable::parse(text).map_err(|error| syntax_fault(&error))
 }
 
-/// An error of the syntax, in the words of the parser.
+/// Returns a syntax error in the words of the parser.
 pub(super) fn syntax_fault(error: &toml::de::Error) -> Fault {
     Fault::new(error.span().unwrap_or_default(), error.message())
 }
 
-/// Reads a text, or returns its problems.
+/// Reads a document, or returns its problems.
 pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
     let ReadText { document, faults, .. } = read_on(text);
     document.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
-/// Reads a text, with every problem of its keys and types. An error of the syntax is returned alone: what follows it may be read as
-/// something else than it was meant to be.
+/// Reads a document and finds every problem with its keys and types. A syntax error is returned alone,
+/// because the text after it may parse as something other than what was meant.
 pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
     let table = match parse(text) {
         Ok(table) => table,
@@ -100,13 +103,13 @@ pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
     ReadText { document, faults, unread, paths }
 }
 
-/// The text of a config file.
+/// Reads the text of a config file.
 pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
     let octets = input::read_whole(path).map_err(|error| ConfigError::unreadable(path, &error))?;
     as_utf8(path, octets)
 }
 
-/// The text that octets are, or where they are none.
+/// Decodes bytes as UTF-8, or returns an error at the first invalid byte.
 pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigError> {
     String::from_utf8(octets).map_err(|error| {
         let start = error.utf8_error().valid_up_to();
@@ -115,7 +118,7 @@ pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigErro
     })
 }
 
-/// A document on its way to its tables.
+/// The state of reading a document.
 pub(crate) struct Reader<'t> {
     text: &'t str,
     keys: Keys,
@@ -125,10 +128,10 @@ pub(crate) struct Reader<'t> {
     pub(super) paths: Vec<Spanned<PathBuf>>,
 }
 
-/// The place of a value. The items of a list stand where the list does.
+/// The place of a value. The items of a list have the place of the list.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'p> {
-    /// The path of its table, as `site.robots`; none at the top of the file.
+    /// Path of its table, such as `site.robots`; empty at the top of the file.
     pub(super) table: &'p str,
     pub(super) key: &'p str,
 }
@@ -144,7 +147,7 @@ impl<'t> Reader<'t> {
         Self { text, keys, faults: Vec::new(), unread: Vec::new(), paths: Vec::new() }
     }
 
-    /// The value of a key; none where it is not there or cannot be used.
+    /// Reads the value of a key; `None` if the key is absent or its value cannot be used.
     pub(crate) fn value<T: Value>(&mut self, table: &str, key: &str, values: &DeTable<'_>) -> Option<T> {
         let (written, value) = values.get_key_value(key)?;
         let place = Place { table, key };
@@ -152,7 +155,7 @@ impl<'t> Reader<'t> {
         self.note_unread(place, written.span().start, read)
     }
 
-    /// A value, or the note that there is none.
+    /// Returns the value, and records its key as unread if it is `None`.
     pub(super) fn note_unread<T>(&mut self, place: Place<'_>, at: usize, read: Option<T>) -> Option<T> {
         if read.is_none() {
             self.unread.push((place.path(), at));
@@ -167,7 +170,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Notes keys that a table does not have; returns those that they are probably meant to be.
+    /// Adds an error for each unknown key of a table. Returns the keys that were probably meant.
     pub(crate) fn unknown_keys<T: Table>(&mut self, table: &str, values: &DeTable<'_>) -> Vec<&'static str> {
         let mut all_meant = Vec::new();
         for key in values.keys().filter(|key| T::KEYS.iter().all(|known| known.name != key.get_ref().as_ref())) {
@@ -180,7 +183,7 @@ impl<'t> Reader<'t> {
         all_meant
     }
 
-    /// Notes that a table lacks a key, unless an unknown one is probably meant to be it.
+    /// Adds an error if a table lacks a key, unless an unknown key was probably meant to be it.
     pub(crate) fn missing(
         &mut self,
         table: &str,
@@ -199,7 +202,8 @@ impl<'t> Reader<'t> {
         self.faults.push(fault.help(format!("write {key} = {example}")));
     }
 
-    /// The text of a value that is one of several words; none where it is none of them, once that is noted.
+    /// Returns the text of a value that must be one of several words; otherwise adds an error and
+    /// returns `None`.
     pub(crate) fn word<'v, T: Value>(&mut self, place: Place<'_>, value: &'v Spanned<DeValue<'_>>) -> Option<&'v str> {
         let (DeValue::String(word), Kind::Words(known)) = (value.get_ref(), T::kind()) else {
             return self.wrong::<T>(place, value).and(None);
@@ -212,13 +216,13 @@ impl<'t> Reader<'t> {
         None
     }
 
-    /// Notes what is wrong with a value.
+    /// Adds an error about a value.
     pub(super) fn fault<T>(&mut self, value: &Spanned<DeValue<'_>>, message: impl Into<String>) -> Option<T> {
         self.faults.push(Fault::new(value.span(), message));
         None
     }
 
-    /// Notes that a value is not what its key holds.
+    /// Adds an error about a value of the wrong type.
     pub(super) fn wrong<T: Value>(&mut self, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<T> {
         let fault = self.describe(&T::kind(), place, value);
         self.faults.push(fault);
@@ -297,7 +301,7 @@ fn several_words(span: Range<usize>, key: &str, known: &[&str], word: &str) -> F
     Fault::new(span, format!("{key} is one of several words, not {word}: write {}", one_of(known)))
 }
 
-/// The kind of a value, in a sentence.
+/// Returns the kind of a value as it is named in a message.
 fn sort(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "text",
@@ -309,7 +313,7 @@ fn sort(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// As in `"a", "b" or "c"`.
+/// Returns a list such as `"a", "b" or "c"`.
 fn one_of(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
     match quoted.split_last() {

@@ -1,7 +1,8 @@
-//! The registry of crawlers: the built-in one, with the rows of a published one (`registry_url`) and of a file
-//! (`registry_extra`) added, changed and removed.
+//! The registry of crawlers. It is the built-in one; a published one (`registry_url`) and a file
+//! (`registry_extra`) add, change and remove rows.
 //!
-//! The keys of a row are those of the built-in registry, `robots-core/src/agent/crawlers.toml`, and `remove`.
+//! The keys of a row are `remove` and those of the built-in registry,
+//! `robots-core/src/agent/crawlers.toml`.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,15 +21,15 @@ use super::{ConfigError, Document, Fault, Faults, Placed, PublishedSettings, Raw
 use crate::input::{self, place};
 use crate::names::did_you_mean;
 
-/// The sources of the registry besides the built-in rows.
+/// The sources of the registry in addition to the built-in rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RegistrySources {
-    /// Crawlers to add to, change in or remove from the others.
+    /// File with crawlers that are added, changed or removed.
     pub(crate) extra: Option<PathBuf>,
     pub(crate) published: Option<PublishedSettings>,
 }
 
-/// For people.
+/// Written for people.
 impl fmt::Display for RegistrySources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.published, &self.extra) {
@@ -45,7 +46,7 @@ tables! {
         crawler: Vec<Spanned<CrawlerTable>>,
     }
 
-    /// One `[[crawler]]` as it stands in the file.
+    /// One `[[crawler]]` as the file contains it.
     CrawlerTable {
         name: Option<Spanned<String>>,
         header: Option<Spanned<Vec<String>>>,
@@ -68,7 +69,7 @@ tables! {
         weak: bool,
         framework: bool,
         examples: Vec<String>,
-        /// Removes the crawler of this name; the other keys are ignored then.
+        /// Removes the crawler of this name; the other keys are ignored.
         remove: bool,
     }
 }
@@ -77,27 +78,28 @@ impl Document for RegistryFile {
     const NAME: &'static str = "the file";
 }
 
-/// The registry of a config, without fetching: with the published rows that a server saved last. The server reports why saved
-/// ones cannot be read.
+/// Returns the registry of a config without fetching: published rows are those that a server saved
+/// last. If they cannot be read, this returns no error, because the server reports it.
 pub(crate) fn load_registry(sources: &RegistrySources) -> Result<Arc<Registry>, ConfigError> {
     let published = sources.published.as_ref().and_then(saved).map(Arc::new);
     let base = published.as_ref().unwrap_or_else(|| Registry::builtin());
     extended_registry(base, sources.extra.as_deref())
 }
 
-/// A registry with the rows of a file where one is given.
+/// Returns a registry extended by the rows of a file, if one is given.
 pub(crate) fn extended_registry(base: &Arc<Registry>, extra: Option<&Path>) -> Result<Arc<Registry>, ConfigError> {
     let Some(path) = extra else { return Ok(base.clone()) };
     let octets = input::read_configured(path).map_err(ConfigError::without_place)?;
     extended(base, path, &reader::as_utf8(path, octets)?).map(Arc::new)
 }
 
-/// The built-in registry with the rows of a text that is published at a URL.
+/// Returns the built-in registry extended by the rows that are published at a URL.
 pub(crate) fn read_published(url: &FetchUrl, text: &str) -> Result<Registry, String> {
     extended(Registry::builtin(), Path::new(&url.to_string()), text).map_err(|error| error.to_string())
 }
 
-/// The published registry that a server saved last, if it can be read.
+/// Reads the published registry that a server saved last; `None` if there is none or it cannot be
+/// read.
 fn saved(settings: &PublishedSettings) -> Option<Registry> {
     let folder = settings.saved_in.as_ref()?;
     let of = settings.url.clone();
@@ -114,7 +116,7 @@ fn extended(base: &Registry, path: &Path, text: &str) -> Result<Registry, Config
     base.extended_with(rows).map_err(|error| {
         let Some(table) = tables.get(error.row) else { return Fault::new(0..0, error.message).at(path, text) };
         let mut message = error.message.to_owned();
-        // A name that stands twice is refused where it stands again.
+        // A repeated name is reported at its second occurrence.
         let first = first_of_its_name(tables, table.get_ref()).filter(|first| !std::ptr::eq(*first, table));
         if let Some(first) = first {
             message = format!("{message}; the first is in line {}", place(text, first.span().start).0);
@@ -169,7 +171,7 @@ fn missing(span: Range<usize>, key: &str) -> Fault {
     Fault::new(span, format!("this crawler has no {key}")).help(format!("write {key} = \"…\""))
 }
 
-/// The value that a word is the written form of.
+/// Parses a value from its word.
 fn word<T: FromStr + ToString>(key: &str, word: &Spanned<String>, all: &[T]) -> Result<T, Fault> {
     word.get_ref().parse().map_err(|_| {
         let all: Vec<_> = all.iter().map(ToString::to_string).collect();
@@ -187,7 +189,7 @@ fn first_of_its_name<'t>(tables: &'t [Spanned<CrawlerTable>], of: &CrawlerTable)
 }
 
 impl CrawlerTable {
-    /// The place of a value that the registry refuses.
+    /// Returns the position of a value that the registry refuses.
     fn span(&self, key: &str) -> Option<Range<usize>> {
         let written = match key {
             "header" => self.header.as_ref().map(Spanned::span),
@@ -196,7 +198,7 @@ impl CrawlerTable {
             "referers" => self.referers.as_ref().map(Spanned::span),
             _ => None,
         };
-        // A name is the default of the others.
+        // The other values default to the name.
         written.or_else(|| self.name.as_ref().map(Spanned::span))
     }
 }
@@ -214,7 +216,7 @@ impl RegistrySources {
     }
 }
 
-/// The file of further crawlers; it is read when sites are opened.
+/// Returns the path of the file with additional crawlers. The file is read when sites are opened.
 fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     let Some(written) = &agents.registry_extra else { return Ok(None) };
     let path = folder.join(written.get_ref());
@@ -225,7 +227,7 @@ fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     Ok(Some(path))
 }
 
-/// The folder of the state directory in which it is kept.
+/// Name of the folder in the state directory that contains the published registry.
 const FOLDER: &str = "registry";
 
 fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Result<Option<PublishedSettings>, Fault> {
@@ -312,7 +314,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_line_and_column() {
         let mut wrong = Vec::new();
-        // A text that begins with + stands below a crawler that is right.
+        // A row that begins with + is appended below a valid crawler.
         for (text, want) in [
             ("[[crawler]\n", "1:11: unclosed array table, expected `]`"),
             ("[[bot]]\n", "1:3: the file has no key \"bot\"; its keys are crawler"),

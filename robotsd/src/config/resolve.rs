@@ -1,4 +1,4 @@
-//! From a config file to the settings.
+//! Resolves a config file to the settings.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -21,7 +21,8 @@ use super::{
 use crate::audit;
 use crate::publish_hook::{HookHost, HookScope};
 
-/// A config file that was read, once, with the files that it includes: whatever is made of it is made of the same text.
+/// A config file and the files that it includes, read once, so that everything derived from them is
+/// derived from the same text.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
@@ -30,19 +31,21 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// With the copies of included files that are served; without, with those that the state directory has.
+    /// Reads a config file. The last good copies of included files are those `served`, if given,
+    /// else those in the state directory.
     pub(crate) fn read(path: &Path, served: Option<&GoodCopies>) -> Result<Self, ConfigError> {
         let text: Arc<str> = reader::read_text(path)?.into();
         let included = included::find(path, &text, served);
         Ok(Self { path: path.to_owned(), text, included })
     }
 
-    /// The text, for what it would change to be found although it cannot be used: with the copies of what it includes.
+    /// Returns the text joined with the last good copies of its included files, so that its changes
+    /// can be shown even if it cannot be used.
     pub(crate) fn text(&self) -> Arc<str> {
         included::join_copies(&self.path, &self.text, &self.included)
     }
 
-    /// The settings. Paths in the file are relative to its folder.
+    /// Returns the settings. Paths in the file are relative to its folder.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         match self.examined() {
             (Some(config), None) => Ok(config),
@@ -50,11 +53,14 @@ impl ConfigFile {
         }
     }
 
-    /// The settings that are sound, and every problem of the others: what they are about can be examined all the same.
+    /// Returns the valid settings, and every problem of the others. The valid settings can be
+    /// examined even if there are problems.
     ///
-    /// An included file that has a fault is refused, and its last good copy takes its place, until none has any.
+    /// An included file that has a problem is refused, and its last good copy takes its place,
+    /// until no file has a problem.
     fn examined(&self) -> (Option<Config>, Option<ConfigError>) {
-        // What follows a text that is not closed would be a part of it.
+        // If the config's own text has a syntax error, such as an unclosed string, text appended to
+        // it could become part of the error.
         let is_alone = self.included.is_empty() || reader::parse(&self.text).is_err();
         let files = if is_alone { &[] } else { &*self.included };
         let mut chosen: Vec<_> = files.iter().map(ChosenText::of).collect();
@@ -89,9 +95,10 @@ impl ConfigFile {
         }
     }
 
-    /// The settings, with the defaults in place of parts that have problems, and without listeners that have, and sites whose robots.txt
-    /// is unknown. The problems come after those of reading the file, without their consequences and those at `known` places, by the
-    /// file that has them.
+    /// Returns the settings, and the problems by the number of the file that has them. Parts with
+    /// problems have their defaults; listeners with problems, and sites whose robots.txt is
+    /// unknown, are left out. Problems of reading the file come first. Problems that follow from
+    /// another one, and those at `known` positions, are left out.
     fn resolved(
         &self,
         (text, parts): (&Arc<str>, &Parts),
@@ -103,7 +110,8 @@ impl ConfigFile {
         let path = &*self.path;
         let (mut found, mut bounds) = (Faults::default(), Faults::default());
         file.check_bounds(&mut bounds);
-        // A name was read, or there is no site: no other fault is the cause.
+        // Either a name was read or there is no site, so these problems never follow from another
+        // one.
         site::names(&file.site, &mut bounds);
         let of_sites: Vec<_> = file.site.iter().map(|site| [site.span(), site.get_ref().name.span()]).collect();
         let names = file.site.iter().map(|site| site.get_ref().name.get_ref().clone()).collect();
@@ -113,19 +121,20 @@ impl ConfigFile {
         let without_source: BTreeSet<usize> = of_robots.map(|(_, at)| unit_of(*at)).collect();
         let is_source_unknown = |site: Range<usize>| without_source.contains(&unit_of(site.start));
         let mut config = collect(&mut file, parts, &mut found, is_source_unknown);
-        // Found by hash: a file may have a fault in each of ten thousand sites.
+        // Looked up by hash: a file may have a problem in each of ten thousand sites.
         let places: HashSet<_> = of_sites.as_flattened().iter().collect();
         let (mut of_units, mut hides_absence) = (HashMap::<_, bool>::new(), false);
         for (key, at) in unread {
             *of_units.entry(unit_of(*at)).or_default() |= !key.ends_with('?');
             hides_absence |= key.starts_with("listener") || matches!(&**key, "site" | "site.hosts");
         }
-        // A fleet that names no store has that of `[rate]`.
+        // A fleet that names no store uses that of `[rate]`.
         if let Some(name) = file.fleet.name.as_ref().filter(|_| unread.iter().any(|(key, _)| key.starts_with("rate"))) {
             of_units.insert(unit_of(name.span().start), true);
         }
         found.0.retain(|fault| {
-            // A fault about something that is not there may come of something that cannot be read.
+            // A problem with something that is missing may follow from something that cannot be
+            // read.
             let is_absence = fault.span == (0..0) || places.contains(&fault.span);
             let is_hidden = of_units.get(&unit_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
             !(is_hidden || is_absence && hides_absence)
@@ -166,17 +175,17 @@ impl Config {
         ConfigFile::read(path, None).map_or_else(|error| (None, Some(error)), |file| file.examined())
     }
 
-    /// Where the audit is.
+    /// Returns the path of the audit log.
     pub(crate) fn audit_place(&self) -> Option<PathBuf> {
         audit::place(self.admin.as_ref().and_then(|admin| admin.audit.clone()), self.state_dir.as_deref())
     }
 
-    /// What this process is called in the audit and in notifications.
+    /// Returns the name of this process in the audit log and in notifications.
     pub(crate) fn replica(&self) -> String {
         self.fleet.as_ref().map_or_else(audit::machine, |fleet| fleet.replica.clone())
     }
 
-    /// A config file with every default written out, after it was validated.
+    /// Returns a config file with every default written out, after validating it.
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
         let file = ConfigFile::read(path, None)?;
         file.config()?;
@@ -187,7 +196,8 @@ impl Config {
     }
 }
 
-/// Finds the top-level table that holds an octet, as the place behind its header: a site with its tables is one.
+/// Returns a function that finds the top-level table containing a byte, as the offset after its
+/// header. A site and its subtables count as one table.
 fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     let is_first = |line: &str| line.starts_with('[') && line.split(']').next().is_some_and(|name| !name.contains('.'));
     let (mut end, mut headers) = (0, Vec::new());
@@ -201,7 +211,7 @@ fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
     move |octet| headers[..headers.partition_point(|(start, _)| *start <= octet)].last().map_or(0, |(_, end)| *end)
 }
 
-/// Resolves every part, also after one of them has a problem.
+/// Resolves every part, even if an earlier one has a problem.
 fn collect(
     file: &mut RawConfig,
     parts: &Parts,
@@ -216,7 +226,7 @@ fn collect(
     let listeners = file.listener.iter().filter_map(|listener| faults.keep(listener::resolve(listener, folder)));
     let listeners: Vec<_> = listeners.collect();
     site::hosts(&file.site, faults);
-    // Every site is looked at, also after the first problem.
+    // Every site is resolved, even after the first problem.
     let state_dir = file.state_dir.as_ref().map(|path| folder.join(path.get_ref()));
     let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::served(settings, folder)));
     let of_admin = admin.iter().flatten().flat_map(AdminSettings::all_listeners);
@@ -254,7 +264,7 @@ fn collect(
     let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
     let of_rate = rate_store.as_ref().and_then(Option::as_ref);
     let fleet = FleetSettings::resolve(&file.fleet, of_rate, folder);
-    // Without a store of its own a fleet has that of `[rate]`, which may be at fault.
+    // A fleet without a store of its own uses that of `[rate]`, which may have a problem.
     let is_certain = rate_store.is_some() || file.fleet.store.is_some();
     let of_fleet = if is_certain { faults.keep(fleet) } else { None };
     let limits = file.limits.resolve(faults);
@@ -292,7 +302,7 @@ fn collect(
     }
 }
 
-/// Reports a config that would serve nothing.
+/// Adds an error if the config would serve nothing.
 fn require_listener_and_site(file: &RawConfig, faults: &mut Faults) {
     if file.listener.is_empty() {
         let fault = Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\"");
@@ -303,7 +313,7 @@ fn require_listener_and_site(file: &RawConfig, faults: &mut Faults) {
     }
 }
 
-/// Removes each site whose robots.txt is unknown or that has a problem, from the file as well.
+/// Removes each site whose robots.txt is unknown or that has a problem, also from the file.
 fn leave_out_unknown(
     file: &mut RawConfig,
     sites: &mut [Option<site::SiteConfig>],
@@ -318,7 +328,8 @@ fn leave_out_unknown(
     file.site.retain(|_| is_kept.next() == Some(true));
 }
 
-/// Where the hooks of each file may go: the config, then those that it includes.
+/// Returns the hosts that the hooks of each file may use: first for the config, then for the files
+/// it includes.
 fn hook_scopes(
     hosts: &[Spanned<String>],
     parts: &Parts,
@@ -334,7 +345,7 @@ fn hook_scopes(
 }
 
 fn workers(file: &RawConfig) -> NonZeroUsize {
-    // One worker where the system does not report the number of cores.
+    // One worker if the system does not report the number of cores.
     let usual = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     file.workers.as_ref().map_or_else(usual, |workers| *workers.get_ref())
 }

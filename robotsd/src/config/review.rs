@@ -1,6 +1,6 @@
-//! The parts of a valid config that are probably not meant: names that no crawler has, exceptions that have ended, folders
-//! that cannot be written. Hardly any of it stops a start, and none of it a process that runs, so most are warnings or
-//! notes, each with its place.
+//! Finds parts of a valid config that are probably mistakes: unknown crawler names, expired
+//! exceptions, folders that cannot be written. Few of them prevent a start, and none affects a
+//! running process. Most are therefore warnings or notes, each with its place.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -33,19 +33,19 @@ use crate::publish_hook::{HookHeader, HookSettings, signing_key};
 use crate::render::Diagnostic;
 
 impl Config {
-    /// The parts of the config that are probably not meant: warnings, notes, and faults that would end a start, in the order of
-    /// the file. Blocks: it reads files.
+    /// Returns the parts of the config that are probably mistakes, in the order of the file:
+    /// warnings, notes, and errors that would prevent a start. Blocks: it reads files.
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
         let Some(Reviewable { file, names, unread }) = self.reviewable.as_deref() else { return Vec::new() };
         let (mut found, now) = (Vec::new(), SystemTime::now());
-        // An unknown key at the top may be any of them.
+        // An unknown key at the top may be meant as any of them.
         let is_part = |path: &str, key: &str| path == "?" || path.starts_with(key) || key.starts_with(path);
         let mut note = |severity, keys: &[&str], faults: Vec<Fault>| {
             if !unread.iter().any(|path| keys.iter().any(|key| is_part(path, key))) {
                 found.extend(faults.into_iter().map(|fault| (severity, fault)));
             }
         };
-        // With the keys that have to be read for it to be certain.
+        // Each finding is certain only if the keys next to it were read.
         note(Severity::Warning, &["agents", "site"], unknown_crawlers(file, self));
         note(Severity::Warning, &["agents", "identity"], evidence(file, self));
         note(Severity::Warning, &["listener", "site"], open_hosts(file).collect());
@@ -78,7 +78,9 @@ impl Config {
     }
 }
 
-/// Copies of lists that no row of the registry names, and impostors that nothing can refute. A registry at a URL may have other rows.
+/// Finds copies of lists that no row of the registry names, and an action for impostors although
+/// nothing can refute a claim. Skipped if the registry is at a URL, because that one may have other
+/// rows.
 fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
         return Vec::new();
@@ -104,9 +106,10 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Names in `ignore` and in overrides that neither the registry nor a robots.txt has: they have no effect.
+/// Finds names in `ignore` and in overrides that neither the registry nor a robots.txt contains.
+/// They have no effect.
 fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
-    // Its own problems are errors, which opening the sites reports.
+    // A missing registry file is an error that opening the sites reports.
     if config.registry.extra.as_deref().is_some_and(|extra| !extra.is_file()) {
         return Vec::new();
     }
@@ -121,7 +124,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let of_all = file.agents.ignore.iter().map(|name| (name.clone(), &*config.sites));
     let is_unknown = |(name, sites): &(Spanned<String>, &[_])| {
         let name = name.get_ref();
-        // By its name, or by a product token that it obeys.
+        // Known by its name, or by a product token that it obeys.
         let is_registered = registry.crawler(name).is_some() || registry.knows(&ProductToken::new(name));
         !is_registered && !sites.iter().any(|site| may_name(site, name))
     };
@@ -133,7 +136,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     of_all.chain(of_sites).filter(is_unknown).map(fault).collect()
 }
 
-/// The hooks of sites and those of events, as they are written and as they are.
+/// Returns the hooks of sites and those of events, each as written and as resolved.
 fn hooks<'c>(
     file: &'c RawConfig,
     config: &'c Config,
@@ -143,20 +146,22 @@ fn hooks<'c>(
     hooks.chain(file.notify.iter().zip(&config.notify))
 }
 
-/// Hooks that are never sent, because of where they lead. Names may lead there too, which is known when they are sent.
+/// Finds hooks that are never sent because of their destination. A host name may also resolve to a
+/// forbidden address, but that is known only when the hook is sent.
 fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = Fault> + 'c {
     hooks(file, config).filter_map(|(written, hook)| Some(written.get_ref().url.fault(hook.objection()?)))
 }
 
-/// Secrets of hooks that are none: every user of the machine, or everyone on the way to the server, can read them. And files
-/// of them that cannot be read: they may be there when a version goes live.
+/// Finds secrets of hooks that are not secret, because every user of the machine or everyone on the
+/// network path can read them. Also finds secret files that cannot be read; they may exist by the
+/// time a version goes live.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (written, hook) in hooks(file, config) {
         if let (Some(written), Some(path)) = (&written.get_ref().secret, &hook.secret) {
             faults.extend(secret_file(written, path, "a signature"));
         }
-        // Both have the headers in the order of their names.
+        // Both lists have the headers in the order of their names.
         for (written, (name, header)) in written.get_ref().headers.values().zip(&hook.headers) {
             let HookHeader::File(path) = header else { continue };
             if hook.target.is_open() {
@@ -169,7 +174,7 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// A file with a secret that is none, or cannot be read.
+/// Returns an error if a file with a secret can be read by everyone, or cannot be read.
 fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault> {
     let shown = path.display();
     match files::open(path) {
@@ -182,8 +187,8 @@ fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault
     }
 }
 
-/// Certificates of listeners that clients refuse: those of authorities, as `openssl req -x509` makes them, and those that have ended, end
-/// soon or have not begun.
+/// Finds certificates of listeners that clients refuse: those of authorities, as `openssl req
+/// -x509` creates them, and those that have expired, expire soon or are not valid yet.
 fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault> {
     let of_admin = file.admin.iter().flat_map(|admin| &admin.listener).flat_map(|listener| &listener.certificate);
     let all = file.listener.iter().flat_map(|listener| &listener.certificate).chain(of_admin).map(|pair| &pair.chain);
@@ -198,16 +203,16 @@ fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault
     all.flat_map(of_chain).collect()
 }
 
-/// Hosts of sites that no certificate of a listener is for.
+/// Finds hosts of sites that no certificate of a listener covers.
 fn uncovered_hosts(file: &RawConfig, config: &Config) -> Option<Fault> {
     let fault = uncovered(&config.listeners, config.sites.iter().flat_map(|site| host_patterns(&site.hosts)))?;
     let mut of_clients = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     Some(of_clients.find_map(|listener| listener.certificate.first())?.chain.fault(fault))
 }
 
-/// Sites of tokens and users of the admin interface that are misspelled, or gone.
+/// Finds unknown sites in the tokens and users of the admin interface.
 fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fault> {
-    // A file that is refused may have the site.
+    // A refused file may contain the site.
     let admin = || file.admin.iter().filter(|_| config.included.refused.is_empty());
     let of_tokens = admin().flat_map(|admin| &admin.token).flat_map(|token| &token.sites);
     let of_users = admin().flat_map(|admin| &admin.user).flat_map(|user| &user.sites);
@@ -224,7 +229,7 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     of_tokens.chain(of_users).filter(is_unknown).map(fault).collect()
 }
 
-/// Secrets that cannot sign: no notification would be sent.
+/// Finds secrets that cannot sign, so that no notification would be sent.
 fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterator<Item = Fault> {
     let hooks = file.notify.iter().zip(&config.notify);
     hooks.filter_map(|(written, hook)| {
@@ -233,7 +238,8 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
     })
 }
 
-/// Whether the robots.txt of a site has a group of this name: it is recognised then, too. One that is not a file at hand may.
+/// Reports whether the robots.txt of a site has a group of this name, which makes the crawler
+/// known. Assumed if the robots.txt is not a file that can be read here.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let bytes = match &site.robots {
         RobotsSource::File(path) => match input::read_configured(path) {
@@ -241,7 +247,7 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
             read => read.unwrap_or_default(),
         },
         RobotsSource::Inline(text) => text.clone().into_bytes(),
-        // A name that is nearly a crawler's is a slip all the same.
+        // A name that is almost a crawler's is a typing error in any case.
         RobotsSource::Directory { .. } | RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => {
             return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none();
         }
@@ -250,7 +256,7 @@ fn may_name(site: &SiteConfig, name: &str) -> bool {
     robots.groups().any(|group| group.names().any(|named| named.value().eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// Overrides, tokens and users of the admin interface whose end has passed.
+/// Finds expired overrides, tokens and users of the admin interface.
 fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     let exceptions = file.site.iter().flat_map(|site| &site.get_ref().modes.0);
     let overrides = exceptions.map(|exception| ("override", &exception.modes.get_ref().until));
@@ -264,7 +270,7 @@ fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     untils.filter(|(_, until)| end(until).is_ok_and(|end| end <= now)).map(fault).collect()
 }
 
-/// Files to include of which there is none: a folder may be empty, and a name misspelled.
+/// Finds `include` patterns that match no file: the folder may be empty, or its name misspelled.
 fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
     let is_without = |(_, pattern): &(&Spanned<PathBuf>, &IncludePattern)| {
         !config.included.paths.iter().any(|path| path.parent() == Some(&pattern.folder))
@@ -273,7 +279,8 @@ fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Faul
     patterns.map(|(written, pattern)| written.fault(format!("there is no file {}", pattern.path().display())))
 }
 
-/// Folders in `include_roots` that are not there, so that no path leads into them, or that hold the config, and with it secrets.
+/// Finds folders in `include_roots` that do not exist, so that no path leads into them, or that
+/// contain the config and therefore its secrets.
 fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
     let (folder, of_config) = (config.parts.folder(0), config.parts.path(0));
     file.include_roots.iter().filter_map(move |root| {
@@ -289,8 +296,8 @@ fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fau
     })
 }
 
-/// A socket of the admin interface that cannot be made where it is to be: a start ends with that, while a process that runs
-/// keeps the one before.
+/// Finds a socket of the admin interface that cannot be created at its path. A start fails in that
+/// case; a running process keeps its current socket.
 fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     use std::os::unix::fs::FileTypeExt;
     let written = file.admin.as_ref()?.socket.as_ref()?;
@@ -312,7 +319,7 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     Some(written.fault(wrong))
 }
 
-/// A file of the audit that this user cannot write.
+/// Finds an audit file that this user cannot write.
 fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     let written = file.admin.as_ref()?.audit.as_ref()?;
     let path = config.admin.as_ref()?.audit.as_ref()?;
@@ -321,13 +328,13 @@ fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     Some(written.fault(message).help("accept, rollback and `enforce on` are refused without it".to_owned()))
 }
 
-/// Addresses to listen on that no interface of this machine has. A supervisor may pass their sockets, and an address may
-/// move to this machine later.
+/// Finds addresses to listen on that no interface of this machine has. A supervisor may pass their
+/// sockets, or an address may move to this machine later.
 fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let listeners = file.listener.iter().map(|listener| &listener.address);
     let admin = file.admin.iter().flat_map(RawAdmin::addresses);
     let is_foreign = |address: &&Spanned<SocketAddr>| {
-        // Any port: the one that is written may be in use, most likely by a robotsd that runs.
+        // Tested with any port: the configured one may be in use, most likely by a running robotsd.
         let ip = address.get_ref().ip();
         std::net::UdpSocket::bind((ip, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
     };
@@ -339,7 +346,7 @@ fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Networks of trusted proxies that hold a large part of the internet.
+/// Finds networks in `trusted_proxies` that contain a large part of the internet.
 fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let networks = file.listener.iter().flat_map(|listener| &listener.trusted_proxies);
     networks.filter(|network| is_open(network.get_ref())).map(|network| {
@@ -352,7 +359,8 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Listeners for decisions where a client goes past the rules of every site with a `Host` of its own: none is the site of all others.
+/// Finds decision listeners at which a client can avoid the rules of every site by sending another
+/// `Host`, because no site is for all hosts.
 fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_named = |site: &Spanned<RawSite>| {
         let hosts = &site.get_ref().hosts;
@@ -368,13 +376,14 @@ fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Whether a network is wider than any that is private: `10.0.0.0/8` and `fc00::/7`.
+/// Reports whether a network is larger than every private network, such as `10.0.0.0/8` and
+/// `fc00::/7`.
 fn is_open(network: &str) -> bool {
     let widest = |network: &Network| if network.first().is_ipv4() { 8 } else { 7 };
     network.parse::<Network>().is_ok_and(|network| network.length() < widest(&network))
 }
 
-/// Exemptions of every path or every address: no rule has an effect then.
+/// Finds exemptions of every path or every address, which disable all rules.
 fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_every_path = |path: &&Spanned<String>| matches!(path.get_ref().trim_end_matches('*'), "" | "/");
     let paths = file.exempt.paths.iter().filter(is_every_path).map(|path| (path, "every path"));
@@ -387,7 +396,7 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// A site that refuses on the strength of rules or delays that crawlers may not have seen yet.
+/// Finds a site that refuses because of rules or delays that crawlers may not have seen yet.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let refuses = strictest_mode(file, site) == Mode::Refuse;
     let limits = strictest_limit(file, site) == RateMode::Refuse;
@@ -407,7 +416,8 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// Sites that refuse, where the kill switch ends with the process; at the first of them.
+/// Finds sites that refuse although the kill switch does not survive a restart. The error is at the
+/// first of them.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
@@ -417,12 +427,12 @@ fn without_state(file: &RawConfig) -> Option<Fault> {
     Some(site.name.fault(message).help("write state_dir = \"/var/lib/robotsd\" at the top of the file".to_owned()))
 }
 
-/// The strictest mode that a site has, whatever the crawler.
+/// Returns the strictest mode that a site has for any crawler.
 fn strictest_mode(file: &RawConfig, site: &RawSite) -> Mode {
     site.modes.0.iter().filter_map(|exception| exception.modes.get_ref().mode).fold(file.mode_of(site), Mode::max)
 }
 
-/// The strictest that a site does about requests that come too soon, whatever the crawler.
+/// Returns the strictest action of a site for requests that exceed a crawl delay, for any crawler.
 fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     let of_site = site.rate.mode.get_ref().within(strictest_mode(file, site));
     let overrides =
@@ -430,7 +440,7 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     overrides.fold(of_site, RateMode::max)
 }
 
-/// A mode of limiting that the mode of the site does not let refuse.
+/// Finds a rate mode that refuses although the mode of the site does not.
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
@@ -445,7 +455,7 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()).of_site(site.name.get_ref()))
 }
 
-/// The action for impostors, if the mode of a site does not let it.
+/// Finds an action for impostors that the mode of a site does not allow.
 fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     let impostors = &file.identity.as_ref()?.impostors;
     let wanted = match impostors.get_ref() {
@@ -472,17 +482,18 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     Some(impostors.fault(message).help(format!("write mode = \"{wanted}\" for the site")))
 }
 
-/// A store of rates that no request asks.
+/// Finds a store of rates that no request uses.
 fn unasked_store(file: &RawConfig) -> Option<Fault> {
     let help = "write [site.rate], and below it mode = \"observe\" or \"refuse\"";
     Some(file.rate.store.as_ref()?.fault(why_unasked(file)?).help(help.to_owned()))
 }
 
-/// Why the store of rates is never asked; none where it is, or there is none.
+/// Returns the reason why the store of rates is never asked; `None` if it is asked or there is
+/// none.
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;
-    // That of the fleet is used, whatever it counts.
+    // A fleet without a store of its own uses this store even if nothing is counted in it.
     let is_used = file.fleet.name.is_some() && file.fleet.store.is_none();
     let is_asked = is_used || file.site.iter().any(|site| limits(site.get_ref()));
     (!is_asked).then_some("no site limits crawlers, so the store is never asked")

@@ -1,17 +1,18 @@
-//! Parts of a config file that commands need, read also if the rest of the file has errors: the robotsd that runs with an
-//! earlier version of the file must stay within reach.
+//! Reads parts of a config file that commands need, even if the rest of the file has errors: a
+//! robotsd that runs with an earlier version of the file must remain reachable.
 
 use toml::de::DeTable;
 
 use super::reader::syntax_fault;
 use super::{Fault, Keys, Reader, Table};
 
-/// Reads the top-level entries of a part. Returns the part and the problems of the file's syntax and of the part's values. After an error of
-/// the syntax, the parser's own recovery decides what the rest of the file says.
+/// Reads the top-level entries of a part. Returns the part, and the problems of the file's syntax
+/// and of the part's values. After a syntax error, the rest of the file is read as the parser
+/// recovers it.
 ///
 /// # Errors
 ///
-/// If the part has no value without its problems, for example because a table lacks a key that it must have.
+/// If the part has no usable value, for example because a table lacks a required key.
 pub(super) fn read<D: Table>(text: &str) -> Result<(D, Vec<Fault>), Fault> {
     let is_own = |name: &str| D::KEYS.iter().any(|key| key.name == name);
     let (mut document, errors) = DeTable::parse_recoverable(text);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::reader::Table as _;
 use super::{Key, Kind, RawConfig};
 
-/// The schema, as a text. Editors of TOML know this draft.
+/// Returns the schema. TOML editors support this draft.
 pub(crate) fn schema() -> String {
     let mut schema = of_table(RawConfig::KEYS);
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
@@ -28,7 +28,7 @@ fn of_table(keys: &[Key]) -> Value {
 
 fn of_kind(kind: &Kind) -> Value {
     match kind {
-        // Dates of TOML are texts to editors.
+        // Editors treat TOML dates as strings.
         Kind::Text | Kind::Date => json!({ "type": "string" }),
         Kind::Time => json!({ "type": "string", "examples": ["10s", "1h 30m"] }),
         Kind::Size => json!({ "type": ["integer", "string"], "minimum": 0, "examples": [65536, "64KiB"] }),
@@ -46,7 +46,7 @@ fn of_kind(kind: &Kind) -> Value {
 mod tests {
     use super::*;
 
-    /// Whether a value fits, as far as a schema says what stands here.
+    /// Reports whether a value matches a schema, as far as this schema goes.
     fn fits(schema: &Value, value: &toml::Value) -> bool {
         let is_type = |name: &Value| match value {
             toml::Value::String(_) | toml::Value::Datetime(_) => name == "string",

@@ -1,8 +1,9 @@
 //! The differences between two config files, setting by setting.
 //!
-//! Both are compared as the values that `config show` prints, defaults included, so a key that is added later is compared, too.
-//! Repeated tables are matched by name: a site, a token and a user by theirs, a listener by its name or address, an exception of
-//! `[site.modes]` by its key. Lists of tables without a name are compared as a whole.
+//! The configs are compared as the values that `config show` prints, defaults included, so a key
+//! that is added later is compared, too. Repeated tables are matched by name: a site, a token and a
+//! user by their names, a listener by its name or address, an exception in `[site.modes]` by its
+//! key. Lists of tables without a name are compared as a whole.
 
 use std::collections::BTreeMap;
 use std::{fmt, mem};
@@ -15,23 +16,27 @@ use super::{RawAdmin, RawConfig, Value as _, reader};
 use crate::render::cut;
 pub(crate) use crate::report::SettingChange;
 
-/// Characters of a value that are shown: a robots.txt may stand in the config.
+/// Maximum number of characters shown of a value: the config may contain a whole robots.txt.
 const SHOWN: usize = 200;
 
-/// Keys that have effect only when the process starts.
+/// Keys that take effect only when the process starts.
 const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
 
-/// How the settings in these tables begin that have effect at once: the clients of the admin interface, and the setting that only commands read.
+/// Prefixes of the settings in those tables that take effect at once: the clients of the admin
+/// interface, and the setting that only commands read.
 const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 
-/// The repeated tables that have names, besides sites and exceptions, and the keys with the names.
+/// The repeated tables that have names, in addition to sites and exceptions, and the keys that
+/// contain the names.
 const NAMED: [&str; 3] = ["listener", "token", "user"];
 const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
 
-/// The settings of a config, and those of its sites. Each named table has a key of its own: `listener[127.0.0.1:80]`.
+/// The settings of a config, and those of its sites by name. Each named table has its own key:
+/// `listener[127.0.0.1:80]`.
 type Settings = (Table, BTreeMap<String, Table>);
 
-/// The differences from one config to another, both as TOML; none where one of them cannot be read.
+/// Returns the differences from one config to another, both as TOML. `None` if one of them cannot
+/// be read.
 pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingChange>> {
     if before == after {
         return Some(Vec::new());
@@ -44,7 +49,7 @@ pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingCh
             (Some(then), Some(now)) => compare("", then, now),
             (then, now) => vec![change("site".to_owned(), then.map(|_| name.clone()), now.map(|_| name.clone()))],
         };
-        // A site without a mode has that of the config.
+        // A site without a mode uses the mode of the config.
         if let Some(at) = of_site.iter().position(|change| change.setting == "enforcement.mode") {
             let mode = &mut of_site[at];
             mode.before = mode.before.take().or_else(|| before.get("mode").map(shown));
@@ -58,7 +63,7 @@ pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingCh
     Some(changes)
 }
 
-/// The settings that differ between two tables.
+/// Returns the settings that differ between two tables.
 fn compare(prefix: &str, before: &Table, after: &Table) -> Vec<SettingChange> {
     let mut changes = Vec::new();
     let gone = before.keys().filter(|key| !after.contains_key(*key));
@@ -79,30 +84,30 @@ fn change(setting: String, before: Option<String>, after: Option<String>) -> Set
 }
 
 impl SettingChange {
-    /// Whether it takes effect only when the process starts again.
+    /// Reports whether the change takes effect only when the process starts again.
     pub(crate) fn is_for_start(&self) -> bool {
         let is_now = AT_ONCE.iter().any(|start| self.setting.starts_with(start));
         self.site.is_none() && AT_START.contains(&self.table()) && !is_now
     }
 
-    /// Its table, or itself where it is in none.
+    /// Returns the table of the setting, or the setting itself if it is not in a table.
     pub(crate) fn table(&self) -> &str {
         self.setting.split('.').next().unwrap_or_default()
     }
 
-    /// Whether it is about the source of a site's robots.txt.
+    /// Reports whether the change concerns the source of a site's robots.txt.
     pub(crate) fn is_of_source(&self) -> bool {
         self.site.is_some() && self.setting.starts_with("robots.")
     }
 
-    /// Whether a site or a listener has come or gone, rather than changed.
+    /// Reports whether a site or a listener was added or removed, rather than changed.
     pub(crate) fn is_of_whole_table(&self) -> bool {
         let is_of_listener = ["listener[", "admin.listener["].iter().any(|start| self.setting.starts_with(start));
         self.setting == "site" || (is_of_listener && self.setting.ends_with(']'))
     }
 }
 
-/// In one line: `site "shop": enforcement.mode: refuse → tag`.
+/// Written on one line: `site "shop": enforcement.mode: refuse → tag`.
 impl fmt::Display for SettingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(site) = &self.site {
@@ -117,22 +122,22 @@ impl fmt::Display for SettingChange {
     }
 }
 
-/// The settings of a config, as TOML.
+/// Returns the settings of a config in TOML.
 fn settings(text: &str) -> Option<Settings> {
     let mut raw: RawConfig = reader::read(text).ok()?;
     hide_secrets(&mut raw);
-    // Without the table its keys have their defaults.
+    // If the table is missing, its keys have their defaults.
     raw.admin = raw.admin.or_else(RawAdmin::absent);
     let mut sites = BTreeMap::new();
     for mut site in mem::take(&mut raw.site).into_iter().map(Spanned::into_inner) {
         let (name, exceptions) = (site.name.get_ref().clone(), mem::take(&mut site.modes).0);
-        // Fails for a path that is not UTF-8 only, and a text is.
+        // Fails only for a path that is not UTF-8, and the text of a config always is.
         let mut of_site = by_name(Table::try_from(site).ok()?);
         for exception in &exceptions {
             let modes = Table::try_from(exception.modes.get_ref()).ok()?;
             insert(&mut of_site, "modes", exception.key.get_ref(), by_name(modes));
         }
-        // The last one that fits counts, so their order is a setting.
+        // The last exception that matches counts, so their order is a setting.
         let keys: Vec<_> = exceptions.iter().map(|exception| exception.key.get_ref().as_str()).collect();
         of_site.insert("modes".to_owned(), keys.into());
         sites.insert(name, of_site);
@@ -140,7 +145,7 @@ fn settings(text: &str) -> Option<Settings> {
     Some((by_name(Table::try_from(raw).ok()?), sites))
 }
 
-/// A table in which each named table has a key of its own.
+/// Returns the table with its own key for each named table.
 fn by_name(table: Table) -> Table {
     let mut named = Table::new();
     for (key, value) in table {
@@ -164,7 +169,7 @@ fn by_name(table: Table) -> Table {
 /// The key in which `Table::try_from` leaves a date wrapped.
 const DATE: &str = "$__toml_private_datetime";
 
-/// Inserts a named table, the second of a name as `NAME #2`.
+/// Inserts a named table. The second one with the same name becomes `NAME #2`.
 fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
     let (mut key, mut number) = (format!("{kind}[{name}]"), 1);
     while into.contains_key(&key) {
@@ -174,7 +179,7 @@ fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
     into.insert(key, table.into());
 }
 
-/// A text as it is, anything else as TOML has it.
+/// Returns a string as it is, any other value in TOML.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => cut(text, SHOWN),
@@ -182,7 +187,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Puts marks in place of what may be a secret, because differences are logged: texts that differ have marks that do.
+/// Replaces possible secrets by hashes, because differences are logged. Different secrets have
+/// different hashes.
 fn hide_secrets(raw: &mut RawConfig) {
     let tokens = raw.admin.iter_mut().flat_map(|admin| &mut admin.token);
     tokens.for_each(|token| *token.hash.get_mut() = mark(token.hash.get_ref()));
@@ -204,10 +210,11 @@ fn hide_secrets(raw: &mut RawConfig) {
     }
 }
 
-/// The start of the part of a URL that may hold a key.
+/// Characters that begin the part of a URL that may contain a key.
 const QUERY: &[char] = &['?', '#'];
 
-/// Hides what follows the first of these characters behind the host of a URL, and a password before the host.
+/// Hides the part of a URL that follows the first of these characters after the host, and any
+/// credentials before the host.
 fn hide_behind(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
@@ -306,7 +313,8 @@ mod tests {
     fn the_mode_of_a_site_is_the_one_that_holds() {
         let refuse = "mode = \"refuse\"\n";
         let tags = "enforcement.mode = \"tag\"\n";
-        // The event of the config's own mode says it for every site that has no other.
+        // Sites without a mode of their own have no change: the change of the config's mode covers
+        // them.
         assert_eq!(changes(&with("", ""), &with(refuse, "")), ["mode: observe → refuse"]);
         assert_eq!(changes(&with(refuse, ""), &with(refuse, tags)), ["site \"a\": enforcement.mode: refuse → tag"]);
         assert_eq!(changes(&with(refuse, tags), &with(refuse, "")), ["site \"a\": enforcement.mode: tag → refuse"]);

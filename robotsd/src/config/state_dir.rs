@@ -1,4 +1,5 @@
-//! Whether the state directory and the file of the audit can be made and written, before they are needed.
+//! Checks whether the state directory and the audit file can be created and written, before they
+//! are needed.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,8 +13,8 @@ use super::{Config, Fault, Placed as _, RawConfig};
 use crate::files;
 
 impl Config {
-    /// Why there can be no state directory, whichever user makes it: a file is in its place, or its file system takes no folder. A start
-    /// ends with that. Blocks.
+    /// Returns the reason why no user can create the state directory: a file is in its place, or
+    /// its file system accepts no folder. A start fails with this reason. Blocks.
     pub(crate) fn misplaced_state(&self) -> Option<String> {
         let path = self.state_dir.as_deref()?;
         let is_file = |part: &&Path| part.exists() && !part.is_dir();
@@ -28,13 +29,14 @@ impl Config {
     }
 }
 
-/// Why no user can make a folder, or write to one that exists; `None` if one can, or if this user cannot tell.
+/// Returns the reason why no user can create a folder, or write to an existing one. `None` if a
+/// user can, or if this user cannot find out.
 fn unusable(path: &Path) -> Option<String> {
     let exists = match fs::metadata(path) {
         Ok(_) => true,
         Err(error) if error.kind() == ErrorKind::NotFound => false,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
-        // A name that is too long, or links in a circle.
+        // For example, a name that is too long or a cycle of links.
         Err(error) => return Some(error.to_string()),
     };
     let there = nearest(path);
@@ -48,7 +50,8 @@ fn unusable(path: &Path) -> Option<String> {
     is_of_kernel(there).then(|| format!("{shown} is on a file system of the kernel, which holds no files of programs"))
 }
 
-/// Why this user cannot write a file, whose folder may be made as well; `None` if it can.
+/// Returns the reason why this user cannot write a file, whose folder may be created as well;
+/// `None` if it can.
 pub(super) fn no_file(path: &Path) -> Option<String> {
     if path.is_dir() {
         return Some("it is a folder".to_owned());
@@ -63,13 +66,15 @@ pub(super) fn no_file(path: &Path) -> Option<String> {
     })
 }
 
-/// The path itself if something is there, even a link that leads nowhere; else the first of its folders of which that is true.
+/// Returns the path itself if it exists, even as a link that leads nowhere; else its nearest
+/// ancestor that exists.
 fn nearest(path: &Path) -> &Path {
     path.ancestors().find(|part| fs::symlink_metadata(part).is_ok()).unwrap_or(Path::new("."))
 }
 
-/// Whether a folder is on one of the file systems in which Linux shows its own state. They refuse a new folder whatever its permissions
-/// say, or make something else of it (proc(5), sysfs(5), cgroups(7)).
+/// Reports whether a folder is on a file system in which Linux exposes its own state. These refuse
+/// a new folder whatever its permissions are, or give it another meaning (proc(5), sysfs(5),
+/// cgroups(7)).
 fn is_of_kernel(folder: &Path) -> bool {
     statfs(folder).is_ok_and(|found| {
         matches!(
@@ -83,7 +88,8 @@ fn is_of_kernel(folder: &Path) -> bool {
     })
 }
 
-/// A state directory that this user cannot write. The user that serves may.
+/// Returns an error if this user cannot write the state directory. The user that serves may be
+/// another one.
 pub(super) fn unwritable(file: &RawConfig, config: &Config) -> Option<Fault> {
     let (written, path) = (file.state_dir.as_ref()?, config.state_dir.as_ref()?);
     let there = nearest(path);

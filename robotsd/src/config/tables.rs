@@ -1,6 +1,7 @@
-//! Tables and words are declared once, with [`tables`] and [`words`]; reading, messages, near names and the JSON schema go by that.
+//! Tables and words are declared once, with [`tables`] and [`words`]. Reading, messages, similar
+//! names and the JSON schema use these declarations.
 //!
-//! Here are also the values that TOML has itself, and those of the library.
+//! This module also implements [`Value`] for the types of TOML and of the library.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -17,8 +18,8 @@ use tower_robots::rules::PathForm;
 
 use super::{Faults, Kind, Place, Reader, Value};
 
-/// Declares tables. A key that is not there has the default beside it, or that of its type; one that has neither is required.
-/// The bound of a value stands behind `=>`.
+/// Declares tables. An absent key has the default written after `=`, or that of its type; a key
+/// with neither is required. The range of a value follows `=>`.
 macro_rules! tables {
     ($($(#[doc = $about:literal])* $table:ident {
         $($(#[doc = $doc:literal])* $(#[serde($($serde:tt)*)])* $key:ident: $type:ty $(= $default:expr)? $(=> $bound:expr)?,)*
@@ -44,7 +45,7 @@ macro_rules! tables {
                 span: &std::ops::Range<usize>,
             ) -> Option<Self> {
                 let meant = reader.unknown_keys::<Self>(table, values);
-                // Each is looked at, also after the first problem.
+                // Every key is read, even after the first problem.
                 $(let $key = reader
                     .value(table, stringify!($key), values)
                     .or_else(|| $crate::config::tables!(@absent $type $(, $default)?));)*
@@ -97,7 +98,7 @@ macro_rules! words {
     )*};
 }
 
-/// Values that are one of several words: the default, and those that have it.
+/// Implements [`Value`] for enums of words, after the default that they have.
 macro_rules! word_values {
     ($($absent:expr => $($word:ident),+;)+) => {$($(
         impl $crate::config::Value for $word {
@@ -126,11 +127,11 @@ pub(crate) use {tables, word_values, words};
 word_values! {
     Some(Self::default()) =>
         Mode, StarScope, StarExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode;
-    // All forms of a path: the message about one that is always judged says so.
+    // All path forms are accepted here: a form that is always judged has its own message.
     None => Category, PathForm;
 }
 
-/// A default has no place in the file.
+/// Wraps a default, which has no position in the file.
 pub(crate) fn unplaced<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }
@@ -139,14 +140,14 @@ pub(crate) fn unplaced_texts<const N: usize>(texts: [&str; N]) -> Vec<Spanned<St
     texts.into_iter().map(|text| unplaced(text.to_owned())).collect()
 }
 
-/// A number that is whole and not negative, if it fits.
+/// Parses a whole number that is not negative; `None` if it does not fit.
 pub(super) fn whole_number<T: TryFrom<u64>>(value: &DeValue<'_>) -> Option<T> {
     let DeValue::Integer(number) = value else { return None };
     u64::from_str_radix(number.as_str(), number.radix()).ok()?.try_into().ok()
 }
 
-/// Declares plain values: how each is written, its default, and how it is read: none where it is not written so at all, an error with
-/// the fault where it is nearly.
+/// Declares plain values: the way each is written, its default, and how it is read. A reader
+/// returns `None` for a value of the wrong type, and an error for one that is almost correct.
 macro_rules! plain_values {
     ($($($type:ident),+: $kind:expr, $absent:expr, $read:expr;)+) => {$($(
         impl $crate::config::Value for $type {

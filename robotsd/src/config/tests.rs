@@ -9,7 +9,7 @@ use crate::edge;
 use crate::render::Colour;
 use crate::upstream;
 
-/// A config file, in a folder of its own that goes with it.
+/// Writes a config file to a folder of its own, which is returned with it.
 fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("robotsd.toml");
@@ -20,7 +20,7 @@ fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
 fn load(text: &str) -> Config {
     let (_folder, path) = file(text);
     let config = Config::load(&path).expect("a valid config");
-    // Paths are relative to the folder, which is another one in every test.
+    // Paths are relative to the folder, which differs in every test.
     Config {
         text: "".into(),
         sites: config
@@ -28,7 +28,7 @@ fn load(text: &str) -> Config {
             .into_iter()
             .map(|site| SiteConfig { robots: RobotsSource::File("robots.txt".into()), robots_span: 0..0, ..site })
             .collect(),
-        // So is the name of its usual socket.
+        // The name of its default socket differs, too.
         admin: config.admin.filter(|admin| !admin.is_usual),
         ..config
     }
@@ -151,7 +151,7 @@ fn what_others_can_reach_is_for_reading_unless_the_config_says_otherwise() {
         let admin = load(&text).admin.unwrap();
         assert_eq!(admin.listeners[0].access(&admin.rights), access, "{listener}");
     }
-    // One that the config opens to the network with `reach` stays open.
+    // A listener that the config opens to the network with `reach` is allowed.
     let text = format!("{LEAST}[admin]\naddress = \"0.0.0.0:1\"\nreach = \"network\"\n");
     let admin = load(&text).admin.unwrap();
     assert_eq!(admin.command_listener().map(|listener| listener.access(&admin.rights)), Some(AdminAccess::Full));
@@ -205,8 +205,9 @@ fn the_state_directory_is_found_in_a_config_that_is_broken_otherwise() {
     assert!(of("state_dir = 1\n").is_err(), "it may be there, and be what cannot be read");
 }
 
-/// Configs with a mistake each, and the answers: `line:column: message; help`. After a change of messages, `UPDATE=1` in the
-/// environment writes them anew, to be read before they are committed.
+/// Configs with one mistake each, and the expected answers: `line:column: message; help`. After
+/// messages have changed, run with `UPDATE=1` in the environment to write the answers again, and
+/// read them before committing.
 #[test]
 fn every_mistake_is_answered_with_its_place_and_what_would_be_right() {
     let cases = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/config_mistakes.txt");
@@ -267,7 +268,7 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
     }
 }
 
-/// The answers to a config, a line each; every one of them is shown with a caret, too.
+/// Returns the answers to a config, one per line, after showing each with a caret.
 fn answers(text: &str) -> String {
     let (folder, path) = file(text);
     let error = Config::load(&path).expect_err(text);

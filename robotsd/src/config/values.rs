@@ -1,4 +1,5 @@
-//! Values with a notation of their own; and the range of a value, with what is said of one beyond it.
+//! Values with a notation of their own, and the ranges of values with the messages about values out
+//! of range.
 
 use std::fmt::{self, Display};
 use std::net::SocketAddr;
@@ -14,10 +15,10 @@ use super::{Faults, Kind, Placed};
 use crate::render::without_password;
 use crate::store::StoreUrl;
 
-/// The longest duration.
+/// Maximum length of a duration.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// Whether a name is one of a pattern, in which `*` stands for any characters.
+/// Reports whether a name matches a pattern, in which `*` stands for any characters.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let Some((first, others)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut rest) = name.strip_prefix(first) else { return false };
@@ -29,12 +30,12 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// A length of time, written `"1h"`, `"400ms"`, `"2m 30s"`.
+/// A duration, written `"1h"`, `"400ms"`, `"2m 30s"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, derive_more::Display, derive_more::From, derive_more::Into)]
 #[display("\"{}\"", humantime::format_duration(self.0))]
 pub(crate) struct Span(pub(crate) Duration);
 
-/// A number of octets, written `65536` or `"64KiB"`.
+/// A number of bytes, written `65536` or `"64KiB"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, derive_more::From, derive_more::Into)]
 pub(crate) struct Size(pub(crate) usize);
 
@@ -137,14 +138,14 @@ fn address_of(value: &DeValue<'_>) -> Result<Option<SocketAddr>, String> {
     }
 }
 
-/// The URL, which may hold a password: a printed config has none.
+/// The URL of a store. It may contain a password, which a printed config leaves out.
 #[derive(derive_more::Debug)]
 #[debug("StoreText")]
 pub(crate) struct StoreText(pub(crate) String);
 
 impl Serialize for StoreText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Another text may be a password as a whole.
+        // If the text is not a URL, all of it may be a password.
         let url = self.0.split_once("://").filter(|_| StoreUrl::new(&self.0).is_ok());
         let shown = url.map(|(scheme, rest)| without_password(scheme, rest));
         serializer.serialize_str(&shown.unwrap_or_default())
@@ -179,7 +180,7 @@ impl Size {
         number.parse::<usize>().ok()?.checked_mul(unit).map(Self)
     }
 
-    /// The unit that a text with an unknown one probably means: `64K`, `64kib`, `64`.
+    /// Returns the size that was probably meant by one with an unknown unit: `64K`, `64kib`, `64`.
     fn meant(text: &str) -> Option<String> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at(digits);
@@ -193,7 +194,7 @@ impl Size {
         Some(format!("\"{number}{unit}\""))
     }
 
-    /// In the largest binary unit that leaves nothing over.
+    /// Returns the size in the largest binary unit that divides it evenly.
     fn in_units(self) -> Option<(usize, &'static str)> {
         let whole = |(_, unit): &(&str, usize)| *unit > 1 && self.0 >= *unit && self.0.is_multiple_of(*unit);
         UNITS.into_iter().take(4).rev().find(whole).map(|(name, unit)| (self.0 / unit, name))
@@ -212,11 +213,11 @@ impl Display for Size {
 /// The range of the values of a key.
 pub(crate) struct Bound<T> {
     range: RangeInclusive<T>,
-    /// The message about a value beyond it: the value takes the place of `{}`, its key that of `{key}`.
+    /// The message about a value out of range: `{}` stands for the value, `{key}` for its key.
     says: Option<String>,
 }
 
-/// A range that speaks for itself.
+/// Returns a range with the usual message.
 pub(crate) const fn within<T>(range: RangeInclusive<T>) -> Bound<T> {
     Bound { range, says: None }
 }
@@ -225,13 +226,13 @@ pub(crate) fn bound<T>(range: RangeInclusive<T>, says: impl Into<String>) -> Bou
     Bound { range, says: Some(says.into()) }
 }
 
-/// More than no time.
+/// Returns a range that excludes zero.
 pub(crate) fn some_time(says: &str) -> Bound<Span> {
     bound(Span(Duration::from_nanos(1))..=Span(LONGEST), says)
 }
 
 impl<T: PartialOrd + Display> Bound<T> {
-    /// Notes that the value of a key, where it is written, is beyond it.
+    /// Adds an error at the value of a key if the value is out of range.
     pub(crate) fn check<'v>(&self, key: &str, value: impl Into<Option<&'v Spanned<T>>>, faults: &mut Faults)
     where
         T: 'v,

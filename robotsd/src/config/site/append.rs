@@ -8,7 +8,7 @@ use tower_robots::source::fetch::FetchUrl;
 use crate::config::{Fault, Faults, Placed, PublishedSettings, parsed, tables};
 
 tables! {
-    /// A part that is appended to the robots.txt.
+    /// A part that is appended to a robots.txt.
     RawAppend {
         path: Option<Spanned<PathBuf>>,
         url: Option<Spanned<String>>,
@@ -17,15 +17,15 @@ tables! {
     }
 }
 
-/// A part that is appended to a robots.txt.
+/// The resolved settings of an appended part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppendSettings {
-    /// The title in comments of the file that is served.
+    /// The title in the comments of the served file.
     pub(crate) title: String,
     pub(crate) source: AppendSource,
 }
 
-/// The source of such a part.
+/// The source of an appended part.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum AppendSource {
     #[display("{}", _0.display())]
@@ -34,13 +34,13 @@ pub(crate) enum AppendSource {
     Url(PublishedSettings),
 }
 
-/// Parts of one site.
+/// Maximum number of parts per site.
 const MOST: usize = 16;
 
-/// Characters of a name.
+/// Maximum length of a name, in characters.
 const MOST_NAME: usize = 80;
 
-/// The folder of the state directory in which fetched parts are kept.
+/// Name of the folder in the state directory in which fetched parts are saved.
 const FOLDER: &str = "fragments";
 
 pub(super) fn resolve(
@@ -103,7 +103,7 @@ fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Pa
             }
             text.clone()
         }
-        // Readers of the robots.txt need not know the folder.
+        // Only the file's name: readers of the robots.txt need not know its folder.
         (None, AppendSource::File(path)) => {
             path.file_name().map_or_else(|| "a file".to_owned(), |name| name.to_string_lossy().into_owned())
         }

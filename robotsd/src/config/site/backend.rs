@@ -33,7 +33,7 @@ words! {
     }
 }
 
-/// The keys of a site that say what is behind it.
+/// The keys of a site that describe its backend.
 pub(super) struct RawBackend<'s> {
     pub(super) name: &'s Spanned<String>,
     pub(super) upstreams: Option<&'s [Spanned<String>]>,
@@ -42,7 +42,7 @@ pub(super) struct RawBackend<'s> {
     pub(super) dotfiles: Option<&'s Spanned<Dotfiles>>,
 }
 
-/// The origin servers or the files behind a site.
+/// The origin servers or the files that a site forwards to or serves.
 #[derive(Clone, Debug)]
 pub(crate) enum Backend {
     Upstreams(OriginsSettings),
@@ -109,7 +109,7 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
     if let Some(name) = &settings.server_name {
         check_server_name(name.get_ref()).map_err(|why| name.fault(why))?;
     }
-    // Without a backend it is not known what else is wrong.
+    // Checked last: without a backend, other problems of the site could not be found.
     if settings.eject.get_ref().0.is_zero() {
         return Err(settings.eject.fault("eject is zero: to never eject an upstream, write max_fails = 0"));
     }
@@ -126,8 +126,12 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
     })
 }
 
-/// Notes the upstreams of a site that cannot be read, those that are a listener of the same process, because requests would go round until
-/// none is left, and those that are an admin listener which takes this process for the proxy that names users.
+/// Adds an error for each unusable upstream of a site:
+///
+/// - one that cannot be parsed;
+/// - one that is a listener of the same process, because requests would loop until no connection is
+///   left;
+/// - one that is an admin listener that accepts this process as the proxy that names users.
 pub(super) fn faulty(
     upstreams: &[Spanned<String>],
     listeners: &[RawListener],
@@ -136,7 +140,7 @@ pub(super) fn faulty(
     faults: &mut Faults,
 ) {
     for url in upstreams {
-        // All of them, where the site stops at the first.
+        // Every upstream is checked; resolving the site stops at the first error.
         let endpoint = Endpoint::parse(url.get_ref(), folder).map_err(|why| url.fault(why));
         let Some(endpoint) = faults.keep(endpoint) else { continue };
         let is_listener = |address: &SocketAddr| endpoint.is_listener(*address);

@@ -1,4 +1,4 @@
-//! The gate, and the files of expectations that it reads for each site.
+//! The gate, and the files with expectations that it reads for each site.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use super::source::{RawRobots, SourceKind};
 use crate::config::{Fault, Placed, parsed, tables, words};
 
 tables! {
-    /// Conditions for a version to go live by itself.
+    /// Conditions under which a version goes live without being accepted by hand.
     RawGate {
         enabled: bool = true,
         refuse_findings: RefuseFindings,
-        /// Whether the pages of a site's own sitemaps count.
+        /// Whether the pages in a site's own sitemaps must stay allowed.
         sitemaps: bool = true,
-        /// A list of pages that count, of every site.
+        /// A list of pages that must stay allowed, for every site.
         urls: Option<Spanned<PathBuf>>,
         must_allow: Vec<RawMustAllow>,
         accept: Vec<Spanned<String>>,
@@ -38,7 +38,7 @@ words! {
     }
 }
 
-/// `None` where the gate is off.
+/// Resolves the gate; `None` if it is off.
 pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> {
     let accepted = file.accept.iter().map(parsed::<VersionHashPrefix>).collect::<Result<Vec<_>, _>>()?;
     let mut gate = Gate::new().accept(accepted);
@@ -60,22 +60,24 @@ pub(in crate::config) fn resolve(file: &RawGate) -> Result<Option<Gate>, Fault> 
     Ok((file.enabled).then_some(gate))
 }
 
-/// The files that the gate of a site reads besides its expectations, and whether it reads sitemaps.
+/// The files that the gate of a site reads in addition to its expectations, and whether it reads
+/// sitemaps.
 ///
-/// Two are equal where they mean the same: a [`Spanned`] value is compared without its place in the config.
+/// Two values that mean the same are equal: a [`Spanned`] value is compared without its position in
+/// the config.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GateBasis {
-    /// The version in version control, which counts as the one accepted last.
+    /// The version in version control, which counts as the last accepted one.
     pub(crate) baseline: Option<Spanned<PathBuf>>,
-    /// A list of pages that must not be lost.
+    /// A list of pages that must stay allowed.
     pub(crate) urls: Option<Spanned<PathBuf>>,
-    /// Whether the pages of the site's own sitemaps count.
+    /// Whether the pages in the site's own sitemaps must stay allowed.
     pub(crate) sitemaps: bool,
 }
 
 impl GateBasis {
-    /// That of a site. A folder has a robots.txt for each host, so one file cannot be the baseline of all, and a page of one
-    /// host is none of another's.
+    /// Resolves the files of a site. A folder has a robots.txt for each host, so one file cannot be
+    /// the baseline of all of them, and a page belongs to one host only.
     pub(in crate::config) fn resolve(gate: &RawGate, robots: &RawRobots, folder: &Path) -> Result<Self, Fault> {
         let is_directory = robots.source.as_ref().is_some_and(|source| *source.get_ref() == SourceKind::Directory);
         let own = [("baseline", &robots.baseline), ("urls", &robots.urls)];
@@ -100,7 +102,7 @@ impl GateBasis {
         })
     }
 
-    /// The files, without their places in the config.
+    /// Returns the files, without their positions in the config.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.baseline.iter().chain(&self.urls).map(|file| &**file.get_ref())
     }

@@ -1,4 +1,5 @@
-//! The requests that are sent when a version goes live, `[[site.robots.on_publish]]`, and notifications of events: `[[notify]]`.
+//! The requests that are sent when a version goes live, `[[site.robots.on_publish]]`, and
+//! notifications of events: `[[notify]]`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use crate::publish_hook::{
 tables! {
     /// A request that is sent when a version goes live, or for an event.
     RawHook {
-        /// The events, of one in `[[notify]]`.
+        /// The events that a request in `[[notify]]` is sent for.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         on: Vec<Spanned<NotifyEvent>>,
         url: Spanned<String>,
@@ -27,14 +28,14 @@ tables! {
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         headers: BTreeMap<String, Spanned<RawHeader>>,
         body: Option<Spanned<String>>,
-        /// What the values in the body are escaped for.
+        /// The format that values in the body are escaped for.
         format: Option<Spanned<BodyFormat>>,
         timeout: Spanned<Span> = unplaced(Span(publish_hook::DEFAULT_TIMEOUT)) => bound(
             Span::seconds(1)..=Span::seconds(60),
             "timeout may be from \"1s\" to \"60s\"",
         ),
         ca: Option<Spanned<PathBuf>>,
-        /// The secret by which it is signed.
+        /// The secret with which the request is signed.
         secret: Option<Spanned<RawSecret>>,
     }
 
@@ -47,7 +48,7 @@ word_values! {
     None => NotifyEvent, BodyFormat;
 }
 
-/// The value of a field, or the file that holds it.
+/// The value of a header field, or the file that contains it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum RawHeader {
@@ -74,14 +75,15 @@ impl Value for RawHeader {
     }
 }
 
-/// Hooks of one site, and of `[[notify]]`.
+/// Maximum number of hooks in one site, and in `[[notify]]`.
 const MOST: usize = 16;
 
-/// Header fields of one hook.
+/// Maximum number of header fields in one hook.
 const MOST_HEADERS: usize = 32;
 
-/// Fields that robotsd sets: of the connection (RFC 9110, section 7.6.1, and those that were before it), and those by which a server knows
-/// whom it serves and who asks. The admin interface refuses the `User-Agent` of robotsd, whatever leads there.
+/// Fields that only robotsd sets: those of the connection (RFC 9110, section 7.6.1, and their
+/// predecessors), and those by which a server identifies the host and the client. The admin
+/// interface refuses requests with robotsd's `User-Agent`, so a hook cannot be aimed at it.
 const OURS: [&str; 15] = [
     "connection",
     "content-length",
@@ -100,22 +102,23 @@ const OURS: [&str; 15] = [
     "user-agent",
 ];
 
-/// Parts of names of fields that hold a secret, and of those that do not although they have one: they say what is to be dropped.
+/// Parts of the names of fields that contain a secret, and exceptions from them. The exceptions
+/// name cache entries to drop.
 const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
 const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 
 /// The purpose of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::config) enum HookUse {
-    /// To say what a site serves, which names a host.
+    /// Reports what a site serves, and names a host.
     Hosts,
-    /// The same of a site of patterns alone.
+    /// Reports what a site serves, if the site's hosts are patterns only.
     Patterns,
-    /// To notify people of events.
+    /// Notifies people of events.
     Events,
 }
 
-/// The requests of a site, or those of `[[notify]]`.
+/// Resolves the requests of a site, or those of `[[notify]]`.
 pub(in crate::config) fn resolve(
     written: &[Spanned<RawHook>],
     of: HookUse,
@@ -187,7 +190,8 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
 
 fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     let fault = |why: &str| {
-        // The whole of it may hold a secret, and the place is shown beside the message.
+        // The message does not contain the URL, all of which may be secret; its place in the file
+        // is shown with the message.
         url.fault(format!("this is no URL for a request: {why}; write one such as \"https://api.example.net/purge\""))
     };
     if url.get_ref().contains("{{") {
@@ -197,7 +201,7 @@ fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     HookTarget::new(uri).map_err(fault)
 }
 
-/// Any method that has a body or needs none: caches have some of their own.
+/// Parses the method: any that has a body or needs none, because caches have methods of their own.
 fn method(written: &Spanned<String>) -> Result<Method, Fault> {
     let text = written.get_ref();
     let method = Method::from_bytes(text.as_bytes()).ok().filter(|method| *method != Method::CONNECT);
@@ -222,7 +226,7 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
     let known = HeaderName::from_bytes(name.as_bytes());
     let field =
         known.map_err(|_| fault(format!("{name:?} is no name of a header: write one such as \"Authorization\"")))?;
-    // Some servers take the one character for the other.
+    // Some servers treat `_` as `-`.
     let dashed = field.as_str().replace('_', "-");
     if OURS.contains(&&*dashed) || dashed.starts_with("webhook-") {
         return Err(fault(format!("{name} is set by robotsd: leave it out")));

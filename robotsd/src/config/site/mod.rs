@@ -59,18 +59,18 @@ tables! {
     }
 }
 
-/// One site.
+/// The resolved settings of one site.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteConfig {
     pub(crate) name: String,
-    /// Host patterns; none means every host.
+    /// Host patterns; empty for every host.
     pub(crate) hosts: Vec<String>,
-    /// `None` where no listener forwards requests.
+    /// `None` if no listener forwards requests.
     pub(crate) backend: Option<Backend>,
     pub(crate) robots: RobotsSource,
-    /// The place in the text that names it.
+    /// Position in the text of the key that names the robots.txt.
     pub(crate) robots_span: Range<usize>,
-    /// The parts that are appended to it, in order.
+    /// The parts that are appended to the robots.txt, in order.
     pub(crate) append: Vec<AppendSettings>,
     /// The requests that are sent when a version goes live.
     pub(crate) on_publish: Vec<Arc<HookSettings>>,
@@ -78,51 +78,54 @@ pub(crate) struct SiteConfig {
     pub(crate) when_missing: WhenMissing,
     /// A file of expectations.
     pub(crate) expectations: Option<PathBuf>,
-    /// The place in the text that names that.
+    /// Position in the text of the expectations' path.
     pub(crate) expectations_span: Range<usize>,
-    /// The version with which its gate compares others, and the pages by which it does.
+    /// The version that the gate compares others with, and the pages that it checks.
     pub(crate) gate_basis: GateBasis,
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
-    /// The checks of its robots.txt, without what goes with a registry: see [`SiteConfig::checks`].
+    /// The checks of the robots.txt, without those that depend on a registry: see
+    /// [`SiteConfig::checks`].
     pub(crate) check: Options,
-    /// `None`: the default of the layer.
+    /// `None` for the default of the layer.
     pub(crate) refusal: Option<Arc<RefusalPage>>,
-    /// The values that policy, checks and gate are made from, as text: equal text means equal settings.
+    /// The values that policy, checks and gate are derived from, as text: equal text means equal
+    /// settings.
     pub(crate) terms: String,
 }
 
 impl SiteConfig {
-    /// The checks of its robots.txt, with the search engines of a registry that the policy refuses. The registry itself is not among
-    /// them: the live one has its own.
+    /// Returns the checks of the robots.txt, including the search engines of the registry that the
+    /// policy refuses. The checks do not include the registry itself: the live one has its own.
     pub(crate) fn checks(&self, registry: &Registry) -> Options {
         self.check.clone().refused_crawlers(policy::refused_engines(registry, &self.policy))
     }
 
-    /// Whether its mode, or an override that has not ended, tags or refuses requests.
+    /// Reports whether the mode, or an override that has not expired, tags or refuses requests.
     pub(crate) fn is_strict(&self, now: SystemTime) -> bool {
         let mut overrides = self.policy.overrides.iter().filter(|over| over.until.is_none_or(|end| now < end));
         self.policy.mode > Mode::Observe || overrides.any(|over| over.mode > Mode::Observe)
     }
 }
 
-/// The patterns of a site with these hosts, for a map of hosts: `*`, which is every other host, where it names none.
+/// Returns the patterns of a site with these hosts for a host map. If there are none, that is `*`,
+/// which matches every other host.
 pub(crate) fn host_patterns(hosts: &[String]) -> impl Iterator<Item = &str> {
     let every = hosts.is_empty().then_some("*");
     every.into_iter().chain(hosts.iter().map(String::as_str))
 }
 
-/// The owner of a host, by patterns.
+/// Builds a map from hosts to their owners, by patterns.
 pub(crate) fn owners<'p, T>(patterns: impl Iterator<Item = (&'p str, T)>) -> HostMap<T> {
     let mut map = HostMap::new();
     for (pattern, owner) in patterns {
-        // A config with a host that is none, or that two sites have, was refused.
+        // An invalid host, or one that two sites have, was refused with the config.
         let _ = map.insert(pattern, owner);
     }
     map
 }
 
-/// Every site has a name of its own, which cannot be read as anything else.
+/// Checks that every site has a unique name that cannot be mistaken for something else.
 pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     let mut names = HashSet::new();
     for site in sites.iter().map(Spanned::get_ref) {
@@ -135,8 +138,9 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// Why a text cannot be the name of a site: commands, scopes of tokens and marks of a fleet would take it for something else, or a person
-/// would. Letters of every script are fine.
+/// Returns the reason why a string cannot be the name of a site: commands, scopes of tokens,
+/// fleet-wide off switches or people would take it for something else. Letters of every script are
+/// allowed.
 pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     let why = if name.is_empty() {
         return Some("the name is empty: the log names sites by it".to_owned());
@@ -158,7 +162,7 @@ pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     Some(format!("a site cannot be called {name:?}: {why}"))
 }
 
-/// Every host is one site's.
+/// Checks that every host belongs to one site only.
 pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     let mut hosts = HostMap::new();
     for site in sites.iter().map(Spanned::get_ref) {
@@ -173,7 +177,8 @@ pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     }
 }
 
-/// A site of this file, with the defaults in place of parts that have problems; none where its robots.txt is unknown.
+/// Resolves a site of this file; parts with problems get their defaults. `None` if its robots.txt
+/// is unknown.
 pub(super) fn resolve(
     all: OfAllSites<'_>,
     site: &Spanned<RawSite>,
@@ -190,7 +195,7 @@ pub(super) fn resolve(
     };
     let backend = faults.keep(backend::resolve(&written, all.listeners, span, folder));
     backend::faulty(written.upstreams.unwrap_or_default(), all.listeners, all.own_proxy, folder, faults);
-    // Without a backend it is not known what a source may use that does not say all itself.
+    // Without a backend, only a source that is complete in itself can be resolved.
     let is_named = site.robots.path.is_some() || site.robots.text.is_some();
     let backend = backend.or(is_named.then_some(None));
     let robots =
@@ -225,14 +230,15 @@ pub(super) fn resolve(
         grace: all.grace,
         policy: policy.unwrap_or_default(),
         check: check.unwrap_or_default(),
-        // Its file is read with the sites that are sound.
+        // The file of the refusal page is read only for valid sites.
         refusal: None,
         // Fails only for a path that is not UTF-8.
         terms: serde_json::to_string(&(terms, &site.enforcement, &site.rate, &site.modes)).unwrap_or_default(),
     })
 }
 
-/// The place that names the robots.txt of a site: its own keys, or those that stand for it.
+/// Returns the position of the key that names the robots.txt of a site, or of the key that implies
+/// it.
 fn robots_span(site: &RawSite) -> Range<usize> {
     let robots = &site.robots;
     let path = robots.path.as_ref().map(Spanned::span);

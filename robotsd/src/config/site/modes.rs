@@ -1,4 +1,5 @@
-//! The modes of some crawlers, or for some rule: `[site.modes]`. A key says whom it is for, and the last one that fits counts.
+//! The modes for some crawlers or for some rule: `[site.modes]`. A key names the crawlers or the
+//! rule; the last one that matches counts.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,9 +19,9 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 tables! {
     /// The long form of a mode.
     RawMode {
-        /// Of disallowed requests; this, `rate` or both.
+        /// Mode for disallowed requests. Set `mode`, `rate` or both.
         mode: Option<Mode>,
-        /// Of requests that come too soon.
+        /// Mode for requests that exceed a crawl delay.
         rate: Option<Spanned<RateMode>>,
         /// The last day on which it counts, or a moment.
         until: Option<Spanned<Datetime>>,
@@ -31,10 +32,10 @@ tables! {
 #[derive(Debug, Default)]
 pub(crate) struct RawModes(pub(crate) Vec<Exception>);
 
-/// An exception; several of one key stand in a list.
+/// An exception. Several with the same key are written as a list.
 #[derive(Debug)]
 pub(crate) struct Exception {
-    /// As it is written: `agent:GPTBot`.
+    /// The key as it is written: `agent:GPTBot`.
     pub(crate) key: Spanned<String>,
     scope: Scope,
     pub(crate) modes: Spanned<RawMode>,
@@ -44,7 +45,7 @@ pub(crate) struct Exception {
 #[derive(Debug)]
 enum Scope {
     Crawlers(Selector),
-    /// A rule as it stands in robots.txt.
+    /// A rule as it is written in robots.txt.
     Pattern(String),
 }
 
@@ -57,7 +58,7 @@ impl Value for RawModes {
     fn read(reader: &mut Reader<'_>, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Option<Self> {
         let DeValue::Table(written) = value.get_ref() else { return reader.wrong::<Self>(place, value) };
         let (table, mut exceptions) = (place.path(), Vec::new());
-        // As they stand in the file.
+        // In the order of the file.
         let mut entries: Vec<_> = written.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {
@@ -116,7 +117,7 @@ impl Scope {
 }
 
 impl Exception {
-    /// The crawler that it names.
+    /// Returns the crawler that the exception names.
     pub(crate) fn agent(&self) -> Option<Spanned<String>> {
         match &self.scope {
             Scope::Crawlers(Selector::Agent(name)) => Some(Spanned::new(self.key.span(), name.clone())),
@@ -173,7 +174,8 @@ impl Exception {
 }
 
 impl RawModes {
-    /// A policy with the exceptions, or none once their problems are noted.
+    /// Returns the policy with the exceptions; adds their errors and returns `None` if there are
+    /// any.
     pub(super) fn add_to(&self, policy: Option<PolicyBuilder>, faults: &mut Faults) -> Option<PolicyBuilder> {
         let overrides = faults.keep_all(self.0.iter().map(Exception::overrides))?;
         Some(overrides.into_iter().fold(policy?, |policy, (mode, rate)| {
@@ -183,7 +185,7 @@ impl RawModes {
     }
 }
 
-/// When an exception ends: a moment, or the end of a day in UTC.
+/// Returns when an exception ends: at a moment, or at the end of a day in UTC.
 pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
     let wrong = || {
         let message = format!(
@@ -202,7 +204,8 @@ pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fa
     Ok(if date.time.is_none() { moment + DAY } else { moment })
 }
 
-/// In the short form where all of them have one: TOML writes tables after words, and their order counts.
+/// Serializes in the short form if all exceptions have one. TOML writes tables after plain values,
+/// and the order of exceptions counts.
 impl Serialize for RawModes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut by_key: Vec<(&str, Vec<&RawMode>)> = Vec::new();

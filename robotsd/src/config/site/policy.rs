@@ -1,4 +1,5 @@
-//! A site's policy, and how its robots.txt is checked: the config of all sites, and of this one.
+//! A site's policy and the checks of its robots.txt, resolved from the config of all sites and of
+//! this one.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -26,7 +27,7 @@ use crate::shared_rate::SharedBucket;
 const BURST: RangeInclusive<NonZeroU32> = NonZeroU32::MIN..=NonZeroU32::new(SharedBucket::MOST).unwrap();
 
 tables! {
-    /// The agents that groups are for, and those that no group is for.
+    /// The agents that groups apply to, and those that no group applies to.
     RawAgents {
         star_scope: StarScope,
         star_methods: Vec<Spanned<String>> = unplaced_texts(Policy::DEFAULT_STAR_METHODS),
@@ -49,7 +50,7 @@ tables! {
         cookies: Vec<Spanned<String>>,
     }
 
-    /// Lints by code: findings that are errors, and lints that are off.
+    /// Lints by code: those whose findings are errors, and those that are off.
     RawCheck {
         deny: Vec<Spanned<String>>,
         allow: Vec<Spanned<String>>,
@@ -75,29 +76,30 @@ words! {
     }
 }
 
-/// The settings of a config for all its sites. As text it has what policy, checks and gate are made from.
+/// The settings of a config for all of its sites. Serialized, it contains everything that policy,
+/// checks and gate are derived from.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct OfAllSites<'f> {
-    /// The mode if no exception fits; a site may have another.
+    /// The mode if no exception matches; a site may have another.
     pub(crate) mode: Mode,
     #[serde(skip)]
     pub(crate) grace: Duration,
     pub(crate) agents: &'f RawAgents,
     pub(crate) exempt: &'f RawExempt,
-    /// The action for impostors, and the identity that exemptions need.
+    /// The action for impostors, and the identity that exemptions require.
     pub(crate) identity: (Impostors, IdentityNeeded),
     pub(crate) check: &'f RawCheck,
     pub(crate) gate: &'f RawGate,
     #[serde(skip)]
     pub(crate) listeners: &'f [RawListener],
-    /// The admin listeners that take this process for their proxy.
+    /// The admin listeners that accept connections of this process as their proxy's.
     #[serde(skip)]
     pub(crate) own_proxy: &'f [SocketAddr],
     #[serde(skip)]
     pub(crate) state_dir: Option<&'f Path>,
 }
 
-/// The policy, or none once its problems are noted.
+/// Resolves the policy; adds the errors and returns `None` if there are any.
 pub(super) fn resolve(
     all: &OfAllSites<'_>,
     enforcement: &RawEnforcement,
@@ -147,7 +149,7 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
     Ok(policy)
 }
 
-/// The lints and exemptions of a site.
+/// Resolves the lints and exemptions of a site.
 pub(super) fn checks(check: &RawCheck, exempt: &RawExempt) -> Result<Options, Fault> {
     let known = |code: &Spanned<String>| {
         let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists them", code.get_ref());
@@ -166,14 +168,14 @@ pub(super) fn checks(check: &RawCheck, exempt: &RawExempt) -> Result<Options, Fa
     Ok(options)
 }
 
-/// The search engines of a registry that a policy refuses.
+/// Returns the search engines of a registry that a policy refuses.
 pub(super) fn refused_engines(registry: &Registry, policy: &Policy) -> impl Iterator<Item = RefusedCrawler> {
     let now = SystemTime::now();
     let engines = registry.crawlers().filter(|crawler| crawler.is_index_engine);
     engines.filter_map(move |engine| refused(engine, policy, now))
 }
 
-/// The refusal of a crawler by a policy, if there is one.
+/// Returns the refusal of a crawler by a policy, if any.
 fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<RefusedCrawler> {
     let agent = Agent::from(crawler);
     let is_refused = |pattern: Option<&[u8]>| policy.action_for_rule(&agent, pattern, now).0 == Action::Refuse;
@@ -186,7 +188,7 @@ fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<Refuse
         (false, false) => refused.only_rules(exceptions),
         (true, _) => refused.except_rules(exceptions),
     };
-    // An override with any other pattern is an error of the config.
+    // An override with an invalid pattern is an error of the config.
     let refused = refused.ok()?;
     Some(if policy.holds_to_star(&agent) { refused } else { refused.where_named() })
 }

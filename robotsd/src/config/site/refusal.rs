@@ -1,4 +1,5 @@
-//! A site's refusal: its template is read with the config, so that a fault in it is an error of the config.
+//! A site's refusal. Its template is read with the config, so that an error in it is an error of
+//! the config.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,9 +22,10 @@ tables! {
     }
 }
 
-/// The refusal of a site; none where it is the default.
+/// Resolves the refusal of a site; `None` if it is the default.
 ///
-/// A fault of the template is placed in the template, any other by `in_config`.
+/// An error in the template has its position in the template; any other error is placed by
+/// `in_config`.
 pub(in crate::config) fn resolve(
     raw: &RawRefusal,
     folder: &Path,
@@ -61,7 +63,7 @@ fn status(status: &Spanned<u16>) -> Result<StatusCode, Fault> {
     })
 }
 
-/// A language tag (RFC 5646), as far as its form goes: `de`, `pt-BR`.
+/// Checks the syntax of a language tag (RFC 5646): `de`, `pt-BR`.
 fn language(language: &Spanned<String>) -> Result<HeaderValue, Fault> {
     let mut parts = language.get_ref().split('-');
     let first =
@@ -73,7 +75,7 @@ fn language(language: &Spanned<String>) -> Result<HeaderValue, Fault> {
     })
 }
 
-/// The text of a template's file.
+/// Reads the text of a template's file.
 fn read(path: &Path) -> Result<String, String> {
     let (bytes, _) = files::read_at_most(path, MAX_TEMPLATE as u64).map_err(|error| error.to_string())?;
     if bytes.len() > MAX_TEMPLATE {

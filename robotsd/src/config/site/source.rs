@@ -1,4 +1,4 @@
-//! The source of a site's robots.txt: which keys go with which source, and their values.
+//! The source of a site's robots.txt: the keys that each source has, and their values.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,9 @@ tables! {
         ),
         on_missing: OnMissing,
         expectations: Option<Spanned<PathBuf>>,
-        /// The version in version control that new ones are compared with.
+        /// The version in version control that new versions are compared with.
         baseline: Option<Spanned<PathBuf>>,
-        /// In place of that of the gate.
+        /// List of pages that must stay allowed, instead of the one in `[gate]`.
         urls: Option<Spanned<PathBuf>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         append: Vec<Spanned<RawAppend>>,
@@ -71,7 +71,7 @@ pub(crate) enum RobotsSource {
     /// A folder with a file for each host.
     Directory {
         path: PathBuf,
-        /// The name of the file for every other host.
+        /// Name of the file for every other host.
         fallback: String,
     },
     /// Fetched from the upstreams.
@@ -79,7 +79,7 @@ pub(crate) enum RobotsSource {
         upstreams: Vec<String>,
         /// The `Host` of the request.
         host: String,
-        /// The name that the upstreams' certificates are for, in place of their hosts.
+        /// The name that the upstreams' certificates are for, instead of their hosts.
         server_name: Option<String>,
         remote: Remote,
     },
@@ -90,17 +90,17 @@ pub(crate) enum RobotsSource {
 }
 
 impl RobotsSource {
-    /// The file or the URL, where every host has this one.
+    /// Returns the file or the URL; `None` if hosts may have different ones.
     pub(crate) fn place(&self) -> Option<String> {
         match self {
-            // By whatever path the config was named.
+            // Absolute, so that it does not depend on how the path of the config was written.
             Self::File(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()),
             Self::Url { url, .. } => Some(url.clone()),
             Self::Inline(_) | Self::Directory { .. } | Self::Upstream { .. } => None,
         }
     }
 
-    /// The word for it in `source = "…"`.
+    /// Returns its name in `source = "…"`.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::File(_) => "file",
@@ -115,11 +115,11 @@ impl RobotsSource {
 /// How a robots.txt is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {
-    /// The interval, where the response has no max-age.
+    /// Fetch interval if the response has no max-age.
     pub(crate) refresh: Duration,
-    /// How long it must be missing before it counts as removed.
+    /// How long the file must be missing before it counts as removed.
     pub(crate) hold: Duration,
-    /// The certificate authorities to trust instead of those that the system trusts.
+    /// Certificate authorities to trust instead of the system's.
     pub(crate) ca: Option<Authorities>,
 }
 
@@ -253,7 +253,8 @@ fn remote(robots: &RawRobots, ca: Option<&Spanned<PathBuf>>, folder: &Path) -> R
     Ok(Remote { refresh, hold, ca })
 }
 
-/// The first key that is written and has no effect for a source, its place, and the key it goes with.
+/// Returns the first key that has no effect for a source, its position, and the source that it goes
+/// with.
 fn stray(robots: &RawRobots, source: SourceKind) -> Option<(&'static str, Range<usize>, &'static str)> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
     let (is_url, is_fetched) = ("source = \"url\"", "source = \"upstream\" or source = \"url\"");
