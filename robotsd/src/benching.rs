@@ -1,4 +1,5 @@
-//! The functions that the bench of counting calls: requests through the layer of a site, counted as a worker counts them and not.
+//! The functions that the counting benchmark calls. They send requests through the layer of a site,
+//! with the counting of a worker and without.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use tower_robots::layer::{Answer, OriginalRequest, RobotsLayer};
 
 use crate::counting::OutcomeCounts;
 
-/// Sends requests through layers of one site: one that counts, one that does not.
+/// Sends requests through two layers of one site: one that counts, and one that does not.
 #[derive(Debug)]
 pub struct CountingBench {
     quiet: RobotsLayer,
@@ -17,26 +18,26 @@ pub struct CountingBench {
 }
 
 impl CountingBench {
-    /// For a layer without observers.
+    /// Creates the benchmark for a layer without observers.
     pub fn new(layer: &RobotsLayer) -> Self {
         let counts = Arc::<OutcomeCounts>::default();
         let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups())).with_crawler_records();
         Self { quiet: layer.clone(), counting, counts }
     }
 
-    /// A request that is not counted.
+    /// Sends a request that is not counted.
     #[inline(never)]
     pub fn quiet(&mut self, request: Request<()>) {
         send(&self.quiet, request, |_| {});
     }
 
-    /// A request of which only the layer makes something to count.
+    /// Sends a request for which the layer prepares counts that are not recorded.
     #[inline(never)]
     pub fn observed(&mut self, request: Request<()>) {
         send(&self.counting, request, |_| {});
     }
 
-    /// A request that is counted as `serve` does it.
+    /// Sends a request that is counted as `serve` does it.
     #[inline(never)]
     pub fn counted(&mut self, request: Request<()>) {
         let mut counted = self.counts.request(request.uri().path().as_bytes(), request.method().into(), 0);
@@ -45,7 +46,7 @@ impl CountingBench {
     }
 }
 
-/// The status of the answer, behind which a service does nothing.
+/// Returns the status of the response; the service behind the layer does nothing.
 fn send(layer: &RobotsLayer, mut request: Request<()>, decided: impl FnOnce(&Answer)) -> StatusCode {
     let answer = layer.answer(&OriginalRequest::of(&request));
     decided(&answer);

@@ -1,4 +1,5 @@
-//! The functions that the fuzz targets call: the parsers of octets that others choose, each with the properties it holds.
+//! The functions that the fuzz targets call: the parsers of bytes from outside, each with the
+//! properties that it must have.
 
 pub use crate::ask::test_octets::{check_request, spop_frames};
 pub use crate::board::test_octets::board_day;

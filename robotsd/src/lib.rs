@@ -1,12 +1,17 @@
-//! The rooms of the program `robotsd`: a site's robots.txt served, checked, explained and enforced.
+//! The modules of the program `robotsd`, which serves, checks, explains and enforces a site's
+//! robots.txt.
 //!
-//! **This API is internal**: it is what the program, its tests, benches and fuzz targets need, and it changes without notice.
-//! An application uses [`tower_robots`]; an operator reads [`docs`].
+//! **This API is internal**: it contains what the program, its tests, benches and fuzz targets
+//! need, and changes without notice. Applications use [`tower_robots`]; operators read [`docs`].
 //!
-//! Uses the public API of `tower_robots` only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `sites` holds
-//! what is served, and `serve` puts the layer between edge and upstream; `request` decides about a request, `ask` answers other proxies; `admin` answers an
-//! operator about a server that runs. `commands` holds the rest of the command line: the commands that read files, and those
-//! that query a running server.
+//! This crate uses only the public API of `tower_robots`. Its main modules:
+//!
+//! - `edge` and `upstream` implement HTTP and do not know about robots.txt.
+//! - `sites` contains what is served, and `serve` puts the layer between edge and upstream.
+//! - `request` decides about a request, and `ask` answers other proxies.
+//! - `admin` answers an operator about a running server.
+//! - `commands` contains the rest of the command line: commands that read files, and commands that
+//!   query a running server.
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 

@@ -1,5 +1,6 @@
-//! The places where the admin interface listens: those of the config with which the process started, until it ends or another process
-//! takes its place. Its clients, and what they may do, follow every config.
+//! The addresses and sockets on which the admin interface listens. They are those of the config
+//! with which the process started, until it ends or another process replaces it. The clients and
+//! their rights follow every config.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,23 +19,23 @@ use crate::config::{AdminListenerConfig, AdminPlace, AdminSettings, ListenerConf
 use crate::edge::LiveCertificates;
 use crate::log::{Log, LogEvent, LogLevel};
 
-/// Every place that is open. Dropping it closes them.
+/// All open sockets of the admin interface. Dropping it closes them.
 #[derive(Debug)]
 pub(super) struct AdminPlaces {
     state: Arc<ServerState>,
     log: Log,
     socket: Option<CommandSocket>,
     addresses: Vec<AddressPlace>,
-    /// One per place; empty while another process may be about to accept.
+    /// One per socket; empty while another process may be about to accept.
     accepting: Vec<Accepting>,
-    /// The place where commands ask, and the files that name it.
+    /// The address that commands use, and the files that name it.
     commands: Option<AdminPlace>,
     files: Vec<PlaceFile>,
-    /// Those with the local token.
+    /// The files that contain the local token.
     token_files: Vec<PathBuf>,
-    /// Connections that were accepted before nothing was any more.
+    /// Connections accepted before this process stopped accepting.
     left: Vec<Arc<ConnectionSlots>>,
-    /// The names by which addresses may be called.
+    /// The names that clients may use for the addresses.
     hosts: Vec<String>,
 }
 
@@ -44,7 +45,8 @@ struct AddressPlace {
     socket: AddressSocket,
 }
 
-/// Accepts on a listener until it is dropped. Connections that have not sent a whole request then are closed.
+/// Accepts on a listener until it is dropped. Connections that have not sent a complete request by
+/// then are closed.
 #[derive(Debug)]
 struct Accepting {
     slots: Arc<ConnectionSlots>,
@@ -52,7 +54,7 @@ struct Accepting {
 }
 
 impl AdminPlaces {
-    /// None is open yet.
+    /// Creates the admin interface without any open socket.
     pub(super) fn new(state: &Arc<ServerState>, log: &Log) -> Self {
         Self {
             state: Arc::clone(state),
@@ -68,7 +70,8 @@ impl AdminPlaces {
         }
     }
 
-    /// Opens the places of these settings. If one of them takes the local token, it will be in the first of these files that can have it.
+    /// Opens the sockets of these settings. If one of them accepts the local token, the token will
+    /// be in the first of `token_files` that can contain it.
     pub(super) fn open(
         &mut self,
         settings: &AdminSettings,
@@ -85,7 +88,8 @@ impl AdminPlaces {
                 let address = settings.command_listener().zip(opened.address);
                 self.addresses.extend(address.map(|(config, socket)| AddressPlace { config, socket }));
             }
-            // The default socket, which the config does not name: sites are served without it.
+            // This is the default socket, which the config does not name. Sites are served without
+            // it.
             Err(error) if settings.is_usual => {
                 let message = format!(
                     "{error}; commands cannot reach this process: write [admin] with socket = \"…\", or enabled = false"
@@ -106,14 +110,15 @@ impl AdminPlaces {
         Ok(())
     }
 
-    /// Makes a listener for each place.
+    /// Creates a listener for each socket.
     fn listeners(&self) -> Vec<Result<OpenListener, String>> {
         let rights = self.state.rights.load();
         let of_address = |place: &AddressPlace| place.socket.listen(&self.hosts, &place.config, &rights);
         self.addresses.iter().map(of_address).chain(self.socket.iter().map(CommandSocket::listen)).collect()
     }
 
-    /// Reads the local token from these files, or makes one. It blocks, and needs the state directory.
+    /// Reads the local token from these files, or creates one. Blocks, and requires the open state
+    /// directory.
     pub(super) fn keep_token(&mut self, files: &[PathBuf]) {
         let rights = self.state.rights.load_full();
         let (Some(_), Some(preferred)) = (&rights.local, files.first()) else { return };
@@ -122,7 +127,7 @@ impl AdminPlaces {
                 let warn = |message: String| self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
                 replaced.into_iter().for_each(warn);
                 let file = files[0].clone();
-                // Without a runtime folder it is found by the state directory.
+                // Without a runtime folder, the token is found through the state directory.
                 if file != *preferred {
                     warn(format!("{}; so the token for changes is in {}", failures.join("; "), file.display()));
                 }
@@ -138,11 +143,11 @@ impl AdminPlaces {
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// Leaves files by which commands find the process that runs with the config at this path.
+    /// Writes files through which commands find the process that runs with the config at this path.
     ///
     /// # Errors
     ///
-    /// If none can be left.
+    /// If no such file can be written.
     pub(super) fn leave_place(&mut self, config: &Path, state: Option<&StateDir>) -> Result<(), String> {
         if let Some(place) = &self.commands {
             let access = CommandAccess { place, tokens: &self.token_files, addresses: self.addresses() };
@@ -154,7 +159,8 @@ impl AdminPlaces {
         Ok(())
     }
 
-    /// Takes over the tokens and users of another config. A config that turns the interface off changes nothing before the next start.
+    /// Applies the tokens and users of another config. A config that disables the interface changes
+    /// nothing before the next start.
     pub(super) fn follow(&self, settings: Option<&AdminSettings>) {
         let Some(settings) = settings else { return };
         let mut rights = settings.rights.with_local(self.state.rights.load().local.clone());
@@ -164,30 +170,31 @@ impl AdminPlaces {
             };
             settings.all_listeners().any(is_it)
         };
-        // An address that the config does not name any more is not opened to everyone by a config without tokens.
+        // If the config no longer names an open address, a config without tokens must not open that
+        // address to everyone.
         rights.asks_for_token |= self.state.rights.load().asks_for_token && !self.addresses.iter().all(is_named);
         self.socket.iter().for_each(|socket| socket.share(rights.has_local_users()));
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// The certificates of these listeners, and those of the addresses here.
+    /// Returns the certificates of these listeners, and those of the admin interface.
     pub(super) fn certificates_beside(&self, listeners: &[ListenerConfig]) -> Vec<LiveCertificates> {
         let own = self.addresses.iter().map(|place| &place.config.certificates);
         listeners.iter().map(|listener| &listener.certificates).chain(own).flatten().cloned().collect()
     }
 
-    /// The addresses that are open.
+    /// Returns the open addresses.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         self.addresses.iter().map(|place| place.socket.address()).collect()
     }
 
-    /// Accepts no more; requests that have come are answered. The sockets stay open, so that connections wait for this process or
-    /// for another that has the sockets.
+    /// Stops accepting; requests already received are answered. The sockets stay open, so that
+    /// connections wait for this process, or for another that has the sockets.
     pub(super) fn pause(&mut self) {
         self.left.extend(self.accepting.drain(..).map(|accepting| Arc::clone(&accepting.slots)));
     }
 
-    /// Accepts again, if it was paused.
+    /// Accepts again after a pause.
     pub(super) fn resume(&mut self) {
         if !self.accepting.is_empty() {
             return;
@@ -195,21 +202,22 @@ impl AdminPlaces {
         for listener in self.listeners() {
             match listener {
                 Ok(listener) => self.accepting.push(Accepting::begin(listener, &self.state)),
-                // Only a process without descriptors gets here.
+                // Happens only if the process is out of descriptors.
                 Err(error) => self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, error),
             }
         }
         self.left.clear();
     }
 
-    /// Waits until those that were answered last have their answers.
+    /// Waits until the requests received before the pause are answered.
     pub(super) async fn answered(&self) {
         while !self.left.iter().all(|slots| slots.is_empty()) {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }
 
-    /// Stops listening, because another process listens by now. Requests that have come are answered.
+    /// Stops listening, because another process now listens. Requests already received are
+    /// answered.
     pub(super) fn leave(&mut self) {
         self.pause();
         self.socket = None;
@@ -217,12 +225,12 @@ impl AdminPlaces {
         self.files.clear();
     }
 
-    /// Removes the file of the socket at the end of a process without a successor.
+    /// Removes the file of the socket when a process ends without a successor.
     pub(super) fn remove_socket_file(&self) {
         self.socket.iter().for_each(CommandSocket::remove_file);
     }
 
-    /// Every socket once more, with what it is for.
+    /// Returns a duplicate of every socket, with its purpose.
     pub(super) fn sockets(&self) -> std::io::Result<HandedSockets> {
         let mut sockets = Vec::new();
         if let Some(socket) = &self.socket {

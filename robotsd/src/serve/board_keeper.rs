@@ -1,5 +1,5 @@
-//! Keeps the board: takes what workers counted once a second, and has it written on a blocking thread once a minute, or
-//! after half of one where that failed.
+//! Keeps the board up to date: collects the counts of the workers once a second. Writes them on a
+//! blocking thread once a minute, or after half a minute if that failed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,27 +13,28 @@ use crate::config::Config;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::sites::Sites;
 
-/// How often workers are checked.
+/// Interval at which counts are collected.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long the end waits for the files: a file system may hang.
+/// Maximum time that the end waits for the files: a file system may hang.
 const LAST: Duration = Duration::from_secs(5);
 
-/// The board, its clock, and the write under way.
+/// The board, its clock, and the current write.
 pub(super) struct BoardKeeper {
     pub(super) board: Arc<Board>,
     pub(super) ticks: Interval,
-    /// Whether something is to be written.
+    /// Whether there is something to write.
     is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
-    /// The trouble that was logged last, so that it is logged once.
+    /// The last logged problem, so that each is logged once.
     trouble: Option<String>,
     log: Log,
 }
 
 impl BoardKeeper {
-    /// `None` if the config wants no board. Its files are below the state directory, if that is open. The board knows the sites, so an
-    /// answer before the first tick has them too.
+    /// Returns `None` if the config disables the board. Its files are in the state directory, if
+    /// that is open. The sites are added at once, so that answers before the first tick contain
+    /// them.
     pub(super) fn new(config: &Config, sites: &Sites, log: &Log) -> Option<Self> {
         let folder: Option<PathBuf> = sites.state.directory.as_ref().map(|state| state.path().to_owned());
         let now = seconds(SystemTime::now());
@@ -42,14 +43,14 @@ impl BoardKeeper {
         Some(Self { board, ticks: ticks(TICK), is_due, writing: None, trouble: None, log: log.clone() })
     }
 
-    /// Takes what was counted, and begins to write it where that is due. Waits for nothing.
+    /// Collects the counts, and starts to write them if that is due. Does not wait.
     pub(super) async fn tick(&mut self, sites: &Sites) {
         let now = seconds(SystemTime::now());
         self.is_due |= self.board.add(now, sites.board_moments(now));
         if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
             self.report(writing.await.unwrap_or_else(|error| Err(format!("the board was not written: {error}"))));
         }
-        // A write that hangs is not begun again.
+        // While a write hangs, no other is started.
         if self.is_due && self.writing.is_none() {
             self.is_due = false;
             let board = Arc::clone(&self.board);
@@ -57,8 +58,9 @@ impl BoardKeeper {
         }
     }
 
-    /// Has what was counted until now written, before another process may write; from then on nothing is, until a tick or the end.
-    /// The files are read and written anew each time, so what is counted later is added to what the other has.
+    /// Writes the counts so far, before another process may write. After that nothing is written
+    /// until a tick or the end. The files are read and written again each time, so later counts are
+    /// added to those of the other process.
     pub(super) fn hand_over(&mut self, sites: &Sites) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let now = seconds(SystemTime::now());
         self.board.add(now, sites.board_moments(now));
@@ -72,9 +74,9 @@ impl BoardKeeper {
         }
     }
 
-    /// Writes what was counted last, at the end of the process.
+    /// Writes the last counts at the end of the process.
     pub(super) async fn finish(mut self, sites: &Sites) {
-        // A write that is under way stops after the file it is at.
+        // A write in progress stops after its current file.
         self.board.end();
         let written = timeout(LAST, self.hand_over(sites)).await;
         self.report(written.unwrap_or_else(|_| Err("the board could not be written in time".to_owned())));
@@ -92,14 +94,14 @@ impl BoardKeeper {
     }
 }
 
-/// Ticks that come so far apart at least, however late one is.
+/// Returns ticks with at least this interval, even if one is late.
 pub(super) fn ticks(every: Duration) -> Interval {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
 
-/// The next tick; never, where there are none.
+/// Waits for the next tick; forever if there are no ticks.
 pub(super) async fn next_tick(ticks: Option<&mut Interval>) {
     match ticks {
         Some(ticks) => drop(ticks.tick().await),

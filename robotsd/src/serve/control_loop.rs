@@ -1,6 +1,7 @@
-//! The loop of the control thread: signals, requests to read the config again, changes of watched files, the watchdog.
+//! The loop of the control thread: signals, requests to read the config again, changes of watched
+//! files, the watchdog.
 //!
-//! Nothing in it waits for a file: files are read on blocking threads, which send their results back.
+//! It never waits for a file: files are read on blocking threads, which send back their results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,29 +18,30 @@ use super::watched_files;
 use crate::admin::{ControlRequests, Phase, ServerState, WatchGuard};
 use crate::log::{AccessLog, Log, LogEvent, LogLevel};
 
-/// How long the end waits for the state directory: a file system may hang.
+/// Maximum time that the end waits for the state directory: a file system may hang.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// How long the end waits for clients of the admin interface to take their answers.
+/// Maximum time that the end waits for clients of the admin interface to receive their answers.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// How long the end waits until the store of the fleet has this replica no more: one that stays in it is missing for a day.
+/// Maximum time that the end waits for the removal of this replica from the fleet's store. A
+/// replica left in it is reported missing for a day.
 const LEFT: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether pages are to be read anew.
+/// Interval at which sites are checked for pages that are due to be read again.
 const PAGES: Duration = Duration::from_secs(2);
 
-/// How often events for notifications are collected.
+/// Interval at which events for notifications are collected.
 const NOTICES: Duration = Duration::from_secs(2);
 
-/// How often it is tried whether the state directory can be written.
+/// Interval at which robotsd tests whether the state directory can be written.
 const STATE: Duration = Duration::from_secs(10);
 
 /// The state that the control thread owns while the process serves.
 pub(super) struct ControlLoop<'a> {
-    // First, because the process ends without its event loops.
+    // Dropped first, because the event loops that it watches end with the process.
     _watch: WatchGuard,
-    // Dropped before the sites are.
+    // Dropped before the sites.
     _flush: FlushOnDrop,
     active: ActiveConfig,
     signals: Signals,
@@ -49,7 +51,7 @@ pub(super) struct ControlLoop<'a> {
     access: Option<&'a AccessLog>,
     heartbeat: Option<Interval>,
     board: Option<BoardKeeper>,
-    /// When it is looked whether pages that gates watch are to be read anew, and the reading that is under way.
+    /// When pages that gates watch are checked, and the current reading of pages.
     pages: Interval,
     reading_pages: Option<AbortHandle>,
     state: Interval,
@@ -58,9 +60,9 @@ pub(super) struct ControlLoop<'a> {
     notifying: Option<AbortHandle>,
     /// Tasks that end with the process.
     background: JoinSet<()>,
-    /// Whether a signal to stop has come.
+    /// Whether a signal to stop was received.
     is_stopped: bool,
-    /// Whether every listener is closed, and every connection.
+    /// Whether every listener and every connection is closed.
     is_drained: bool,
 }
 
@@ -99,7 +101,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Runs until every connection is closed after a signal to stop, or a second such signal comes.
+    /// Runs until every connection is closed after a signal to stop, or until a second such signal.
     pub(super) async fn run(mut self) -> Result<(), String> {
         let outcome = self.serve().await;
         self.upgrade.finish().await;
@@ -108,11 +110,11 @@ impl<'a> ControlLoop<'a> {
         }
         self.active.sites.finish_hooks().await;
         self.active.state.audit.finish().await;
-        // Another process that takes the place of this one has its name.
+        // A process that replaces this one has the same name in the fleet.
         if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| self.upgrade.successor.is_none()) {
             let _ = timeout(LEFT, fleet.leave()).await;
         }
-        // Such as the answer that an upgrade is done.
+        // For example, the answer that an upgrade is done.
         let _ = timeout(ANSWERED, self.active.admin.answered()).await;
         self.active.admin.remove_socket_file();
         outcome
@@ -139,7 +141,7 @@ impl<'a> ControlLoop<'a> {
                     }
                     Signal::Stop => {
                         self.is_stopped = true;
-                        // After an upgrade it is draining already.
+                        // After an upgrade, this process is draining already.
                         let is_serving = self.active.state.phase() != Phase::Draining;
                         self.upgrade.abandon(&mut self.active);
                         if is_serving {
@@ -147,7 +149,7 @@ impl<'a> ControlLoop<'a> {
                         }
                     }
                 },
-                // While draining no config is read: dropping the waiter ends its request.
+                // While draining, no config is read: dropping the waiter ends its request.
                 Some(waiter) = self.requests.upgrades.recv() => self.upgrade.begin(&self.active, Some(waiter)),
                 step = self.upgrade.next() => self.step_of_upgrade(step),
                 Some(waiter) = self.requests.reloads.recv() => {
@@ -177,13 +179,13 @@ impl<'a> ControlLoop<'a> {
                 }
                 () = next_tick(self.heartbeat.as_mut()) => self.report_alive(),
                 () = next_tick(self.board.as_mut().map(|board| &mut board.ticks)) => if let Some(board) = &mut self.board {
-                    // Another process may write.
+                    // During and after an upgrade, the other process may write.
                     if !self.upgrade.is_under_way() && self.upgrade.successor.is_none() {
                         board.tick(&self.active.sites).await;
                     }
                 },
                 _ = self.pages.tick() => self.refresh_pages(),
-                // Another process that has the directory is left alone.
+                // Does nothing while another process has the directory.
                 _ = self.state.tick() => self.active.sites.state.directory.iter().for_each(StateDir::probe),
                 _ = self.notices.tick(), if is_serving => self.notify(),
                 Some(_) = self.background.join_next() => {}
@@ -199,7 +201,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Opens the log of requests anew: its file may have been moved away.
+    /// Opens the access log again, because its file may have been moved away.
     fn reopen_log(&self) {
         self.access.iter().for_each(|access| access.reopen());
     }
@@ -215,7 +217,8 @@ impl<'a> ControlLoop<'a> {
         self.background.spawn(reload(Arc::clone(&self.active.state), self.supervisor.clone()));
     }
 
-    /// Reads the pages that gates watch anew, where that is due. It is bounded, and not begun again before its end.
+    /// Reads the pages that gates watch, if they are due. The reading is limited, and does not
+    /// start again before it has ended.
     fn refresh_pages(&mut self) {
         let is_over = self.reading_pages.as_ref().is_none_or(AbortHandle::is_finished);
         if is_over && self.active.state.phase() == Phase::Serving {
@@ -224,7 +227,8 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Sends the notifications that `[[notify]]` asks for, on another thread because it reads files.
+    /// Sends the notifications that `[[notify]]` requests. This reads files, so it runs on another
+    /// thread.
     fn notify(&mut self) {
         let (sites, state) = (Arc::clone(&self.active.sites), Arc::clone(&self.active.state));
         if !self.active.config.notify.is_empty() && self.notifying.as_ref().is_none_or(AbortHandle::is_finished) {
@@ -244,7 +248,7 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    /// Closes the listeners; requests under way are finished.
+    /// Closes the listeners; requests in progress are finished.
     fn drain(&mut self) {
         const DRAINING: &str = "no new connections; requests under way are finished";
         self.active.log.say(LogEvent::Stopping, DRAINING);
@@ -254,9 +258,9 @@ impl<'a> ControlLoop<'a> {
         self.active.listeners.lock().drain();
     }
 
-    /// Tells the watchdog that the process is alive once every worker has taken up a task.
+    /// Tells the watchdog that the process is alive, once every worker has run a task.
     fn report_alive(&mut self) {
-        // That would hide that the other process is not.
+        // Reporting after an upgrade would hide that the new process is not alive.
         if self.upgrade.successor.is_some() {
             return;
         }
@@ -287,13 +291,14 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// Reads everything again and reports to the supervisor when that is done, because it waits for it.
+/// Reads everything again, and notifies the supervisor when that is done, because it waits for
+/// that.
 async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
-    // The outcome is logged. The sites reloaded are those of the config as it is then.
+    // The outcome is logged. The sites read again below are those of the config at that time.
     let _ = state.reconfigure().await;
     let Some(serving) = state.serving() else { return };
-    // No site is named, so none is unknown.
+    // No site is named, so no name can be unknown.
     let _ = serving.sites.reload(None).await;
     if let Some(serving) = state.serving().filter(|_| state.phase() == Phase::Serving) {
         supervisor.ready(&serving.summary());

@@ -1,43 +1,45 @@
-//! How many connections the process has descriptors for.
+//! The number of connections for which the process has file descriptors.
 //!
-//! A process that runs out of them cannot accept, cannot connect to an upstream and cannot read a robots.txt. So the
-//! bound on connections never exceeds what the limit of open files allows, whatever the config says.
+//! A process without free descriptors cannot accept connections, connect to an upstream or read a
+//! robots.txt. The maximum number of connections therefore never exceeds what the limit of open
+//! files allows, whatever the config contains.
 
 use crate::admin;
 use crate::config::{self, Config};
 
-/// Client and upstream, or client and file.
+/// Descriptors per connection: client and upstream, or client and file.
 const A_CONNECTION: u64 = 2;
 
-/// For robots.txt and registry being read again and for name lookups.
+/// Descriptors kept free for reading robots.txt files and the registry again, and for name lookups.
 const SPARE: u64 = 32;
 
-/// Idle connections to upstreams are counted up to this share of what is left: seldom are all of them open at once.
+/// Idle connections to upstreams count for at most one part in this many of the free descriptors,
+/// because they are rarely all open at once.
 const IDLE_SHARE: u64 = 8;
 
-/// Fewer than this is not serving.
+/// Minimum number of connections. A process with fewer does not start.
 const LEAST: u64 = 4;
 
-/// The descriptors that the process may have, and has.
+/// The file descriptors of the process: the limit, and how many are in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descriptors {
-    /// The limit of open files; none where there is none that is known.
+    /// The limit of open files; `None` if it is unknown.
     limit: Option<u64>,
-    /// Those that are open, once sites and listeners are.
+    /// Number of open descriptors after sites and listeners are opened.
     used: u64,
 }
 
-/// How many connections there may be.
+/// The maximum number of connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConnectionBound {
     pub(super) connections: usize,
-    /// The reason in the log.
+    /// The reason, for the log.
     pub(super) reason: String,
-    /// Whether that is fewer than configured.
+    /// Whether that is less than the configured number.
     pub(super) is_short: bool,
 }
 
-/// Asks for as many descriptors as the system lets this process have.
+/// Raises the limit of open files as far as the system allows.
 pub(super) fn raise() -> Result<(), String> {
     rlimit::increase_nofile_limit(u64::MAX)
         .map(drop)
@@ -45,26 +47,27 @@ pub(super) fn raise() -> Result<(), String> {
 }
 
 impl Descriptors {
-    /// Counts what is open now.
+    /// Counts the descriptors that are open now.
     pub(super) fn count() -> Self {
         let limit = rlimit::Resource::NOFILE.get_soft().ok();
         let open = std::fs::read_dir("/proc/self/fd").or_else(|_| std::fs::read_dir("/dev/fd"));
         Self { limit, used: open.map_or(0, |open| open.count() as u64) }
     }
 
-    /// The connections of a config, as far as there are descriptors for them.
+    /// Returns the connections of a config, as far as there are descriptors for them.
     pub(super) fn bound(self, config: &Config) -> Result<ConnectionBound, String> {
         let is_proxied = |site: &&config::SiteConfig| matches!(site.backend, Some(config::Backend::Upstreams(..)));
         let proxied = config.sites.iter().filter(is_proxied).count();
         let idle = proxied.saturating_mul(config.upstream.idle_connections);
-        // Those of the admin interface are to be had whatever clients do.
+        // The connections of the admin interface must be available whatever clients do.
         let further = config.admin.as_ref().map_or(0, |admin| admin.listeners.len());
         let admin = admin::most_connections(1 + further) as u64;
         self.connections(config.connections, config.edge.connections, idle, admin)
     }
 
-    /// The connections configured, or `usual` ones, as far as there are descriptors for them; `idle` ones to
-    /// upstreams and `admin` ones of the admin interface may be open besides.
+    /// Returns the configured number of connections, or `usual`, as far as there are descriptors
+    /// for them. In addition, `idle` connections to upstreams and `admin` connections of the admin
+    /// interface may be open.
     fn connections(
         self,
         configured: Option<usize>,
@@ -108,7 +111,7 @@ mod tests {
 
     #[test]
     fn connections_never_take_more_descriptors_than_there_are() {
-        // Used, spare and idle ones first, then two a connection.
+        // Used, spare and idle ones first, then two per connection.
         assert_eq!(bound(1_048_576, None, 128), Ok((16_384, false)));
         assert_eq!(bound(1124, None, 128), Ok((437, false)));
         assert_eq!(bound(1124, None, 1_000_000), Ok((437, false)));

@@ -1,17 +1,20 @@
-//! The listeners of a config, open, and how those of another config take their place without refusing a connection.
+//! The open listeners of a config, and their replacement by those of another config without
+//! refusing a connection.
 //!
-//! A listener that is the same in both is not touched. One that is other on the same address is opened a second time on
-//! the sockets it has, before the first stops to accept: one or the other accepts every connection in between.
+//! A listener that is the same in both configs is not touched. If the settings of an address
+//! differ, the new listener is opened on the existing sockets before the old one stops accepting.
+//! In between, every connection is accepted by one of them.
 //!
-//! **Control keeps a duplicate of every listening socket**, so that a listener with other settings can be opened on it
-//! before the first is closed; it drops the duplicate before it closes a listener for good, or the port would listen
-//! with no worker behind it.
+//! **The control thread keeps a duplicate of every listening socket**, so that a listener with
+//! other settings can be opened on it before the old one is closed. It drops the duplicate before
+//! it closes a listener for good; otherwise the port would listen with no worker behind it.
 //!
-//! **A listener is a task on every worker**, held by the control thread. Dropping what it holds closes the sockets,
-//! after their backlog has been taken, and drains the connections.
+//! **A listener is a task on every worker**, held by the control thread. Dropping the guard closes
+//! the sockets, after their backlog has been accepted, and drains the connections.
 //!
-//! **Sockets that share a port are bound alone first**: the kernel would also let a second process of the same user
-//! join them, and two proxies started by mistake would each get half of the connections.
+//! **A port that sockets share is first bound by one socket alone.** The kernel would also let a
+//! second process of the same user join it, and two proxies started by mistake would each get half
+//! of the connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -29,13 +32,13 @@ use crate::edge::{Edge, EdgeLimits, ListenerSettings, TlsAcceptor};
 use crate::log::{Log, LogEvent};
 use crate::report::ListenerReport;
 
-/// Every listener of the process, in the order of the config.
+/// All listeners of the process, in the order of the config.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     open: Vec<OpenListener>,
 }
 
-/// Listeners that are to take the place of those there are; their sockets are bound.
+/// The listeners that are to replace the current ones; their sockets are bound.
 #[derive(Debug)]
 pub(super) struct ListenerPlan {
     steps: Vec<ListenerStep>,
@@ -45,7 +48,7 @@ pub(super) struct ListenerPlan {
 
 #[derive(Debug)]
 enum ListenerStep {
-    /// The one at this place goes on.
+    /// The listener with this number stays open.
     Keep(usize),
     Open(Box<OpenListener>),
 }
@@ -54,7 +57,7 @@ enum ListenerStep {
 #[derive(Clone, Debug, PartialEq)]
 struct BindSettings {
     listener: config::ListenerConfig,
-    /// With TLS: how many handshakes may be under way, and how long one may take.
+    /// With TLS: the maximum number of concurrent handshakes, and the maximum duration of one.
     handshakes: Option<(NonZeroUsize, std::time::Duration)>,
 }
 
@@ -63,21 +66,23 @@ struct BindSettings {
 struct OpenListener {
     settings: BindSettings,
     local: SocketAddr,
-    /// Each with one for every worker, which has it again; they keep listening until they are dropped, for a listener that takes
-    /// this one's place.
+    /// Duplicates of the workers' sockets: for each address, one per worker. They keep listening
+    /// until they are dropped, so that another listener can use them.
     sockets: Vec<Vec<TcpListener>>,
-    /// None before the workers accept. After the sockets, or the port would go on listening with no worker to accept.
+    /// Empty until the workers accept. Declared after the sockets, so that these are dropped first;
+    /// otherwise the port would listen with no worker behind it.
     accepting: Vec<DropGuard>,
     report: ListenerReport,
-    /// Of a listener for decisions that is open.
+    /// Set for an open decision listener.
     question_errors: Option<Arc<QuestionErrors>>,
-    /// An edge of its own if it has limits of its own, made from those of all.
+    /// Its own edge, derived from the common one, if the listener has limits of its own.
     edge: Option<Edge>,
 }
 
 impl ListenerPlan {
-    /// Looks whether a process that starts can open its listeners, those apart that a supervisor opened. A version that is
-    /// published before a start fails has begun its grace, and no crawler could read it.
+    /// Checks whether a starting process can open its listeners, except those that a supervisor
+    /// opened. If a start failed only after a version was published, the grace of that version
+    /// would run although no crawler can read it.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
         bound_here.try_for_each(|config::ListenerConfig { address, .. }| {
@@ -85,7 +90,8 @@ impl ListenerPlan {
         })
     }
 
-    /// The listeners a process starts with; sockets that were passed for them are not bound again.
+    /// Plans the listeners with which a process starts. Sockets that were passed for them are not
+    /// bound again.
     pub(super) fn first(
         config: &Config,
         passed: &mut InheritedSockets,
@@ -99,7 +105,8 @@ impl ListenerPlan {
             let mut sockets = Vec::new();
             let inherited = passed.for_listener(listener);
             if are_one_a_worker(&inherited, workers) {
-                // Those of a process with as many workers, over which the kernel spreads connections.
+                // These are from a process with as many workers; the kernel spreads connections
+                // over them.
                 sockets.push(inherited);
             } else {
                 for socket in inherited {
@@ -123,11 +130,11 @@ impl ListenerPlan {
 }
 
 impl Listeners {
-    /// The steps to the listeners of a config. Binds those that are new.
+    /// Plans the change to the listeners of a config. Binds the new ones.
     pub(super) fn plan(&self, config: &Config, workers: NonZeroUsize) -> Result<ListenerPlan, String> {
         let mut left: Vec<usize> = (0..self.open.len()).collect();
-        // Several may be on port 0, where the address says nothing: those that are the same are found first. The content of certificates
-        // is followed apart.
+        // Several listeners may have port 0, for which the address does not identify them, so
+        // identical settings are matched first. The content of certificates is followed separately.
         let mut take = |fits: &dyn Fn(&OpenListener) -> bool| {
             let found = left.iter().position(|place| fits(&self.open[*place]))?;
             Some(left.remove(found))
@@ -163,8 +170,8 @@ impl Listeners {
         Ok(plan)
     }
 
-    /// Opens listeners that are new, then closes those that are gone; requests under way there are finished. Returns the new
-    /// addresses.
+    /// Opens new listeners, then closes removed ones; their requests in progress are finished.
+    /// Returns the new addresses.
     pub(super) fn apply(
         &mut self,
         plan: ListenerPlan,
@@ -191,7 +198,7 @@ impl Listeners {
         failure.map_or(Ok(news), Err)
     }
 
-    /// Every socket once more, with the address that it is for.
+    /// Returns a duplicate of every socket, with its address.
     pub(super) fn sockets(&self) -> io::Result<HandedSockets> {
         let mut sockets = Vec::new();
         for OpenListener { settings, sockets: open, .. } in &self.open {
@@ -203,7 +210,7 @@ impl Listeners {
         Ok(sockets)
     }
 
-    /// Lets go of the sockets, so that they close when the workers close theirs.
+    /// Drops the duplicated sockets, so that the ports close when the workers close theirs.
     pub(super) fn let_go(&mut self) {
         self.open.iter_mut().for_each(|opened| opened.sockets.clear());
     }
@@ -213,7 +220,7 @@ impl Listeners {
         self.open.iter_mut().for_each(|opened| opened.accepting.clear());
     }
 
-    /// Grants other limits to connections that are yet to come, where a listener has its own.
+    /// Sets the limits for new connections of listeners with limits of their own.
     pub(super) fn set_limits(&self, limits: &EdgeLimits) {
         for edge in self.open.iter().filter_map(|opened| opened.edge.as_ref()) {
             edge.set_limits(ask::limits(limits.clone()));
@@ -267,7 +274,7 @@ impl OpenListener {
         Ok(Self { settings, local, sockets, accepting: Vec::new(), report, question_errors: None, edge: None })
     }
 
-    /// Has the workers accept.
+    /// Makes the workers accept.
     fn open(&mut self, workers: &mut Workers, edge: &Edge, log: &Log) -> Result<(), String> {
         let label = self.report.name.clone().unwrap_or_else(|| self.local.to_string());
         let local = self.local;
@@ -294,13 +301,14 @@ impl OpenListener {
     }
 }
 
-/// Whether the kernel spreads connections over these sockets, and there is one for each worker.
+/// Reports whether there is one socket for each worker, and the kernel spreads connections over
+/// them.
 fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
     let is_shared = |socket| socket2::SockRef::from(socket).reuse_port().unwrap_or(false);
     sockets.len() == workers.get() && if SPREADS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }
 }
 
-/// One of every socket: those that workers share stand there once for each.
+/// Returns each distinct socket once. A socket that workers share is in the list once per worker.
 fn unshared(open: &[Vec<TcpListener>]) -> impl Iterator<Item = &TcpListener> {
     let identity = |socket: &TcpListener| rustix::fs::fstat(socket).ok().map(|found| (found.st_dev, found.st_ino));
     let mut seen = std::collections::HashSet::new();
@@ -315,22 +323,23 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     format!("{address}: cannot listen here: {error}")
 }
 
-/// As many connections as may wait to be accepted; the kernel's own bound is often lower.
+/// Maximum number of connections that wait to be accepted. The kernel's own limit is often lower.
 const BACKLOG: i32 = 4096;
 
 /// Whether the kernel spreads connections over the sockets of an address.
 const SPREADS: bool = cfg!(target_os = "linux");
 
-/// Listens on an address with one socket for each worker, so that the kernel spreads connections over them; where it does not, with one
-/// that the workers share.
+/// Listens on an address with one socket for each worker, so that the kernel spreads connections
+/// over them. If the kernel does not spread them, the workers share one socket.
 ///
-/// With port 0 all of them get the port the first one got.
+/// With port 0, all sockets get the port of the first one.
 pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     if workers.get() == 1 || !SPREADS {
         return share(listen(address, Sharing::Alone)?, workers);
     }
-    // Sockets that share a port would also share it with another process of this user: two proxies started by mistake
-    // would each get half of the connections. So the port is first bound alone.
+    // Sockets that share a port would also share it with another process of this user, and two
+    // proxies started by mistake would each get half of the connections. So the port is first bound
+    // alone.
     if address.port() != 0 {
         drop(listen(address, Sharing::Alone)?);
     }
@@ -343,7 +352,8 @@ pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec
     Ok(sockets)
 }
 
-/// One socket for all workers, such as one that was passed to the process. Whichever worker is free accepts.
+/// Shares one socket among all workers, for example one that was passed to the process. Any free
+/// worker accepts.
 pub(super) fn share(socket: TcpListener, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     let mut sockets = (1..workers.get()).map(|_| socket.try_clone()).collect::<io::Result<Vec<_>>>()?;
     sockets.push(socket);
@@ -359,7 +369,7 @@ enum Sharing {
 fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Connections of a process before this one may still be closing.
+    // Connections of an earlier process may still be closing.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(sharing == Sharing::Shared)?;
     socket.bind(&address.into())?;
@@ -388,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_port_is_not_shared_with_another_process() {
-        // No other process takes the port once the sockets are closed.
+        // No other process can take the port once the sockets are closed.
         let (_reserve, address) = refusing();
         let sockets = bind(address, TWO).unwrap();
         for workers in [NonZeroUsize::MIN, TWO] {

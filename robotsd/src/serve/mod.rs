@@ -1,8 +1,9 @@
 //! `robotsd serve`: sites behind listeners, with the robots layer between edge and upstream.
 //!
-//! [`startup`] prepares the process and opens what a config names, and [`control_loop`] then waits for signals and
-//! requests to change something. A request passes [`router`] → the layer and the backend of its site
-//! ([`sites`](crate::sites)). A config that takes the place of another passes [`preparation`] and [`reconfigure`].
+//! [`startup`] prepares the process and opens what a config names. [`control_loop`] then waits for
+//! signals and requests to change something. A request goes through [`router`] to the layer and the
+//! backend of its site ([`sites`](crate::sites)). A config that replaces another goes through
+//! [`preparation`] and [`reconfigure`].
 
 mod descriptors;
 mod socket_activation;

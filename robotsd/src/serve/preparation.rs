@@ -1,8 +1,8 @@
-//! Reads a config and opens everything new of it, on a blocking thread.
+//! Reads a config and opens everything that is new in it, on a blocking thread.
 //!
-//! A preparation goes through its stages in one direction. Until its settings are applied it can be abandoned, which closes
-//! the sockets that it has bound at once; from then on it is finished, so that no site has the settings of a config that
-//! another has not.
+//! A preparation goes through its stages in one direction. Until its settings are applied it can be
+//! abandoned, which closes its bound sockets at once. After that it always finishes, so that all
+//! sites have the settings of the same config.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -19,21 +19,22 @@ use super::watched_files::WatchedFiles;
 use crate::config::{Config, ConfigError, ConfigFile, RobotsSource, SettingChange, setting_changes};
 use crate::sites::{Renewal, Sites};
 
-/// A request may come while the file is being written: it must have been left alone for so long.
+/// Minimum time since the last change of a file before it is read: a request may arrive while the
+/// file is being written.
 const QUIET: Duration = Duration::from_millis(400);
 
-/// Maximum time to wait for files that go on to change.
+/// Maximum time to wait for files that keep changing.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A config that works, with everything new of it open.
+/// A usable config, with everything that is new in it open.
 #[derive(Debug)]
 pub(super) struct PreparedConfig {
     pub(super) config: Arc<Config>,
-    /// The files that it names and the config before does not.
+    /// The files that it names and the previous config does not.
     pub(super) watched: Vec<(PathBuf, Watched)>,
     pub(super) plan: ListenerPlan,
     pub(super) renewal: Renewal,
-    /// The settings that are others than in the config before.
+    /// The settings that differ from the previous config.
     pub(super) changes: Vec<SettingChange>,
 }
 
@@ -41,15 +42,15 @@ pub(super) struct PreparedConfig {
 #[derive(Debug)]
 pub(super) struct RejectedConfig {
     pub(super) why: String,
-    /// The settings that it would change; none where it cannot be read so far.
+    /// The settings that it would change; `None` if it cannot be read that far.
     pub(super) changes: Option<Vec<SettingChange>>,
 }
 
-/// What a preparation ends with.
+/// The result of a preparation.
 type Prepared = Result<PreparedConfig, RejectedConfig>;
 
-/// A config that is being prepared. Dropping it abandons it: its thread ends as soon as its file system lets it, and changes
-/// nothing.
+/// A config that is being prepared. Dropping it abandons it: its thread ends as soon as its file
+/// system allows, and changes nothing.
 #[derive(Debug)]
 pub(super) struct Preparation {
     thread: JoinHandle<Prepared>,
@@ -57,7 +58,8 @@ pub(super) struct Preparation {
     stage: Stage,
 }
 
-/// How far a preparation is, for its thread and for control. Locked for a moment, or while sockets are bound.
+/// The progress of a preparation, shared by its thread and the control thread. Locked only briefly,
+/// or while sockets are bound.
 #[derive(Clone, Debug, Default)]
 struct Stage(Arc<Mutex<StageState>>);
 
@@ -69,13 +71,14 @@ enum StageState {
     Reading,
     /// The sockets of new listeners are bound, and the sites are being opened.
     Bound(ListenerPlan),
-    /// Settings are being applied to sites that are served.
+    /// Settings are being applied to served sites.
     Applying,
     Abandoned,
 }
 
 impl Preparation {
-    /// Begins to read the file and what it includes, once they have been left alone for a moment. `before` is the config that is served.
+    /// Starts to read the file and the files that it includes, once they have not changed for a
+    /// moment. `before` is the served config.
     pub(super) fn begin(
         path: PathBuf,
         before: Arc<Config>,
@@ -93,7 +96,7 @@ impl Preparation {
                 let file = ConfigFile::read(&path, Some(&before.included.good)).map_err(|error| error.to_string())?;
                 let config = read.insert(file).config().map_err(|error| error.to_string())?;
                 stage.read()?;
-                // Before they are read, so that no change of theirs goes unnoticed.
+                // Watched before they are read, so that no change goes unnoticed.
                 let watched = watch.files_of(&config, &watched);
                 stage.bind(|| listeners.lock().plan(&config, workers))?;
                 let renewal = sites.renew(&config)?;
@@ -116,12 +119,12 @@ impl Preparation {
         Self { thread: spawn_blocking(move || work(&of_thread)), began: Instant::now(), stage }
     }
 
-    /// Whether the file has been opened: a later write may not be seen.
+    /// Reports whether the file has been opened. Later writes may not be seen.
     pub(super) fn is_reading(&self) -> bool {
         !matches!(*self.stage.0.lock(), StageState::Waiting)
     }
 
-    /// Waits for the end; none once it has taken longer than the limit and can be abandoned.
+    /// Waits for the end; `None` if it has taken longer than the limit and was abandoned.
     pub(super) async fn end_within(&mut self, limit: Option<Duration>) -> Option<Prepared> {
         let stage = self.stage.clone();
         let late = async {
@@ -129,7 +132,7 @@ impl Preparation {
                 Some(limit) => sleep_until(self.began + limit).await,
                 None => std::future::pending().await,
             }
-            // A config that is being applied is computed, not read: it ends.
+            // Applying a config computes and reads no files, so it always ends.
             if !stage.abandon() {
                 std::future::pending().await
             }
@@ -152,8 +155,8 @@ impl Drop for Preparation {
 }
 
 impl Stage {
-    /// Fails once the preparation is abandoned: a file may hang for long, and the sockets and sources are then those of a
-    /// newer one.
+    /// Fails if the preparation was abandoned: a file may hang for long, and the sockets and
+    /// sources then belong to a newer preparation.
     fn read(&self) -> Result<(), String> {
         self.enter(|| Ok(StageState::Reading)).map(drop)
     }
@@ -162,7 +165,7 @@ impl Stage {
         self.enter(|| plan().map(StageState::Bound)).map(drop)
     }
 
-    /// The sockets that were bound. It cannot be abandoned from now on.
+    /// Returns the bound sockets. The preparation cannot be abandoned from now on.
     fn apply(&self) -> Result<ListenerPlan, String> {
         match self.enter(|| Ok(StageState::Applying))? {
             StageState::Bound(plan) => Ok(plan),
@@ -170,7 +173,8 @@ impl Stage {
         }
     }
 
-    /// Abandons the preparation and closes its sockets, unless it applies its settings already. Returns whether it did.
+    /// Abandons the preparation and closes its sockets, unless it applies its settings already.
+    /// Returns whether it was abandoned.
     fn abandon(&self) -> bool {
         let mut state = self.0.lock();
         let can_be = !matches!(*state, StageState::Applying);
@@ -180,7 +184,7 @@ impl Stage {
         can_be
     }
 
-    /// Enters a stage and returns the one before. Fails once the preparation is abandoned.
+    /// Enters a stage and returns the previous one. Fails if the preparation was abandoned.
     fn enter(&self, next: impl FnOnce() -> Result<StageState, String>) -> Result<StageState, String> {
         let mut state = self.0.lock();
         match *state {
@@ -190,8 +194,9 @@ impl Stage {
     }
 }
 
-/// Reads the config of a process that takes the place of another one, which may begin in the middle of a replacement: it waits until
-/// the files and the folders of robots.txt files are left alone, because a host whose file is gone for a moment would have no rules.
+/// Reads the config of a process that replaces another. The process may start while files are being
+/// replaced, so it waits until the files and the folders of robots.txt files no longer change.
+/// Otherwise, a host whose file is missing for a moment would have no rules.
 pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     let config = Config::load(path);
     let mut paths = vec![path];
@@ -205,16 +210,16 @@ pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     if wait_until_quiet(&paths) { Config::load(path) } else { config }
 }
 
-/// The config, the files that it includes, and their folders, where one may be new.
+/// Returns the config, its included files, and the folders in which there may be new ones.
 fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
     let folders = config.included.patterns.iter().map(|pattern| &*pattern.folder);
     config.included.paths.iter().map(PathBuf::as_path).chain(folders).chain([path]).collect()
 }
 
-/// Waits until none of these paths was changed a moment ago. Returns whether one was.
+/// Waits until none of these paths changed a moment ago. Returns whether it waited.
 fn wait_until_quiet(paths: &[&Path]) -> bool {
     let modified = |path: &Path| std::fs::metadata(path)?.modified();
-    // While one file takes the name of another, the name may be gone for a moment.
+    // While a file is renamed over another, the name may be missing for a moment.
     let of_folder = |path: &Path| {
         let folder = path.parent()?;
         modified(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).ok()
@@ -225,7 +230,7 @@ fn wait_until_quiet(paths: &[&Path]) -> bool {
         Err(ahead) => (ahead.duration() < MAX_WAIT).then_some(Duration::ZERO),
     };
     let unrest = || paths.iter().filter_map(|path| QUIET.checked_sub(age(path)?)).max();
-    // Bounded, for a file that is written to without end.
+    // Limited, for a file that is written to without end.
     let end = SystemTime::now() + MAX_WAIT;
     let mut has_waited = false;
     while let Some(rest) = unrest().filter(|_| SystemTime::now() < end) {
@@ -272,7 +277,7 @@ mod tests {
     const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
                           robots.text = \"User-agent: *\"\n";
 
-    /// A config whose sites are open, and which another is to take the place of.
+    /// A config whose sites are open, and that another is to replace.
     struct Served {
         folder: tempfile::TempDir,
         config: Arc<Config>,
@@ -305,7 +310,7 @@ mod tests {
         std::fs::create_dir(&hosts).unwrap();
         let directory = "robots = { source = \"directory\", path = \"hosts\" }";
         std::fs::write(&aside, CONFIG.replace("robots.text = \"User-agent: *\"", directory)).unwrap();
-        // So that a machine that pauses here is not late.
+        // So that a pause of the machine here does not make it late.
         let changes_soon = |folder: &Path| {
             std::fs::File::open(folder).unwrap().set_modified(SystemTime::now() + 3 * QUIET).unwrap();
         };
@@ -322,7 +327,7 @@ mod tests {
         });
     }
 
-    /// A pipe as a shell makes it for `<(…)`: reading hangs until its writer is dropped.
+    /// Creates a pipe as a shell does for `<(…)`: reading hangs until its writer is dropped.
     struct Pipe(PipeReader);
 
     impl Pipe {
@@ -351,14 +356,15 @@ mod tests {
     async fn a_config_is_read_once_and_no_file_that_hangs_is_looked_at() {
         let served = Served::start();
         let (pipe, mut writer) = Pipe::new();
-        // It is valid but for an address that cannot be bound; the second reading of a pipe would find nothing.
+        // Valid except for an address that cannot be bound. A second reading of a pipe would find
+        // nothing.
         let mut reading = served.preparation(&pipe.path());
         write!(writer, "mode = \"tag\"\n{}", CONFIG.replace("127.0.0.1:0", "192.0.2.1:1")).unwrap();
         drop(writer);
         let rejected = reading.end_within(None).await.unwrap().unwrap_err();
         assert!(rejected.why.contains("192.0.2.1:1"), "{}", rejected.why);
         assert!(rejected.changes.unwrap().iter().any(|change| change.setting == "mode"));
-        // A robots.txt that is a FIFO, and a name that might stand in it.
+        // A robots.txt that is a FIFO, and a name that might be in it.
         let fifo = served.folder.path().join("robots.txt");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let config =
@@ -419,7 +425,7 @@ mod tests {
             Err(rejected("applied to the end"))
         });
         applies.recv_timeout(Duration::from_secs(60)).unwrap();
-        // The limit has passed; the end is waited for all the same.
+        // The limit has passed, but the end is still waited for.
         let ending = preparation.end_within(Some(Duration::ZERO));
         let mut ending = std::pin::pin!(ending);
         assert!(tokio::time::timeout(Duration::from_millis(50), &mut ending).await.is_err());

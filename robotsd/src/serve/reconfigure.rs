@@ -1,12 +1,13 @@
-//! Another config takes the place of the one that is served, while everything runs; and the requests that wait for the
-//! outcome.
+//! Replaces the served config by another while everything runs, and answers the requests that wait
+//! for the outcome.
 //!
-//! A [`Preparation`] reads and checks it, binds new listeners and opens new sources, on a blocking thread. Only when all of
-//! that works are sites and listeners swapped, at once. Otherwise there is one line in the log, and everything stays as it
-//! was.
+//! A [`Preparation`] reads and checks the config, binds new listeners and opens new sources, on a
+//! blocking thread. Only if all of that works are sites and listeners swapped, all at once.
+//! Otherwise the error is logged, and nothing changes.
 //!
-//! **A reload that comes while a config is read joins that reading** if the file has not been opened, else it waits for
-//! another; either way its outcome is whatever was published since it came.
+//! **A reload that is requested while a config is being read joins that reading** if the file has
+//! not been opened yet. Otherwise it waits for another reading. In both cases its outcome includes
+//! everything published since the request.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -34,10 +35,11 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::report::ReloadOutcome;
 use crate::sites::{Renewal, Sites, UnusableSource};
 
-/// How long until what could not be used is tried again: a source, or the whole config.
+/// Interval after which something that could not be used is tried again: a source, or the whole
+/// config.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The config that is served, and everything needed to serve another.
+/// The served config, and everything needed to serve another.
 pub(super) struct ActiveConfig {
     pub(super) path: PathBuf,
     pub(super) config: Arc<Config>,
@@ -50,7 +52,7 @@ pub(super) struct ActiveConfig {
     pub(super) watches: WatchedFiles,
     pub(super) state: Arc<ServerState>,
     pub(super) admin: AdminPlaces,
-    /// The config of the start, which some settings stay those of.
+    /// The text of the config at the start, which still applies to some settings.
     pub(super) started: Arc<str>,
     pub(super) log: Log,
     pub(super) change: PendingChange,
@@ -65,7 +67,7 @@ pub(super) struct PendingChange {
     again: Option<Instant>,
     /// The sources that were last logged as unusable.
     logged: Vec<UnusableSource>,
-    /// The changes of the last config that took the place of another, and when.
+    /// The changes of the last config that replaced another, and its time.
     last: Option<String>,
 }
 
@@ -74,12 +76,12 @@ pub(super) enum ChangeStep {
     Swap(Result<Box<PreparedConfig>, RejectedConfig>),
     /// The preparation hangs, and a newer request waits.
     Abandon,
-    /// What could not be used is tried again.
+    /// Something that could not be used is tried again.
     TryAgain,
 }
 
 impl PendingChange {
-    /// Waits until the change needs something.
+    /// Waits until the change needs an action.
     pub(super) async fn next(&mut self) -> ChangeStep {
         match (&mut self.preparing, self.again) {
             (Some(preparing), _) => {
@@ -97,7 +99,7 @@ impl PendingChange {
 }
 
 impl ActiveConfig {
-    /// Begins to read the config file; a waiter gets the outcome.
+    /// Starts to read the config file; the waiter gets the outcome.
     pub(super) fn request(&mut self, waiter: Option<ReloadWaiter>) {
         match &self.change.preparing {
             None => {
@@ -131,14 +133,15 @@ impl ActiveConfig {
                 swapped => swapped,
             },
             Err(RejectedConfig { why, changes }) => {
-                // What is in its way may be outside the file: a key that is still to come, a port that another program has.
+                // The cause may be outside the file: a key file that does not exist yet, or a port
+                // that another program uses.
                 self.change.again = Some(Instant::now() + AGAIN);
                 is_known = !self.state.config.reject(&why, changes);
                 ("kept", format!("{why}; the config before stays in force"))
             }
         };
         match outcome {
-            // Only a request, or the end of a rejection, is worth a line that says that nothing is different.
+            // "Nothing is different" is logged only for a request, or when a rejection ends.
             "kept" if self.change.waiters.now.is_empty() && is_known => {}
             "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
             "unchanged" if self.change.waiters.now.is_empty() && !was_rejected => {}
@@ -146,7 +149,7 @@ impl ActiveConfig {
         }
         let refused = &self.config.included.refused;
         let (outcome, message) = match outcome {
-            // A reload that was requested reports what is still refused.
+            // A requested reload reports the files that are still refused.
             "published" | "unchanged" if !refused.is_empty() => {
                 ("partly", refused.iter().fold(message, |message, refused| format!("{message}\n{refused}")))
             }
@@ -157,7 +160,7 @@ impl ActiveConfig {
         }
     }
 
-    /// Whether another config is being prepared.
+    /// Reports whether another config is being prepared.
     pub(super) fn is_changing(&self) -> bool {
         self.change.preparing.is_some()
     }
@@ -167,7 +170,7 @@ impl ActiveConfig {
         Successor::start(self.sockets()?, self.config.upgrade)
     }
 
-    /// Every listening socket once more, with what it is for.
+    /// Returns a duplicate of every listening socket, with its purpose.
     fn sockets(&self) -> Result<HandedSockets, String> {
         let listeners = self.listeners.lock().sockets();
         let sockets = listeners.and_then(|mut sockets| {
@@ -177,7 +180,7 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// Another process has every socket: clients are sent there, and this one lets go of its own.
+    /// Directs clients to another process that has every socket, and drops this process's sockets.
     pub(super) fn leave_to_successor(&mut self) {
         self.edge.set_successor();
         self.sites.stop_announcing();
@@ -186,14 +189,16 @@ impl ActiveConfig {
         self.admin.leave();
     }
 
-    /// Accepts commands again, and leaves its place for them, because the new process of an upgrade is gone.
+    /// Accepts commands again, and writes the files that lead them here, because the new process of
+    /// an upgrade has ended.
     pub(super) fn go_on(&mut self) {
         // An error was logged at the start.
         let _ = self.admin.leave_place(&self.path, self.sites.state.directory.as_ref());
         self.admin.resume();
     }
 
-    /// Gives up the sockets that would keep ports open, because the end has begun. Requests that wait get no outcome.
+    /// Drops the sockets that would keep ports open, because the process is about to end. Waiting
+    /// requests get no outcome.
     pub(super) fn let_go(&mut self) {
         self.change = PendingChange::default();
         self.listeners.lock().let_go();
@@ -237,11 +242,11 @@ impl ActiveConfig {
     fn replace_sites(&mut self, sites: Arc<Sites>, settings: &[SettingChange]) {
         let before = std::mem::replace(&mut self.sites, sites);
         self.workers.replace(&self.sites);
-        // Once requests are answered by them, and before the board asks what was counted.
+        // Called after these sites answer requests, and before the board collects counts.
         self.sites.note_moved_hosts(&before);
         let sites = Arc::clone(&self.sites);
         tokio::task::spawn_blocking(move || sites.announce());
-        // The gate may now accept the version that waits.
+        // The gate may now accept the pending version.
         if settings.iter().any(|change| change.setting.starts_with("gate.")) {
             tokio::spawn(Arc::clone(&self.sites).follow(BTreeSet::new()));
         }
@@ -256,7 +261,7 @@ impl ActiveConfig {
         self.listeners.lock().set_limits(&config.edge);
         match opened {
             Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
-            // It was bound: only a process without descriptors gets here.
+            // The socket was bound, so this happens only if the process is out of descriptors.
             Err(error) => return Some(error),
         }
         None
@@ -270,7 +275,7 @@ impl ActiveConfig {
         }
     }
 
-    /// What a swap has changed, in one word and in a sentence.
+    /// Returns what a swap has changed: as one word, and as a sentence.
     fn outcome(
         &mut self,
         mut changes: Vec<String>,
@@ -285,7 +290,8 @@ impl ActiveConfig {
         let message = match &self.change.last {
             _ if !changes.is_empty() => changes.join("; "),
             _ if is_deferred => "nothing is different now".to_owned(),
-            // The operator may have changed the file before the request, and the watcher was quicker.
+            // The operator may have changed the file before the request, and the watcher has read
+            // it first.
             Some(last) => format!("nothing is different; in force since {last}"),
             None => "nothing is different".to_owned(),
         };
@@ -293,7 +299,7 @@ impl ActiveConfig {
             self.change.last = Some(format!("{}: {message}", rfc3339(SystemTime::now())));
         }
         let mut message = format!("{}: {message}", self.path.display());
-        // Said at each reload until the next start, not only when it was written.
+        // Reported at each reload until the next start, not only when the file was changed.
         let mut next_start = setting_changes(&self.started, &self.config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);
         if !next_start.is_empty() {
@@ -305,7 +311,7 @@ impl ActiveConfig {
         (outcome, message)
     }
 
-    /// Grants the limits of a config to new connections.
+    /// Applies the limits of a config to new connections.
     fn limit(&self, config: &Config) -> Option<String> {
         let (before, bound) = (self.edge.connections(), self.descriptors.bound(config));
         let short = bound.as_ref().ok().filter(|bound| bound.is_short && self.config.connections != config.connections);
@@ -315,13 +321,15 @@ impl ActiveConfig {
             self.edge.set_places(before, connections);
         }
         self.edge.set_limits(EdgeLimits { connections, ..config.edge.clone() });
-        // A listener more or fewer takes some descriptors, which is no news.
+        // Adding or removing a listener changes the free descriptors slightly, which is not worth
+        // reporting.
         let is_other = self.config.edge != config.edge || self.config.connections != config.connections;
         is_other.then(|| "other limits for new connections".to_owned())
     }
 }
 
-/// What is served by these listeners, for the answers of the admin interface, which no hook reaches.
+/// Returns what these listeners serve, for the answers of the admin interface. Also keeps hooks
+/// away from the admin interface.
 pub(super) fn serving(
     sites: &Arc<Sites>,
     listeners: &Listeners,
@@ -342,8 +350,8 @@ pub(super) fn serving(
     }
 }
 
-/// One line for every value of the config that probably is not meant as it is. It waits for no file: they are read on a
-/// blocking thread.
+/// Logs each value of the config that is probably a mistake. The files are read on a blocking
+/// thread, so this does not wait.
 pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     let (config, log) = (Arc::clone(config), log.clone());
     tokio::task::spawn_blocking(move || {
@@ -353,8 +361,8 @@ pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     });
 }
 
-/// Logs the included files that are refused now and were not before, and those that are not any more; and keeps what is in force of all,
-/// on a blocking thread.
+/// Logs the included files that are newly refused, and those that are no longer refused. Saves the
+/// texts in use on a blocking thread.
 pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log: &Log) {
     let refused = &config.included.refused;
     let words = |refused: &[RefusedFile]| refused.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -372,10 +380,11 @@ pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log:
     });
 }
 
-/// Settings that the summary of a config names; the others have a line each all the same.
+/// Maximum number of settings that the summary of a config names. All others are still logged
+/// separately.
 const NAMED: usize = 8;
 
-/// One line for every setting that has another value.
+/// Logs each setting whose value has changed.
 pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[UnusableSource]) {
     for change in changes {
         let is_unusable = || unusable.iter().any(|source| change.site.as_ref() == Some(&source.site));
@@ -398,8 +407,8 @@ pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[Unusable
     }
 }
 
-/// The settings for a line about all of the config. Tables that come and go as a whole, and settings that wait for the next
-/// start, stand in it in other words.
+/// Returns the settings for the summary of a config change. The summary describes added and removed
+/// tables, and settings that wait for the next start, in other words.
 pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     let is_named = |change: &&SettingChange| !change.is_of_whole_table() && !change.is_for_start();
     let mut named: Vec<_> = changes.iter().filter(is_named).map(ToString::to_string).collect();
@@ -411,30 +420,32 @@ pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     named
 }
 
-/// Those that wait for the reading under way, and those that came too late for it. The file may have been read before they
-/// came, so they wait for another reading.
+/// The requests that wait for the current reading, and those that came too late for it. The file
+/// may have been read before those came, so they wait for another reading.
 #[derive(Debug, Default)]
 pub(super) struct ConfigWaiters {
     now: Vec<ReloadWaiter>,
-    /// Some, even if empty, where another reading is required.
+    /// `Some`, even if empty, if another reading is required.
     next: Option<Vec<ReloadWaiter>>,
-    /// The last change that was published since those that wait now came.
+    /// The last change published since the current requests came.
     published: Option<String>,
 }
 
 impl ConfigWaiters {
-    /// Waits for the reading under way. The watcher, which waits for no outcome, has no waiter.
+    /// Waits for the current reading. The watcher does not wait for an outcome, so it has no
+    /// waiter.
     pub(super) fn join(&mut self, waiter: Option<ReloadWaiter>) {
         self.now.extend(waiter);
     }
 
-    /// Requires another reading after the one under way.
+    /// Requires another reading after the current one.
     pub(super) fn queue(&mut self, waiter: Option<ReloadWaiter>) {
         self.next.get_or_insert_default().extend(waiter);
     }
 
-    /// Sends the outcome of the reading under way. If it found nothing new, but the one before it published a change that
-    /// those that wait came too late for, that change is the outcome. Returns whether another reading is required.
+    /// Sends the outcome of the current reading. If it found nothing new, but the previous reading
+    /// published a change after these requests came, that change is the outcome. Returns whether
+    /// another reading is required.
     pub(super) fn answer(&mut self, outcome: &'static str, message: &str) -> bool {
         let (sent, text) = match self.published.take() {
             Some(published) if outcome == "unchanged" => ("published", published),

@@ -1,7 +1,8 @@
-//! From a request to its site, and to its backend where it goes on.
+//! Routes a request to its site, and to the site's backend if it is forwarded.
 //!
-//! **The router of a worker is one pointer** that is loaded once a request. Replacing the sites stores another, on
-//! connections that are open too; a request ends with the one it began with.
+//! **The router of a worker is one pointer**, loaded once per request. Replacing the sites stores
+//! another pointer, which open connections use, too. A request ends with the sites with which it
+//! began.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -21,12 +22,12 @@ use crate::exchange::{ClientRequest, EdgeService, RequestBody, plain_answer};
 use crate::request::{RobotsTxtFrom, SiteJudge};
 use crate::sites::{SiteBackend, SiteName, Sites};
 
-/// Hands each request to the site of its host. Cheap to clone; all clones serve the same sites, also once they are
-/// replaced.
+/// Passes each request to the site of its host. Cheap to clone; all clones serve the same sites,
+/// even after these are replaced.
 #[derive(Clone, Debug)]
 pub(super) struct Router<B = SiteBackend> {
     sites: Arc<ArcSwap<RouteTable<B>>>,
-    /// Those of the listener whose requests it routes.
+    /// The counters of the listener whose requests it routes.
     counts: Arc<ResponseCounts>,
 }
 
@@ -36,7 +37,7 @@ pub(super) type WorkerOutcomes = HashMap<SiteName, Arc<OutcomeCounts>>;
 #[derive(Debug)]
 struct RouteTable<B> {
     hosts: HostMap<Arc<SiteRoute<B>>>,
-    /// By site, for the map that takes this one's place.
+    /// The backends by site, for the table that replaces this one.
     backends: HashMap<SiteName, B>,
 }
 
@@ -48,19 +49,20 @@ struct SiteRoute<B> {
 }
 
 impl Router {
-    /// The router of one of several workers: it shares with the others only values that are never written.
+    /// Creates the router of one worker. It shares only values that are never written with the
+    /// other workers.
     pub(super) fn new(sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) -> Self {
         let table = RouteTable::new(sites, workers, outcomes, None);
         Self { sites: Arc::new(ArcSwap::from_pointee(table)), counts: Arc::default() }
     }
 
-    /// The same for a listener, whose counters on this worker these are.
+    /// Returns the same router for a listener, with the listener's counters on this worker.
     pub(super) fn of_listener(&self, counts: Arc<ResponseCounts>) -> Self {
         Self { sites: Arc::clone(&self.sites), counts }
     }
 
-    /// Serves other sites from the next request on; requests in progress finish with those they began with.
-    /// Servers that are behind both keep their connections.
+    /// Serves other sites from the next request on. Requests in progress finish with the sites with
+    /// which they began. Servers that are in both keep their connections.
     pub(super) fn replace(&self, sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) {
         let before = self.sites.load();
         self.sites.store(Arc::new(RouteTable::new(sites, workers, outcomes, Some(&before))));
@@ -77,7 +79,7 @@ impl RouteTable<SiteBackend> {
             let judge = site.judge(&counts, sites.rate_store.as_ref(), site.wait());
             let route = Arc::new(SiteRoute { judge, backend: backend.clone() });
             for host in site.host_patterns() {
-                // The config was refused if a host was malformed or belonged to two sites.
+                // A config with an invalid host, or one that belongs to two sites, was refused.
                 let _ = map.hosts.insert(host, Arc::clone(&route));
             }
             map.backends.insert(site.name.clone(), backend);
@@ -102,7 +104,7 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
         if matches!(answer.outcome, Outcome::Respond(_)) {
-            // It is not read from the response here.
+            // The record is not read from the response here.
             answer.record = None;
         }
         let response = match answer.carry_out(&mut request) {
@@ -122,7 +124,7 @@ impl<B> Router<B> {
     }
 }
 
-/// RFC 9110, section 15.5.20: the request was meant for another server.
+/// Answers a request that was meant for another server (RFC 9110, section 15.5.20).
 fn nowhere() -> Response<Full<Bytes>> {
     let text = "421 Misdirected Request: there is no site for this host\n";
     plain_answer(StatusCode::MISDIRECTED_REQUEST, text).map(Full::new)
@@ -168,7 +170,7 @@ mod tests {
     async fn a_request_is_judged_once_and_counted_then_and_not_when_the_upstream_answers() {
         let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
         let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 1\n").policy(policy).open().unwrap();
-        // It is never there: each request is counted here, without being waited for.
+        // It is never available, so each request is counted here without a wait.
         let store = StoreSettings::new(StoreUrl::new("redis://127.0.0.1:1").unwrap());
         let store = SharedRate::start(store, |_| {}).unwrap();
         let store = || PaceStore { store: store.clone(), site: SiteName::from("site"), has_directory: false };
@@ -197,7 +199,7 @@ mod tests {
             let request = Request::get("/").header("user-agent", agent).body(RequestBody::empty()).unwrap();
             let mut response = Box::pin(router.answer(request.into()));
             assert!(response.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-            // The client goes away.
+            // The client disconnects.
             drop(response);
             let mut totals = SiteTotals::default();
             counts.add_to(&mut totals);

@@ -1,7 +1,8 @@
-//! Sockets that were open before the process: of a supervisor (`sd_listen_fds(3)`), or of the process whose place it takes.
+//! Sockets that were open before the process started: from a supervisor (`sd_listen_fds(3)`), or
+//! from the process that this one replaces.
 //!
-//! They stay open while one process ends and the next starts, so that a restart refuses no connection: new ones
-//! wait.
+//! They stay open while one process ends and the next starts, so that a restart refuses no
+//! connection: new connections wait.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use super::upgrade::{HandedSockets, SocketPlace};
 use crate::admin::InheritedSocket;
 use crate::config;
 
-/// The name of the socket of the admin interface.
+/// Name of the socket of the admin interface.
 const ADMIN: &str = "admin";
 
 /// Sockets that no listener has taken yet.
@@ -25,15 +26,15 @@ struct PassedSocket {
     name: Option<String>,
     /// The address it listens on, for people.
     place: String,
-    /// None for a Unix socket.
+    /// `None` for a Unix socket.
     address: Option<SocketAddr>,
-    /// Its place in the process before.
+    /// Its purpose in the previous process.
     before: Option<SocketPlace>,
     socket: InheritedSocket,
 }
 
 impl InheritedSockets {
-    /// Those of the process whose place this one takes.
+    /// Takes the sockets of the process that this one replaces.
     pub(super) fn of_predecessor(passed: HandedSockets) -> Result<Self, String> {
         let mut sockets = Vec::new();
         for (before, socket) in passed {
@@ -54,8 +55,8 @@ impl InheritedSockets {
         Ok(Self { sockets })
     }
 
-    /// Takes the sockets passed to this process. It must be called before any thread starts: it changes the environment, so
-    /// that no child believes that the sockets are meant for it.
+    /// Takes the sockets passed to this process. Must be called before any thread starts, because
+    /// it changes the environment, so that no child process uses the sockets.
     pub(super) fn take() -> Result<Self, String> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
@@ -96,18 +97,19 @@ impl InheritedSockets {
         Ok(Self { sockets })
     }
 
-    /// Whether a supervisor passed none.
+    /// Reports whether a supervisor passed no sockets.
     pub(super) fn is_empty(&self) -> bool {
         self.sockets.iter().all(|socket| socket.before.is_some())
     }
 
-    /// Whether there is a socket for a listener.
+    /// Reports whether there is a socket for a listener.
     pub(super) fn has_for(&self, listener: &config::ListenerConfig) -> bool {
         let is_meant = self.meant_for(listener);
         self.sockets.iter().any(is_meant)
     }
 
-    /// The sockets for a listener: those that have its name, else those on its address. Several are as good as one.
+    /// Returns the sockets for a listener: those with its name, else those on its address. There
+    /// may be several.
     pub(super) fn for_listener(&mut self, listener: &config::ListenerConfig) -> Vec<TcpListener> {
         let is_meant = self.meant_for(listener);
         let taken = self.sockets.extract_if(.., |socket| is_meant(socket));
@@ -126,14 +128,15 @@ impl InheritedSockets {
         }
     }
 
-    /// The socket of a process before for a further address of the admin interface.
+    /// Returns the previous process's socket for an additional address of the admin interface.
     pub(super) fn for_admin_listener(&mut self, address: SocketAddr) -> Option<TcpListener> {
         let is_meant = |socket: &PassedSocket| socket.before == Some(SocketPlace::Admin(address));
         let at = self.sockets.iter().position(is_meant)?;
         self.sockets.remove(at).tcp()
     }
 
-    /// The sockets for the admin interface: those called `admin`, and the one at the path it is configured for.
+    /// Returns the sockets for the admin interface: those with the name `admin`, and the one at its
+    /// configured path.
     pub(super) fn for_admin(&mut self, settings: &config::AdminSettings) -> Vec<InheritedSocket> {
         let path = settings.socket.as_ref().map(|path| path.display().to_string());
         let meant = |socket: &PassedSocket| match &socket.before {
@@ -149,7 +152,8 @@ impl InheritedSockets {
         self.sockets.extract_if(.., |socket| meant(socket)).map(|socket| socket.socket).collect()
     }
 
-    /// The files of Unix sockets that the process before made, and that this one has no use for.
+    /// Returns the files of Unix sockets that the previous process created and this one does not
+    /// use.
     pub(super) fn unused_files(&self) -> Vec<PathBuf> {
         let file = |socket: &PassedSocket| match &socket.before {
             Some(SocketPlace::AdminSocket { path, is_made: true }) => Some(path.clone()),
@@ -158,7 +162,8 @@ impl InheritedSockets {
         self.sockets.iter().filter_map(file).collect()
     }
 
-    /// A socket that nothing was done with would take connections and answer none of them. One of a process before closes with that.
+    /// Fails if a supervisor passed a socket that is not used: it would accept connections and
+    /// answer none. Unused sockets of a previous process are closed.
     pub(super) fn finish(self) -> Result<(), String> {
         let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };
         let called = socket.name.as_ref().map(|name| format!(", called {name:?},")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The command `robotsd serve`. It opens what a config names, in this order: signal handlers, admin interface, sites,
-//! workers, listeners.
+//! The command `robotsd serve`. It opens what a config names, in this order: signal handlers, admin
+//! interface, sites, workers, listeners.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,18 +30,18 @@ use crate::exit::{FAILED, fail};
 use crate::log::{AccessLog, Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::sites::Sites;
 
-/// hyper writes the date of an HTTP/1 response whether that is sent or not, and has no form for such a time.
+/// Logged because hyper computes the date of every HTTP/1 response, and cannot express such a time.
 const CLOCK: &str = "the clock is before 1970 or after 9999: responses bear a wrong date or none, and until it is set right \
      neither the admin interface nor HTTP/1 requests that are not plain (with a body, with `Connection: close`) are answered";
 
-/// How long a process that was killed is waited for, which answers on the admin socket until the system has taken it down: as the lock of the
-/// state directory is.
+/// Maximum wait for a killed process, which answers on the admin socket until the system has
+/// removed it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is said if a signal ends a start.
+/// Message if a signal ends a start.
 const STOPPED: &str = "a signal came before anything was served";
 
-/// What a process starts with.
+/// The parameters of a start.
 struct Start<'a> {
     path: &'a Path,
     strict: bool,
@@ -52,10 +52,11 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Serves the config until the process is to end.
+    /// Serves the config until the process ends.
     async fn serve(&self, mut inherited: InheritedSockets) -> Result<(), String> {
         let Self { path, config, log, access, .. } = *self;
-        // Handlers first: a signal that comes while starting must not end the process half-way.
+        // Signal handlers first, so that a signal during the start does not kill the process
+        // half-way.
         let mut signals = Signals::listen().map_err(|error| format!("signals cannot be handled: {error}"))?;
         let supervisor = Supervisor::new(log.clone());
         self.prepare_process();
@@ -110,7 +111,7 @@ impl Start<'_> {
         ControlLoop::new(active, signals, requests, supervisor, access, board, watch).run().await
     }
 
-    /// Raises the limit of descriptors, and logs what is wrong with the machine or the config.
+    /// Raises the limit of descriptors, and logs problems of the machine and of the config.
     fn prepare_process(&self) {
         if let Err(message) = descriptors::raise() {
             self.log.say(LogEvent::Descriptors, message);
@@ -121,7 +122,7 @@ impl Start<'_> {
         log_warnings(self.config, self.log);
     }
 
-    /// Asks the process before to hand over its place, and waits until it has.
+    /// Asks the previous process to hand over, and waits until it has.
     async fn take_place(&self, predecessor: &Arc<Predecessor>, signals: &mut Signals) -> Result<(), String> {
         let asking = Arc::clone(predecessor);
         let taken = tokio::task::spawn_blocking(move || asking.take());
@@ -138,7 +139,8 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// Opens the admin interface, and leaves its place where `status` finds it, so that it shows the start.
+    /// Opens the admin interface, and writes the files through which `status` finds it, so that it
+    /// shows the start.
     async fn open_admin(
         &self,
         state: &Arc<ServerState>,
@@ -154,7 +156,7 @@ impl Start<'_> {
             admin.open(settings, token_files, inherited)?;
         }
         if self.predecessor.is_none() {
-            // The state directory may still be another process's.
+            // The state directory may still belong to another process.
             let _ = admin.leave_place(self.path, None);
         }
         Ok(admin)
@@ -185,7 +187,7 @@ impl Start<'_> {
         }
     }
 
-    /// The edge, with as many connections as there are descriptors for.
+    /// Creates the edge, with as many connections as there are descriptors for.
     fn edge(&self) -> Result<(Edge, Descriptors), String> {
         let Self { config, log, access, .. } = *self;
         let descriptors = Descriptors::count();
@@ -197,7 +199,8 @@ impl Start<'_> {
         Ok((edge, descriptors))
     }
 
-    /// Says everywhere that this process serves: in the admin interface, to the fleet, the supervisor and the process before.
+    /// Announces that this process serves: in the admin interface, to the fleet, to the supervisor
+    /// and to the previous process.
     async fn announce(
         &self,
         active: &mut ActiveConfig,
@@ -208,12 +211,14 @@ impl Start<'_> {
     ) -> Result<(), String> {
         let ActiveConfig { sites, state, admin, .. } = active;
         let summary = serving.summary();
-        // The process before would not know of a change that is made before it hears that this one serves.
+        // Locked, because the previous process would not know of changes made before it hears that
+        // this one serves.
         let _changes = state.changes.write().await;
         if let Err(message) = admin.leave_place(self.path, sites.state.directory.as_ref()) {
             self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
         }
-        // An answer of the admin interface says that there is no board if it is not there yet.
+        // Set before the admin interface answers, which would otherwise report that there is no
+        // board.
         if let Some(keeper) = board {
             let _ = state.board.set(Arc::clone(&keeper.board));
         }
@@ -229,7 +234,7 @@ impl Start<'_> {
         if let Some(predecessor) = self.predecessor {
             predecessor.serves(&summary);
             for file in unused_files {
-                // One that is left behind leads nowhere.
+                // A file that is left behind leads nowhere.
                 let _ = std::fs::remove_file(file);
             }
         }
@@ -237,23 +242,24 @@ impl Start<'_> {
     }
 }
 
-/// Waits for a process that was killed, and still answers on the admin socket.
+/// Waits for a killed process that still answers on the admin socket.
 async fn wait_for_end(socket: &Path) {
     let ended = async {
         while connect_now(socket).is_ok() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    // A process that goes on is reported by the attempt to listen there.
+    // If the process keeps running, opening the socket reports it.
     let _ = timeout(PATIENCE, ended).await;
 }
 
-/// Waits for a signal to stop; while starting, everything is being read anyway.
+/// Waits for a signal to stop. Other signals are ignored, because a start reads everything anyway.
 async fn stop_signal(signals: &mut Signals) {
     while signals.next().await != Signal::Stop {}
 }
 
-/// One line for trouble with connections, which the edge reports at most once a second and kind.
+/// Returns a listener that logs problems with connections. The edge reports them at most once per
+/// second and kind.
 pub(super) fn trouble(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
     move |trouble| {
         // Errors may quote what a client sent; the log escapes it.
@@ -271,15 +277,16 @@ pub(super) fn trouble(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError
     }
 }
 
-/// The level of an error: behaviour of a client is ordinary, a fault that holds clients up is not.
+/// Returns the log level of an error: bad behaviour of a client is normal, an error that delays
+/// clients is not.
 const fn level(kind: ConnectionErrorKind) -> LogLevel {
     use ConnectionErrorKind::{
         Aborted, Accept, Broken, Flood, Full, Handshake, Protocol, ProxyHeader, Recycled, Slow, Untrusted,
     };
     match kind {
         Accept => LogLevel::Error,
-        // Those that are not trusted, or send no PROXY header, are the operator's own proxies, most likely: all of their connections may be
-        // refused.
+        // Untrusted clients, and those without a PROXY header, are probably the operator's own
+        // proxies, and all of their connections may be refused.
         Full | Recycled | Flood | Untrusted | ProxyHeader | Aborted => LogLevel::Warn,
         Slow | Handshake | Protocol | Broken => LogLevel::Info,
     }
@@ -297,7 +304,7 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
-    // Before any thread starts: it changes the environment.
+    // Before any thread starts, because this changes the environment.
     let (inherited, predecessor) = match inherit() {
         Ok(inherited) => inherited,
         Err(message) => return fail(&message),
@@ -317,7 +324,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     let served = || {
         let start = |settings| AccessLog::start(settings, LogPrivacy::new(&config.log), log.clone());
         let access = config.log.access.as_ref().map(start).transpose()?;
-        // Only for signals and the admin interface; requests have threads of their own.
+        // Only for signals and the admin interface; requests have their own threads.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("the runtime cannot be started: {error}"))?;
         let start = Start {
@@ -345,7 +352,8 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     code
 }
 
-/// The sockets that were open before this process, and the process whose place it takes.
+/// Returns the sockets that were open before this process started, and the process that it
+/// replaces.
 fn inherit() -> Result<(InheritedSockets, Option<Arc<Predecessor>>), String> {
     if let Some((predecessor, sockets)) = Predecessor::find()? {
         return Ok((InheritedSockets::of_predecessor(sockets)?, Some(Arc::new(predecessor))));

@@ -1,5 +1,5 @@
-//! Signals to the process, and notes to a supervisor such as systemd, in the protocol of `sd_notify(3)`; without one
-//! none are sent.
+//! Signals to the process, and notifications to a supervisor such as systemd in the protocol of
+//! `sd_notify(3)`. Without a supervisor none are sent.
 
 use std::io;
 use std::time::Duration;
@@ -17,12 +17,13 @@ impl Supervisor {
         Self { log }
     }
 
-    /// It serves, and a summary of it.
+    /// Notifies that the process serves, with a summary.
     pub(super) fn ready(&self, status: &str) {
         self.notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// It has begun to reload; [`Supervisor::ready`] ends that. The time distinguishes this reload from one before.
+    /// Notifies that a reload has begun; [`Supervisor::ready`] ends it. The time distinguishes this
+    /// reload from an earlier one.
     pub(super) fn reloading(&self) {
         use sd_notify::NotifyState::{Reloading, Status};
         match sd_notify::NotifyState::monotonic_usec_now() {
@@ -31,10 +32,11 @@ impl Supervisor {
         }
     }
 
-    /// Another process is the service from now on.
+    /// Notifies that another process is the service from now on.
     pub(super) fn succeeded_by(&self, process: u32, status: &str) {
         use sd_notify::NotifyState::{MainPid, Ready, Status, Watchdog};
-        // With a sign of life: messages of the new process until now were not from the main one.
+        // Includes a sign of life, because earlier ones of the new process did not come from the
+        // main process.
         self.notify(&[MainPid(process), Ready, Status(status), Watchdog]);
     }
 
@@ -42,12 +44,13 @@ impl Supervisor {
         self.notify(&[sd_notify::NotifyState::Stopping, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// It is alive.
+    /// Notifies that the process is alive.
     pub(super) fn alive(&self) {
         self.notify(&[sd_notify::NotifyState::Watchdog]);
     }
 
-    /// Half of the supervisor's interval, so that one late notification is not the end.
+    /// Returns half of the supervisor's interval, so that one late notification does not end the
+    /// process.
     pub(super) fn pulse() -> Option<Duration> {
         sd_notify::watchdog_enabled().map(|most| most / 2).filter(|most| !most.is_zero())
     }
@@ -62,11 +65,11 @@ impl Supervisor {
 /// The meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// SIGTERM or SIGINT: stop; the second time at once.
+    /// SIGTERM or SIGINT: stop; the second signal stops at once.
     Stop,
     /// SIGHUP: read every robots.txt and certificate again.
     Reload,
-    /// SIGUSR2: let a new process of the program take this one's place.
+    /// SIGUSR2: let a new process of the program replace this one.
     Upgrade,
 }
 

@@ -1,4 +1,4 @@
-//! An upgrade in place, as the process before goes through it.
+//! An upgrade in place, from the side of the old process.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,21 +16,22 @@ use crate::date;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::UpgradeReport;
 
-/// How long changes by operators, the board and the state directory may each hold an upgrade up.
+/// Maximum time for which changes by operators, the board and the state directory may each delay an
+/// upgrade.
 const HOLD_UP: Duration = Duration::from_secs(5);
 
-/// The lock that keeps operators from changing what the new process has read.
+/// The lock that prevents operators from changing what the new process has read.
 type ChangesHeld = OwnedRwLockWriteGuard<()>;
 
-/// The upgrade that is under way, if one is.
+/// The current upgrade, if any.
 #[derive(Debug, Default)]
 pub(super) struct UpgradeKeeper {
     under_way: Option<UpgradeUnderWay>,
-    /// Requests that wait until the config has been read that is being read.
+    /// Requests that wait until the current reading of the config has ended.
     put_off: Vec<Option<UpgradeWaiter>>,
-    /// The process that has taken the place of this one: it serves and writes.
+    /// The process that has replaced this one: it serves and writes.
     pub(super) successor: Option<u32>,
-    /// The resources that an abandoned upgrade gave up are being taken back.
+    /// The task that takes back what an abandoned upgrade gave up.
     taking_back: Option<JoinHandle<()>>,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct UpgradeKeeper {
 #[derive(Debug)]
 pub(super) enum AfterStep {
     Nothing,
-    /// The process of this number serves this.
+    /// The process with this ID serves, with this summary.
     Leave(u32, String),
     /// This process serves as before, and everything is to be read again.
     Reload,
@@ -49,7 +50,8 @@ struct UpgradeUnderWay {
     successor: Successor,
     stage: UpgradeStage,
     waiter: Option<UpgradeWaiter>,
-    /// Something was to be read again meanwhile: by this process if the new one fails, else by that, which may have read it before.
+    /// Whether something was to be read again in the meantime. If the upgrade fails, this process
+    /// reads it, else the new one, which may have read it earlier.
     is_reload_due: bool,
 }
 
@@ -61,8 +63,8 @@ enum UpgradeStage {
     HandingOver(JoinHandle<Result<ChangesHeld, String>>),
     /// The new process opens everything.
     Opening(ChangesHeld),
-    /// The new process has ended, for this reason, and the resources that were given up are being taken back. Nobody changes anything until
-    /// then.
+    /// The new process has ended for this reason, and the resources that were given up are being
+    /// taken back. No changes are allowed until then.
     TakingBack(String, JoinHandle<Result<(), String>>, Option<ChangesHeld>),
 }
 
@@ -91,7 +93,7 @@ impl UpgradeUnderWay {
 }
 
 impl UpgradeKeeper {
-    /// The next step of an upgrade; never, where there is none.
+    /// Waits for the next step of an upgrade; forever if there is none.
     pub(super) async fn next(&mut self) -> UpgradeStep {
         match &mut self.under_way {
             Some(upgrade) => upgrade.next().await,
@@ -99,12 +101,12 @@ impl UpgradeKeeper {
         }
     }
 
-    /// Whether another process may be about to open what this one has, or the other way round.
+    /// Reports whether another process may be about to open what this one has, or the reverse.
     pub(super) const fn is_under_way(&self) -> bool {
         self.under_way.is_some()
     }
 
-    /// Whether what is to be read again has to wait, until it is known which process reads it.
+    /// Reports whether a reload must wait until it is known which process reads the files.
     pub(super) fn puts_reload_off(&mut self) -> bool {
         if let Some(upgrade) = &mut self.under_way {
             upgrade.is_reload_due = true;
@@ -112,7 +114,7 @@ impl UpgradeKeeper {
         self.under_way.is_some()
     }
 
-    /// Starts a new process that is to take the place of this one; a waiter gets the outcome.
+    /// Starts a new process that is to replace this one; the waiter gets the outcome.
     pub(super) fn begin(&mut self, active: &ActiveConfig, waiter: Option<UpgradeWaiter>) {
         if self.under_way.is_none() && active.is_changing() {
             return self.put_off.push(waiter);
@@ -142,7 +144,7 @@ impl UpgradeKeeper {
                 let message = format!("no upgrade: {why}");
                 active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
                 let report = report("failed", None, &message);
-                // The report of the upgrade that is under way, or done, stays.
+                // The report of an upgrade that is in progress or done stays.
                 if self.under_way.is_none() && is_serving {
                     active.state.note_upgrade(report.clone());
                 }
@@ -151,7 +153,7 @@ impl UpgradeKeeper {
         }
     }
 
-    /// Begins what was put off, once no config is being read.
+    /// Starts delayed upgrades once no config is being read.
     pub(super) fn resume(&mut self, active: &ActiveConfig) {
         if !active.is_changing() {
             std::mem::take(&mut self.put_off).into_iter().for_each(|waiter| self.begin(active, waiter));
@@ -196,7 +198,8 @@ impl UpgradeKeeper {
         AfterStep::Nothing
     }
 
-    /// Ends the new process, because this one is to end too. [`Self::finish`] waits until the resources it was to have are taken back.
+    /// Ends the new process, because this one is ending, too. [`Self::finish`] waits until the
+    /// resources for the new process are taken back.
     pub(super) fn abandon(&mut self, active: &mut ActiveConfig) {
         let Some(UpgradeUnderWay { mut successor, stage, waiter, .. }) = self.under_way.take() else { return };
         successor.stop();
@@ -223,7 +226,8 @@ impl UpgradeKeeper {
         answer(waiter, report("failed", Some(successor.id()), message));
     }
 
-    /// Waits for the resources that an abandoned upgrade gave up, within bounds: pending writes need them.
+    /// Waits for a limited time until the resources of an abandoned upgrade are taken back: pending
+    /// writes need them.
     pub(super) async fn finish(&mut self) {
         if let Some(taking_back) = self.taking_back.take() {
             let _ = timeout(4 * HOLD_UP, taking_back).await;
@@ -231,7 +235,7 @@ impl UpgradeKeeper {
     }
 }
 
-/// The new process serves: this one says farewell.
+/// Leaves the service to the new process, which serves.
 fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
     if upgrade.is_reload_due {
         upgrade.successor.reload();
@@ -242,11 +246,11 @@ fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
     let report = report("done", Some(process), &message);
     active.state.note_upgrade(report.clone());
     answer(upgrade.waiter, report);
-    // Before changes that waited are made: they are refused now.
+    // Before waiting changes are made, which are now refused.
     active.leave_to_successor();
 }
 
-/// The new process has ended before it served: this one goes on.
+/// Continues to serve, because the new process has ended before it served.
 fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active: &mut ActiveConfig) -> AfterStep {
     let process = upgrade.successor.id();
     let trouble = taken.err().map(|trouble| format!("{trouble}; ")).unwrap_or_default();
@@ -285,7 +289,7 @@ fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHand
     })
 }
 
-/// Takes the state directory back, whether the new process has written it or not.
+/// Takes the state directory back, whether or not the new process has written to it.
 fn take_back(state: Option<StateDir>) -> Result<(), String> {
     state.map_or(Ok(()), |state| state.take_back().map_err(|error| error.to_string()))
 }

@@ -1,6 +1,6 @@
-//! The files that are watched besides every robots.txt: the config and what it includes, the registry, what gates read, templates of
-//! refusals.
-//! Certificates are read again here, too.
+//! The files that are watched in addition to every robots.txt: the config and its included files,
+//! the registry, the files of gates, and templates of refusals. Certificates are read again here,
+//! too.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -31,14 +31,15 @@ pub(super) struct WatchedFiles {
 #[derive(Clone, Debug)]
 pub(super) struct FileWatch {
     watcher: Watcher,
-    /// Notified when one of them has changed.
+    /// Notified when one of these files has changed.
     pub(super) notify: Arc<Notify>,
-    /// The files that have changed since [`WatchedFiles::changed`] was last called.
+    /// The files that have changed since the last call of [`WatchedFiles::changed`].
     changed: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 impl WatchedFiles {
-    /// Watches the config at this path and the files that it names. Blocks for as long as their file systems do.
+    /// Watches the config at this path and the files that it names. Blocks for as long as their
+    /// file systems do.
     pub(super) fn of(path: &Path, config: &Config, watcher: &Watcher) -> Self {
         let notify = Arc::new(Notify::new());
         let changed = Arc::clone(&notify);
@@ -48,27 +49,28 @@ impl WatchedFiles {
         Self { watch, config: notify, _config, others }
     }
 
-    /// Watches the files of another config from now on: those it adds, and those of before that it names as well.
+    /// Watches the files of another config from now on: the `added` ones, and those watched before
+    /// that it still names.
     pub(super) fn follow(&mut self, config: &Config, added: Vec<(PathBuf, Watched)>) {
         let named = files(config);
         self.others.retain(|(path, _)| named.contains(path));
         self.others.extend(added);
     }
 
-    /// The files that are watched now, the config aside.
+    /// Returns the files that are watched now, except the config.
     pub(super) fn paths(&self) -> BTreeSet<PathBuf> {
         self.others.iter().map(|(path, _)| path.clone()).collect()
     }
 
-    /// Which of the others have changed since the last call.
+    /// Returns the files, except the config, that have changed since the last call.
     pub(super) fn changed(&self) -> BTreeSet<PathBuf> {
         std::mem::take(&mut self.watch.changed.lock())
     }
 }
 
 impl FileWatch {
-    /// Begins to watch the files of a config, except those that are watched already. Blocks for as long as their file systems
-    /// do.
+    /// Starts to watch the files of a config, except those that are watched already. Blocks for as
+    /// long as their file systems do.
     pub(super) fn files_of(&self, config: &Config, watched: &BTreeSet<PathBuf>) -> Vec<(PathBuf, Watched)> {
         files(config).into_iter().filter(|path| !watched.contains(path)).map(|path| self.path(path, config)).collect()
     }
@@ -90,35 +92,38 @@ impl FileWatch {
     }
 }
 
-/// The files that decide about every robots.txt, the extra registry and what gates read, and those that are read with the config.
+/// Returns the files that affect every robots.txt (the additional registry and the files of gates),
+/// and those that are read with the config.
 fn files(config: &Config) -> BTreeSet<PathBuf> {
     let of_gates =
         config.sites.iter().flat_map(|site| site.expectations.as_deref().into_iter().chain(site.gate_basis.paths()));
     config.registry.extra.iter().cloned().chain(of_gates.map(Path::to_owned)).chain(of_config(config)).collect()
 }
 
-/// The files that are read with the config: templates of refusals, and what it includes, as files and as patterns of names.
+/// Returns the files that are read with the config: templates of refusals, and included files, as
+/// paths and as patterns.
 fn of_config(config: &Config) -> impl Iterator<Item = PathBuf> {
     let templates = config.sites.iter().filter_map(|site| site.refusal.as_ref()?.file.clone());
     let included = config.included.paths.iter().cloned();
     templates.chain(included).chain(config.included.patterns.iter().map(IncludePattern::path))
 }
 
-/// Whether the config is to be read again because one of these files has changed.
+/// Reports whether the config is to be read again because one of these files has changed.
 pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> bool {
     of_config(config).any(|path| changed.contains(&path))
 }
 
-/// A look reads a few small files; certificates are replaced every few weeks.
+/// Interval of the checks. A check reads a few small files; certificates are replaced every few
+/// weeks.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// How long files that have changed must stay as they are.
+/// Minimum time for which changed files must stay the same.
 const SETTLING: Duration = Duration::from_millis(400);
 
 /// The certificates of all listeners. Cheap to clone.
 ///
-/// Those of each listener are read on a blocking thread of their own, one at a time: a file system that hangs holds up no
-/// other listener, and keeps one thread.
+/// Those of one listener are read on a separate blocking thread, one read at a time. A hanging
+/// file system therefore keeps one thread, and does not delay other listeners.
 #[derive(Clone, Debug)]
 pub(super) struct CertificateWatch {
     followed: Arc<Mutex<Vec<FollowedCertificates>>>,
@@ -134,15 +139,15 @@ struct FollowedCertificates {
 }
 
 impl CertificateWatch {
-    /// Logs what the certificates are.
+    /// Starts to follow the certificates, and logs them.
     pub(super) fn introduce(all: Vec<LiveCertificates>, log: &Log) -> Self {
         let certificates = Self { followed: Arc::default(), log: log.clone() };
         certificates.follow(all);
         certificates
     }
 
-    /// Follows these from now on, and logs those that are new. It reads no file, and those that are new are read by no other
-    /// thread yet.
+    /// Follows these certificates from now on, and logs new ones. Reads no files. No other thread
+    /// reads the new ones yet.
     pub(super) fn follow(&self, all: Vec<LiveCertificates>) {
         let before = self.followed.lock().clone();
         let now = SystemTime::now();
@@ -174,12 +179,12 @@ impl CertificateWatch {
         }
     }
 
-    /// Looks at the files again and again, for as long as the runtime lives.
+    /// Checks the files at intervals, for as long as the runtime exists.
     pub(super) async fn watch(self) {
         loop {
             tokio::time::sleep(EVERY).await;
             for FollowedCertificates { live, order } in self.followed.lock().clone() {
-                // The look before this one may not have ended.
+                // The previous check may not have ended.
                 let Ok(order) = order.try_lock_owned() else { continue };
                 let log = self.log.clone();
                 // The panic hook reports a panic.

@@ -1,14 +1,19 @@
-//! The threads that serve: each with a single-threaded runtime, sockets and upstream connections of its own.
+//! The threads that serve: each has a single-threaded runtime, sockets and upstream connections of
+//! its own.
 //!
-//! A connection lives on the thread that accepted it, and so do its requests and the upstream connections they use: no
-//! task changes threads and nothing is locked against another. Beyond its own thread a request only reads: the snapshot
-//! and its policy, whose loads write to a slot of the thread's own. The layer, its settings, the map of hosts and the
-//! pools are made once for every worker ([`Router::new`]), because even a counter of references is written by each
-//! clone. Shared and written are: places for connections and the numbers they get, once a connection; the cache of
-//! recognised agents, when a header is new; the log's queue, for each line; and the state of an upstream's addresses.
+//! A connection stays on the thread that accepted it, with its requests and their upstream
+//! connections: no task changes threads, and threads do not wait for each other's locks. Beyond its
+//! own thread a request only reads: the snapshot and its policy, whose loads write to a slot of the
+//! thread. The layer, its settings, the map of hosts and the pools are created once per worker
+//! ([`Router::new`]), because each clone would write even to a reference counter.
 //!
-//! Everything here is for the control thread. It puts tasks on a worker's runtime by its handle, so that opening and
-//! closing listeners needs no protocol of its own, and it swaps what the workers serve by one store for each.
+//! The following is shared and written: places for connections and their numbers, once per
+//! connection; the cache of recognised agents, for each new header; the log's queue, for each line;
+//! and the state of an upstream's addresses.
+//!
+//! Everything here is called by the control thread. It puts tasks on a worker's runtime through its
+//! handle, so opening and closing listeners needs no protocol of its own. It replaces what the
+//! workers serve by one store per worker.
 
 use std::collections::HashMap;
 use std::io;
@@ -31,14 +36,14 @@ use crate::edge::{Edge, ListenerSettings, ResponseCounts};
 use crate::exchange::EdgeService;
 use crate::sites::{ServedSite, Sites};
 
-/// Threads for blocking file reads, over all workers.
+/// Maximum number of threads for blocking file reads, over all workers.
 const FILE_THREADS: usize = 256;
 
-/// Every worker of the process. Dropping it ends them, whatever they are doing.
+/// All workers of the process. Dropping it ends them, whatever they are doing.
 #[derive(Debug)]
 pub(super) struct Workers {
     workers: Vec<Worker>,
-    /// One task for every listener on every worker; it ends with the listener's last connection.
+    /// One task for every listener on every worker. It ends with the listener's last connection.
     serving: JoinSet<()>,
 }
 
@@ -54,7 +59,7 @@ pub(super) struct Worker {
 }
 
 impl Workers {
-    /// Starts the threads, which serve these sites on no listener yet.
+    /// Starts the threads, which serve these sites without any listener yet.
     pub(super) fn start(count: NonZeroUsize, sites: &Sites) -> io::Result<Self> {
         let start = |number| Worker::start(number, count, sites);
         let workers = (0..count.get()).map(start).collect::<io::Result<_>>()?;
@@ -65,9 +70,10 @@ impl Workers {
         NonZeroUsize::new(self.workers.len()).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// Has this service of each worker answer on sockets of one address, as [`listeners`](super::listeners) makes them: one for each
-    /// worker. Metrics have the listener by its label. Once the guard is dropped, it is closed on every worker, and requests in progress
-    /// on it have the edge's drain time to finish.
+    /// Serves this service of each worker on the sockets of one address, one per worker, as
+    /// [`listeners`](super::listeners) creates them. Metrics name the listener by its label.
+    /// Dropping the guard closes the listener on every worker; its requests in progress have the
+    /// edge's drain time to finish.
     pub(super) fn open<S: EdgeService>(
         &mut self,
         sockets: Vec<TcpListener>,
@@ -78,7 +84,7 @@ impl Workers {
     ) -> io::Result<DropGuard> {
         let mut ready = Vec::new();
         for (worker, socket) in self.workers.iter().zip(sockets) {
-            // A socket belongs to the event loop it is registered with.
+            // A socket belongs to the event loop that it is registered with.
             let _in_runtime = worker.runtime.enter();
             socket.set_nonblocking(true)?;
             ready.push(tokio::net::TcpListener::from_std(socket)?);
@@ -95,7 +101,7 @@ impl Workers {
         Ok(closing.drop_guard())
     }
 
-    /// From the next request on, every worker serves these sites, on connections that are open too.
+    /// Makes every worker serve these sites from the next request on, also on open connections.
     pub(super) fn replace(&mut self, sites: &Sites) {
         let count = self.count();
         for worker in &mut self.workers {
@@ -105,22 +111,22 @@ impl Workers {
         }
     }
 
-    /// The thread and the event loop of each worker.
+    /// Returns the thread name and the event loop of each worker.
     pub(super) fn event_loops(&self) -> impl Iterator<Item = (String, Handle)> {
         self.workers.iter().enumerate().map(|(number, worker)| (thread_name(number), worker.runtime.clone()))
     }
 
-    /// The counts of each worker's lookups of agents.
+    /// Returns the counts of each worker's lookups of agents.
     pub(super) fn agent_lookups(&self) -> Vec<Arc<AgentLookups>> {
         self.workers.iter().map(|worker| Arc::clone(&worker.agent_lookups)).collect()
     }
 
-    /// Completes when every worker has taken up a task.
+    /// Completes when every worker has run a task.
     pub(super) fn answer(&self) -> impl Future<Output = ()> + Send + 'static {
         join_all(self.workers.iter().map(|worker| worker.runtime.spawn(async {}))).map(drop)
     }
 
-    /// Waits until a listener has ended on a worker; none once the last one has.
+    /// Waits until a listener has ended on a worker; `None` after the last one has ended.
     pub(super) async fn ended(&mut self) -> Option<Result<(), JoinError>> {
         self.serving.join_next().await
     }
@@ -154,13 +160,14 @@ fn thread_name(number: usize) -> String {
     format!("robotsd-{number}")
 }
 
-/// The counters of one worker for these sites; those that it had before go on counting.
+/// Returns the counters of one worker for these sites. Counters of sites that it served before are
+/// kept.
 fn outcomes(sites: &Sites, before: &WorkerOutcomes, agent_lookups: &Arc<AgentLookups>) -> WorkerOutcomes {
     let of = |site: &ServedSite| before.get(&site.name).cloned().unwrap_or_else(|| site.outcome_counts(agent_lookups));
     sites.iter().map(|site| (site.name.clone(), of(site))).collect()
 }
 
-/// The sites, for the decision service of one worker.
+/// Returns the sites for the decision service of one worker.
 fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> DecisionSites {
     let mut table = DecisionSites::default();
     for site in sites.iter() {
@@ -186,7 +193,7 @@ mod tests {
     use crate::log::Log;
     use crate::serve::listeners;
 
-    /// Sites whose only robots.txt is this line.
+    /// Returns sites whose only robots.txt is this line.
     fn sites(robots: &str) -> Sites {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("robotsd.toml");
@@ -222,7 +229,7 @@ mod tests {
         let mut workers = Workers::start(NonZeroUsize::new(3).unwrap(), &sites("# one")).unwrap();
         let (address, _open) = open(&mut workers);
         let mut clients = Vec::new();
-        // Enough for every worker to have some.
+        // Enough for every worker to get some.
         for _ in 0..32 {
             let mut client = Raw::connect(address).await;
             assert_eq!(robots_txt(&mut client).await, "# one");

@@ -1,7 +1,9 @@
-//! The parts that are appended to the robots.txt of a site, kept up to date: files are watched, URLs are polled.
-//! The published registry, which is followed alike, is here too.
+//! The parts that are appended to the robots.txt of a site, kept up to date: files are watched,
+//! URLs are polled. The published registry is followed in the same way, so it is in this module,
+//! too.
 //!
-//! A part that cannot be read or is no list changes nothing: the last good one stays.
+//! A part that cannot be read, or is not a valid list, changes nothing: the last good version stays
+//! in use.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -27,10 +29,11 @@ use crate::log::{Log, LogEvent, LogLevel};
 use crate::render::plural;
 use crate::report::{AppendReport, PublishedRegistryReport, WaitingRegistryReport};
 
-/// How long a start waits in all for parts that were never fetched: until they are there, crawlers that they name pass.
+/// Maximum time that a start waits, in total, for parts that were never fetched. Until they are
+/// fetched, crawlers that only they name are allowed.
 pub(super) const FIRST_FETCH: Duration = Duration::from_secs(3);
 
-/// The parts of a site. The last clone that is dropped ends the watching.
+/// The parts of a site. They are watched until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct AppendedParts {
     pub(super) appendix: Appendix,
@@ -44,7 +47,7 @@ struct AppendedPart {
     followed: Option<Published<Fragment>>,
 }
 
-/// Reads one part, and says what has changed.
+/// Reads one part and logs its changes.
 #[derive(Clone, Debug)]
 struct PartReader {
     place: usize,
@@ -62,7 +65,8 @@ struct PartState {
     trouble: Option<String>,
 }
 
-/// A fetcher that trusts these authorities alone, which no other site trusts then, or else the one that all sites share.
+/// Returns a fetcher that trusts only these authorities and is not shared with other sites. Without
+/// authorities, returns the fetcher that all sites share.
 pub(super) fn fetcher_trusting(
     ca: Option<&Authorities>,
     shared: impl FnOnce() -> std::io::Result<Fetcher>,
@@ -70,7 +74,8 @@ pub(super) fn fetcher_trusting(
     ca.map_or_else(shared, |ca| Fetcher::builder().trust_only(&ca.pem).and_then(FetcherBuilder::start))
 }
 
-/// The parts as they are at hand, for a command, and why any is not, or not as a whole. Nothing is fetched.
+/// Returns the parts that are available locally, for a command, and why any part is missing or
+/// incomplete. Fetches nothing.
 pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
     let (mut fragments, mut troubles) = (Vec::new(), Vec::new());
     for part in settings {
@@ -85,7 +90,7 @@ pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<
     (fragments, troubles)
 }
 
-/// The rules of a list that no crawler obeys, although its author may think so.
+/// Reports rules of a list that no crawler obeys although its author may expect it.
 fn left_out(fragment: &Fragment) -> Option<&'static str> {
     let is_left = fragment.robots.groups().any(|group| group.is_global() && group.rules().len() > 0);
     is_left.then_some("its rules for every crawler (User-agent: *) are left out: write them into the site's own file")
@@ -103,7 +108,7 @@ fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
 }
 
 impl AppendedParts {
-    /// The parts as they are at hand, for sites that are opened and not served.
+    /// Loads the parts that are available locally, for sites that are opened but not served.
     pub(super) fn at_hand(site: &str, settings: &[AppendSettings]) -> Self {
         let appendix = Appendix::new(settings.iter().map(|part| part.title.as_str()));
         let parts = settings.iter().enumerate().map(|(place, settings)| {
@@ -115,8 +120,8 @@ impl AppendedParts {
         Self { appendix, parts }
     }
 
-    /// Starts to keep the parts of a site up to date. Blocks: it reads files, and waits for what was never fetched, until
-    /// that moment at the latest.
+    /// Starts to keep the parts of a site up to date. Blocks: it reads files, and waits until
+    /// `until` for parts that were never fetched.
     pub(super) fn open(
         site: &str,
         settings: &[AppendSettings],
@@ -130,7 +135,7 @@ impl AppendedParts {
         for (place, settings) in settings.iter().enumerate() {
             parts.push(PartReader::new(place, site, settings, &appendix, log).follow(watcher, &fetcher)?);
         }
-        // A fetched part is appended a moment later.
+        // A fetched part is appended a moment after its fetch.
         let waits = |part: &AppendedPart| {
             let is_untroubled = part.followed.is_some() && part.reader.state.lock().trouble.is_none();
             is_untroubled && appendix.missing().contains(&part.reader.settings.title)
@@ -138,7 +143,7 @@ impl AppendedParts {
         while parts.iter().any(waits) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
-        // Where its trouble is known, that was said.
+        // A known problem is logged already.
         let is_unread = |state: &PartState| state.hash.is_none() && state.trouble.is_none();
         for part in parts.iter().filter(|part| is_unread(&part.reader.state.lock())) {
             part.reader.say(LogLevel::Error, NOT_AT_HAND);
@@ -146,7 +151,8 @@ impl AppendedParts {
         Ok(Self { appendix, parts: parts.into() })
     }
 
-    /// Reads every part again, and fetches what is at a URL. Blocks, on a thread of a runtime.
+    /// Reads every part again, and fetches those at a URL. Blocks; must run on a thread of a
+    /// runtime.
     pub(super) fn read_again(&self) {
         self.parts.iter().for_each(|part| part.reader.read_file());
         let fetching = self.parts.iter().filter_map(|part| part.followed.as_ref()).map(Published::fetch_again);
@@ -157,13 +163,14 @@ impl AppendedParts {
         self.parts.iter().map(|part| part.reader.report()).collect()
     }
 
-    /// Which parts crawlers pass for want of, and which are not what their source has.
+    /// Reports the parts that are missing, whose crawlers are allowed, and those that differ from
+    /// their source.
     pub(super) fn troubles(&self) -> Vec<String> {
         let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.trouble?));
         self.report().into_iter().filter_map(said).collect()
     }
 
-    /// Which parts are not appended as a whole.
+    /// Reports the parts that are appended only partly.
     pub(super) fn left_out(&self) -> Vec<String> {
         let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.left_out?));
         self.report().into_iter().filter_map(said).collect()
@@ -179,7 +186,7 @@ impl PartReader {
     fn follow(self, watcher: &Watcher, fetcher: impl Fn() -> std::io::Result<Fetcher>) -> Result<AppendedPart, String> {
         match self.settings.source.clone() {
             AppendSource::File(path) => {
-                // Watched before it is read, so that no change after that goes unnoticed.
+                // Watched before it is read, so that no later change goes unnoticed.
                 let reader = self.clone();
                 let watched = watcher.file(path, move || reader.read_file());
                 self.read_file();
@@ -215,7 +222,7 @@ impl PartReader {
         }
     }
 
-    /// Takes what was read, or says once why it cannot be used.
+    /// Applies what was read, or logs once why it cannot be used.
     fn take(&self, read: Result<(Fragment, Option<SystemTime>), String>) {
         match read {
             Ok((fragment, modified)) => {
@@ -278,10 +285,10 @@ impl PartReader {
     }
 }
 
-/// The consequence of a part that was not read since the start; of a file there is no copy of before.
+/// Message about a part that was not read since the start. For a file there is no earlier copy.
 const NOT_AT_HAND: &str = "this part is not at hand, so it is not appended: crawlers that only it names pass, unless an earlier version that has it is live";
 
-/// A regular file of at most 8 MiB.
+/// Reads a regular file of at most 8 MiB.
 fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), String> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -296,16 +303,16 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
     Ok((fragment, found.modified().ok()))
 }
 
-/// A published registry that is followed. Cheap to clone; the last clone that is dropped ends it.
+/// A published registry that is followed until the last clone is dropped. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct FollowedRegistry(Published<Registry>);
 
 impl FollowedRegistry {
-    /// Starts to follow a registry. Each change notifies, and everything else is logged.
+    /// Starts to follow a registry. Changes are notified; everything else is logged.
     ///
     /// # Errors
     ///
-    /// If the system gives no thread.
+    /// If the system cannot start a thread.
     pub(super) fn start(
         settings: &PublishedSettings,
         accept: &[VersionHashPrefix],
@@ -335,24 +342,24 @@ impl FollowedRegistry {
         Ok(Self(registry))
     }
 
-    /// The registry at hand; the built-in one until there is one.
+    /// Returns the current registry; the built-in one if none was fetched yet.
     pub(super) fn registry(&self) -> Arc<Registry> {
         self.0.current().unwrap_or_else(|| Registry::builtin().clone())
     }
 
-    /// Has it fetched again, and says why what is there is not in force.
+    /// Fetches the registry again. Returns why the fetched version is not in use, if so.
     pub(super) async fn fetch_again(&self) -> Option<String> {
         self.0.fetch_again().await;
         self.trouble()
     }
 
-    /// Why what is there is not in force.
+    /// Returns why the fetched version is not in use, if so.
     pub(super) fn trouble(&self) -> Option<String> {
         let PublishedRegistryReport { waiting, trouble, .. } = self.report();
         waiting.map(|waiting| waiting.why).or(trouble)
     }
 
-    /// Replaces the versions that are used whatever they change.
+    /// Replaces the list of versions that are accepted whatever they change.
     pub(super) fn accept(&self, hashes: &[VersionHashPrefix]) {
         self.0.accept(hashes.iter().cloned());
     }

@@ -31,7 +31,8 @@ impl EdgeService for SiteBackend {
         match self {
             Self::Upstream(upstream) => upstream.answer(request).await.map(Either::Left),
             Self::Files(files) => {
-                // Boxed: a future that waits for an upstream should not be as large as one that reads a file.
+                // Boxed, so that a future that waits for an upstream is not as large as one that
+                // reads a file.
                 let Ok(response) = Box::pin(files.oneshot(*request)).await;
                 response.map(Either::Right)
             }
@@ -39,7 +40,7 @@ impl EdgeService for SiteBackend {
     }
 }
 
-/// Upstream servers, with what they were configured by, or static files.
+/// Upstream servers with their settings, or static files.
 #[derive(Clone, Debug)]
 pub(super) enum BackendSource {
     Upstreams { origins: Origins, opened_with: Arc<(OriginsSettings, UpstreamLimits)> },
@@ -47,7 +48,8 @@ pub(super) enum BackendSource {
 }
 
 impl BackendSource {
-    /// The backend that a site's settings name. Servers that are the same as `before` are shared with it.
+    /// Opens the backend that a site's settings name. It shares the servers of `before` if they are
+    /// the same.
     pub(super) fn open(
         site: &SiteName,
         settings: &Backend,
@@ -74,8 +76,8 @@ impl BackendSource {
         Ok(Self::Upstreams { origins, opened_with: Arc::new((settings.clone(), limits.clone())) })
     }
 
-    /// A backend of one worker's own; the state of the servers is shared. One that the worker has had `before` goes on
-    /// with its connections if it leads to the same servers.
+    /// Returns a backend for one worker; the state of the servers is shared. If the worker's
+    /// backend `before` leads to the same servers, its connections are kept.
     pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
         match (self, before) {
             (Self::Upstreams { origins, .. }, Some(SiteBackend::Upstream(upstream))) if upstream.leads_to(origins) => {
@@ -86,7 +88,7 @@ impl BackendSource {
         }
     }
 
-    /// The servers behind it, if it is not files.
+    /// Returns the upstream servers, if the backend is not a folder.
     pub(super) const fn origins(&self) -> Option<&Origins> {
         match self {
             Self::Upstreams { origins, .. } => Some(origins),
@@ -94,7 +96,7 @@ impl BackendSource {
         }
     }
 
-    /// Whether requests are answered by the same servers or files.
+    /// Reports whether both use the same servers or files.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Upstreams { origins, .. }, Self::Upstreams { origins: others, .. }) => origins.are(others),

@@ -1,4 +1,4 @@
-//! A dry run: the problems that serving a config would have.
+//! A dry run: finds the problems that serving a config would have.
 
 use std::fmt::Display;
 use std::io::{self, Read};
@@ -30,9 +30,11 @@ use crate::retrieval::{RetrievalSettings, Retriever};
 /// A problem that serving a config would have.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// A site cannot be served as its source says: the line of the config that names it.
+    /// A site cannot be served from its source. Placed at the line of the config that names the
+    /// source.
     At(Diagnostic),
-    /// Nothing would be enforced, for the site or for all, although no operator switched that off.
+    /// Nothing would be enforced, for the site or for all sites, although no operator switched
+    /// enforcement off.
     Unenforced(Diagnostic),
     /// A robots.txt has an error.
     Error(FoundProblem),
@@ -40,22 +42,24 @@ pub(crate) enum Problem {
     Warning(FoundProblem),
     /// Rules of a site only observe at first.
     Note(Diagnostic),
-    /// A version would wait at the gate: the first objection at the line of the config that names the source, and the others.
+    /// A version would be held at the gate. Contains the first objection, placed at the line of the
+    /// config that names the source, and the others.
     Waits(Diagnostic, Vec<String>),
 }
 
-/// The versions with which a dry run compares.
+/// The versions that a dry run compares with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DryRun<'a> {
-    /// Those of the state directory, as at the next start.
+    /// The versions in the state directory, as at the next start.
     AsServed,
-    /// The baseline of each site, and no state: `config check --gate`. The pages of these sitemaps count too.
+    /// The baseline of each site, without any state: `config check --gate`. The pages of these
+    /// sitemaps must stay allowed, too.
     AtGate(&'a [SitemapSource]),
 }
 
-/// Opens every robots.txt as serving would, fetches included. Returns why sites cannot be served as their sources say, and
-/// the errors and warnings that the check finds. The state directory is read, as the start would read it, and not written; at the
-/// gate it is not even read.
+/// Opens every robots.txt as serving would, fetches included. Returns why sites cannot be served
+/// from their sources, and the errors and warnings of the check. The state directory is read as at
+/// a start, but never written; with [`DryRun::AtGate`] it is not read either.
 pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let diagnostic = |span: &Range<usize>, message: &str| config.diagnostic(Severity::Error, span, message);
     let state = match run {
@@ -80,7 +84,8 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     of_config.chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
-/// The message about a switch of all sites that is off: that it is, or why it is taken for off.
+/// Returns the message about the switch of all sites if it is off: as an error if it only counts as
+/// off because it cannot be read.
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
     Some(match directory.switch_trouble() {
@@ -115,11 +120,12 @@ impl DrySite<'_> {
             Gate::open()
         });
         let when_missing = match site.robots {
-            // Waits for the first answer.
+            // Waits for the first response.
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
             _ => WhenMissing::Unavailable,
         };
-        // A version that would wait is examined here, where there is nothing to serve in its place.
+        // At the gate, the version is opened without a gate and examined below, because no other
+        // version could be served instead.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),
@@ -144,7 +150,8 @@ impl DrySite<'_> {
         found
     }
 
-    /// The files that the gate would read and cannot. A list of URLs is there to be read; a baseline may be yet to come.
+    /// Reports the files that the gate needs and cannot read. An unreadable list of URLs is an
+    /// error; a baseline may not exist yet, so it is a warning.
     fn unread(&self, settings: &GateSettings) -> Vec<Problem> {
         let urls = self.site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
         let urls = urls.map(|(file, note)| self.at_span(&file.span(), note));
@@ -152,8 +159,8 @@ impl DrySite<'_> {
         urls.into_iter().chain(baseline.map(|note| self.warning(note))).collect()
     }
 
-    /// Reads the sitemaps of the command line for the gate of the site, and those that its folder has. Nothing is requested from an
-    /// upstream: in CI there is none.
+    /// Reads the given sitemaps for the gate of the site. Nothing is requested from an upstream,
+    /// because CI has none.
     fn read_for_gate(&self, settings: &GateSettings, sitemaps: &[SitemapSource]) -> Vec<Problem> {
         if !settings.is_on() {
             return vec![self.warning("its gate is off, so every version passes")];
@@ -164,7 +171,7 @@ impl DrySite<'_> {
                 "it has no baseline to compare with, so only the conditions for a first version apply: write baseline = \
                  \"robots.accepted.txt\" in [site.robots]",
             )),
-            // A word misspelled in its path would switch the gate off for good.
+            // Only a warning would let a misspelled path disable the gate for good.
             (Some(path), Some(_)) => found.push(self.error(format!(
                 "there is no baseline to compare with: copy the version that is accepted to {}, and commit it",
                 path.display()
@@ -188,7 +195,7 @@ impl DrySite<'_> {
         found
     }
 
-    /// Why the version that a source holds would wait.
+    /// Reports why the version that a source contains would be held.
     fn waits(&self, live: &LiveSite, gate: &Gate) -> Option<Problem> {
         let content = live.robots.with(|snapshot| snapshot.content.clone())?;
         let (report, places) = (content.report(), content.places.as_deref());
@@ -198,7 +205,7 @@ impl DrySite<'_> {
         Some(Problem::Waits(self.at(&live.name, first), texts.collect()))
     }
 
-    /// A switch of the site alone that is off.
+    /// Reports a switch of this site alone that is off.
     fn switch_of(&self, live: &LiveSite) -> Option<Problem> {
         let (name, status) = (&live.name, live.robots.status());
         if status.switch == Enforcement::On {
@@ -218,7 +225,7 @@ impl DrySite<'_> {
     }
 
     fn problems_of(&self, live: &LiveSite) -> Vec<Problem> {
-        // A site with a version in the state directory starts with that one, and is fetched behind it.
+        // A site with a version in the state directory starts with that version, and fetches later.
         let last = live.robots.status().last_reload.outcome;
         if matches!(&last, ReloadOutcome::Kept { rejection, .. } if rejection.kind == RejectionKind::NotFetched) {
             let _ = live.robots.reload_blocking();
@@ -232,7 +239,7 @@ impl DrySite<'_> {
                 _ => at_place(&status.last_reload),
             }];
         };
-        // At the gate there is no state, and so no earlier version.
+        // At the gate there is no state, and therefore no earlier version.
         let is_strict = || self.site.is_strict(SystemTime::now()) && matches!(self.run, DryRun::AsServed);
         let grace = status.grace_end.filter(|_| status.grace_rules > 0 && is_strict()).map(|end| {
             let why = "grace counts from when robotsd first saw a rule";
@@ -240,13 +247,13 @@ impl DrySite<'_> {
             let note = self.config.diagnostic(Severity::Note, &self.site.robots_span, &of_site(&live.name, text));
             Problem::Note(note.of_site(Some(live.name.clone())))
         });
-        // The version in the state directory is served in its place.
+        // The version in the state directory would be served instead.
         let untaken = match &status.last_reload.outcome {
             ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => Some(at_place(&status.last_reload)),
             _ => None,
         };
         let origin = &status.last_reload.origin;
-        // Its lines are not those of what the source holds now.
+        // Its line numbers differ from those of the current source.
         let origin =
             if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
         let problem = |finding: &Finding| {
@@ -259,7 +266,8 @@ impl DrySite<'_> {
             }
         };
         let findings = content.report().findings.iter().filter_map(problem);
-        // Who has sitemaps elsewhere on purpose says that the gate is not to look for any.
+        // An operator whose sitemaps are on another host on purpose switches off the gate's search
+        // for sitemaps.
         let elsewhere = OwnHosts::of(&self.site.hosts).sitemap_elsewhere(content.robots());
         let elsewhere = elsewhere.filter(|_| self.site.gate_basis.sitemaps);
         let texts = snapshot.overrides_without_rule().into_iter().chain(elsewhere);
@@ -274,7 +282,8 @@ impl DrySite<'_> {
         Problem::Error(FoundProblem::new(Severity::Error, problem.to_string()).of_site(&self.site.name))
     }
 
-    /// A problem of a robots.txt, by its name, at the line of the config that names the source.
+    /// Returns a diagnostic about a robots.txt, by its name, at the line of the config that names
+    /// the source.
     fn at(&self, name: &str, problem: impl Display) -> Diagnostic {
         (self.diagnostic)(&self.site.robots_span, &of_site(name, problem)).of_site(Some(name.to_owned()))
     }
@@ -289,7 +298,7 @@ fn of_site(name: &str, problem: impl Display) -> String {
     format!("site {name:?}: {problem}")
 }
 
-/// Opens a sitemap of the command line; a client is made for the first that is fetched.
+/// Opens a sitemap of the command line. The client is created for the first one that is fetched.
 pub(crate) fn open_sitemap(
     source: &SitemapSource,
     retriever: &mut Option<Retriever>,

@@ -1,4 +1,4 @@
-//! The gate of one site: what its config and the files beside it demand of a version.
+//! The gate of one site: what its config, and the files that the gate reads, require of a version.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::fleet::Fleet;
 use crate::input;
 use crate::pages::read_urls;
 
-/// The gate of the config, and the files it reads: expectations, a baseline, pages.
+/// The gate of the config, and the files that it reads: expectations, a baseline, pages.
 #[derive(Clone, Debug)]
 pub(super) struct GateSettings {
     gate: Option<Gate>,
@@ -30,9 +30,9 @@ pub(super) struct GateSettings {
     hosts: Vec<String>,
     pub(super) pages: Arc<SitePages>,
     watcher: Watcher,
-    /// The gate when the file could last be used.
+    /// The gate as it was when the expectations could last be used.
     pub(super) last: Arc<Mutex<Option<Gate>>>,
-    /// The baseline when it could last be read, and its path.
+    /// The baseline as it was when it could last be read, and its path.
     baseline: Arc<Mutex<Option<(PathBuf, RobotsTxt)>>>,
 }
 
@@ -59,8 +59,9 @@ impl GateSettings {
         }
     }
 
-    /// The gate, with the files as they are now. Blocks. Only expectations can be at fault: a list of pages or a baseline that
-    /// cannot be read makes the gate no worse than without it, which a note says.
+    /// Returns the gate with the current content of its files. Blocks. Only expectations can cause
+    /// an error: if a list of pages or a baseline cannot be read, the gate works without it, and a
+    /// note reports that.
     pub(super) fn gate(&self, registry: &Arc<Registry>) -> Result<Gate, String> {
         let Some(gate) = &self.gate else { return Ok(Gate::open()) };
         self.read_urls();
@@ -74,18 +75,18 @@ impl GateSettings {
         Ok(gate)
     }
 
-    /// Notes that the expectations cannot be used, and that those before stay.
+    /// Notes that the new expectations cannot be used, and that the previous ones stay.
     pub(super) fn reject_expectations(&self, why: &str) {
         self.pages.note(NoteAbout::Expectations, Some(format!("{why}; the expectations before stay")));
     }
 
-    /// Those of these files that the gate reads.
+    /// Returns those of the changed files that the gate reads.
     pub(super) fn read_of(&self, changed: &BTreeSet<PathBuf>) -> Vec<&Path> {
         let files = self.expectations.iter().map(|path| &**path).chain(self.basis.paths());
         files.filter(|path| self.gate.is_some() && changed.contains(*path)).collect()
     }
 
-    /// Whether the pages of sitemaps count.
+    /// Reports whether the gate watches the pages of sitemaps.
     pub(super) const fn reads_sitemaps(&self) -> bool {
         self.basis.sitemaps && self.gate.is_some()
     }
@@ -94,12 +95,12 @@ impl GateSettings {
         self.gate.is_some()
     }
 
-    /// The baseline's path, where the gate has one.
+    /// Returns the path of the baseline, if the gate has one.
     pub(super) fn baseline_path(&self) -> Option<&Path> {
         self.basis.baseline.as_ref().filter(|_| self.is_on()).map(|file| &**file.get_ref())
     }
 
-    /// Whether a file of the gate's could be read when it last was.
+    /// Reports whether a file of the gate could be read the last time.
     pub(super) fn has_read(&self, path: &Path) -> bool {
         let is = |file: &Option<Spanned<PathBuf>>| file.as_ref().is_some_and(|file| file.get_ref() == path);
         let is_noted = |about| self.pages.note_about(about).is_some();
@@ -119,7 +120,7 @@ impl GateSettings {
         }
     }
 
-    /// The baseline as its file has it; the one that was read before, while it has none.
+    /// Returns the baseline in its file, or the one read before if the file cannot be read.
     fn baseline(&self) -> Option<RobotsTxt> {
         let mut held = self.baseline.lock();
         let Some(file) = &self.basis.baseline else {
@@ -145,7 +146,8 @@ impl GateSettings {
     }
 }
 
-/// Reads a baseline as any robots.txt: a text that is none is no version to compare with either.
+/// Reads a baseline as any robots.txt, so text that is not a valid robots.txt is not accepted as a
+/// baseline.
 fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     let opened = LiveRobots::file(path).watcher(watcher).when_missing(WhenMissing::Fail).open();
     let live = opened.map_err(|rejection| match rejection.kind {
@@ -156,7 +158,7 @@ fn read_baseline(path: &Path, watcher: &Watcher) -> Result<RobotsTxt, String> {
     content.ok_or_else(|| format!("{} cannot be read", path.display()))
 }
 
-/// The expectations of a file about a robots.txt.
+/// Reads the expectations in a file.
 fn expectations(path: &Path, registry: &Arc<Registry>) -> Result<check::Expectations, String> {
     ExpectationsFile::read(path, input::read_configured, registry)
         .map(|file| file.expectations)

@@ -1,14 +1,19 @@
-//! What a site that is new goes on from: another name for a site, or a host that moves into a new one, publishes nothing that no gate
-//! has compared.
+//! What a new site inherits from previous ones. If a site is renamed, or a host moves to a new
+//! site, the gate still compares the new robots.txt with the earlier versions, so nothing is
+//! published unchecked.
 //!
-//! 1. A site with a name that none had before goes on from the versions of the one that had the first of its hosts which any had, whether
-//!    that is gone or stays with what it has. A host is had by the same pattern, and out of a wider one, or a site for every other
-//!    host, where both have the same robots.txt; with another one it begins anew, because the host may not have been there.
-//! 2. It is off where any site is off that had one of its hosts: in doubt nobody is refused.
+//! 1. A site with a new name inherits the versions of one previous site: the one that had the first
+//!    of its hosts that any previous site had. That site may still exist, and keeps its own
+//!    versions. A previous site had a host if it lists the same pattern. A wider pattern, or a site
+//!    for all other hosts, counts only if both sites have the same robots.txt (file or URL).
+//!    Otherwise the host may be new, so the site starts without versions.
+//! 2. A new site is off if any previous site that had one of its hosts is off: in doubt, nobody is
+//!    refused.
 //!
-//! The sites before are those of the config before. At a reload they are open. At a start, and for a command, the state directory has
-//! their hosts, as the last process that served wrote them, or the last command that decided about a version while none did, and what is
-//! kept under their names.
+//! Previous sites are those of the previous config. At a reload they are open. At a start, and for
+//! a command, they are read from the state directory, which contains the state kept under each
+//! site's name, and the hosts. The hosts are written by the last process that served, or by the
+//! last command that decided about a version while no process served.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,13 +27,13 @@ use crate::files;
 use crate::render::shell_word;
 use crate::report::is_of;
 
-/// The file of the state directory that has the hosts of the sites that were served last.
+/// Name of the file in the state directory with the hosts of the sites that were served last.
 const KEPT: &str = "hosts.json";
 
 /// The hosts of each site, by its name.
 pub(super) type HostsBySite = BTreeMap<String, HostsOfSite>;
 
-/// The hosts of a site, and the file or the URL of its robots.txt, if each of them has the same.
+/// The hosts of a site. Also the file or the URL of its robots.txt, if all hosts have the same one.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct HostsOfSite {
     pub(super) hosts: Vec<String>,
@@ -45,12 +50,13 @@ impl HostsOfSite {
     }
 }
 
-/// The sites before that had hosts of each new site of a config, in the order of these hosts, by the name of the new one.
+/// The previous sites that had hosts of each new site, in the order of these hosts, by the name of
+/// the new site.
 #[derive(Debug, Default)]
 pub(super) struct Inheritance(HashMap<String, Vec<(String, FormerSite)>>);
 
 impl Inheritance {
-    /// With these sites before, each of which `find` has by its name.
+    /// Creates the inheritance from these previous sites; `find` returns one by its name.
     pub(super) fn new(config: &Config, before: &HostsBySite, find: impl Fn(&str) -> FormerSite) -> Self {
         let named: HashMap<&str, &String> = patterns(before).collect();
         let answered = owners(patterns(before));
@@ -69,7 +75,8 @@ impl Inheritance {
         Self(former.collect())
     }
 
-    /// With the sites that were served last, as a state directory has them. Blocks.
+    /// Creates the inheritance from the sites that were served last, as the state directory
+    /// contains them. Blocks.
     pub(super) fn kept(state: Option<&StateDir>, config: &Config) -> Self {
         let Some(state) = state else { return Self::default() };
         let names = state.site_names();
@@ -79,36 +86,39 @@ impl Inheritance {
         })
     }
 
-    /// The site whose versions a new one goes on from.
+    /// Returns the site whose versions a new site inherits.
     pub(super) fn predecessor(&self, site: &str) -> Option<&str> {
         self.0.get(site)?.first().map(|(name, _)| name.as_str())
     }
 
-    /// What the robots.txt of this name goes on from: one file of a folder and the only one of a site are not the same.
+    /// Returns the state that the robots.txt of this name inherits. A single robots.txt does not
+    /// inherit from a file in a folder, or the reverse.
     pub(super) fn robots(&self, site: &str, name: &str) -> Option<&Remembered> {
         let before = self.0.get(site)?.first()?.1.get(name.strip_prefix(site)?);
         before.filter(|before| before.kept().next().is_some())
     }
 
-    /// Whether a new site goes on from this robots.txt, or is off with it.
+    /// Reports whether a new site inherits from this robots.txt, or is off because of it.
     pub(super) fn has_heir(&self, name: &str) -> bool {
         self.0.values().flatten().any(|(site, _)| is_of(site, name))
     }
 
-    /// Turns off what takes the place of what is off. Blocks: it writes to the state directory.
+    /// Switches off the robots.txt files that replace ones that are off. Blocks: it writes to the
+    /// state directory.
     pub(super) fn turn_off(&self, site: &str, robots: &SiteRobots) {
         for live in robots.lives("", &[]) {
             if self.was_off(site, &live.name) {
-                // A failure to write it stands in the status.
+                // The status reports a failure to write it.
                 let _ = live.robots.set_enforcement(Enforcement::Off);
             }
         }
     }
 
-    /// Whether a robots.txt of a site before, in whose place one of a new site comes, is off. `file` is its name behind that of the site.
+    /// Reports whether a previous robots.txt that a new site replaces is off. `file` is the part of
+    /// its name after the name of the site.
     fn was_off(&self, site: &str, file: &str) -> bool {
         let is_off = |robots: &Remembered| robots.switch() == Enforcement::Off;
-        // A host that is new, and one file in place of a folder, is off with any.
+        // A new host, or a single file that replaces a folder, is off if any previous file is off.
         let was_off = |(_, before): &(String, FormerSite)| match before.get(file) {
             Some(same) => is_off(same),
             None => before.values().any(is_off),
@@ -116,7 +126,7 @@ impl Inheritance {
         self.0.get(site).is_some_and(|former| former.iter().any(was_off))
     }
 
-    /// Says that a site is new, what it goes on from, and whether it is off with that.
+    /// Describes a new site: what it inherits, and whether it is off for that reason.
     pub(super) fn arrival(&self, made: &ServedSite) -> String {
         let name = &*made.name;
         let Some(from) = self.predecessor(name) else { return format!("site {name:?} is new") };
@@ -139,13 +149,14 @@ fn kept_hosts(state: &StateDir) -> HostsBySite {
     serde_json::from_slice(&hosts).unwrap_or_default()
 }
 
-/// Writes down the hosts of the sites that are served, for the next start. Blocks.
+/// Saves the hosts of the served sites for the next start. Blocks.
 pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
-    // A directory that cannot be written has that among its troubles.
+    // If the state directory cannot be written, its own report contains that.
     let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(KEPT), &hosts));
 }
 
-/// Writes down that a site has its hosts now, and no other has them: what is decided about it while no process serves is its own. Blocks.
+/// Records that a site has its hosts now and that no other site has them, so that decisions made
+/// while no process serves belong to this site. Blocks.
 pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     let own = HostsOfSite::of(site);
     let others = kept_hosts(state).into_iter().map(|(name, other)| {
@@ -157,13 +168,14 @@ pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
     keep(state, &hosts);
 }
 
-/// Whether a site has what is kept under its name, by the config that was served last, if one was.
+/// Reports whether the state kept under a site's name belongs to it: the site was in the config
+/// that was served last, or none was served yet.
 pub(crate) fn is_settled(state: &StateDir, site: &str) -> bool {
     let hosts = kept_hosts(state);
     hosts.is_empty() || hosts.contains_key(site)
 }
 
-/// The host patterns of all sites, each with the name of its site.
+/// Returns the host patterns of all sites, each with the name of its site.
 pub(super) fn patterns(sites: &HostsBySite) -> impl Iterator<Item = (&str, &String)> {
     sites.iter().flat_map(|(name, hosts)| hosts.patterns().map(move |pattern| (pattern, name)))
 }

@@ -1,5 +1,5 @@
-//! The lines that a site writes to the log: disallowed requests, reloads, upstreams, and the files beside a robots.txt,
-//! with what can be done next.
+//! The log lines of a site, with what can be done next: disallowed requests, reloads, upstreams,
+//! and the files that belong to a robots.txt.
 
 use std::path::{Path, absolute};
 use std::sync::Arc;
@@ -27,7 +27,8 @@ use crate::render::{finding_line, shell_word, young_rules};
 use crate::report::NextStep;
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 
-/// One line for every request that robots.txt disallows or that comes too soon, and for every one of an impostor that is tagged or refused.
+/// Returns an observer that logs each request that robots.txt disallows or that exceeds its crawl
+/// delay, and each request of an impostor that is tagged or refused.
 pub(super) fn request(
     site: SiteName,
     policy: Policy,
@@ -70,7 +71,8 @@ pub(super) fn request(
     }
 }
 
-/// Notes the request for the log of requests, and the action if robots.txt disallows it.
+/// Adds the request's fields to its line in the access log, and the action if robots.txt disallows
+/// it.
 fn note(event: &Event<'_>, done: Option<&'static str>) {
     let (Some(notes), record) = (ClientRequest::access_of(event.request.extensions), event.record) else { return };
     notes.add("agent", record.name());
@@ -93,7 +95,8 @@ fn note(event: &Event<'_>, done: Option<&'static str>) {
     note_any(notes, "grpc_status", done.and(event.grpc_status).map(usize::from));
 }
 
-/// A line for a request of an impostor that robots.txt allows; others have none of their own.
+/// Logs an allowed request if it is from an impostor. Other allowed requests have no line of their
+/// own.
 fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     note(event, None);
     let record = event.record;
@@ -105,17 +108,17 @@ fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
     });
 }
 
-/// The form of the path that the verdict is about, where it is not the usual one.
+/// Returns the path form that the verdict is about, if it is not the standard one.
 fn shown_form(record: &Record) -> Option<&'static str> {
     Some(record.form).filter(|form| *form != PathForm::Standard).map(PathForm::as_str)
 }
 
-/// The written verdict; a request that no rule was asked about is allowed.
+/// Returns the verdict as text. A request that was not checked against rules is allowed.
 fn decision(record: &Record) -> &'static str {
     record.access.unwrap_or(Access::Allow).as_str()
 }
 
-/// The written outcome of an identity; `claimed` where claims are not checked.
+/// Returns the outcome of an identity check as text; `claimed` if claims are not checked.
 fn identity_outcome(identity: Option<Identity>) -> &'static str {
     identity.map_or("claimed", |identity| identity.outcome())
 }
@@ -126,7 +129,7 @@ fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<se
     }
 }
 
-/// A request that was recognised, and the result of checking its claim.
+/// Returns the log entry of a recognised request, with the result of checking its claim.
 fn of_request<'e>(
     event: LogEvent,
     site: &'e str,
@@ -154,7 +157,8 @@ fn of_request<'e>(
     }
 }
 
-/// One line for every reload, and the errors and warnings that the check found in what went live.
+/// Returns a listener that logs each reload, and the errors and warnings that the check found in a
+/// published version.
 pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
     move |reload, snapshot| {
         let (event, hash) = match &reload.outcome {
@@ -200,7 +204,7 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
     }
 }
 
-/// A finding with its line, and where that is from where it is appended.
+/// Returns a finding with its line. If the line is appended, adds the line in the appended part.
 pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding) -> String {
     let line = finding_line(origin, finding);
     match content.places.as_ref().and_then(|places| places.of(finding.line)) {
@@ -209,7 +213,8 @@ pub(super) fn placed_finding(content: &Content, origin: &str, finding: &Finding)
     }
 }
 
-/// The outcome of the requests that are sent when a version goes live, or for an event.
+/// Returns a listener that logs the outcome of requests sent when a version goes live, or for an
+/// event.
 pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 'static {
     move |HookEvent { notice, kind, status, message }| {
         let event = if notice.event.is_some() { LogEvent::Notify } else { LogEvent::OnPublish };
@@ -228,7 +233,8 @@ pub(super) fn publish_hook(log: Log) -> impl Fn(&HookEvent<'_>) + Send + Sync + 
     }
 }
 
-/// One line for every change of an upstream's standing, and for requests without an answer at most one a second and kind.
+/// Returns a listener that logs each change of an upstream's health. Requests without an answer are
+/// logged at most once per second and kind.
 pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Send + Sync + 'static {
     move |event| {
         let detail = &event.detail;
@@ -249,7 +255,8 @@ pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Se
     }
 }
 
-/// A trouble of the evidence or of the state directory, when it begins and when it is over.
+/// Returns a listener that logs problems with the evidence or the state directory, when they begin
+/// and when they end.
 pub(super) fn trouble(log: Log, of: LogEvent) -> impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static {
     move |event| {
         log.write(&LogEntry {
@@ -261,7 +268,7 @@ pub(super) fn trouble(log: Log, of: LogEvent) -> impl Fn(&TroubleEvent<'_>) + Se
     }
 }
 
-/// A file of a directory is gone or ignored, or the directory cannot be read.
+/// Logs that a file of a directory is gone or ignored, or that the directory cannot be read.
 pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
     let level = match event {
         DirectoryEvent::Removed { .. } => LogLevel::Info,
@@ -271,7 +278,7 @@ pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
     log.say_of(site, level, LogEvent::Directory, format!("{site}: {event}"));
 }
 
-/// The switch of a site is off when it is opened.
+/// Logs that the switch of a site is off when the site is opened.
 pub(super) fn switched_off(log: &Log, site: &str) {
     let word = shell_word(site);
     let message = format!("OFF for site {site:?}: `robotsd enforce on --site {word}` turns it on");
@@ -281,10 +288,11 @@ pub(super) fn switched_off(log: &Log, site: &str) {
 /// The name of a site. Cheap to clone.
 pub(crate) type SiteName = Arc<str>;
 
-/// Said of an override, in the words of `config check`.
+/// Message about an expired override, the same as in `config check`.
 const ENDED: &str = "this override has ended: it has no effect any more; take it out, or write a later day";
 
-/// The steps an operator could or should take, the most pressing first; none where all is well.
+/// Returns the steps that an operator could or should take, most urgent first; empty if nothing
+/// needs attention.
 pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: [CommandFlags; 2]) -> Vec<NextStep> {
     let [of_decision, of_switch] = flags;
     let mut steps = Vec::new();
@@ -329,16 +337,16 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
     steps
 }
 
-/// Further words of a command.
+/// Additional arguments of a command.
 pub(super) type CommandFlags = &'static [&'static str];
 
-/// A command, with further words.
+/// Returns a command with additional arguments.
 pub(super) fn command<'a>(words: &[&'a str], flags: CommandFlags) -> Vec<&'a str> {
     [&["robotsd"][..], words, flags].concat()
 }
 
-/// Why a site has no robots.txt, in one line, and what mends that where a version of it waits: the words of `/readyz`, of the status and
-/// of the log, which are the same.
+/// Describes on one line why a site has no robots.txt, and how to fix that if a version is pending.
+/// `/readyz`, the status and the log use the same text.
 pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     let none = format!("site {name:?} has no robots.txt: nothing is enforced");
     let Some(pending) = pending else { return none };
@@ -351,8 +359,8 @@ pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     )
 }
 
-/// How the version that was accepted gets into version control, where the gate compares with what is there. A version that
-/// stays out of it is compared again after the next change.
+/// Returns how to commit the accepted version to version control, if the gate compares versions
+/// with a baseline there. A version that is not committed is compared again after the next change.
 pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option<&Path>) -> Vec<NextStep> {
     let Some(baseline) = baseline.and_then(|path| absolute(path).ok()) else { return Vec::new() };
     let shown = baseline.display().to_string();
@@ -374,7 +382,7 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
     }
 }
 
-/// The path of a source that is a file, from wherever the command is typed.
+/// Returns the absolute path of a source that is a file, so that the command works in any folder.
 fn file(origin: &str) -> Option<String> {
     if origin == "inline" || origin.contains("://") {
         return None;

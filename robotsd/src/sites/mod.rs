@@ -1,8 +1,14 @@
-//! The sites of a process: each with its robots.txt, live, and the backend behind it.
+//! The sites of a process, each with its live robots.txt and its backend.
 //!
-//! [`site_list`] has all sites of a config. [`site_opener`] and [`robots_opener`] open one; [`renewal`] makes the sites of a
-//! config that takes the place of another, with what a new one goes on from ([`inheritance`]), and [`reload`] reads files again. [`operator_changes`] is what an operator changes,
-//! [`site_report`] the status and the history, [`site_metrics`] the same facts as metrics, [`notices`] those that people are notified of. Listeners, workers and the admin interface are other rooms'.
+//! - [`site_list`] contains all sites of a config.
+//! - [`site_opener`] and [`robots_opener`] open a site.
+//! - [`renewal`] creates the sites of a new config, and [`inheritance`] what new sites inherit.
+//! - [`reload`] reads files again.
+//! - [`operator_changes`] contains the changes that an operator makes.
+//! - [`site_report`] reports the status and the history, [`site_metrics`] the same facts as
+//!   metrics, and [`notices`] those that people are notified of.
+//!
+//! Listeners, workers and the admin interface are in other modules.
 
 mod gate_settings;
 mod site_documents;

@@ -1,8 +1,9 @@
-//! The events that people are notified of, as they are now: versions that wait, decisions of operators, switches that are off, a config
-//! that is rejected, a replica that is missing.
+//! The current state of everything that people are notified of: pending versions, decisions of
+//! operators, switches that are off, a rejected config, a missing replica.
 //!
-//! They are collected anew every few seconds, and the hooks know which they have sent: no event is missed, whatever its cause, and none is
-//! sent twice after a restart. A version that an operator rolled back waits too, and is left out.
+//! The notices are collected again every few seconds, and the hooks remember which of them were
+//! sent. No event is missed, whatever its cause, and none is sent twice after a restart. A version
+//! that an operator rolled back is pending, too, but is left out.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
@@ -19,14 +20,15 @@ use crate::publish_hook::{Notice, NotifyEvent};
 use crate::render::shell_line;
 use crate::report::{ConfigReport, FleetEntry, FleetReport};
 
-/// After how long a version that still waits is sent again.
+/// Interval at which a version that is still pending is sent again.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// How old a decision may be that is sent where none was sent before.
+/// Maximum age of a decision that is sent if none was sent before.
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {
-    /// Sends notifications of the current events that were not sent. Blocks: it reads the state directory.
+    /// Sends notifications of current events that were not sent yet. Blocks: it reads the state
+    /// directory.
     pub(crate) fn notify(&self, config: &ConfigReport) {
         let Some(hooks) = self.hooks() else { return };
         let of_all = self.state.directory.as_ref().and_then(StateDir::switch_trouble);
@@ -63,7 +65,7 @@ fn of_site(live: &LiveSite, flags: [CommandFlags; 2], replica: &str, notices: &m
     let history = live.robots.history();
     let Some((entry, hash)) = decided(&history, status.live).zip(status.live) else { return };
     let (event, done, next) = match entry.cause {
-        // A question to one replica.
+        // Accepting is up to one replica, so there is no `--fleet`.
         Cause::Rollback => (NotifyEvent::RolledBack, "live again, rolled back", command(&["accept", name], &[])),
         _ => (NotifyEvent::Accepted, "live, accepted", command(&["rollback", name], of_decision)),
     };
@@ -81,7 +83,7 @@ fn waits(name: &str, pending: &Pending, flags: CommandFlags) -> Notice {
     Notice { mark: format!("{hash} {times}"), ..notice }
 }
 
-/// What the document of the fleet turns off, and the replicas that are missing.
+/// Adds notices about the fleet-wide off switches, and about missing replicas.
 fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notice>) {
     let FleetReport { name: of, marks, .. } = fleet.report();
     scopes.extend(marks.iter().map(|mark| mark.scope.clone()));
@@ -105,7 +107,7 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
     }
 }
 
-/// The switch of a site, or of all. *On* is sent only after *off*.
+/// Returns the notice about the switch of a site, or of all sites. *On* is sent only after *off*.
 fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica: &str) -> Notice {
     let (of, mut site) = match name {
         "" => ("every site".to_owned(), vec![]),
@@ -118,7 +120,7 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica:
         Enforcement::On => (format!("enforcement is on again for {of}{by}"), &["robotsd", "status"][..]),
     };
     if to == Enforcement::On && !flags.is_empty() {
-        // The status of every replica is about every site.
+        // The status of every replica covers every site.
         site.clear();
     }
     let next = [next, flags, &site].concat();
@@ -128,7 +130,7 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica:
     Notice { mark: to.as_str().to_owned(), is_news, occasion, ..notice }
 }
 
-/// The config, and files that it includes, which cannot be used.
+/// Returns notices about a config, or included files, that cannot be used.
 fn rejected(config: &ConfigReport) -> impl Iterator<Item = Notice> {
     let served = "the config is rejected, and the one before is served";
     let whole = config.rejected.iter().map(move |rejected| (&config.path, &rejected.why, served));

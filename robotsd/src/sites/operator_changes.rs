@@ -1,7 +1,9 @@
-//! The decisions of an operator while it runs: a version is accepted or rolled back, enforcement is switched.
+//! The decisions of an operator while robotsd runs: accepting a version, rolling back, switching
+//! enforcement.
 //!
-//! Each of these is done at once, written to the state directory if there is one, and logged. They block, for the disk and
-//! for compiling, so they are called on blocking threads only.
+//! Each decision takes effect at once, is written to the state directory if there is one, and is
+//! logged. These functions block, for the disk and for compiling rules, so they are called only on
+//! blocking threads.
 
 use std::fmt::Write as _;
 
@@ -18,17 +20,17 @@ use crate::log::{LogEntry, LogEvent, LogLevel};
 use crate::names::quoted_list;
 use crate::report::{ChangeReport, NextStep};
 
-/// Why nothing was changed.
+/// The reason why nothing was changed.
 #[derive(Debug)]
 pub(crate) enum ChangeError {
-    /// There is no such site.
+    /// The site does not exist.
     Unknown(String),
-    /// The site is not in a state in which this could be done.
+    /// The state of the site does not allow the change.
     Conflict(String),
 }
 
 impl Sites {
-    /// Brings the version of a site live that waits.
+    /// Publishes the pending version of a site.
     pub(crate) fn accept(
         &self,
         site: &str,
@@ -44,7 +46,7 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Brings the version live that was accepted before.
+    /// Publishes the version that was accepted before.
     pub(crate) fn roll_back(&self, site: &str, by: &Attribution) -> Result<ChangeReport, ChangeError> {
         let (_, live) = self.named(site)?;
         let report = roll_back(&live.name, &live.robots, by)?;
@@ -52,7 +54,8 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// The version that a rollback would bring live, and what that would change. Nothing is changed.
+    /// Returns the version that a rollback would publish, and what that would change. Changes
+    /// nothing.
     pub(crate) fn rollback_effect(&self, site: &str) -> Result<ChangeReport, ChangeError> {
         let (_, LiveSite { name, robots, .. }) = self.named(site)?;
         let found = robots.rollback_effect();
@@ -71,7 +74,7 @@ impl Sites {
         })
     }
 
-    /// Turns enforcement of a site, or of every site, off or on again.
+    /// Switches enforcement of a site, or of every site, off or on again.
     pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, ChangeError> {
         let site = site.map(|name| self.named(name)).transpose()?;
         let (before, written) = match &site {
@@ -107,11 +110,11 @@ impl Sites {
         Ok(self.done(report))
     }
 
-    /// Reads back that nothing is enforced for these sites, as requests find it.
+    /// Checks that nothing is enforced for these sites, from the view of requests.
     ///
     /// # Errors
     ///
-    /// The sites for which something is.
+    /// Names the sites for which rules are still enforced.
     pub(crate) fn confirm_off(&self, is_meant: impl Fn(&str) -> bool) -> Result<(), String> {
         let enforced = self.lives().filter(|live| is_meant(&live.name) && !is_off(live)).map(|live| live.name);
         let enforced: Vec<_> = enforced.collect();
@@ -126,24 +129,25 @@ impl Sites {
         self.iter().for_each(ServedSite::was_switched_off);
     }
 
-    /// Whether anything is enforced for any site.
+    /// Reports whether anything is enforced for any site.
     pub(crate) fn enforcement(&self) -> Enforcement {
         let mut lives = self.lives().peekable();
         if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
     }
 
-    /// The switch of every site, the process's or the fleet's; sites may be off one by one without it.
+    /// Returns the switch of every site: the process's, or the fleet's. Single sites may be off
+    /// independently of it.
     pub(crate) fn switch(&self) -> Enforcement {
         let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.unknown().is_some());
         if is_off { Enforcement::Off } else { self.state.switch() }
     }
 
-    /// The names of the sites for which nothing is enforced, because that was switched off.
+    /// Returns the names of the sites whose enforcement is switched off.
     pub(crate) fn switched_off(&self) -> Vec<String> {
         self.lives().filter(is_off).map(|live| live.name).collect()
     }
 
-    /// The next steps that concern every site.
+    /// Returns the next steps that concern every site.
     pub(crate) fn advice(&self) -> Vec<NextStep> {
         let (fleet, [_, of_switch]) = (self.state.fleet.as_deref(), self.fleet_flags());
         let is_off = self.state.switch() == Enforcement::Off;
@@ -160,12 +164,13 @@ impl Sites {
         steps.into_iter().flatten().collect()
     }
 
-    /// The robots.txt of this name: a site's, or `SITE/HOST` where a site has a folder of them.
+    /// Returns the robots.txt of this name: `SITE`, or `SITE/HOST` for a site with a folder of
+    /// them.
     pub(super) fn named(&self, name: &str) -> Result<(&ServedSite, LiveSite), ChangeError> {
         self.live(name).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))
     }
 
-    /// The message about a name that no site has.
+    /// Returns the message about an unknown site name.
     pub(crate) fn unknown(&self, name: &str) -> String {
         match self.site_of_host(name) {
             Some(site) => format!("there is no site {name:?}; it is a host of the site {site:?}"),
@@ -173,14 +178,15 @@ impl Sites {
         }
     }
 
-    /// The site that serves a host. A word without a dot is a name with a slip in it.
+    /// Returns the site that serves a host. A word without a dot is not a host but probably a
+    /// misspelled name.
     fn site_of_host(&self, host: &str) -> Option<String> {
         let lives: Vec<_> = self.lives().filter(|_| host.contains(['.', ':'])).collect();
         let hosts = lives.iter().flat_map(|live| live.hosts.iter().map(|pattern| (pattern.as_str(), &live.name)));
         owners(hosts).get(host).map(|name| (*name).clone())
     }
 
-    /// `enforce on` of one kind leaves the switches of the other kinds as they are.
+    /// Adds which switches stay off: `enforce on` changes only one kind of switch.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         let fleet = self.state.fleet.as_deref();
         match site {
@@ -246,7 +252,7 @@ pub(crate) fn roll_back_at_rest(config: &Config, site: &str, by: &Attribution) -
     Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
 }
 
-/// The message about a name that none of these is.
+/// Returns the message about an unknown name, with the known ones.
 pub(crate) fn unknown<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
     format!("there is no site {name:?}; there is {}", quoted_list(known))
 }
@@ -286,7 +292,7 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
     Ok(changed(name, live, &before, message))
 }
 
-/// The effect of a rollback, as it stands at the end of a message.
+/// Formats the effect of a rollback for the end of a message.
 fn changes(effect: Option<String>) -> String {
     effect.map(|effect| format!("; what it changes for crawlers: {effect}")).unwrap_or_default()
 }
@@ -303,7 +309,7 @@ fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> C
     }
 }
 
-/// Why a hash is not accepted, and which would be.
+/// Returns the message about a hash that is not accepted, with the live version.
 fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String {
     match status.live {
         Some(live) if status.pending.as_ref().is_none() => {
@@ -313,7 +319,7 @@ fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String
     }
 }
 
-/// A site as the next start would open it.
+/// Opens a site as the next start would.
 fn at_rest(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
     let has = |site: &&SiteConfig| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
     let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));

@@ -1,7 +1,8 @@
-//! Reads everything again on request: the registry, what gates read, directories, and every robots.txt.
+//! Reads everything again on request: the registry, the files of gates, directories, and every
+//! robots.txt.
 //!
-//! Files are read on blocking threads. Each site has its own, so a file system that hangs delays the answer for its sites
-//! by at most [`PATIENCE`] and holds up no other site.
+//! Files are read on blocking threads. Each site has its own thread, so a hanging file system
+//! delays the answer for its sites by at most [`PATIENCE`] and does not affect other sites.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -26,15 +27,17 @@ use crate::date::rfc3339;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 
-/// Sites read at once: each has a thread, and there may be thousands.
+/// Maximum number of sites read at once: each needs a thread, and there may be thousands of sites.
 const AT_ONCE: usize = 16;
 
-/// How long an answer waits for one site, and a site for the one before it. Far more than a fetch takes.
+/// Maximum time that an answer waits for one site, and that a site waits for the previous reload of
+/// it. Much longer than a fetch takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Sites {
-    /// Reads the registry and every robots.txt again, or that of one site alone, and reports the outcome. A registry with a
-    /// fault changes nothing. The listeners of the sites log every change.
+    /// Reads the registry and every robots.txt again, or only those of one site, and reports the
+    /// outcome. A registry with an error changes nothing. The listeners of the sites log every
+    /// change.
     pub(crate) async fn reload(self: &Arc<Self>, only: Option<&str>) -> Result<ReloadReport, ChangeError> {
         let chosen: Vec<usize> = match only {
             None => (0..self.iter().len()).collect(),
@@ -48,7 +51,7 @@ impl Sites {
         Ok(ReloadReport { config: None, registry, sites: of_sites.await.into_iter().flatten().collect() })
     }
 
-    /// Fetches the published registry again, and reads the registry then.
+    /// Fetches the published registry again, then reads the registry.
     async fn fetch_registry(self: &Arc<Self>) -> Option<ReloadOutcome> {
         let followed = self.opener().followed;
         let fetching = OptionFuture::from(followed.as_ref().map(FollowedRegistry::fetch_again));
@@ -61,7 +64,8 @@ impl Sites {
         Some(reload)
     }
 
-    /// Applies changes of the registry and of the files that gates read, and reads every robots.txt again whose version waits.
+    /// Applies changes of the registry and of the files that gates read. Then reads every
+    /// robots.txt with a pending version again.
     pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
         if self.registry.extra.as_ref().is_some_and(|path| changed.contains(path)) {
             Arc::clone(&self).reload_registry().await;
@@ -88,7 +92,8 @@ impl Sites {
         in_windows(waiting, |(live, order)| reload_live(live, order)).await;
     }
 
-    /// Reads the expectations, the directory and every robots.txt of a site again, or that of one name.
+    /// Reads the expectations, the directory and every robots.txt of a site again, or only the one
+    /// of this name.
     async fn reload_site(self: &Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
         let prepared = self.blocking(number, |sites, site| {
             site.gate.pages.renew();
@@ -108,20 +113,21 @@ impl Sites {
         let is_meant = |live: &LiveSite| only.is_none_or(|name| site.is_called(name) || live.name == name);
         let lives = site.lives().into_iter().filter(is_meant);
         let mut reloads = in_windows(lives, |live| reload_live(live, site.robots.reload_order())).await;
-        // The files of a folder have them in common.
+        // All files of a folder share the same parts.
         if let (Some(first), Some(parts)) = (reloads.first_mut(), &site.robots.parts) {
             first.append = parts.report();
         }
         reloads
     }
 
-    /// Reads the extra registry again, and applies it with the published one; none without either.
+    /// Reads the additional registry again, and applies it with the published one; `None` if there
+    /// is neither.
     pub(crate) async fn reload_registry(self: Arc<Self>) -> Option<ReloadOutcome> {
         let RegistrySources { extra, published } = self.registry.clone();
         if extra.is_none() && published.is_none() {
             return None;
         }
-        // The source that is read last is applied last.
+        // The order lock ensures that the source read last is applied last.
         let RobotsOpener { registry_order: order, followed, .. } = self.opener();
         let loading = async {
             let order = order.lock_owned().await;
@@ -140,7 +146,7 @@ impl Sites {
         let sources = &self.registry;
         let (event, outcome, message) = match loaded {
             Ok((registry, _order)) => {
-                // The sites of another config may take the place of these meanwhile.
+                // The sites of another config may replace these in the meantime.
                 let mut next = Some(Arc::clone(&self));
                 while let Some(sites) = next {
                     sites.set_registry(&registry);
@@ -173,9 +179,9 @@ impl Sites {
         .await;
     }
 
-    /// Works on a site on a blocking thread, once earlier work on it has ended; none where that takes longer than
-    /// [`PATIENCE`] or panics. It is done to its end in any case. So a site whose files hang keeps one thread, however often
-    /// it is requested.
+    /// Runs work for a site on a blocking thread, after earlier work for it has ended. `None` if
+    /// that takes longer than [`PATIENCE`] or panics; late work still runs to its end. A site whose
+    /// files hang therefore keeps one thread, however often it is requested.
     async fn blocking<R: Send + 'static>(
         self: &Arc<Self>,
         number: usize,
@@ -195,7 +201,7 @@ impl Sites {
         timeout(PATIENCE, working).await.ok().flatten()
     }
 
-    /// Whether the expectations could be used.
+    /// Renews the gate of a site, and reports whether its expectations could be used.
     fn renew_gate(&self, site: &ServedSite) -> bool {
         let gate = site.gate.gate(&self.opener().registry);
         let gate = gate.inspect_err(|why| site.gate.reject_expectations(why));
@@ -207,10 +213,10 @@ fn late() -> String {
     format!("still being read after {} s", PATIENCE.as_secs())
 }
 
-/// Reads a robots.txt again, once the reading before it in this order has ended.
+/// Reads a robots.txt again, after the previous reading under the same lock has ended.
 async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
     let robots = live.robots.clone();
-    // A task of its own, which ends with the reading and not with the answer.
+    // A separate task, so that the reading continues if the answer does not wait for it.
     let reading = tokio::spawn(async move {
         let _order = OptionFuture::from(order.map(Mutex::lock_owned)).await;
         robots.reload().await
@@ -227,7 +233,8 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     SiteReload { name, grace_end, grace_rules, outcome, hash, message, append: Vec::new() }
 }
 
-/// Works on all of them, at most [`AT_ONCE`] at a time; the results are in their order.
+/// Runs work for all items, at most [`AT_ONCE`] at a time. The results are in the order of the
+/// items.
 fn in_windows<T, F: Future>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,
@@ -235,7 +242,7 @@ fn in_windows<T, F: Future>(
     let numbered = |(number, working): (usize, F)| async move { (number, working.await) };
     let working: Vec<_> = items.into_iter().map(work).enumerate().map(numbered).collect();
     async {
-        // One that takes long holds up no other.
+        // Unordered, so that a slow item does not delay others.
         let mut results: Vec<_> = stream::iter(working).buffer_unordered(AT_ONCE).collect().await;
         results.sort_unstable_by_key(|(number, _)| *number);
         results.into_iter().map(|(_, result)| result).collect()

@@ -1,8 +1,8 @@
-//! Makes the sites of a config that takes another's place.
+//! Creates the sites of a config that replaces another.
 //!
-//! Everything that is the same in both goes on: a robots.txt whose source is the same keeps its versions, its history
-//! and the agents it has recognised, servers that are the same keep their health and their connections. Nothing that
-//! is served changes until everything new works.
+//! Everything that is the same in both is kept: a robots.txt with the same source keeps its
+//! versions, its history and its recognised agents, and servers that are the same keep their health
+//! and their connections. Nothing that is served changes until everything new works.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
@@ -24,26 +24,26 @@ use super::site_robots::{LiveSite, SiteRobots, SiteSettings};
 use crate::config::{Config, SiteConfig, extended_registry};
 use crate::publish_hook::SiteHooks;
 
-/// Sources opened at once: those that are fetched take as long as their servers do.
+/// Maximum number of sources opened at once. Fetched sources take as long as their servers do.
 const AT_ONCE: usize = 16;
 
-/// The sites of another config, ready to take the place of those that are served.
+/// The sites of another config, ready to replace the served ones.
 #[derive(Debug)]
 pub(crate) struct Renewal {
     pub(crate) sites: Arc<Sites>,
-    /// The registry that they were opened with.
+    /// The registry with which they were opened.
     registry: Arc<Registry>,
-    /// The versions of the published registry that are used whatever they change.
+    /// Versions of the published registry that are accepted whatever they change.
     accept: Vec<VersionHashPrefix>,
     /// The requests that are sent when a version goes live, by site.
     hooks: Vec<(String, SiteHooks)>,
-    /// The settings of every robots.txt that was served before, or takes the place of one.
+    /// The new settings of every robots.txt that stays or is replaced.
     settings: Vec<(Arc<SiteRobots>, SiteSettings)>,
-    /// The sites that are new and those that are gone, for people.
+    /// Descriptions of new and removed sites, for people.
     pub(crate) come_and_gone: Vec<String>,
-    /// The sites that are in both and differ, for people.
+    /// Descriptions of sites that are in both configs and differ, for people.
     pub(crate) altered: Vec<String>,
-    /// Sources that cannot be used; their sites keep the source before.
+    /// Sources that cannot be used. Their sites keep the previous source.
     pub(crate) unusable: Vec<UnusableSource>,
 }
 
@@ -58,23 +58,25 @@ pub(crate) struct UnusableSource {
 /// A site of another config, before its source is opened.
 struct PlannedSite<'a> {
     site: &'a SiteConfig,
-    /// The site of that name that is served.
+    /// The served site of the same name.
     before: Option<&'a ServedSite>,
     settings: SiteSettings,
     gate_settings: GateSettings,
     backend: Option<BackendSource>,
 }
 
-/// The robots.txt of a site; with the reason if it is the one before because the new source cannot be used.
+/// The robots.txt of a site. If it is the previous one because the new source cannot be used, also
+/// the reason.
 type OpenedSource = Result<(Arc<SiteRobots>, Option<String>), String>;
 
 impl Sites {
-    /// Makes the sites of another config. Blocks: it reads files, and waits for a fetch where a site has a robots.txt
-    /// already.
+    /// Creates the sites of another config. Blocks: it reads files, and waits for fetches of sites
+    /// that already have a robots.txt.
     ///
     /// # Errors
     ///
-    /// If the registry, a gate, a new site or a backend cannot be used; nothing has changed then.
+    /// If the registry, a gate, a new site or a backend cannot be used. Nothing has changed in that
+    /// case.
     pub(crate) fn renew(&self, config: &Config) -> Result<Renewal, String> {
         let held = self.opener();
         let (registry, followed) = self.renew_sources(&held, config)?;
@@ -88,7 +90,7 @@ impl Sites {
         let evidence = SenderEvidence::renewed(self.evidence.as_ref(), config, &opener.registry, &self.log)?;
         let rate_store = renewed_rate_store(self.rate_store.as_ref(), config, &self.log)?;
 
-        // First everything that can be wrong without a source being opened.
+        // Checks first everything that can fail before a source is opened.
         let sites = SiteOpener::new(config, evidence.as_ref(), &self.log, self.privacy);
         let mut planned = Vec::with_capacity(config.sites.len());
         for site in &config.sites {
@@ -103,7 +105,7 @@ impl Sites {
         }
         let sources = self.open_sources(&opener, &planned);
 
-        // With the switches as they are by now.
+        // Computed again, with the current state of the switches.
         let inheritance = inherited();
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
@@ -144,7 +146,8 @@ impl Sites {
         })
     }
 
-    /// Opens the sources of sites, [`AT_ONCE`] at a time. Threads are started only if one of them is another source than before.
+    /// Opens the sources of sites, [`AT_ONCE`] at a time. Threads are started only if a source has
+    /// changed.
     fn open_sources(&self, opener: &RobotsOpener, planned: &[PlannedSite<'_>]) -> Vec<OpenedSource> {
         let open = |planned: &PlannedSite<'_>| self.source(opener, planned.site, &planned.settings, planned.before);
         let is_kept =
@@ -160,7 +163,7 @@ impl Sites {
         sources
     }
 
-    /// The registry of another config, and the documents that are followed for it.
+    /// Returns the registry of another config, and the published registry that is followed for it.
     fn renew_sources(
         &self,
         held: &RobotsOpener,
@@ -170,7 +173,7 @@ impl Sites {
         let followed =
             if were.published == are.published { held.followed.clone() } else { held.follow_registry(config)? };
         if were == are {
-            // Its rows are followed apart from the config.
+            // Changes of its rows are followed independently of the config.
             return Ok((held.registry.clone(), followed));
         }
         let base = followed.as_ref().map_or_else(|| Registry::builtin().clone(), FollowedRegistry::registry);
@@ -178,7 +181,8 @@ impl Sites {
         Ok((registry, followed))
     }
 
-    /// The gate of a site. Expectations with a fault do not refuse a config that names the same file as before.
+    /// Returns the gate of a site. Expectations with an error do not reject a config that names the
+    /// same file as before.
     fn gate(
         &self,
         settings: &GateSettings,
@@ -198,7 +202,8 @@ impl Sites {
         Ok(held)
     }
 
-    /// The robots.txt of a site: the one before if the source is the same, else one that is opened.
+    /// Returns the robots.txt of a site: the previous one if the source is the same, else a newly
+    /// opened one.
     fn source(
         &self,
         opener: &RobotsOpener,
@@ -210,7 +215,7 @@ impl Sites {
             return Ok((before.robots.clone(), None));
         }
         let is_live = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_some());
-        // A site that has rules keeps them until there are others.
+        // A site that has rules keeps them until there are new ones.
         let live = before.filter(|before| before.lives().iter().any(is_live));
         let when_missing = match live {
             Some(_) => WhenMissing::Fail,
@@ -225,8 +230,8 @@ impl Sites {
 }
 
 impl Renewal {
-    /// Applies the new settings to every robots.txt that is served already: from now on these sites take the place of those
-    /// before. Blocks while rules are compiled, and for no file.
+    /// Applies the new settings to every robots.txt that is served already. From now on these sites
+    /// replace the previous ones. Blocks while rules are compiled, but not for files.
     pub(crate) fn apply_settings(&self, before: &Sites) {
         before.hand_over(&self.sites);
         if let Some(hooks) = self.sites.hooks() {
@@ -237,7 +242,7 @@ impl Renewal {
         if let Some(evidence) = &self.sites.evidence {
             evidence.apply(&self.registry);
         }
-        // A registry that was read again since they were opened has been overwritten here, or is about to be.
+        // A registry that was read again in the meantime has been overwritten here, or will be.
         let mut applied = self.registry.clone();
         loop {
             let current = self.sites.opener().registry;
@@ -254,13 +259,14 @@ impl Renewal {
     }
 }
 
-/// Says that a site is gone. Its kill switch stays in the state directory, where it turns off no other.
+/// Describes a removed site. Its kill switch stays in the state directory, but no longer affects
+/// any site.
 fn departure(gone: &ServedSite) -> String {
     let switch = if gone.is_off() { ", and its kill switch, which was off, with it" } else { "" };
     format!("site {:?} is gone{switch}", &*gone.name)
 }
 
-/// The difference of a site, for people.
+/// Describes how a site differs, for people.
 fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     let mut parts = Vec::new();
     let mut compare = |is_same: bool, what| parts.extend((!is_same).then_some(what));
@@ -275,12 +281,12 @@ fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     (!parts.is_empty()).then(|| format!("site {:?} has another {}", &*site.name, parts.join(", another ")))
 }
 
-/// What a function makes of each of several things, on a thread each.
+/// Runs a function for each item, each on its own thread.
 pub(crate) fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
         let each = &each;
         let threads: Vec<_> = work.iter().map(|item| scope.spawn(move || each(item))).collect();
-        // A panic goes on here as it would without threads.
+        // A panic continues here as it would without threads.
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|cause| resume_unwind(cause))).collect()
     })
 }
@@ -297,7 +303,7 @@ mod tests {
     use super::*;
     use crate::log::Log;
 
-    /// A config of a site `a` with this source.
+    /// Returns a config with a site `a` that has this source.
     fn config(folder: &std::path::Path, state: &str, robots: &str) -> Config {
         let path = folder.join("robotsd.toml");
         let listener = "[[listener]]\naddress = \"127.0.0.1:0\"\n";
@@ -343,14 +349,14 @@ mod tests {
         rows("ThirdThing");
         served.reload(None).await.unwrap();
         knows(&renewal.sites, "ThirdThing");
-        // Once more sites have taken their place.
+        // Once more sites have replaced them.
         let next = renewal.sites.renew(&of("")).unwrap();
         next.apply_settings(&renewal.sites);
         rows("FourthThing");
         served.reload(None).await.unwrap();
         knows(&next.sites, "FourthThing");
 
-        // A config with other rows goes its own way.
+        // A config with other rows is not affected.
         let other = config(folder.path(), "", robots);
         let without = next.sites.renew(&other).unwrap();
         without.apply_settings(&next.sites);
@@ -374,7 +380,7 @@ mod tests {
         };
         let agents = "[agents]\nregistry_extra = \"crawlers.toml\"\n";
         let served = Sites::open(&of(""), false, &Log::nowhere()).unwrap();
-        // A site whose file is missing is found out last.
+        // A missing file of a site is found last.
         let missing = "[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\n\
                        robots = { path = \"missing.txt\", on_missing = \"fail\" }\n";
         served.renew(&of(&format!("{missing}{agents}"))).unwrap_err();
@@ -442,7 +448,7 @@ mod tests {
                 Config::load(&path).unwrap()
             };
             let only = |sites: &Sites| sites.lives().next().unwrap().robots;
-            // On the disk entries are dated to the millisecond.
+            // On the disk, entries are dated to the millisecond.
             let entries = |sites: &Sites| -> Vec<_> {
                 let history = only(sites).history();
                 history
@@ -467,7 +473,8 @@ mod tests {
             std::fs::write(&file, "User-agent: *\nDisallow: /\n").unwrap();
             let _ = only(&served).reload_blocking();
             let mut known = is_as_before(&served, &[]);
-            // One host less, one more, and the name of before, under which the directory has its older state.
+            // One host less, one more, then the original name, under which the directory has older
+            // state.
             let renamed = [("store", r#""shop.test""#), ("mall", r#""new.test", "shop.test""#), ("shop", own)];
             for (name, hosts) in renamed {
                 let was = served.iter().next().unwrap().name.to_string();
@@ -482,14 +489,14 @@ mod tests {
                 let started = Sites::open(&of("shop", own), false, &Log::nowhere()).unwrap();
                 known = is_as_before(&started, &known);
                 drop(started);
-                // At a start the directory knows names alone: its folder is called otherwise too.
+                // At a start only the directory's names matter, so its folder is renamed, too.
                 let sites = folder.path().join("state/sites");
                 std::fs::rename(sites.join("shop"), sites.join("outlet")).unwrap();
                 let started = Sites::open(&of("outlet", own), false, &Log::nowhere()).unwrap();
                 is_as_before(&started, &known);
                 served = Arc::new(started);
             }
-            // A host that no site had has nobody's versions.
+            // A host that no site had inherits no versions.
             let other = served.renew(&of("other", r#""other.test""#)).unwrap();
             assert!(only(&other.sites).snapshot().content.is_none());
             assert_eq!(other.come_and_gone[0], "site \"other\" is new");
@@ -605,7 +612,7 @@ mod tests {
         drop(served);
         let mut waiting = String::new();
         for name in ["b", "b", "c"] {
-            // The second start finds what the first has made of it.
+            // The second start finds what the first one saved.
             config.sites[0].name = name.to_owned();
             let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
             assert!(
@@ -621,7 +628,8 @@ mod tests {
             waiting = status.pending.unwrap().hash().short().to_string();
             keep(started.state.directory.as_ref().unwrap(), &started.hosts());
         }
-        // What is decided about a new name while no process serves is that name's, also for one that was had long before.
+        // A decision about a new name while no process serves belongs to that name, even if an
+        // earlier site had it.
         let hash = waiting.parse().unwrap();
         config.sites[0].name = "e".to_owned();
         let _ = accept_at_rest(&config, "e", &hash, &Attribution::default()).unwrap();
@@ -633,7 +641,7 @@ mod tests {
             assert!(body.unwrap().ends_with(b"Disallow: /\n") && live.status().pending.is_none(), "{name}");
             keep(started.state.directory.as_ref().unwrap(), &started.hosts());
         }
-        // Without the hosts of before a name is all there is.
+        // Without the previous hosts, only names are known.
         std::fs::remove_file(folder.path().join("state/hosts.json")).unwrap();
         config.sites[0].name = "d".to_owned();
         let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
@@ -656,11 +664,11 @@ mod tests {
         let body = live.robots.snapshot().content.as_ref().map(|content| content.body().to_vec()).unwrap();
         assert_eq!((&*live.name, body.ends_with(b"/cart/\n")), ("b/one.test", true));
         assert!(live.robots.status().pending.is_some());
-        // One that comes once the sites are swapped has nobody's.
+        // A file that appears after the sites are swapped inherits nothing.
         drop(served);
         std::fs::write(each.join("two.test.txt"), "User-agent: *\nDisallow: /x/\n").unwrap();
         let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        // It is opened once it is not being written any more.
+        // It is opened once it is no longer being written.
         while !renewal.sites.lives().any(|live| live.name == "b/two.test") {
             assert!(std::time::Instant::now() < end);
             renewal.sites.iter().for_each(|site| site.robots.rescan());
@@ -680,20 +688,20 @@ mod tests {
             }
             let served = Sites::open(&config(folder.path(), state, FILE), false, &Log::nowhere()).unwrap();
             served.enforce(Some("a"), Enforcement::Off).unwrap();
-            // A source that takes the place of another is switched as that was.
+            // A source that replaces another takes over its switch.
             let other = format!("{FILE}\nrobots.max_age = \"7m\"");
             let renewal = served.renew(&config(folder.path(), state, &other)).unwrap();
             renewal.apply_settings(&served);
             assert_eq!(switches(&renewal.sites), [Enforcement::Off]);
-            // The sites are open and not yet swapped.
+            // The sites are open, but not swapped yet.
             served.enforce(Some("a"), Enforcement::On).unwrap();
             assert_eq!(switches(&renewal.sites), [Enforcement::On]);
-            // They are swapped, and a request that began before still holds the sites before.
+            // They are swapped, and a request that began earlier still holds the previous sites.
             let swapped = renewal.sites;
             served.enforce(Some("a"), Enforcement::Off).unwrap();
             assert_eq!((switches(&served), switches(&swapped)), (vec![Enforcement::Off], vec![Enforcement::Off]));
             drop(served);
-            // So is every host of a directory.
+            // Every host of a directory takes it over, too.
             let hosts = swapped.renew(&config(folder.path(), state, DIRECTORY)).unwrap().sites;
             assert_eq!(switches(&hosts), [Enforcement::Off; 2]);
             hosts.enforce(Some("a/one.test"), Enforcement::On).unwrap();

@@ -1,5 +1,5 @@
-//! Opens the robots.txt of a site from the source that its config names, with the listener that is notified of each
-//! version.
+//! Opens the robots.txt of a site from the source that its config names, with the listener that is
+//! notified of each version.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,35 +26,37 @@ use crate::config::{Config, Remote, RobotsSource, SiteConfig, load_registry};
 use crate::log::Log;
 use crate::publish_hook::{Notice, PublishHooks};
 
-/// The resources that all sites of the process share: registry, state, watcher, compile cache, fetcher and the gate of the config.
+/// The resources that all sites of the process share: registry, state, watcher, compile cache,
+/// fetcher and the gate of the config.
 #[derive(Clone, Debug)]
 pub(super) struct RobotsOpener {
     pub(super) registry: Arc<Registry>,
     pub(super) state: StateHandle,
     pub(super) watcher: Watcher,
-    /// The listener that sends requests when a version goes live; none if sites are opened and not served.
+    /// The listener that sends requests when a version goes live; `None` if sites are opened but
+    /// not served.
     pub(super) publish: Option<PublishListener>,
-    /// The parts that are appended to the robots.txt that is opened.
+    /// The parts that are appended to the robots.txt being opened.
     parts: Option<AppendedParts>,
-    /// Until when opening sites may wait for parts that were never fetched.
+    /// Time until which opening sites may wait for parts that were never fetched.
     parts_until: Instant,
     gate: Option<Gate>,
-    /// What sites that are new go on from.
+    /// What new sites inherit.
     inheritance: Weak<Inheritance>,
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
     occasion: OpeningOccasion,
     /// Held while a registry is read again and applied.
     pub(super) registry_order: Arc<tokio::sync::Mutex<()>>,
-    /// The registry that is published at a URL, where one is followed.
+    /// The followed registry that is published at a URL, if any.
     pub(super) followed: Option<FollowedRegistry>,
-    /// Notified when it has changed.
+    /// Notified when the published registry has changed.
     pub(super) registry_changed: Arc<Notify>,
-    /// The log of reloads and troubles of what is opened.
+    /// The log of reloads and problems of opened sites.
     log: Log,
 }
 
-/// Why sites are opened.
+/// The reason why sites are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpeningOccasion {
     /// The process starts.
@@ -64,7 +66,7 @@ enum OpeningOccasion {
 }
 
 impl RobotsOpener {
-    /// Opens the robots.txt of a site that has one, whatever its source.
+    /// Opens the robots.txt of a site that has only one, whatever its source.
     fn open_one<S: SiteSource>(
         &self,
         builder: LiveBuilder<S>,
@@ -103,19 +105,21 @@ impl RobotsOpener {
         }
     }
 
-    /// As another config has it; watcher, caches and state stay.
+    /// Returns the opener for another config; watcher, caches and state stay the same.
     pub(super) fn with(&self, registry: Arc<Registry>, followed: Option<FollowedRegistry>, gate: Option<Gate>) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));
         Self { registry, followed, gate, parts_until, publish, occasion: OpeningOccasion::OtherConfig, ..self.clone() }
     }
 
-    /// Opens what goes on from these, for as long as they are held: a folder opens files later, too.
+    /// Returns an opener whose sites inherit from these. The inheritance applies as long as it is
+    /// held, because a folder opens files later, too.
     pub(super) fn inheriting(self, inheritance: &Arc<Inheritance>) -> Self {
         Self { inheritance: Arc::downgrade(inheritance), ..self }
     }
 
-    /// For a dry run, which writes nothing, with a state that is read only; watcher and caches are the same.
+    /// Returns an opener for a dry run, which writes nothing, with a read-only state. Watcher and
+    /// caches are shared.
     pub(super) fn for_rehearsal(&self, state: StateHandle) -> Self {
         Self { state, publish: None, log: Log::nowhere(), ..self.clone() }
     }
@@ -127,7 +131,8 @@ impl RobotsOpener {
         FollowedRegistry::start(settings, &config.registry_accept, || self.fetcher(), changed, &self.log).map(Some)
     }
 
-    /// The gate of a site. Its pages are those of the gate `before`, where there is one.
+    /// Returns the settings of a site's gate. The watched pages are those of the gate `before`, if
+    /// there is one.
     pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
             Some(before) if before.site == site.name => before.pages.clone(),
@@ -145,7 +150,7 @@ impl RobotsOpener {
         GateSettings::new(self.gate.clone(), site, pages, before, &self.watcher, self.state.fleet.as_ref())
     }
 
-    /// The folder in which the pages of a site's sitemaps are kept over restarts.
+    /// Returns the file in which the pages of a site's sitemaps are kept across restarts.
     pub(super) fn saved_pages(&self, site: &str) -> SavedPages {
         SavedPages::of(self.state.directory.as_ref().map(StateDir::path), site)
     }
@@ -159,8 +164,8 @@ impl RobotsOpener {
         }
     }
 
-    /// Opens a site's robots.txt, which joins the switch of the site. Blocks: it reads files, and waits for a fetch where `when_missing`
-    /// requires an answer. Every reload is logged.
+    /// Opens a site's robots.txt and joins it to the switch of the site. Blocks: it reads files,
+    /// and waits for a fetch if `when_missing` requires an answer. Every reload is logged.
     pub(super) fn open(
         &self,
         site: &SiteConfig,
@@ -186,7 +191,8 @@ impl RobotsOpener {
             }
         }?;
         self.state.join(&site.name, &robots);
-        // At a reload, the switches of the sites before may be turned until these take their place.
+        // At a reload, the switches of the previous sites may change until these sites replace
+        // them.
         if let Some(all) = self.inheritance.upgrade().filter(|_| self.occasion == OpeningOccasion::Start) {
             all.turn_off(&site.name, &robots);
         }
@@ -227,7 +233,7 @@ impl RobotsOpener {
         let on_event = {
             let (name, log) = (site.name.clone(), self.log.clone());
             move |event: &DirectoryEvent<'_>| match event {
-                // The listener of its reloads logged its start.
+                // The listener of its reloads has logged its start.
                 DirectoryEvent::Added { .. } => {}
                 event => log_events::directory(&log, &name, event),
             }
@@ -254,7 +260,8 @@ impl RobotsOpener {
         Ok(builder.schedule(schedule).fetcher(&fetcher))
     }
 
-    /// The fetcher that all sites share; its thread starts with the first site that is fetched.
+    /// Returns the fetcher that all sites share. Its thread starts with the first site that is
+    /// fetched.
     pub(super) fn fetcher(&self) -> std::io::Result<Fetcher> {
         let mut fetcher = self.fetcher.lock();
         match &*fetcher {
@@ -263,7 +270,7 @@ impl RobotsOpener {
         }
     }
 
-    /// A builder with everything that does not depend on the source; `name` is that of the robots.txt.
+    /// Configures everything that does not depend on the source; `name` is that of the robots.txt.
     fn configured<S>(
         &self,
         builder: LiveBuilder<S>,
@@ -307,14 +314,15 @@ pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<
     live.ok_or_else(|| "its folder has no such file".to_owned())
 }
 
-/// The mark of the live version if there is no robots.txt any more.
+/// Version string of a site that no longer has a robots.txt.
 const NONE: &str = "none";
 
-/// The hooks of all sites, for what is opened with one config.
+/// The hooks of all sites, for the sites opened with one config.
 #[derive(Clone, Debug)]
 pub(super) struct PublishListener {
     pub(super) hooks: Arc<PublishHooks>,
-    /// Whether what was opened is served: until then nothing is announced, and nothing ever where the config is dropped.
+    /// Whether the opened sites are served. Nothing is announced until then, and nothing at all if
+    /// the config is dropped.
     is_serving: Arc<AtomicBool>,
 }
 
@@ -323,13 +331,15 @@ impl PublishListener {
         Self { hooks, is_serving: Arc::default() }
     }
 
-    /// Listens to the reloads of a robots.txt. `name` is its own: `SITE`, or `SITE/HOST`.
+    /// Returns a listener for the reloads of a robots.txt. `name` is the robots.txt's own: `SITE`,
+    /// or `SITE/HOST`.
     pub(super) fn listen(&self, site: &str, name: &str) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
         let (own, site, name) = (self.clone(), site.to_owned(), name.to_owned());
         move |reload, snapshot| {
             let version = || own.version(&site, &name, snapshot);
             if reload.cause.is_opening() {
-                // The live version may be the one from before a restart, whatever the source gave. A folder opens files later.
+                // The live version may be the one from before a restart, whatever the source
+                // returned. A folder opens files later.
                 if own.is_serving.load(Ordering::Acquire) && snapshot.content.is_some() {
                     own.hooks.serves(&version());
                 }
@@ -339,7 +349,8 @@ impl PublishListener {
         }
     }
 
-    /// The opened sites are served from now on. It reads the state directory.
+    /// Notes that the opened sites are served from now on, and announces their versions. Reads the
+    /// state directory.
     pub(super) fn serves(&self, lives: impl Iterator<Item = (String, LiveSite)>) {
         self.is_serving.store(true, Ordering::Release);
         for (site, live) in lives {

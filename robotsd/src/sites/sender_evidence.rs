@@ -1,4 +1,4 @@
-//! The evidence about who sends requests, where the config has `[identity]`.
+//! The evidence about who sends requests, if the config has `[identity]`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,10 +16,11 @@ use crate::exchange::ClientRequest;
 use crate::log::{Log, LogEvent};
 use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
 
-/// The folder of the state directory that lists and keys are saved in.
+/// Name of the folder in the state directory in which lists and keys are saved.
 pub(crate) const EVIDENCE_FOLDER: &str = "evidence";
 
-/// The evidence about the senders of requests, on every site. Cheap to clone; clones share the evidence.
+/// The evidence about the senders of requests, on every site. Cheap to clone; clones share the
+/// evidence.
 #[derive(Clone, Debug)]
 pub(super) struct SenderEvidence {
     verifier: Verifier,
@@ -27,7 +28,8 @@ pub(super) struct SenderEvidence {
 }
 
 impl SenderEvidence {
-    /// Begins to gather evidence, where the config has `[identity]`; nothing leaves the machine before.
+    /// Starts to gather evidence if the config has `[identity]`. No request leaves the machine
+    /// before that.
     pub(super) fn start(config: &Config, registry: &Arc<Registry>, log: &Log) -> Result<Option<Self>, String> {
         let Some(settings) = &config.identity else { return Ok(None) };
         let failed = |error: &dyn std::fmt::Display| format!("[identity]: {error}");
@@ -51,8 +53,9 @@ impl SenderEvidence {
         Ok(Some(Self { verifier, settings: settings.clone() }))
     }
 
-    /// The evidence of a config that takes another's place: parts with the same settings go on. Its registry and settings count
-    /// from [`apply`](Self::apply) on: a config can still be refused.
+    /// Returns the evidence of a config that replaces another; evidence with the same sources is
+    /// kept. Its registry and settings take effect with [`apply`](Self::apply), because the config
+    /// can still be refused.
     pub(super) fn renewed(
         before: Option<&Self>,
         config: &Config,
@@ -68,9 +71,9 @@ impl SenderEvidence {
         }
     }
 
-    /// Takes over the registry that it was made for, and the settings about requests.
+    /// Applies the registry that it was created for, and the settings about requests.
     pub(super) fn apply(&self, registry: &Registry) {
-        // It was checked before, or followed already by evidence that began with it.
+        // The registry was checked before, or evidence that started with it follows it already.
         let _ = self.verifier.follow(registry);
         self.verifier.set_trusted_proxies(self.settings.trusted_proxies.iter().copied());
     }
@@ -79,24 +82,25 @@ impl SenderEvidence {
     ///
     /// # Errors
     ///
-    /// If a row names something that cannot be read; the evidence before stays.
+    /// If a row names something that cannot be read. The previous evidence stays in use.
     pub(super) fn follow(&self, registry: &Registry) -> Result<(), String> {
         self.verifier.follow(registry).map_err(|error| error.to_string())
     }
 
-    /// A layer of a site that checks senders.
+    /// Adds the check of senders to a site's layer.
     pub(super) fn checked(&self, layer: RobotsLayer, site: &SiteName) -> RobotsLayer {
         let names = ListenerNames::default();
         let check = SenderCheck::new(&self.verifier).site(site.clone());
         layer.verifier(check.listener_from(move |extensions| names.of(ClientRequest::peer_of(extensions)?.listener?)))
     }
 
-    /// That impostors pass although the config tags or refuses them, if nothing can refute a claim.
+    /// Reports that impostors are allowed although the config tags or refuses them, because nothing
+    /// can refute a claim.
     pub(super) fn trouble(&self) -> Option<String> {
         self.verifier.status().refutes_nothing().filter(|_| self.settings.impostors != Impostors::Observe)
     }
 
-    /// The evidence at hand.
+    /// Reports the current evidence.
     pub(super) fn report(&self) -> IdentityReport {
         let status = self.verifier.status();
         let troubles = status.troubles();
@@ -135,14 +139,16 @@ impl SenderEvidence {
         }
     }
 
-    /// Whether the evidence of these settings is the same; how requests use it may differ.
+    /// Reports whether these settings have the same sources of evidence. How requests use the
+    /// evidence may differ.
     fn has_sources_of(&self, settings: &IdentityConfig) -> bool {
         let IdentityConfig { impostors, wait, trusted_proxies, .. } = self.settings.clone();
         self.settings == IdentityConfig { impostors, wait, trusted_proxies, ..settings.clone() }
     }
 }
 
-/// The addresses of listeners as text. Each worker has its own, so that a request waits for no other.
+/// The addresses of listeners as text. Each worker has its own copy, so that requests do not wait
+/// for each other.
 #[derive(Debug, Default)]
 struct ListenerNames(Mutex<Vec<(SocketAddr, Arc<str>)>>);
 

@@ -1,4 +1,4 @@
-//! One site: its robots.txt, live, the backend behind it, and the outcomes of its requests.
+//! One site: its live robots.txt, its backend, and the outcomes of its requests.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -24,22 +24,22 @@ use crate::report::{RequestsReport, is_of};
 use crate::request::{PaceStore, SiteJudge};
 use crate::shared_rate::SharedRate;
 
-/// One site of a config, open.
+/// One open site of a config.
 #[derive(Debug)]
 pub(crate) struct ServedSite {
     pub(crate) name: SiteName,
     pub(super) hosts: Vec<String>,
     pub(super) robots: Arc<SiteRobots>,
     pub(super) gate: GateSettings,
-    /// The settings it was opened with; their source is that of `robots`.
+    /// The settings with which it was opened; their source is that of `robots`.
     pub(super) settings: SiteConfig,
-    /// The evidence by which its requests' senders are checked.
+    /// The evidence that checks the senders of its requests.
     pub(super) evidence: Option<SenderEvidence>,
-    /// The decisions about its requests, also under earlier configs.
+    /// The outcomes of its requests, including those under earlier configs.
     pub(super) outcomes: SiteOutcomes,
-    /// None where the config wants no board.
+    /// `None` if the config disables the board.
     pub(super) recorders: Option<Arc<SiteRecorders>>,
-    /// None where no listener forwards requests.
+    /// `None` if no listener forwards requests.
     pub(super) backend: Option<BackendSource>,
     pub(super) log: Log,
     pub(super) privacy: LogPrivacy,
@@ -50,7 +50,8 @@ impl ServedSite {
         *self.name == *name
     }
 
-    /// The robots.txt of this name, if it is one of the site's: `SITE`, or `SITE/HOST` with a directory.
+    /// Returns the robots.txt of this name, if it belongs to the site: `SITE`, or `SITE/HOST` with
+    /// a directory.
     pub(super) fn live(&self, name: &str) -> Option<LiveSite> {
         let lives = if is_of(&self.name, name) { self.lives() } else { Vec::new() };
         lives.into_iter().find(|live| live.name == name)
@@ -62,18 +63,18 @@ impl ServedSite {
         lives.map(|live| LiveSite { pages: pages(), ..live }).collect()
     }
 
-    /// Whether a switch of its own is off, of any robots.txt of it.
+    /// Reports whether the switch of any of its robots.txt files is off.
     pub(super) fn is_off(&self) -> bool {
         self.lives().iter().any(|live| live.robots.status().switch == Enforcement::Off)
     }
 
-    /// The host patterns for a map of hosts: `*` where the site names none.
+    /// Returns the host patterns for a host map: `*` if the site names no hosts.
     pub(crate) fn host_patterns(&self) -> impl Iterator<Item = &str> {
         host_patterns(&self.hosts)
     }
 
-    /// The layer that decides about its requests on one worker, which wait for evidence as long as this. All layers of a site
-    /// read the same snapshots.
+    /// Returns the layer that decides about its requests on one worker. Requests wait at most
+    /// `wait` for evidence. All layers of a site read the same snapshots.
     pub(crate) fn judge(&self, counts: &Arc<OutcomeCounts>, store: Option<&SharedRate>, wait: Duration) -> SiteJudge {
         let layer = self.observed_layer().with_crawler_records();
         let layer = if store.is_some() { layer.counted_in_store() } else { layer };
@@ -84,14 +85,15 @@ impl ServedSite {
         });
         let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups()));
         let evidence = VerifyLayer::new(&counting, wait);
-        // Both look up the agents of a request, which counts once, where they are looked up first.
+        // Both layers look up the agent of a request, and only the first lookup is counted: that of
+        // `evidence`, or of `layer` if requests do not wait.
         let layer = if wait.is_zero() { counting } else { layer };
         let services = self.recorders.as_ref().map(|recorders| Arc::clone(&recorders.services));
         let name = self.name.clone();
         SiteJudge { name, counts: Arc::clone(counts), layer, evidence, store, services }
     }
 
-    /// How long a request waits for evidence about its sender.
+    /// Returns the maximum time that a request waits for evidence about its sender.
     pub(crate) fn wait(&self) -> Duration {
         self.evidence.as_ref().map_or(Duration::ZERO, |evidence| evidence.settings.wait)
     }
@@ -101,29 +103,29 @@ impl ServedSite {
             log_events::request(self.name.clone(), self.settings.policy.clone(), self.log.clone(), self.privacy);
         let layer = match self.evidence {
             Some(_) => self.quiet_layer().observe_crawlers(observer),
-            // Without evidence there is nothing to say about what robots.txt allows.
+            // Without evidence, requests that robots.txt allows are not logged.
             None => self.quiet_layer().observe(observer),
         };
         let Some(recorder) = self.recorders.as_deref().map(SiteRecorders::recorder) else { return layer };
         layer.observe_crawlers(move |event| recorder.observe(event))
     }
 
-    /// Whether it has a robots.txt for each host, named for it in a directory.
+    /// Reports whether it has a directory with a robots.txt for each host.
     pub(super) const fn has_directory(&self) -> bool {
         matches!(self.settings.robots, RobotsSource::Directory { .. })
     }
 
-    /// The counts of its crawlers until now, for the board.
+    /// Returns the counts of its crawlers since the last call, for the board.
     pub(super) fn board_moment(&self, now: Second, registry: &Arc<Registry>) -> Option<SiteMoment> {
         let recorders = self.recorders.as_ref()?;
         recorders.services.follow(registry);
-        // A site with a robots.txt for each host has no one version by which crawlers could be judged.
+        // A site with a robots.txt for each host has no single version to judge crawlers by.
         let robots = self.robots.only();
         if let Some(robots) = robots {
             recorders.follow(robots, now);
         }
         let content = robots.and_then(|robots| robots.with(|snapshot| snapshot.content.clone()));
-        // It may have been turned on again since.
+        // Enforcement may have been switched on again since.
         let was_off = recorders.has_missed.swap(false, Ordering::AcqRel);
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
         let sight = if is_off || was_off { Sight::Blind } else { Sight::Clear };
@@ -134,22 +136,23 @@ impl ServedSite {
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
-    /// Notes for the board that enforcement was switched off, and with it the recognition of crawlers.
+    /// Notes for the board that enforcement was switched off, and with it the recognition of
+    /// crawlers.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }
 
-    /// Notes for the board that it answers for other hosts from now on.
+    /// Notes for the board that the site serves other hosts from now on.
     pub(super) fn has_other_hosts(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_new_hosts.store(true, Ordering::Release));
     }
 
-    /// Counters of one worker's own.
+    /// Returns counters for one worker.
     pub(crate) fn outcome_counts(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
         self.outcomes.of_worker(agent_lookups)
     }
 
-    /// A layer that logs nothing.
+    /// Returns a layer that logs nothing.
     pub(crate) fn quiet_layer(&self) -> RobotsLayer {
         let layer = self
             .robots
@@ -166,24 +169,25 @@ impl ServedSite {
         }
     }
 
-    /// A backend of one worker's own; see [`BackendSource::backend`].
+    /// Returns a backend for one worker; see [`BackendSource::backend`].
     pub(crate) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> Option<SiteBackend> {
         self.backend.as_ref().map(|source| source.backend(workers, before))
     }
 
-    /// Keeps the source of the site before in its settings, because the new one cannot be used: the next config is compared
-    /// with what is open.
+    /// Keeps the source of the previous site in the settings, because the new one cannot be used.
+    /// The next config is compared with what is open.
     pub(super) fn keep_source_of(&mut self, before: &Self) {
         let SiteConfig { robots, append, max_age, grace, when_missing, .. } = before.settings.clone();
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
-    /// Its checks go with the registry: they know which of the crawlers it refuses.
+    /// Applies a registry. The checks depend on it: they know which of its crawlers the site
+    /// refuses.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }
 
-    /// Whether its robots.txt is what these settings would open.
+    /// Reports whether these settings would open the same robots.txt.
     pub(super) fn has_source_of(&self, site: &SiteConfig) -> bool {
         let of = |site: &SiteConfig| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
         of(&self.settings) == of(site) && self.settings.append == site.append
@@ -197,20 +201,20 @@ impl ServedSite {
     }
 }
 
-/// The counts of a site. Cheap to clone; clones are the same.
+/// The counts of a site. Cheap to clone; clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SiteOutcomes(Arc<Mutex<OutcomeParts>>);
 
 #[derive(Debug, Default)]
 struct OutcomeParts {
     workers: Vec<Arc<OutcomeCounts>>,
-    /// The sums of workers that do not count for the site any more.
+    /// The sums of workers that no longer count for the site.
     ended: SiteTotals,
     combinations: Arc<CrawlerCombinations>,
 }
 
 impl SiteOutcomes {
-    /// Counters for one worker, which counts lookups of agents for all sites together.
+    /// Returns counters for one worker. The worker counts lookups of agents for all sites together.
     pub(crate) fn of_worker(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
         let mut parts = self.0.lock();
         let OutcomeParts { workers, ended, combinations } = &mut *parts;
@@ -230,7 +234,8 @@ impl SiteOutcomes {
         self.totals().report()
     }
 
-    /// Visitors sent by services, and pages that crawlers got, since the process began.
+    /// Returns the visitors sent by services, and the pages that crawlers got, since the process
+    /// started.
     fn given_and_taken(&self) -> (VisitorTotals, PageTotals) {
         let parts = self.0.lock();
         let (mut visitors, mut pages) = (parts.ended.visitors.clone(), parts.ended.pages.clone());
@@ -238,14 +243,14 @@ impl SiteOutcomes {
         (visitors, pages)
     }
 
-    /// Its traffic on the board.
+    /// Returns the traffic of the site for the board.
     pub(super) fn traffic(&self) -> TrafficTotals {
         let totals = self.totals();
         let RequestsReport { total, refused, .. } = totals.report();
         TrafficTotals { requests: total, refused, decision_p99: totals.decision_durations.quantile(0.99) }
     }
 
-    /// All that is counted.
+    /// Returns the totals of all counters.
     pub(super) fn totals(&self) -> SiteTotals {
         let parts = self.0.lock();
         let mut totals = parts.ended.clone();

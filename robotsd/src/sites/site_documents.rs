@@ -1,11 +1,13 @@
 //! Documents of a site, read from where it serves them: its upstreams or its folder.
 //!
-//! No name of a public host is resolved, and nothing is read from another host. Octets, time, redirects and servers that are tried
-//! are bounded.
+//! Names of public hosts are not resolved, and nothing is read from other hosts. The number of
+//! bytes, redirects and servers, and the time, are limited.
 //!
-//! The pages that gates watch are read anew of them, and those that search engines request most are with them. Nothing waits for that: a
-//! version is compared with the pages that are known. A sitemap that cannot be read leaves the pages that are known as they are, and a
-//! note; one that lists less than half of them takes their place, and a note says that.
+//! The pages that gates watch are refreshed from these documents, together with the pages that
+//! search engines request most. Nothing waits for that: a version is compared with the pages known
+//! at that time. If a sitemap cannot be read, the known pages stay, and a note reports it. If a
+//! sitemap lists less than half of them, its pages replace them all the same, and a note reports
+//! that.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -34,19 +36,20 @@ use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
 use crate::retrieval::{codings, decoder};
 use crate::upstream::HttpVersions;
 
-/// For all documents of a site together, until they are read.
+/// Maximum time for reading all documents of a site together.
 pub(super) const WITHIN: Duration = Duration::from_secs(10);
 
-/// Redirects that are followed to a document.
+/// Maximum number of redirects for one document.
 const REDIRECTS: usize = 3;
 
-/// Servers that are tried for a document.
+/// Maximum number of servers tried for one document.
 const SERVERS: usize = 3;
 
-/// The scheme that the site is visited in, without which an application would redirect to it.
+/// Header with the scheme that visitors of the site use. Without it, an application might redirect
+/// to that scheme.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The documents of one site for a while. It blocks the thread it is used on: one that may be blocked.
+/// Reads the documents of one site for a limited time. Blocks its thread.
 #[derive(Debug)]
 pub(super) struct SiteDocuments {
     place: DocumentPlace,
@@ -62,8 +65,8 @@ enum DocumentPlace {
 }
 
 impl SiteDocuments {
-    /// None where the site has no backend here, or one that is not read from: Unix sockets, certificates for another name, HTTP/2
-    /// alone.
+    /// Returns `None` if the site has no backend here, or one that documents cannot be read from:
+    /// only Unix sockets, a certificate for another name, or HTTP/2 only.
     pub(super) fn of(
         site: &SiteConfig,
         fetcher: impl FnOnce() -> io::Result<Fetcher>,
@@ -87,7 +90,8 @@ impl SiteDocuments {
         Ok(Some(Self { place, hosts, end: Instant::now() + WITHIN, runtime }))
     }
 
-    /// Opens a document, which is read while it arrives; none where the site has none there (404, 410).
+    /// Opens a document, which is read while it arrives; `None` if the site has none there (404,
+    /// 410).
     pub(super) fn open(&self, url: &FetchUrl) -> Result<Option<Box<dyn Read + '_>>, String> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS {
@@ -118,7 +122,7 @@ impl SiteDocuments {
         Err(format!("{url}: more than {REDIRECTS} redirects"))
     }
 
-    /// The answer of the first server that can be connected to.
+    /// Returns the answer of the first server that can be connected to.
     fn answer(
         &self,
         fetcher: &Fetcher,
@@ -133,7 +137,7 @@ impl SiteDocuments {
             request.headers.insert(HOST, host.clone());
             request.headers.insert(SCHEME, HeaderValue::from_static(scheme));
             request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-            // One more shows that there is more.
+            // One byte more shows that the document is too large.
             request.most = MOST_OCTETS as u64 + 1;
             let left = self.end.saturating_duration_since(Instant::now());
             let (fetching, body) = fetcher.stream(request);
@@ -162,7 +166,7 @@ struct ArrivingBody<'a> {
 impl Read for ArrivingBody<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.part.is_empty() {
-            // A server that sends without end is late too, as is a reader that takes long.
+            // The limit also applies to a server that never stops sending, and to a slow reader.
             let left = left_until(self.end)?;
             let part = self.runtime.block_on(async { timeout(left, self.body.part()).await });
             match part.map_err(|_| late())? {
@@ -198,7 +202,7 @@ fn late() -> io::Error {
     io::Error::new(ErrorKind::TimedOut, format!("not within the {} s that all of them have", WITHIN.as_secs()))
 }
 
-/// Opens the file that a path stands for, as static files are served.
+/// Opens the file for a path as static files are served.
 fn open_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<File>, String> {
     let Some(path) = path_below(url.target().path()) else { return Ok(None) };
     let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
@@ -217,7 +221,8 @@ fn open_file(files: &StaticFiles, url: &FetchUrl) -> Result<Option<File>, String
     }
 }
 
-/// A path below a folder; none for one that a sitemap has no reason for: with dots that lead elsewhere, or escapes.
+/// Returns a path below a folder. `None` for paths that a sitemap has no reason to have: with dot
+/// segments or escapes.
 fn path_below(path: &str) -> Option<PathBuf> {
     let path = Path::new(path.strip_prefix('/')?);
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -225,22 +230,23 @@ fn path_below(path: &str) -> Option<PathBuf> {
     (is_plain && !is_escaped).then(|| path.to_owned())
 }
 
-/// How often, and on every request to reload.
+/// Interval at which sitemaps are read, in addition to every requested reload.
 const EVERY: Duration = Duration::from_secs(3600);
 
-/// How long the sites that follow wait for one: more than its documents take, unless a file system hangs.
+/// Maximum time that the next sites wait for one site. Its documents take less, unless a file
+/// system hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Sites {
-    /// Reads the pages of the sites for which that is due, one site after the other: whatever its sitemaps hold, they are held once
-    /// while they are read.
+    /// Reads the pages of the sites that are due, one site after another, so that only one site's
+    /// pages are in memory twice.
     pub(crate) async fn refresh_pages(self: Arc<Self>, board: Option<Arc<Board>>) {
         let is_due = |site: &ServedSite| site.gate.is_on() && !site.has_directory() && site.gate.pages.take_due(EVERY);
         let due: Vec<usize> =
             self.iter().enumerate().filter(|(_, site)| is_due(site)).map(|(number, _)| number).collect();
         for number in due {
             let Some(pages) = self.iter().nth(number).map(|site| site.gate.pages.clone()) else { continue };
-            // One whose files hang keeps one thread, however often it is due.
+            // A site whose files hang keeps one thread, however often it is due.
             let Some(reading) = pages.begin_reading() else { continue };
             let (this, board, runtime) = (Arc::clone(&self), board.clone(), Handle::current());
             let refresh = move || {
@@ -260,7 +266,7 @@ impl Sites {
         }
     }
 
-    /// Blocks for as long as the documents take, which is bounded.
+    /// Reads the sitemaps of a site. Blocks for as long as its documents take, which is limited.
     fn refresh_sitemaps(&self, site: &ServedSite, runtime: Handle) {
         let pages = &site.gate.pages;
         if !site.gate.reads_sitemaps() {
@@ -282,14 +288,15 @@ impl Sites {
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
         let (of_named, read_of_named) = (walk.trouble(), walk.read);
         walk.walk(usual.map(SitemapSource::Url), fetch);
-        // An answer there for a site that has no sitemap, such as a page of an application, is no trouble.
+        // A site without a sitemap may answer the default URL with something else, such as an
+        // application's page. That is not a problem.
         let has_usual = walk.read > read_of_named;
         let mut trouble = if known > 0 || has_usual { walk.trouble() } else { of_named };
         let (has_read, listed) = (walk.read > 0, walk.listed());
         let read = walk.into_pages();
         let mut unsaved = None;
         if (trouble.is_none() && (has_read || known == 0)) || read.len() > known {
-            // A site without sitemaps has nothing to keep.
+            // A site without sitemaps has nothing to save.
             if known > 0 || !read.is_empty() {
                 unsaved = opener.saved_pages(&site.name).save(&read).err();
             }
@@ -308,7 +315,7 @@ impl Sites {
         pages.note(NoteAbout::Sitemaps, unread.or(unsaved));
     }
 
-    /// How many octets the pages of a site's sitemaps may take in memory.
+    /// Returns the memory that the pages of a site's sitemaps may take, in bytes.
     fn room_for_pages_of(&self, site: &ServedSite) -> usize {
         let others = self.iter().filter(|other| !std::ptr::eq(*other, site));
         let others =
@@ -317,8 +324,8 @@ impl Sites {
     }
 }
 
-/// The sitemaps of a site: those that the version that is live names, and the one that waits, on the site's own hosts; and the usual
-/// one, where it is none of them and a host is known to request it from.
+/// Returns the sitemaps on the site's own hosts that the live and the pending version name. Also
+/// returns `/sitemap.xml`, if it is not one of them and a host to request it from is known.
 fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<FetchUrl>) {
     let mut named: Vec<FetchUrl> = Vec::new();
     if let Some(live) = site.robots.only() {

@@ -1,4 +1,4 @@
-//! The sites of a config, open: the store of their rates, and the hosts that moved from one to another.
+//! The open sites of a config, with their store of rates, and the hosts that moved between sites.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::SocketAddr;
@@ -29,37 +29,39 @@ use crate::publish_hook::{PublishHooks, RetryPlan, SiteHooks, Turns};
 use crate::report::{IdentityReport, KindCount, RateStoreReport, RegistryReport};
 use crate::shared_rate::{SharedRate, StoreCount, StoreReport, StoreUsage};
 
-/// The folder of the state directory that says what was sent.
+/// Name of the folder in the state directory that records what was sent.
 const PUBLISH_FOLDER: &str = "on_publish";
 
-/// Every site of a config, in its order.
+/// All sites of a config, in its order.
 #[derive(Debug)]
 pub(crate) struct Sites {
     sites: Vec<ServedSite>,
-    /// The sources of the registry besides the built-in rows.
+    /// The sources of the registry in addition to the built-in rows.
     pub(super) registry: RegistrySources,
     /// Why the registry of the config could not be read again; a restart would fail.
     pub(super) registry_trouble: Mutex<Option<String>>,
     pub(crate) state: StateHandle,
-    /// The evidence by which the senders of requests are checked, if the config says so.
+    /// The evidence that checks the senders of requests, if the config has `[identity]`.
     pub(super) evidence: Option<SenderEvidence>,
-    /// The store in which the requests of crawlers are counted with other processes; none if each counts for itself.
+    /// The store in which processes count the requests of crawlers together; `None` if each process
+    /// counts for itself.
     pub(crate) rate_store: Option<SharedRate>,
-    /// Why that is never asked, where that is so.
+    /// Why the store is never asked; `None` if it is asked.
     unasked: Option<&'static str>,
     /// Whether the config names the replicas that commands ask.
     has_replicas: bool,
-    /// Locked for a moment only, never while a file is read.
+    /// Locked only briefly, never while a file is read.
     opener: Mutex<RobotsOpener>,
-    /// The sites that take the place of these.
+    /// The sites that replace these.
     successor: Mutex<Weak<Self>>,
     pub(super) log: Log,
-    /// That of the start: another config does not change the log.
+    /// The privacy settings of the log at the start: a new config does not change the log.
     pub(super) privacy: LogPrivacy,
 }
 
 impl Sites {
-    /// Opens every site. A robots.txt that cannot be used stops the start only where `strict` or the config says so. Blocks.
+    /// Opens every site. A robots.txt that cannot be used prevents the start only with `strict` or
+    /// if the config requires it. Blocks.
     pub(crate) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
         let mut state = StateHandle::open(config).map_err(|error| error.to_string())?;
         state.log_troubles(log);
@@ -99,7 +101,7 @@ impl Sites {
         Ok(Self::new(sites, config, opener, (evidence, rate_store), log, LogPrivacy::new(&config.log)))
     }
 
-    /// Sites that are open, with what opened them.
+    /// Combines open sites and the opener that opened them.
     pub(super) fn new(
         sites: Vec<ServedSite>,
         config: &Config,
@@ -132,17 +134,18 @@ impl Sites {
         self.sites.iter()
     }
 
-    /// The requests that are sent when a version goes live.
+    /// Returns the hooks that are sent when a version goes live.
     pub(super) fn hooks(&self) -> Option<Arc<PublishHooks>> {
         self.opener.lock().publish.as_ref().map(|publish| publish.hooks.clone())
     }
 
-    /// The hosts of each site.
+    /// Returns the hosts of each site.
     pub(super) fn hosts(&self) -> HostsBySite {
         self.iter().map(|site| (site.name.to_string(), HostsOfSite::of(&site.settings))).collect()
     }
 
-    /// These sites are served from now on, which the next start knows: a live version that was not announced is announced. Blocks.
+    /// Notes that these sites are served from now on, also for the next start, and announces live
+    /// versions that were not announced. Blocks.
     pub(crate) fn announce(&self) {
         if let Some(publish) = self.opener().publish {
             publish.serves(
@@ -152,36 +155,38 @@ impl Sites {
         self.state.directory.iter().for_each(|state| inheritance::keep(state, &self.hosts()));
     }
 
-    /// No hook is sent to these addresses, at which the admin interface listens.
+    /// Prevents hooks from being sent to these addresses, which belong to the admin interface.
     pub(crate) fn keep_hooks_from(&self, admin: Vec<SocketAddr>) {
         self.hooks().iter().for_each(|hooks| hooks.keep_from(admin.clone()));
     }
 
-    /// Another process announces what goes live, until these sites are renewed.
+    /// Stops announcing versions, because another process does so, until these sites are renewed.
     pub(crate) fn stop_announcing(&self) {
         self.hooks().iter().for_each(|hooks| hooks.set(std::iter::empty()));
     }
 
-    /// Waits for those requests, for a moment: the process ends.
+    /// Waits briefly for requests being sent, because the process ends.
     pub(crate) async fn finish_hooks(&self) {
         if let Some(hooks) = self.hooks() {
             hooks.finish().await;
         }
     }
 
-    /// The counts of crawlers until now, by site. Waits for no file.
+    /// Returns the counts of crawlers until now, by site. Does not wait for files.
     pub(crate) fn board_moments(&self, now: Second) -> impl Iterator<Item = SiteMoment> {
         let registry = Arc::clone(&self.opener.lock().registry);
         self.iter().filter_map(move |site| site.board_moment(now, &registry))
     }
 
-    /// Whether commands with `--fleet` ask others too.
+    /// Reports whether commands with `--fleet` reach other replicas, too.
     pub(crate) const fn is_of_fleet(&self) -> bool {
         self.state.fleet.is_some() || self.has_replicas
     }
 
-    /// What the commands take that decide about versions, and those that turn switches: where they are for every replica, replicas go
-    /// on serving the same. The marks of a fleet with a name are apart from its switches.
+    /// Returns the extra flags of commands that decide about versions, and of commands that switch
+    /// enforcement. With `--fleet` these commands reach every replica, so that all of them keep
+    /// serving the same. If the fleet has a name, its off switches are separate from those of the
+    /// replicas, so commands that switch get no flag.
     pub(super) fn fleet_flags(&self) -> [CommandFlags; 2] {
         let is_for_all = [self.is_of_fleet(), self.has_replicas && self.state.fleet.is_none()];
         is_for_all.map(|is_for_all| -> CommandFlags {
@@ -189,28 +194,29 @@ impl Sites {
         })
     }
 
-    /// Every robots.txt, in the order of the config; of sites with a directory one for each host.
+    /// Returns every robots.txt, in the order of the config; for sites with a directory, one for
+    /// each host.
     pub(crate) fn lives(&self) -> impl Iterator<Item = LiveSite> {
         self.iter().flat_map(ServedSite::lives)
     }
 
-    /// The robots.txt of this name, `SITE` or `SITE/HOST`, and its site.
+    /// Returns the robots.txt of this name, `SITE` or `SITE/HOST`, and its site.
     pub(super) fn live(&self, name: &str) -> Option<(&ServedSite, LiveSite)> {
         self.iter().find_map(|site| Some((site, site.live(name)?)))
     }
 
-    /// The opener of sites now.
+    /// Returns the current opener of sites.
     pub(super) fn opener(&self) -> RobotsOpener {
         self.opener.lock().clone()
     }
 
-    /// Opens sites with another registry from now on.
+    /// Sets the registry with which sites are opened from now on.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.opener.lock().registry.clone_from(registry);
     }
 
-    /// Hands over to the sites that take the place of these. The registry may be another one than when they were opened; one
-    /// that is set from now on has to be set for the successor too.
+    /// Hands over to the sites that replace these. The registry may have changed since they were
+    /// opened. A registry that is set from now on must be set for the successor, too.
     pub(super) fn hand_over(&self, next: &Arc<Self>) {
         let opener = self.opener.lock();
         *self.successor.lock() = Arc::downgrade(next);
@@ -220,12 +226,12 @@ impl Sites {
         }
     }
 
-    /// The sites that take the place of these, where they have the same registry.
+    /// Returns the sites that replace these, if they have the same registry.
     pub(super) fn successor_with_registry(&self) -> Option<Arc<Self>> {
         self.successor.lock().upgrade().filter(|next| next.registry == self.registry)
     }
 
-    /// The store of rates, for the status.
+    /// Reports the store of rates, for the status.
     pub(crate) fn rate_store_report(&self) -> Option<RateStoreReport> {
         use StoreCount::{Allowed, Alone, Answered, Denied, Failed, KnownDenied, Late, Outages};
         let StoreReport { place, usage, trouble, counts } = self.rate_store.as_ref()?.report();
@@ -243,7 +249,7 @@ impl Sites {
         })
     }
 
-    /// The crawlers that are known.
+    /// Reports the known crawlers.
     pub(crate) fn registry_report(&self) -> RegistryReport {
         let RobotsOpener { registry, followed, .. } = self.opener();
         let published = followed.map(|followed| followed.report());
@@ -252,12 +258,13 @@ impl Sites {
         RegistryReport { crawlers: registry.crawlers().len(), checked: days.len(), last_checked, published }
     }
 
-    /// The evidence by which the senders of requests are checked.
+    /// Reports the evidence that checks the senders of requests.
     pub(crate) fn identity_report(&self) -> Option<IdentityReport> {
         self.evidence.as_ref().map(SenderEvidence::report)
     }
 
-    /// Troubles that concern every site: those of the state directory, of the registry, of the evidence and of the store of rates.
+    /// Returns the problems that concern every site: those of the state directory, the registry,
+    /// the evidence and the store of rates.
     pub(crate) fn troubles(&self) -> Vec<String> {
         let directory = self.state.directory.iter().flat_map(StateDir::troubles);
         let is_strict = self.iter().any(|site| site.settings.is_strict(SystemTime::now()));
@@ -267,47 +274,47 @@ impl Sites {
         directory.chain(self.registry_troubles()).chain(evidence).chain(of_rates).collect()
     }
 
-    /// Files of directories that belong to no host.
+    /// Returns the files of directories that belong to no host.
     pub(crate) fn ignored_files(&self) -> impl Iterator<Item = String> {
         self.iter().filter_map(|site| Some(format!("site {:?}: {}", site.name, site.robots.ignored()?)))
     }
 
-    /// Why the registry in force is not the one that the config names.
+    /// Returns why the registry in use is not the one that the config names.
     pub(super) fn registry_troubles(&self) -> impl Iterator<Item = String> {
         let of_url = |followed: FollowedRegistry| Some(format!("{}: {}", followed.report().url, followed.trouble()?));
         self.registry_trouble.lock().clone().into_iter().chain(self.opener().followed.and_then(of_url))
     }
 
-    /// Whether what is to outlive the process can be written; none without a state directory.
+    /// Reports whether the state directory can be written; `None` without one.
     pub(crate) fn is_state_writable(&self) -> Option<bool> {
         self.state.directory.as_ref().map(StateDir::is_writable)
     }
 
-    /// Why the switch of every site is taken for off although it was not turned.
+    /// Returns why the switch of every site counts as off although nobody switched it off.
     pub(crate) fn switch_trouble(&self) -> Option<String> {
         let directory = self.state.directory.as_ref().filter(|_| self.enforcement() == Enforcement::Off);
         directory.and_then(StateDir::switch_trouble)
     }
 
-    /// The watcher of all files.
+    /// Returns the watcher of all files.
     pub(crate) fn watcher(&self) -> Watcher {
         self.opener().watcher
     }
 
-    /// Notes for the board which of these sites answer for other hosts than those before did: for the moment at which they take
-    /// their place.
+    /// Notes for the board which of these sites serve other hosts than before. To be called when
+    /// they replace the previous sites.
     pub(crate) fn note_moved_hosts(&self, before: &Self) {
         let changed = changed(&before.hosts(), &self.hosts());
         self.iter().filter(|site| changed.contains(&*site.name)).for_each(ServedSite::has_other_hosts);
     }
 
-    /// Notified when the registry that is published at a URL has changed.
+    /// Returns the notification of changes of the published registry.
     pub(crate) fn registry_changed(&self) -> Arc<Notify> {
         self.opener.lock().registry_changed.clone()
     }
 }
 
-/// The hooks of every site, and those that tell of events, which are of none.
+/// Returns the hooks of every site, and those for events, which have no site.
 pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHooks)> {
     let notify = (String::new(), SiteHooks { hosts: Vec::new(), hooks: config.notify.clone() });
     let of_sites = config.sites.iter().map(|site| {
@@ -317,7 +324,8 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
     of_sites.chain([notify])
 }
 
-/// The message about a switch that is off in the state directory, for a site that the config does not have.
+/// Returns the message about a switch that is off in the state directory for a site that is not in
+/// the config.
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(
         "{name:?} is switched off in the state directory, but no site has this name, so that turns nothing off; `robotsd enforce off \
@@ -326,7 +334,8 @@ pub(super) fn switch_of_other(name: &str) -> String {
 }
 
 impl Drop for Sites {
-    /// A site that is dropped writes its state: not on the control thread, where the file system may hang.
+    /// Drops the sites on a blocking thread. A dropped site writes its state, and the file system
+    /// may hang.
     fn drop(&mut self) {
         let sites = std::mem::take(&mut self.sites);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -335,7 +344,8 @@ impl Drop for Sites {
     }
 }
 
-/// The sites whose patterns are others, and those whose patterns are the next to fit what a site has given up.
+/// Returns the sites whose patterns differ, and those whose patterns now match hosts that another
+/// site gave up.
 fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     let set = |hosts: &HostsOfSite| -> BTreeSet<String> { hosts.patterns().map(str::to_owned).collect() };
     let is_other = |(name, hosts): &(&String, &HostsOfSite)| were.get(*name).map(set) != Some(set(hosts));
@@ -344,7 +354,8 @@ fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     are.iter().filter(is_other).map(|(name, _)| name).chain(next).cloned().collect()
 }
 
-/// Begins to use the store of a config, in which processes share what they count of crawlers. One that has the same goes on with it.
+/// Starts to use the store of a config in which processes share their counts of crawlers' requests.
+/// If the store is the same as before, it stays in use.
 pub(super) fn renewed_rate_store(
     before: Option<&SharedRate>,
     config: &Config,
@@ -363,7 +374,8 @@ pub(super) fn renewed_rate_store(
     store.map(Some).map_err(|error| format!("the store of rates: no thread can be started: {error}"))
 }
 
-/// Whether the store of rates is asked, as log and status say it; none before it has answered or failed.
+/// Reports whether the store of rates is asked, in the words of log and status; `None` before it
+/// has answered or failed.
 fn store_message(report: &StoreReport) -> Option<String> {
     let (place, why) = (&report.place, report.trouble.as_ref().map(|(_, why)| why));
     Some(match report.usage {
@@ -383,13 +395,14 @@ mod tests {
             (&[("a", &["a.test", "b.test"])], &[("a", &["b.test", "a.test"])], ""),
             (&[("a", &["a.test"])], &[("a", &["a.test", "b.test"])], "a"),
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"])], "a"),
-            // A host that moves, and a site that is new.
+            // A host that moves, and a new site.
             (&[("a", &["a.test", "b.test"])], &[("a", &["a.test"]), ("b", &["b.test"])], "a b"),
-            // A site for every host, or for all below a name, answers for what no other has any more.
+            // A site for every host, or for all hosts below a name, serves hosts that no other site
+            // has any more.
             (&[("a", &["a.test"]), ("b", &["*"])], &[("b", &["*"])], "b"),
             (&[("a", &["a.x.test"]), ("b", &["*.x.test"]), ("c", &["*"])], &[("b", &["*.x.test"]), ("c", &["*"])], "b"),
             (&[("a", &["*.x.test"]), ("b", &["*"])], &[("a", &["y.test"]), ("b", &["*"])], "a b"),
-            // A host that is taken from it is nothing that it answers for.
+            // A host taken from it is no longer its own.
             (&[("b", &["*"])], &[("a", &["a.test"]), ("b", &["*"])], "a"),
         ];
         for (were, are, want) in CASES {

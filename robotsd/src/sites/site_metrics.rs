@@ -24,7 +24,8 @@ const STATES: [&str; 4] =
     [Condition::Live.as_str(), Condition::LastGood.as_str(), Condition::Gated.as_str(), Condition::None.as_str()];
 
 impl Sites {
-    /// Writes the metrics of every site, in the order of the config; listeners have their labels by number.
+    /// Writes the metrics of every site, in the order of the config. `listeners` contains the
+    /// listeners' labels by number.
     pub(crate) fn write_metrics(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         if let Some(RateStoreReport { state, calls, requests, .. }) = self.rate_store_report() {
             exposition.holds(&family::RATE_STORE_UP, &[], state == "used");
@@ -60,7 +61,7 @@ impl Sites {
     }
 }
 
-/// Hooks that send to one host are counted together.
+/// Writes the counts of hooks. Hooks that send to the same host are counted together.
 fn write_hooks(
     exposition: &mut Exposition,
     family: &Family,
@@ -78,7 +79,7 @@ fn write_hooks(
     }
 }
 
-/// By host as well.
+/// Writes whether hooks are pending, by host.
 fn write_pending(exposition: &mut Exposition, site: &str, hooks: &[HookStatus]) {
     let mut targets: BTreeMap<&str, bool> = BTreeMap::new();
     for HookStatus { report, .. } in hooks {
@@ -97,7 +98,7 @@ impl ServedSite {
         }
     }
 
-    /// The actions for its requests.
+    /// Writes the outcomes of its requests.
     fn write_requests(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         let totals = self.outcomes.totals();
         let site = ("site", &*self.name);
@@ -143,7 +144,7 @@ impl ServedSite {
     }
 }
 
-/// Writes responses of a site, or of none.
+/// Writes the counts of responses of a site; `site` is empty for responses without a site.
 pub(crate) fn write_responses(
     exposition: &mut Exposition,
     site: &str,

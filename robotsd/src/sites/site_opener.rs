@@ -35,8 +35,8 @@ impl<'a> SiteOpener<'a> {
         Self { config, resources: SharedResources::system(), evidence, log, privacy }
     }
 
-    /// Opens the backend of a site, before any robots.txt is published: a failure leaves everything as it was. Servers that are the
-    /// same as those of the site `before` are shared with it.
+    /// Opens the backend of a site before any robots.txt is published, so that a failure changes
+    /// nothing. It shares the servers of the site `before` if they are the same.
     pub(super) fn backend(
         &self,
         site: &SiteConfig,
@@ -49,12 +49,13 @@ impl<'a> SiteOpener<'a> {
         site.backend.as_ref().map(open).transpose()
     }
 
-    /// Fails where a site cannot be opened, before any of them is logged or written down: a start that fails leaves everything as it
-    /// was. Sources are read twice where a usable robots.txt must be there, and directories are listed twice.
+    /// Fails if a site cannot be opened, before any site is logged or saved, so that a failed start
+    /// changes nothing. Sources that must be usable are read twice, and directories are listed
+    /// twice.
     pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
         let must_be_there = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;
-        // One alone fails before it is published.
+        // A single site fails before it is published.
         if sites.len() < 2 {
             return Ok(());
         }
@@ -69,7 +70,8 @@ impl<'a> SiteOpener<'a> {
         })
     }
 
-    /// The site around a robots.txt and a backend that are open. It shares with the site `before` whatever is the same in both.
+    /// Creates the site from an open robots.txt and backend. It shares everything that is the same
+    /// with the site `before`.
     pub(super) fn around(
         &self,
         site: &SiteConfig,
@@ -99,7 +101,8 @@ impl<'a> SiteOpener<'a> {
     }
 }
 
-/// The robots.txt of a site of a process that starts, and its gate; `strict` fails where there is no usable robots.txt.
+/// Opens the robots.txt of a site when the process starts, and its gate. With `strict`, fails if
+/// there is no usable robots.txt.
 pub(super) fn robots_of(
     site: &SiteConfig,
     opener: &RobotsOpener,
@@ -110,7 +113,7 @@ pub(super) fn robots_of(
     let robots = opener.open(site, opener.site_settings(site, gate), when_missing);
     let robots = robots.map_err(|message| format!("site {:?}: {message}", site.name))?;
     if strict {
-        // A directory opens whatever its files hold.
+        // A directory opens whatever its files contain.
         let lives = robots.lives(&site.name, &[]);
         if let Some(live) = lives.iter().find(|live| live.robots.snapshot().content.is_none()) {
             return Err(format!("site {:?}: {}", live.name, live.robots.status().last_reload));
@@ -119,7 +122,7 @@ pub(super) fn robots_of(
     Ok((settings, robots))
 }
 
-/// The gate of a site, and the settings that it was made from.
+/// Returns the gate of a site, and its settings.
 fn gate_of(site: &SiteConfig, opener: &RobotsOpener) -> Result<(GateSettings, Gate), String> {
     let settings = opener.gate_settings(site, None);
     let gate = settings.gate(&opener.registry).map_err(|message| format!("site {:?}: {message}", site.name))?;

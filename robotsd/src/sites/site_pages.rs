@@ -1,5 +1,5 @@
-//! The pages that the gate of a site watches: the notes about their sources, their copies in the state directory, and
-//! the room that all sites share.
+//! The pages that the gate of a site watches: the notes about their sources, their copies in the
+//! state directory, and the memory limit that all sites share.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,30 +21,30 @@ use crate::pages::{PageSet, held_octets};
 use crate::render::plural;
 use crate::report::WatchedPagesReport;
 
-/// The name of the pages that sitemaps list, as it stands behind "pages".
+/// Name of the pages that sitemaps list, as it follows the word "pages".
 const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// The name of the pages that verified search engines request.
+/// Name of the pages that verified search engines request.
 const REQUESTED: &str = "that search engines request most";
 
-/// When sitemaps are read first: after the start, which it must not slow.
+/// Delay of the first reading of sitemaps, so that it does not slow down the start.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// The pages of one site, and notes about what could not be read. It outlives configs.
+/// The pages of one site, and notes about sources that could not be read. They outlive configs.
 #[derive(Debug)]
 pub(super) struct SitePages {
     site: SiteName,
     pub(super) watched: WatchedPages,
-    /// The name of the operator's list.
+    /// Name of the operator's list.
     urls: Mutex<Option<String>>,
     notes: Mutex<BTreeMap<NoteAbout, String>>,
-    /// How many pages each list had while it was whole, by its name.
+    /// Number of pages in each list when it was last complete, by the name of the list.
     whole: Mutex<BTreeMap<String, usize>>,
-    /// Octets that the pages of the sitemaps take in memory.
+    /// Memory that the pages of the sitemaps take, in bytes.
     held: AtomicUsize,
-    /// When the sitemaps are read next.
+    /// Time at which the sitemaps are read next.
     due: Mutex<Instant>,
-    /// Held while they are read.
+    /// Held while the sitemaps are read.
     reading: Arc<tokio::sync::Mutex<()>>,
     log: Log,
 }
@@ -63,7 +63,7 @@ pub(super) enum NoteAbout {
 }
 
 impl SitePages {
-    /// No pages yet; sitemaps are read after a while for the first time.
+    /// Creates an empty set of pages; sitemaps are read after a while for the first time.
     pub(super) fn new(site: &str, log: &Log) -> Self {
         Self {
             site: site.into(),
@@ -78,7 +78,7 @@ impl SitePages {
         }
     }
 
-    /// The same pages, for a site that goes on from this one.
+    /// Returns a copy of the pages for a site that inherits from this one.
     pub(super) fn of_heir(&self, site: &str) -> Self {
         let (watched, urls) = (self.watched.copied(), Mutex::new(self.urls.lock().clone()));
         Self { watched, urls, held: self.held_of_sitemaps().into(), ..Self::new(site, &self.log) }
@@ -93,38 +93,39 @@ impl SitePages {
         self.set(&name, pages);
     }
 
-    /// There is no such list any more.
+    /// Removes the operator's list.
     pub(super) fn drop_urls(&self) {
         let before = self.urls.lock().take();
         before.iter().for_each(|before| self.watched.set(before, []));
         self.forget([NoteAbout::Urls, NoteAbout::UrlsLost]);
     }
 
-    /// Sets the pages of the sitemaps, which list so many: there may be no room for all.
+    /// Sets the pages of the sitemaps. The sitemaps list `listed` pages; there may not be memory
+    /// for all of them.
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>, listed: usize) {
         self.held.store(held_octets(&pages), Ordering::Relaxed);
         self.compare(NoteAbout::SitemapsLost, OF_SITEMAPS, listed);
         self.set(OF_SITEMAPS, pages);
     }
 
-    /// The sitemaps do not count any more.
+    /// Removes the pages of the sitemaps.
     pub(super) fn drop_sitemaps(&self) {
         self.held.store(0, Ordering::Relaxed);
         self.watched.set(OF_SITEMAPS, []);
         self.forget([NoteAbout::Sitemaps, NoteAbout::SitemapsLost]);
     }
 
-    /// How many octets the pages of the sitemaps take in memory.
+    /// Returns the memory that the pages of the sitemaps take, in bytes.
     pub(super) fn held_of_sitemaps(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// How many pages of the sitemaps are known.
+    /// Returns the number of known pages of the sitemaps.
     pub(super) fn of_sitemaps(&self) -> usize {
         self.count_of(OF_SITEMAPS)
     }
 
-    /// How many pages there are, of all lists.
+    /// Returns the number of pages in all lists.
     pub(super) fn count(&self) -> usize {
         self.counts().map(|(_, count)| count).sum()
     }
@@ -133,7 +134,7 @@ impl SitePages {
         self.set(REQUESTED, pages);
     }
 
-    /// Sets a list, and logs that there is one now.
+    /// Sets a list, and logs it if it is new.
     fn set(&self, of: &str, pages: Vec<Page>) {
         let is_new = !pages.is_empty() && !self.counts().any(|(known, _)| known == of);
         let count = pages.len();
@@ -143,8 +144,9 @@ impl SitePages {
         }
     }
 
-    /// Notes that a list which is read anew has less than half of the pages that it had, until it has half of them again or
-    /// everything is read on request. A gate that hardly sees anything holds nothing back.
+    /// Notes that a list has less than half of its previous pages. The note stays until the list
+    /// has half of them again, or a reload is requested. A gate that watches hardly any pages would
+    /// hold nothing back.
     fn compare(&self, about: NoteAbout, of: &str, count: usize) {
         let mut whole = self.whole.lock();
         let had = whole.entry(of.to_owned()).or_insert_with(|| self.count_of(of));
@@ -175,7 +177,8 @@ impl SitePages {
         self.watched.counts().into_iter()
     }
 
-    /// Notes what could not be read, and logs it where that is news; `None` once it could, which is logged too.
+    /// Sets the note about a source that could not be read, and logs it if it is new. `None`
+    /// removes the note, which is logged, too.
     pub(super) fn note(&self, about: NoteAbout, note: Option<String>) {
         let mut notes = self.notes.lock();
         let before = match &note {
@@ -183,7 +186,7 @@ impl SitePages {
             None => notes.remove(&about),
         };
         drop(notes);
-        // Without these the gate holds versions back that it should not, or lets them pass.
+        // Without expectations the gate may hold versions back, or let them pass, by mistake.
         let level = if about == NoteAbout::Expectations { LogLevel::Error } else { LogLevel::Warn };
         match (note, before) {
             (Some(note), before) if before.as_ref() != Some(&note) => self.say(level, &note),
@@ -210,7 +213,7 @@ impl SitePages {
         self.counts().map(report).collect()
     }
 
-    /// Whether the sitemaps are to be read; they are then due again after `next`.
+    /// Reports whether the sitemaps are due. If so, they are due again after `next`.
     pub(super) fn take_due(&self, next: Duration) -> bool {
         let mut due = self.due.lock();
         let is_due = Instant::now() >= *due;
@@ -220,12 +223,13 @@ impl SitePages {
         is_due
     }
 
-    /// To be held while the sitemaps are read; none while they still are.
+    /// Returns a guard to hold while the sitemaps are read; `None` while another reading is still
+    /// in progress.
     pub(super) fn begin_reading(&self) -> Option<OwnedMutexGuard<()>> {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }
 
-    /// Has the sitemaps read soon, and takes every list for whole as it is.
+    /// Makes the sitemaps due now, and treats every list as complete.
     pub(super) fn renew(&self) {
         self.whole.lock().clear();
         self.forget([NoteAbout::UrlsLost, NoteAbout::SitemapsLost]);
@@ -233,15 +237,18 @@ impl SitePages {
     }
 }
 
-/// Octets of the pages of all sites. Below 64 MiB there has to be room as well for those of one site that are read anew, for a part of a
-/// sitemap, and for what an allocator keeps of pages that went: 27 MiB were measured beyond the pages of ten sites.
+/// Maximum memory for the pages of all sites, in bytes. The total limit is 64 MiB. It also has to
+/// hold the pages of one site being read again, a part of a sitemap, and what an allocator keeps of
+/// freed pages: 27 MiB were measured in addition to the pages of ten sites.
 const MOST_OF_ALL: usize = 24 << 20;
 
-/// Octets of the pages of one site, however much is left: while they are read anew, those that are known are held as well.
+/// Maximum memory for the pages of one site, in bytes. While they are read again, the known ones
+/// stay in memory, too.
 const MOST_OF_SITE: usize = 8 << 20;
 
-/// How many octets the pages of a site may take, of so many sites, beside what those of the others take. Half of the whole is divided
-/// evenly, so that there is room for a site that is read late; the other half is for the sites that have more, as they come.
+/// Returns the memory that the pages of one site may take, in bytes, given the number of sites and
+/// what the others take. Half of the total is divided evenly, so that a site that is read late has
+/// room. The other half is given to sites that need more, in the order of their reading.
 pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
     let half = MOST_OF_ALL / 2;
     let share = half / sites.max(1);
@@ -249,17 +256,17 @@ pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize
     MOST_OF_SITE.min(share + half.saturating_sub(taken))
 }
 
-/// The folder below the state directory.
+/// Name of the folder in the state directory.
 const FOLDER: &str = "pages";
 
-/// Octets of a file that is read.
+/// Maximum size of a file, in bytes.
 const LARGEST: u64 = 128 << 20;
 
-/// Octets of a line: those that are longer are no pages.
+/// Maximum length of a line, in bytes. Longer lines are not pages.
 const LONGEST: u64 = 4096;
 
-/// The file of one site's sitemap pages, kept over restarts, so that the watched pages do not depend on the
-/// upstream being there; none without a state directory.
+/// The file with one site's sitemap pages, kept across restarts, so that the watched pages do not
+/// depend on the upstream being reachable. It has no path without a state directory.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPages {
     path: Option<PathBuf>,
@@ -267,20 +274,22 @@ pub(super) struct SavedPages {
 }
 
 impl SavedPages {
-    /// A name may be no file name, so the file has that of its hash, and the name in its first line.
+    /// Returns the file of a site. A site name may not be a valid file name, so the file is named
+    /// by its hash, and its first line contains the name.
     pub(super) fn of(state_dir: Option<&Path>, site: &str) -> Self {
         let name = || format!("{}.txt", VersionHash::of(site.as_bytes()).short());
         Self { path: state_dir.map(|folder| folder.join(FOLDER).join(name())), site: site.to_owned() }
     }
 
-    /// The pages that were saved last; none where they cannot be read: they are read anew soon. Blocks.
+    /// Returns the pages that were saved last; empty if they cannot be read, because they are read
+    /// again soon. Blocks.
     pub(super) fn load(&self) -> Vec<Page> {
         let mut pages = PageSet::within(MOST_OF_SITE);
         let read = |path| -> io::Result<()> {
             let mut lines = BufReader::new(File::open(path)?.take(LARGEST));
             let mut line = Vec::new();
             while lines.by_ref().take(LONGEST).read_until(b'\n', &mut line)? > 0 {
-                // The last one may be cut.
+                // The last line may be cut off.
                 if let Some(page) = line.strip_suffix(b"\n").filter(|page| page.starts_with(b"/")) {
                     pages.add_target(page);
                 }
@@ -294,7 +303,7 @@ impl SavedPages {
         }
     }
 
-    /// Saves pages, whole or not at all. Blocks.
+    /// Saves pages, all or none. Blocks.
     pub(super) fn save(&self, pages: &[Page]) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         files::replace_by(path, |file| {
@@ -326,7 +335,7 @@ mod tests {
     fn sites_that_take_all_they_may_stay_within_the_whole_and_leave_the_others_a_share() {
         for sites in [1, 3, 10, 1000] {
             let mut taken = vec![0; sites];
-            // Read again and again, what each has stays.
+            // The room of each site stays the same in later rounds.
             for round in 0..3 {
                 for site in 0..sites {
                     let others =

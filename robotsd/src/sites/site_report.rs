@@ -1,5 +1,5 @@
-//! The status and the history of sites, as the admin interface reports them, and the line about search engines that are
-//! spared.
+//! The status and the history of sites, as the admin interface reports them, and the message about
+//! search engines that are not refused.
 
 use std::time::SystemTime;
 
@@ -25,21 +25,21 @@ use crate::report::{
 };
 use crate::upstream::{FailureKind, Origins, ServerStatus};
 
-/// A robots.txt that is not there.
+/// A site or host without a robots.txt.
 #[derive(Debug)]
 pub(crate) struct WithoutRobots {
     pub(crate) name: String,
-    /// Why, in one line.
+    /// The reason, on one line.
     pub(crate) why: String,
 }
 
 impl Sites {
-    /// Every robots.txt, in the order of the config.
+    /// Reports every robots.txt, in the order of the config.
     pub(crate) fn report(&self) -> Vec<SiteReport> {
         let (hooks, flags) = (self.hooks(), self.fleet_flags());
         let of_site = |site: &ServedSite| {
             let (hooks, parts) = (hooks.clone(), site.robots.parts.clone());
-            // Of a folder it is said at the first file, as its traffic is.
+            // For a folder it is reported with the first file, as the traffic is.
             let (name, mut unanswered) = (site.name.clone(), site.unanswered());
             site.lives().into_iter().map(move |live| {
                 let mut report = live.report(flags);
@@ -57,7 +57,7 @@ impl Sites {
         self.iter().flat_map(of_site).collect()
     }
 
-    /// The hooks of `[[notify]]`, and their troubles.
+    /// Reports the hooks of `[[notify]]`, and their problems.
     pub(crate) fn notify_report(&self) -> (Vec<PublishHookReport>, Vec<String>) {
         let status = self.hooks().map(|hooks| hooks.notifying()).unwrap_or_default();
         let reports: Vec<_> = status.into_iter().map(|status| status.report).collect();
@@ -69,19 +69,19 @@ impl Sites {
         (reports, troubles)
     }
 
-    /// The requests and upstreams of every site of the config, in its order.
+    /// Reports the requests and upstreams of every site, in the order of the config.
     pub(crate) fn traffic(&self) -> Vec<SiteTraffic> {
         self.iter().map(ServedSite::traffic).collect()
     }
 
-    /// The attempts for a site, and their outcomes.
+    /// Returns the reloads of a site and their outcomes.
     pub(crate) fn history(&self, name: &str) -> Result<HistoryReport, ChangeError> {
         let (_, live) = self.named(name)?;
         let entries = live.robots.history();
         Ok(HistoryReport { site: live.name, entries: entries.iter().map(recorded).collect() })
     }
 
-    /// Parts that are to be appended and are not at hand, a line each.
+    /// Returns the appended parts that are missing, one per line.
     pub(crate) fn missing_parts(&self) -> Vec<String> {
         let missing = |site: &ServedSite| {
             let missing = site.robots.parts.as_ref().map(|parts| parts.appendix.missing()).unwrap_or_default();
@@ -91,7 +91,7 @@ impl Sites {
         self.iter().flat_map(missing).collect()
     }
 
-    /// The sites that have nothing to enforce yet, hosts of one that has a folder included.
+    /// Returns the sites that have nothing to enforce yet, including single hosts of a folder.
     pub(crate) fn without_robots(&self) -> Vec<WithoutRobots> {
         let has_none = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_none());
         let mut without = Vec::new();
@@ -106,7 +106,8 @@ impl Sites {
         without
     }
 
-    /// The search engines that sites with the mode `refuse` only tag, for people; none where no site does.
+    /// Returns the search engines that sites with the mode `refuse` only tag, for people; `None` if
+    /// no site does.
     pub(crate) fn spared_engines(&self) -> Option<String> {
         let registry = self.opener().registry;
         let sites = self.iter().map(|site| (&*site.name, &site.settings.policy));
@@ -121,7 +122,8 @@ impl WithoutRobots {
 }
 
 impl ServedSite {
-    /// That no request was answered of late, although a server is up: one that is out says so itself. One page may be slow.
+    /// Reports that no request was answered recently although a server is up. A server that is out
+    /// is reported separately, and a few unanswered requests may be for one slow page.
     fn unanswered(&self) -> Option<String> {
         let origins = self.backend.as_ref().and_then(BackendSource::origins)?;
         let (count, last) = origins.unanswered().filter(|(count, _)| *count >= 3)?;
@@ -178,7 +180,7 @@ impl LiveSite {
             switch_trouble: status.state_trouble(TroubleKind::UnreadSwitch).map(str::to_owned),
             hash: content.map(|content| content.hash().to_string()),
             since: content.map(|_| rfc3339(status.since)),
-            // A clock that was set back makes nothing older.
+            // If the clock was set back, the age is 0.
             age_seconds: content.map(|_| status.since.elapsed().map_or(0, |age| age.as_secs())),
             findings: Findings::of(|severity| content.map_or(0, |content| content.report().count(severity))),
             findings_summary: status.report.as_deref().and_then(Report::summary),
@@ -223,12 +225,13 @@ impl LiveSite {
     }
 }
 
-/// What a version changed when it came.
+/// Returns what a version changed when it was published or held.
 fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
     history.iter().rev().filter(|entry| entry.hash == Some(hash)).find_map(|entry| entry.effect.clone())
 }
 
-/// What the source holds in place of the version that waits: after a rollback, or once it was replaced by what is no robots.txt.
+/// Describes what the source contains instead of the pending version: after a rollback, or after it
+/// was replaced by something that is not a valid robots.txt.
 fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();
@@ -236,7 +239,8 @@ fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> O
     (hash != pending.hash()).then(held)
 }
 
-/// When the first of the reloads was that have taken nothing since, whatever was wrong at each.
+/// Returns when the current run of failed reloads began: every reload since then has kept the
+/// previous version, whatever its error.
 fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     use ReloadOutcomeKind::{Kept, ModeChanged, SwitchedOff, SwitchedOn};
     let is_reload = |entry: &&HistoryEntry| !matches!(entry.outcome, SwitchedOn | SwitchedOff | ModeChanged);
@@ -244,7 +248,8 @@ fn not_taken_since(history: &[HistoryEntry]) -> Option<SystemTime> {
     reloads.take_while(|entry| entry.outcome == Kept).last().map(|entry| entry.when)
 }
 
-/// The decision by which this version is live, if nothing but a start has brought one live since.
+/// Returns the decision that published the live version, if no version was published since except
+/// at a start.
 pub(super) fn decided(history: &[HistoryEntry], live: Option<VersionHash>) -> Option<&HistoryEntry> {
     use ReloadOutcomeKind::{Absent, Published};
     let brought = |entry: &&HistoryEntry| matches!(entry.outcome, Published | Absent) && !entry.cause.is_opening();

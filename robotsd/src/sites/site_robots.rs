@@ -1,4 +1,4 @@
-//! The robots.txt of a site, live: one, or a directory with one for each host; and how often it was reloaded.
+//! The live robots.txt of a site, or a directory with one for each host, and the number of reloads.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::report::ReloadCount;
 #[derive(Debug)]
 pub(super) struct SiteRobots {
     kind: RobotsKind,
-    /// The parts that are appended to each robots.txt of it.
+    /// The parts that are appended to each of its robots.txt files.
     pub(super) parts: Option<AppendedParts>,
-    /// Held by those who read its files on request, one at a time.
+    /// Held while its files are read on request, by one reader at a time.
     pub(super) order: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum RobotsKind {
     /// A directory with a robots.txt for each host.
     Directory {
         directory: Directory,
-        /// For files that are yet to come.
+        /// For files that appear later.
         settings: Arc<Mutex<SiteSettings>>,
         counts: Arc<HostCounts>,
     },
@@ -41,20 +41,21 @@ pub(super) enum RobotsKind {
 #[derive(Debug, Default)]
 pub(super) struct HostCounts(Mutex<HashMap<String, ReloadCounts>>);
 
-/// One live robots.txt: that of a site, or of a host of a site that has a directory of them.
+/// One live robots.txt: that of a site, or of a host in a site with a directory.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveSite {
     /// The site's name; with a directory `SITE/HOST`.
     pub(crate) name: String,
-    /// Host patterns; none for every host.
+    /// Host patterns; empty for every host.
     pub(crate) hosts: Vec<String>,
     pub(crate) robots: LiveRobots,
     pub(super) counts: ReloadCounts,
-    /// The pages that its gate watches, if it is that of a site.
+    /// The pages that its gate watches, if it has a gate.
     pub(super) pages: Option<Arc<SitePages>>,
 }
 
-/// Every robots.txt of a site before, by what its name has behind that of the site.
+/// The state of every robots.txt of a previous site, by the part of its name after that of the
+/// site.
 pub(super) type FormerSite = HashMap<String, Remembered>;
 
 impl SiteRobots {
@@ -62,12 +63,13 @@ impl SiteRobots {
         Arc::new(Self { kind, parts, order: Arc::default() })
     }
 
-    /// [`SiteRobots::order`] where it is one robots.txt; the files of a directory are read side by side.
+    /// Returns [`SiteRobots::order`] if there is a single robots.txt. The files of a directory are
+    /// read concurrently.
     pub(super) fn reload_order(&self) -> Option<Arc<tokio::sync::Mutex<()>>> {
         self.only().map(|_| Arc::clone(&self.order))
     }
 
-    /// Every robots.txt of it, by the name of the site.
+    /// Returns every robots.txt of the site, which has this name.
     pub(super) fn lives(&self, site: &str, hosts: &[String]) -> Vec<LiveSite> {
         match &self.kind {
             RobotsKind::One(robots, counts) => {
@@ -84,7 +86,7 @@ impl SiteRobots {
         }
     }
 
-    /// The robots.txt, where there is one for the whole site.
+    /// Returns the robots.txt, if there is one for the whole site.
     pub(super) fn only(&self) -> Option<&LiveRobots> {
         match &self.kind {
             RobotsKind::One(robots, _) => Some(robots),
@@ -92,7 +94,7 @@ impl SiteRobots {
         }
     }
 
-    /// A layer of one worker's own. All layers of a site read the same snapshots.
+    /// Returns a layer for one worker. All layers of a site read the same snapshots.
     pub(super) fn layer(&self) -> RobotsLayer {
         match &self.kind {
             RobotsKind::One(live, _) => RobotsLayer::new(live.clone()),
@@ -100,13 +102,14 @@ impl SiteRobots {
         }
     }
 
-    /// What is remembered of it, for one that takes its place.
+    /// Returns the remembered state of each robots.txt, for a site that replaces this one.
     pub(super) fn former(&self) -> FormerSite {
         self.lives("", &[]).into_iter().map(|live| (live.name, live.robots.remembered())).collect()
     }
 
-    /// Turns the switches as in the robots.txt that this one replaces, and counts the age of what is live on from there; a host that is
-    /// new is off where all of them are. Blocks: it writes to the state directory.
+    /// Takes over the switches, and the age of the live versions, from the robots.txt that this one
+    /// replaces. A new host is off if all previous ones are off. Blocks: it writes to the state
+    /// directory.
     pub(super) fn go_on_from(&self, before: &Self) {
         let before: HashMap<_, _> = before
             .lives("", &[])
@@ -125,13 +128,14 @@ impl SiteRobots {
                 None => own,
             };
             if own != switch {
-                // A failure to write it stands in the status.
+                // The status reports a failure to write it.
                 let _ = robots.set_enforcement(switch);
             }
         }
     }
 
-    /// The files of a directory that are passed over: the first with the reason, and how many there are besides.
+    /// Describes the ignored files of a directory: the first with the reason, and the number of the
+    /// others.
     pub(super) fn ignored(&self) -> Option<String> {
         let RobotsKind::Directory { directory, .. } = &self.kind else { return None };
         let ignored = directory.ignored();
@@ -142,7 +146,7 @@ impl SiteRobots {
         })
     }
 
-    /// Why changes are found only by polling, of the directory or the file.
+    /// Returns why changes of the directory or the file are found only by polling.
     pub(super) fn watch_trouble(&self) -> Option<String> {
         match &self.kind {
             RobotsKind::One(live, _) => live.status().watch_trouble,
@@ -150,15 +154,15 @@ impl SiteRobots {
         }
     }
 
-    /// Looks for files that have come and gone. Blocks; errors are logged by the directory's listener.
+    /// Looks for added and removed files. Blocks. The directory's listener logs errors.
     pub(super) fn rescan(&self) {
         if let RobotsKind::Directory { directory, .. } = &self.kind {
             let _ = directory.rescan();
         }
     }
 
-    /// Applies other settings. Blocks while the live version is compiled or checked again, which another registry or other
-    /// checks require.
+    /// Applies other settings. Blocks while the live version is compiled or checked again, if the
+    /// registry or the checks have changed.
     pub(super) fn apply(&self, settings: &SiteSettings) {
         self.change(
             |held| held.clone_from(settings),
@@ -171,7 +175,8 @@ impl SiteRobots {
         );
     }
 
-    /// The checks go with a registry: they know which of its crawlers the site refuses.
+    /// Applies a registry. The checks depend on it: they know which of its crawlers the site
+    /// refuses.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>, check: &check::Options) {
         self.change(
             |held| {
@@ -189,8 +194,8 @@ impl SiteRobots {
         self.change(|held| held.gate.clone_from(gate), |live| live.set_gate(gate.clone()));
     }
 
-    /// The settings of files that are yet to come change first: a file that is opened meanwhile is changed again, and none is
-    /// left out.
+    /// Changes the settings. Those for future files change first: a file opened in the meantime is
+    /// changed twice, but none is missed.
     fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
         match &self.kind {
             RobotsKind::One(robots, _) => live(robots),
@@ -203,23 +208,23 @@ impl SiteRobots {
 }
 
 impl HostCounts {
-    /// The counts of a host. They stay when its file goes and comes again.
+    /// Returns the counts of a host. They are kept if its file is removed and added again.
     pub(super) fn of(&self, host: &str) -> ReloadCounts {
         self.0.lock().entry(host.to_owned()).or_default().clone()
     }
 }
 
-/// The name of a host's robots.txt in a site with a directory.
+/// Returns the name of a host's robots.txt in a site with a directory.
 pub(super) fn host_name(site: &str, host: &str) -> String {
     format!("{site}/{host}")
 }
 
-/// Counts the reloads of a site that are logged, since the process started. Cheap to clone.
+/// The number of logged reloads of a site since the process started. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReloadCounts(Arc<Mutex<BTreeMap<(&'static str, &'static str), u64>>>);
 
 impl ReloadCounts {
-    /// A listener that counts every reload.
+    /// Returns a listener that counts every reload.
     pub(super) fn listener(&self) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
         let this = self.clone();
         move |reload, _| {
@@ -239,7 +244,7 @@ impl ReloadCounts {
     }
 }
 
-/// The settings that apply to a robots.txt, whatever its source.
+/// The settings of a robots.txt, whatever its source.
 #[derive(Clone, Debug)]
 pub(super) struct SiteSettings {
     pub(super) policy: Policy,

@@ -1,7 +1,9 @@
-//! The state that outlives a version of a site and a config: the state directory, and every kill switch.
+//! The state that outlives a version of a site and a config: the state directory, and every kill
+//! switch.
 //!
-//! **A kill switch belongs to the name of a site**, not to an object: a robots.txt that takes the place of another
-//! joins the switch, under the lock under which it is turned. A turn reaches both until they are swapped.
+//! **A kill switch belongs to the name of a site**, not to an object. A robots.txt that replaces
+//! another joins the switch of the name, under the lock that switching takes. While one robots.txt
+//! is being replaced by another, switching enforcement affects both.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -18,14 +20,15 @@ use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent};
 use crate::report::is_of;
 
-/// The state directory, if there is one, the switch of every site, and that of each site. Cheap to clone; clones are the
-/// same.
+/// The state directory, if there is one, the switch of every site, and that of each site. Cheap to
+/// clone; clones share the state.
 #[derive(Clone, Debug)]
 pub(crate) struct StateHandle {
     pub(crate) directory: Option<StateDir>,
-    /// Without a state directory; with one it has the switch of every site.
+    /// The switch of every site if there is no state directory. Otherwise the directory contains
+    /// it.
     all: KillSwitch,
-    /// Whose marks turn enforcement off too, where the process is of one.
+    /// The fleet that the process belongs to, if any. Its off switches disable enforcement, too.
     pub(crate) fleet: Option<Arc<Fleet>>,
     /// Every robots.txt, by the name of its site.
     sites: Arc<Mutex<HashMap<String, Arc<Joined>>>>,
@@ -42,7 +45,7 @@ impl StateHandle {
         Ok(Self { directory, ..Self::in_memory() })
     }
 
-    /// Logs what is wrong with the state directory, now and later.
+    /// Logs the problems of the state directory, now and later.
     pub(super) fn log_troubles(&self, log: &Log) {
         if let Some(directory) = &self.directory {
             directory.troubles().into_iter().for_each(|trouble| log.say(LogEvent::State, trouble));
@@ -50,17 +53,17 @@ impl StateHandle {
         }
     }
 
-    /// The content of a config's state directory, for a dry run: it is not locked, and nothing is written.
+    /// Opens the state directory of a config for a dry run: without a lock, and read-only.
     pub(super) fn read_only(config: &Config) -> Self {
         Self { directory: config.state_dir.as_ref().map(StateDir::read_only), ..Self::in_memory() }
     }
 
-    /// Keeps nothing beyond the process.
+    /// Returns a state that is lost when the process ends.
     pub(super) fn in_memory() -> Self {
         Self { directory: None, all: KillSwitch::default(), fleet: None, sites: Arc::default() }
     }
 
-    /// A builder with the state of the robots.txt of this name, and the switch of every site.
+    /// Adds the state of the robots.txt of this name, and the switch of every site, to a builder.
     pub(super) fn attach<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let builder = match &self.directory {
             Some(state) => builder.state(state, name),
@@ -69,7 +72,8 @@ impl StateHandle {
         self.fleet.iter().fold(builder, |builder, fleet| fleet.join(builder, name))
     }
 
-    /// Joins a robots.txt to the switch of its site. It goes on from the one that joined before it, if that is still there. Blocks.
+    /// Joins a robots.txt to the switch of its site. It takes over the state of the one that joined
+    /// before it, if that still exists. Blocks.
     pub(super) fn join(&self, site: &str, robots: &Arc<SiteRobots>) {
         let joined = self.joined(site);
         let mut joined = joined.lock();
@@ -80,16 +84,16 @@ impl StateHandle {
         joined.push(Arc::downgrade(robots));
     }
 
-    /// The switch of every site.
+    /// Returns the switch of every site.
     pub(super) fn switch(&self) -> Enforcement {
         self.directory.as_ref().map_or_else(|| self.all.enforcement(), StateDir::enforcement)
     }
 
-    /// The sites that a config does not have, from which no new one goes on, and whose switch is off in the state directory. It reads
-    /// the directory.
+    /// Returns the sites whose switch is off in the state directory, but that are not in the config
+    /// and from which no new site inherits. Reads the directory.
     pub(super) fn switches_of_others(&self, config: &Config, inheritance: &Inheritance) -> Vec<String> {
         let Some(directory) = &self.directory else { return Vec::new() };
-        // `SITE/HOST`, where a site has a folder.
+        // Also matches `SITE/HOST`, for a site with a folder.
         let is_known =
             |name: &str| inheritance.has_heir(name) || config.sites.iter().any(|site| is_of(&site.name, name));
         let mut names = directory.site_names();
@@ -97,11 +101,11 @@ impl StateHandle {
         names
     }
 
-    /// Turns the switch of every site. Blocks.
+    /// Switches enforcement of every site. Blocks.
     ///
     /// # Errors
     ///
-    /// If it could not be written to the state directory; it is turned then, too.
+    /// If the state directory could not be written. The switch has changed in this case, too.
     pub(super) fn turn(&self, to: Enforcement) -> Result<(), StateError> {
         match &self.directory {
             Some(state) => state.set_enforcement(to),
@@ -112,11 +116,11 @@ impl StateHandle {
         }
     }
 
-    /// Turns the switch of one robots.txt of a site, by its name, which is the site's or `SITE/HOST`. Blocks.
+    /// Switches enforcement of one robots.txt by its name, `SITE` or `SITE/HOST`. Blocks.
     ///
     /// # Errors
     ///
-    /// If it could not be written to the state directory; it is turned then, too.
+    /// If the state directory could not be written. The switch has changed in this case, too.
     pub(super) fn turn_site(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
         let joined = self.joined(site);
         let joined = joined.lock();
@@ -131,9 +135,10 @@ impl StateHandle {
     }
 }
 
-/// Every robots.txt of one name. Locked while one joins or the switch is turned: they wait for each other only where they are of one
-/// site.
+/// Every robots.txt of one name. Locked while one joins or the switch changes, so only those of the
+/// same site wait for each other.
 ///
-/// A config that gives a site another source opens a second robots.txt of the same name beside the one that is served, until
-/// the sites are swapped. Both have joined the switch of the name, so a turn reaches both and none is lost in between.
+/// A config that gives a site another source opens a second robots.txt of the same name next to the
+/// served one, until the sites are swapped. Both have joined the switch of the name, so a change
+/// reaches both, and none is lost in between.
 type Joined = Mutex<Vec<Weak<SiteRobots>>>;

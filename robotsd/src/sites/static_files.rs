@@ -1,7 +1,8 @@
-//! Static files of a site: what of a folder is served, and which dates it has.
+//! Static files of a site: which files of a folder are served, and with which dates.
 //!
-//! Regular files are, and nothing else: a file that cannot be read to an end would keep a thread for every
-//! request. Paths are judged as they are opened, after decoding, so no spelling of a request gets around it.
+//! Only regular files are served: a file without an end would keep a thread for every request.
+//! Paths are checked when they are opened, after decoding, so no spelling of a request bypasses the
+//! check.
 
 use std::future::{Future, Ready, ready};
 use std::io;
@@ -19,57 +20,59 @@ use crate::config::{Dotfiles, StaticFiles};
 use crate::date;
 use crate::files;
 
-/// The one folder with a dot that is there to be served (RFC 8615).
+/// The only folder whose name begins with a dot but that is meant to be served (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
 
-/// Serves the files of a folder.
+/// The service for the files of a folder.
 pub(super) type ServeFiles = ServeDir<DefaultServeDirFallback, ServedFolder>;
 
 /// The files of a folder that are served.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedFolder {
-    /// As `ServeDir` begins its paths.
+    /// The folder's path in the form in which `ServeDir` builds paths.
     base: PathBuf,
     dotfiles: Dotfiles,
 }
 
-/// An open file, a regular one.
+/// An open regular file.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     file: tokio::fs::File,
     metadata: std::fs::Metadata,
 }
 
-/// The metadata of a file, with a date only where HTTP has one for it: `ServeDir` would panic.
+/// The metadata of a file. The date is left out if HTTP cannot express it, because `ServeDir` would
+/// panic.
 #[derive(Debug)]
 pub(crate) struct Dated(std::fs::Metadata);
 
-/// A service for a site's files.
+/// Returns a service for a site's files.
 pub(super) fn serve(files: &StaticFiles) -> ServeFiles {
     let folder = ServedFolder { base: Path::new(".").join(&files.root), dotfiles: files.dotfiles };
     ServeDir::with_backend(&files.root, folder)
 }
 
 impl ServedFolder {
-    /// Whether a path is served, should there be a file.
+    /// Reports whether a path is served if a file exists there.
     fn serves(&self, path: &Path) -> bool {
         let Ok(inside) = path.strip_prefix(&self.base) else { return false };
         self.dotfiles == Dotfiles::Serve || inside.components().enumerate().all(|(depth, part)| is_plain(part, depth))
     }
 }
 
-/// Whether a part of a path is meant to be seen: `.git`, `.env` and `.htpasswd` are not.
+/// Reports whether a part of a path is meant to be public: `.git`, `.env` and `.htpasswd` are not.
 fn is_plain(part: Component<'_>, depth: usize) -> bool {
     let name = part.as_os_str();
     !name.as_encoded_bytes().starts_with(b".") || depth == 0 && name == WELL_KNOWN
 }
 
-/// An answer that says no more than that nothing is there.
+/// Returns the same error as for a file that does not exist.
 fn hidden<T>() -> io::Result<T> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Turns an error into "not found" if no regular file can be at the path: a client chooses how long a path is.
+/// Converts an error to "not found" if no regular file can have this path: clients choose how long
+/// a path is.
 fn or_hidden(error: io::Error) -> io::Error {
     let is_nowhere = matches!(error.raw_os_error(), Some(libc::ENAMETOOLONG | libc::ELOOP));
     if is_nowhere || error.kind() == io::ErrorKind::InvalidInput { io::ErrorKind::NotFound.into() } else { error }
@@ -212,7 +215,7 @@ mod tests {
                 assert_eq!(status(&all, &target).await, 200, "{target}");
             }
         }
-        // Not even that there is such a folder.
+        // Not even the existence of such a folder shows.
         let (status, head, _) = answer(&usual, Method::GET, "/.git").await;
         assert_eq!((status, head.get(LOCATION)), (404, None));
         assert_eq!(answer(&all, Method::GET, "/.git").await.0, 307);
@@ -241,7 +244,7 @@ mod tests {
             (UNIX_EPOCH + last, true),
             (UNIX_EPOCH + last + second, false),
         ] {
-            // Not every file system has every date.
+            // Not every file system supports every date.
             if file.set_modified(time).is_err() || file.metadata().unwrap().modified().unwrap() != time {
                 continue;
             }
@@ -263,7 +266,7 @@ mod tests {
         symlink(folder.path().join("outside"), root.join(".link")).unwrap();
         let files = serving(&root, Dotfiles::Hide);
         assert_eq!(answer(&files, Method::GET, "/link/page").await.2, "outside/page");
-        // The name that is requested counts, not the one that the link leads to.
+        // The requested name counts, not the one that the link leads to.
         assert_eq!(status(&files, "/shown/page").await, 200);
         assert_eq!(status(&files, "/.link/page").await, 404);
     }

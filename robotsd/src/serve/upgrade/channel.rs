@@ -1,7 +1,9 @@
-//! The messages between the two processes of an upgrade: one packet of JSON each, with a socket if it names one.
+//! The messages between the two processes of an upgrade: one packet of JSON each, with a socket if
+//! the message names one.
 //!
-//! **They talk over a pair of sockets, the new process's standard input.** It needs neither `unsafe` nor a descriptor
-//! of a known number, and each notices the end of the other.
+//! **They communicate over a pair of sockets, one of which is the new process's standard input.**
+//! This needs neither `unsafe` nor a descriptor with a known number, and each process notices the
+//! end of the other.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -16,47 +18,49 @@ use serde::{Deserialize, Serialize};
 
 use super::SocketPlace;
 
-/// Keeps the sockets from other programs that this process starts.
+/// Flags that keep the sockets from other programs started by this process.
 #[cfg(target_os = "linux")]
 const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::CLOEXEC, RecvFlags::CMSG_CLOEXEC);
 
-/// Elsewhere no successor is started.
+/// No successor is started on other systems.
 #[cfg(not(target_os = "linux"))]
 const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::empty(), RecvFlags::empty());
 
-/// The largest packet: reasons are cut to fit.
+/// Maximum size of a packet, in bytes. Longer reasons are cut to fit.
 const MOST: usize = 16 * 1024;
 
-/// A message. Fields are added and never change their meaning: the two may be of different versions.
+/// A message. Fields may be added, but never change their meaning, because the two processes may
+/// have different versions.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum UpgradeMessage {
-    /// From the process before: a listening socket, which comes with it.
+    /// From the old process: a listening socket, sent with the message.
     Socket { place: SocketPlace },
-    /// From it: those were all.
+    /// From the old process: all sockets were sent.
     Start,
-    /// From the new process: its config can be used, and it is about to open what only one process may have open.
+    /// From the new process: its config is usable, and it is about to open what only one process
+    /// may have open.
     Prepared,
-    /// From the process before: it has given up what only one may have.
+    /// From the old process: it has given up what only one process may have.
     Take,
-    /// From the new process: it serves, and a summary of it.
+    /// From the new process: it serves, with a summary.
     Serves { summary: String },
     /// From the new process: it cannot serve.
     Failed { why: String },
 }
 
-/// One end of the connection between the two.
+/// One end of the connection between the two processes.
 #[derive(Debug)]
 pub(super) struct UpgradeChannel(OwnedFd);
 
 impl UpgradeChannel {
-    /// Both ends; the second is for the new process.
+    /// Creates both ends; the second one is for the new process.
     pub(super) fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, CLOSED_ON_EXEC.0, None)?;
         Ok((Self(ours), theirs))
     }
 
-    /// The end that a process was started with.
+    /// Wraps the end that a process was started with.
     pub(super) fn of(end: OwnedFd) -> Self {
         Self(end)
     }
@@ -73,19 +77,20 @@ impl UpgradeChannel {
         if let Some(sockets) = &sockets {
             control.push(SendAncillaryMessage::ScmRights(sockets));
         }
-        // The signal of a pipe without a reader is ignored: std sees to that.
+        // std ignores SIGPIPE, the signal of a pipe without a reader.
         sendmsg(self.0.as_fd(), &[IoSlice::new(&octets)], &mut control, SendFlags::empty())?;
         Ok(())
     }
 
-    /// Waits for a message; none once the other process has ended. Blocks.
+    /// Waits for a message; `None` after the other process has ended. Blocks.
     pub(super) fn receive(&self) -> io::Result<Option<(UpgradeMessage, Option<OwnedFd>)>> {
         let mut octets = vec![0; MOST];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut room);
         let received = loop {
             match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, CLOSED_ON_EXEC.1) {
-                // It ended with packets unread. Its earlier messages are still there, and then its end.
+                // The other process ended with unread packets. Its earlier messages can still be
+                // received, then the end.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received?,
             }
@@ -104,7 +109,7 @@ impl UpgradeChannel {
 }
 
 impl UpgradeMessage {
-    /// Why the new process cannot serve, cut to what fits.
+    /// Creates the message that the new process cannot serve, with the reason cut to fit.
     pub(super) fn failed(why: &str) -> Self {
         let mut end = why.len().min(MOST / 8);
         while !why.is_char_boundary(end) {
@@ -135,7 +140,7 @@ mod tests {
         assert!(matches!(theirs.receive().unwrap().unwrap(), (UpgradeMessage::Start, None)));
         theirs.send(&UpgradeMessage::failed(&"\"é".repeat(MOST)), None).unwrap();
         assert!(matches!(ours.receive().unwrap().unwrap(), (UpgradeMessage::Failed { .. }, None)));
-        // Its last word is heard, although it has not read ours.
+        // Its last message is received, although it has not read ours.
         ours.send(&UpgradeMessage::Take, None).unwrap();
         let serves = || UpgradeMessage::Serves { summary: "1 site".to_owned() };
         theirs.send(&serves(), None).unwrap();

@@ -11,27 +11,27 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::channel::{UpgradeChannel, UpgradeMessage};
 use super::{HandedSockets, SuccessorEvent};
 
-/// The variable that tells a process of whom it takes the place: the number of that process.
+/// Environment variable that contains the ID of the process that a process replaces.
 const UPGRADE: &str = "ROBOTSD_UPGRADE";
 
-/// The process before, whose place this one takes.
+/// The old process, which this one replaces.
 #[derive(Debug)]
 pub(in crate::serve) struct Predecessor {
     channel: UpgradeChannel,
-    /// Its number.
+    /// Its process ID.
     pub(in crate::serve) process: u32,
 }
 
 impl Predecessor {
-    /// The process that started this one to take its place, and the sockets that it listens on; none where this one was started
-    /// otherwise. Blocks.
+    /// Returns the process that started this one as its replacement, and that process's listening
+    /// sockets. `None` if this process was started in another way. Blocks.
     ///
     /// # Errors
     ///
-    /// If it ends before it has handed over all sockets.
+    /// If the old process ends before it has handed over all sockets.
     pub(in crate::serve) fn find() -> Result<Option<(Self, HandedSockets)>, String> {
         let named = std::env::var(UPGRADE).ok().and_then(|process| process.parse::<u32>().ok());
-        // Others may have inherited the variable.
+        // Other processes may have inherited the variable.
         let Some(process) = named.filter(|process| *process == std::os::unix::process::parent_id()) else {
             return Ok(None);
         };
@@ -50,8 +50,8 @@ impl Predecessor {
         }
     }
 
-    /// Asks for what only one process may have, and waits until it has been given up. Returns whether the process before is still
-    /// there; where it is not, nothing has to be given up any more. Blocks.
+    /// Asks for the resources that only one process may have, and waits until they are given up.
+    /// Returns whether the old process still exists; if not, its resources are free. Blocks.
     pub(in crate::serve) fn take(&self) -> bool {
         if self.channel.send(&UpgradeMessage::Prepared, None).is_err() {
             return false;
@@ -65,28 +65,28 @@ impl Predecessor {
         }
     }
 
-    /// This process serves.
+    /// Reports that this process serves.
     pub(in crate::serve) fn serves(&self, summary: &str) {
-        // If the process before has ended, the message has no reader.
+        // If the old process has ended, nobody reads the message.
         let _ = self.channel.send(&UpgradeMessage::Serves { summary: summary.to_owned() }, None);
     }
 
-    /// This process cannot serve.
+    /// Reports that this process cannot serve.
     pub(in crate::serve) fn failed(&self, why: &str) {
         let _ = self.channel.send(&UpgradeMessage::failed(why), None);
     }
 }
 
-/// How long a process that has closed its end may take to end.
+/// Maximum time in which a process must end after closing its end of the channel.
 const END: Duration = Duration::from_millis(500);
 
-/// The new process, which is to take the place of this one. Dropping it ends it, unless it serves.
+/// The new process, which is to replace this one. Dropping it ends the process, unless it serves.
 #[derive(Debug)]
 pub(in crate::serve) struct Successor {
     child: Child,
     channel: UpgradeChannel,
     said: mpsc::UnboundedReceiver<UpgradeMessage>,
-    /// How long it has for its next word, and until when.
+    /// Maximum time until its next message, and the resulting deadline.
     patience: Duration,
     deadline: Instant,
     /// The failure, while the process is being ended.
@@ -95,7 +95,8 @@ pub(in crate::serve) struct Successor {
 }
 
 impl Successor {
-    /// Starts the program again, with the path and the arguments that this process was started with, and hands it the sockets.
+    /// Starts the program again with the path and the arguments of this process, and hands it the
+    /// sockets.
     pub(in crate::serve) fn start(sockets: HandedSockets, patience: Duration) -> Result<Self, String> {
         if cfg!(not(target_os = "linux")) {
             return Err("an upgrade in place needs Linux: restart instead".to_owned());
@@ -111,16 +112,17 @@ impl Successor {
         let (channel, theirs) = UpgradeChannel::pair().map_err(cannot)?;
         let mut command = Command::new(&program);
         command.args(arguments).env(UPGRADE, std::process::id().to_string()).stdin(Stdio::from(theirs));
-        // They name descriptors and the process that a supervisor started.
+        // These variables refer to descriptors of this process, and to the process that a
+        // supervisor started.
         for variable in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"] {
             command.env_remove(variable);
         }
         let child = command.spawn().map_err(cannot)?;
-        // It has a copy of their end, which would keep the connection open.
+        // The command has a copy of the other end, which would keep the connection open.
         drop(command);
         let (say, said) = mpsc::unbounded_channel();
         let thread = channel.try_clone().and_then(|channel| {
-            // On a thread: a program that reads nothing must not hold up this one.
+            // On its own thread: a program that reads nothing must not block this one.
             let converse = move || converse(&channel, sockets, &say);
             std::thread::Builder::new().name("upgrade".into()).spawn(converse)
         });
@@ -130,34 +132,34 @@ impl Successor {
         Ok(successor)
     }
 
-    /// The number of the process.
+    /// Returns the ID of the process.
     pub(in crate::serve) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The resources that only one process may have are free for it.
+    /// Tells it that the resources that only one process may have are free.
     pub(in crate::serve) fn take(&mut self) {
         self.deadline = Instant::now() + self.patience;
-        // One that has ended is noticed by what it says no more.
+        // If it has ended, the missing next message reveals that.
         let _ = self.channel.send(&UpgradeMessage::Take, None);
     }
 
-    /// Has it read everything again, now that it serves.
+    /// Makes it read everything again, now that it serves.
     pub(in crate::serve) fn reload(&self) {
         if let Some(process) = Pid::from_raw(self.child.id().cast_signed()) {
-            // One that has ended reads nothing.
+            // A process that has ended reads nothing.
             let _ = kill_process(process, Signal::HUP);
         }
     }
 
-    /// Ends it, if it has not ended by itself.
+    /// Ends the process, if it has not ended by itself.
     pub(in crate::serve) fn stop(&mut self) {
         let _ = self.child.kill();
-        // It cannot ignore that, so this does not wait for long.
+        // A process cannot ignore the kill, so this wait is short.
         let _ = self.child.wait();
     }
 
-    /// Waits for the outcome. It may be dropped and called again.
+    /// Waits for the outcome. The future may be dropped and created again.
     pub(in crate::serve) async fn next(&mut self) -> SuccessorEvent {
         while self.failure.is_none() {
             let why = match timeout_at(self.deadline, self.said.recv()).await {
@@ -184,7 +186,7 @@ impl Successor {
         })
     }
 
-    /// Ends the process, unless it does so by itself in a moment.
+    /// Ends the process, unless it ends by itself within a moment.
     async fn end(&mut self) -> Option<ExitStatus> {
         let end = Instant::now() + END;
         loop {
@@ -207,7 +209,7 @@ impl Drop for Successor {
     }
 }
 
-/// Hands the sockets over, and passes on what the new process says until it serves or has ended.
+/// Hands over the sockets, and forwards the messages of the new process until it serves or ends.
 fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::UnboundedSender<UpgradeMessage>) {
     for (place, socket) in sockets {
         if channel.send(&UpgradeMessage::Socket { place }, Some(socket.as_fd())).is_err() {
@@ -217,7 +219,7 @@ fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::Unboun
     if channel.send(&UpgradeMessage::Start, None).is_err() {
         return;
     }
-    // A packet that cannot be read is of a program that is not this one.
+    // A packet that cannot be parsed is from another program.
     while let Ok(Some((message, _))) = channel.receive() {
         if say.send(message).is_err() {
             return;
