@@ -11,7 +11,8 @@ use tower_robots::policy::{Mode, Policy};
 
 fn app(robots: &str) -> Result<Router, Rejection> {
     let live = LiveRobots::file(robots).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
-    // Nested routers strip prefixes; the rules are about the path as the client sent it, which this form judges.
+    // Nested routers strip prefixes, but rules are about the path that the client sent. This
+    // variant of the layer uses that path.
     let layer = RobotsLayer::for_axum08(live);
     let drafts = Router::new().route("/{*page}", get(async || "a draft\n"));
     Ok(Router::new().route("/", get(async || "home\n")).nest("/drafts", drafts).layer(layer))

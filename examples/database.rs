@@ -1,5 +1,5 @@
-//! A robots.txt that is a row of the application's database: an admin route publishes a text, another accepts one that the gate
-//! refuses, and a restart begins with what was accepted.
+//! A robots.txt in a row of the application's database. One admin route publishes a text, another
+//! accepts a text that the gate holds. A restart begins with the accepted text.
 //!
 //!     cargo run --example database --features axum08
 //!     curl http://127.0.0.1:3000/robots.txt
@@ -19,7 +19,7 @@ use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{Gate, LiveRobots, StateDir, VersionHashPrefix};
 use tower_robots::policy::{Mode, Policy};
 
-/// Stands for a table with one row: the text that is published, and the hash that an operator accepted.
+/// Stands for a table with one row: the published text, and the hash that an operator accepted.
 #[derive(Clone)]
 struct Database(PathBuf);
 
@@ -37,8 +37,9 @@ impl Database {
     }
 }
 
-/// The gate lets the accepted version pass by its hash. The state directory would alone be enough on one machine: it remembers what was
-/// accepted, and the version before, the history and the kill switch too. The row is right for every replica.
+/// Opens the robots.txt in the row. The gate accepts the accepted version by its hash. On a single
+/// machine the state directory alone would be enough: it keeps the accepted version, the one
+/// before, the history and the kill switch. The row works for all replicas.
 fn open(database: &Database, state: Option<&Path>) -> Result<LiveRobots, Box<dyn std::error::Error>> {
     let (text, accepted) = (database.column("text")?, database.column("accepted")?);
     let text = if text.is_empty() { "User-agent: *\nDisallow: /cart\n".to_owned() } else { text };
@@ -58,7 +59,8 @@ fn app(live: &LiveRobots) -> Router {
     Router::new().fallback(async || "a page\n").layer(RobotsLayer::for_axum08(live.clone()))
 }
 
-/// Its clients can change what crawlers may read, so it has a listener of its own, on this machine only.
+/// Returns the admin routes. Their clients can change what crawlers may read, so they have their
+/// own listener, on this machine only.
 fn admin(live: LiveRobots, database: Database) -> Router {
     Router::new().route("/robots.txt", put(publish)).route("/accept/{hash}", post(accept)).with_state((live, database))
 }
@@ -66,10 +68,10 @@ fn admin(live: LiveRobots, database: Database) -> Router {
 type Answer = (StatusCode, String);
 
 async fn publish(State((live, database)): State<(LiveRobots, Database)>, text: Bytes) -> Answer {
-    // It compiles the text, and writes it down: no work for a thread that serves requests.
+    // Publishing compiles and saves the text, which must not block a thread that serves requests.
     in_background(move || match live.publish(&text) {
         Ok(reload) => saved(&database, &text, "", reload.to_string()),
-        // The answer has the hash to accept, if it waits.
+        // If the text is held, the response contains the hash to accept.
         Err(rejection) => (StatusCode::CONFLICT, format!("{rejection}\n")),
     })
     .await
@@ -142,7 +144,8 @@ mod tests {
         (status, String::from_utf8(body.to_vec()).expect("text"))
     }
 
-    /// An accepted version is accepted after a restart too: by the hash in the row, by a state directory, and by neither not.
+    /// An accepted version is still accepted after a restart if there is the hash in the row or a
+    /// state directory, but not without both.
     #[tokio::test]
     async fn what_was_accepted_outlives_a_restart() {
         for with_state in [false, true] {
@@ -162,7 +165,7 @@ mod tests {
             let live = open(&database, state).expect("what was accepted");
             assert_eq!(send(app(&live), "GET", "/page", "").await.0, StatusCode::FORBIDDEN);
             drop(live);
-            // A row without the hash: the state directory alone knows.
+            // A row without the hash: only the state directory has it.
             database.save(CLOSED.as_bytes(), "").expect("saved");
             match (open(&database, state), with_state) {
                 (Ok(_), true) => {}

@@ -1,4 +1,5 @@
-//! The layer's decisions in a function of your own, with an exception of the app's: axum's `middleware::from_fn`.
+//! The layer's decisions in a function of your own, with an exception of the app: axum's
+//! `middleware::from_fn`.
 //!
 //!     cargo run --example from_fn --features axum08
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
@@ -17,16 +18,17 @@ use tower_robots::layer::{OriginalRequest, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Mode, Policy};
 
-/// A session that was found open.
+/// A valid session.
 #[derive(Clone)]
 struct Session;
 
-/// Finds out whose session a request is of, and refuses nobody: what answers 401 stands inside, because a crawler that gets it for
-/// `/robots.txt` reads it as "nothing is disallowed".
+/// Finds the session of a request, and refuses nobody. Middleware that answers 401 belongs inside,
+/// because a crawler that gets 401 for `/robots.txt` reads it as "nothing is disallowed".
 async fn sessions(State(open): State<Arc<HashSet<String>>>, mut request: Request, next: Next) -> Response {
     let field = request.headers().get(AUTHORIZATION).and_then(|field| field.to_str().ok());
     let token = field.and_then(|field| field.strip_prefix("Bearer "));
-    // A real app looks it up in its store. That there is a field, or a cookie, proves nothing: any client can send one.
+    // A real app looks up the token in its store. A field or a cookie alone proves nothing: any
+    // client can send one.
     if token.is_some_and(|token| open.contains(token)) {
         request.extensions_mut().insert(Session);
     }
@@ -42,7 +44,8 @@ async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Ne
 
 fn app(robots_txt: &str, open: HashSet<String>) -> Result<Router, Rejection> {
     let live = LiveRobots::file(robots_txt).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
-    // Whoever has a session passes, whatever the `User-Agent`. It works the same with `.layer(layer)` in place of the function.
+    // Requests with a session are allowed, whatever their `User-Agent`. This also works with
+    // `.layer(layer)` instead of the function.
     let layer = RobotsLayer::for_axum08(live).exempt_if(|extensions| extensions.get::<Session>().is_some());
     let app = Router::new().route("/", get(async || "home\n")).route("/drafts/{page}", get(async || "a draft\n"));
     // `layer`, not `route_layer`: no route matches /robots.txt.

@@ -1,7 +1,8 @@
-//! The layer around a tonic server: a crawler that strays onto a gRPC port reads robots.txt there too, and is refused with a
-//! status of gRPC.
+//! The layer around a tonic server. A crawler that finds the gRPC port can read robots.txt there,
+//! too, and is refused with a gRPC status.
 //!
-//! The service is written by hand, so that no protoc is needed; generated ones are added in the same way.
+//! The service is written by hand, so that protoc is not needed. Generated services are added in
+//! the same way.
 //!
 //!     cargo run --example grpc
 //!     curl -A GPTBot http://127.0.0.1:50051/robots.txt
@@ -78,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// Messages as they are.
+    /// Encodes messages without any change.
     #[derive(Clone, Copy, Default)]
     struct Octets;
 
@@ -124,7 +125,7 @@ mod tests {
         address
     }
 
-    /// Calls as a client with this name in its `User-Agent`.
+    /// Sends calls as a client with this `User-Agent`.
     async fn call(address: SocketAddr, agent: &str) -> Status {
         let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("a URL");
         let channel = endpoint.user_agent(agent).expect("a name").connect().await.expect("connected");

@@ -1,4 +1,4 @@
-//! A refusal as an HTML page of the site's own, in place of plain text.
+//! A refusal as an HTML page of the site, instead of plain text.
 //!
 //!     cargo run --example html_refusal --features axum08
 //!     curl -iA GPTBot http://127.0.0.1:3000/drafts/x
@@ -11,11 +11,11 @@ use tower_robots::layer::{Event, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Mode, Policy};
 
-/// The page of a refused request. The layer adds `Cache-Control: no-store` and `Vary: User-Agent`, and takes the body away
-/// from the response to a HEAD.
+/// Returns the page for a refused request. The layer adds `Cache-Control: no-store` and `Vary:
+/// User-Agent`, and removes the body from the response to a HEAD request.
 fn page(event: &Event<'_>) -> Response<Bytes> {
     let record = event.record;
-    // Name and path come from the client: unescaped they could hold a script.
+    // The name and the path come from the client. Without escaping they could contain a script.
     let html = format!(
         "<!doctype html>\n<title>Not for crawlers</title>\n<h1>Not for {agent}</h1>\n\
          <p>Line {line} of <a href=\"/robots.txt\">robots.txt</a>, <code>Disallow: {rule}</code>, asks {agent} not to fetch \

@@ -1,4 +1,5 @@
-//! The layer's decisions in the application's own metrics: a counter of crawlers' requests, by crawler and action.
+//! The layer's decisions in the application's own metrics: a counter of crawlers' requests, by
+//! crawler and action.
 //!
 //!     cargo run --example metrics --features axum08
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x; curl http://127.0.0.1:3000/metrics
@@ -22,12 +23,14 @@ const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 struct Labels {
     crawler: String,
     action: &'static str,
-    /// The action under the mode `refuse`: a dashboard that was made while observing shows what to expect.
+    /// The action in the mode `refuse`, so that a dashboard shows what to expect while the mode is
+    /// `observe`.
     would: &'static str,
 }
 
 impl From<&Record> for Labels {
-    /// Only a registered name is a label: any other is what the client calls itself, and each would be a series more.
+    /// Only registered names are labels. Clients can send any other name, and each would add a time
+    /// series.
     fn from(request: &Record) -> Self {
         let agent = &request.agent;
         let crawler = agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name);
@@ -42,14 +45,14 @@ fn app() -> Result<Router, Rejection> {
     let registry = Arc::new(registry);
 
     let live = LiveRobots::inline(ROBOTS).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
-    // An observer is called while the request waits: it counts, and leaves everything else to a scrape.
+    // The request waits for the observer, so it only counts; a scrape does the rest.
     let count = move |event: &Event<'_>| {
         requests.get_or_create(&Labels::from(event.record)).inc();
     };
     let layer = RobotsLayer::for_axum08(live).observe_crawlers(count);
     let metrics = async move || {
         let mut text = String::new();
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = encode(&mut text, &registry);
         ([("content-type", "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
     };

@@ -1,4 +1,5 @@
-//! A crawler that asks before it fetches: the file by its status (RFC 9309, section 2.3.1), the delay. It lists the sitemaps.
+//! A crawler that asks before it fetches. It reads robots.txt according to its status code (RFC
+//! 9309, section 2.3.1), keeps the crawl delay, and lists the sitemaps.
 //!
 //!     cargo run --example polite_crawler --features tls -- https://example.com / /drafts/x
 
@@ -12,13 +13,14 @@ use tower_robots::source::fetch::{CrawlerCache, CrawlerReading, FetchRequest, Fe
 
 const AGENT: &str = "OurBot/1.0 (+https://example.com/our-bot)";
 
-/// A file may ask for years. To come sooner than it says would be to disregard it.
+/// Maximum crawl delay that this crawler waits for. A file may ask for years, and a crawler that
+/// comes earlier would ignore it.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// The outcome for each path: a line of the output.
+/// Returns the outcome for each path, one line per path.
 async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
     let fetcher = Fetcher::builder().user_agent(HeaderValue::from_static(AGENT)).start()?;
-    // One cache for each site: it says when the file is fetched again.
+    // One cache per site, which decides when the file is fetched again.
     let mut cache = CrawlerCache::default();
     cache.record(fetcher.fetch(&site.join(b"/robots.txt")?, cache.validators()).await, SystemTime::now());
     let robots = match cache.reading(SystemTime::now()) {
@@ -39,7 +41,7 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
             continue;
         }
         tokio::time::sleep(delay).await;
-        // The file is this site's: no path leads to another.
+        // The robots.txt is for this site only, and no path leads to another site.
         let answer = fetcher.exchange(FetchRequest::new(site.with_target(path.parse()?))).await?;
         lines.push(format!("{path}: {}, {} octets", answer.status.as_u16(), answer.body.len()));
     }
@@ -65,7 +67,7 @@ mod tests {
     use axum::http::StatusCode;
     use axum::routing::get;
 
-    /// The outcome for a site on the loopback that answers so for its robots.txt.
+    /// Returns the outcome for a site on the loopback that gives this answer for its robots.txt.
     async fn crawled(robots: (u16, &'static str)) -> Result<Vec<String>, Box<dyn std::error::Error>> {
         let (status, text) = robots;
         let status = StatusCode::from_u16(status)?;
@@ -86,7 +88,7 @@ mod tests {
             lines,
             ["/a: 200, 6 octets", "/drafts/x: disallowed by line 2", "sitemap: https://example.com/s.xml"]
         );
-        // A site that is not well shuts everybody out until it is.
+        // A site with a server error disallows everything until it recovers.
         let error = crawled((503, "")).await.expect_err("503");
         assert!(error.to_string().contains("come again later"), "{error}");
         let error = crawled((200, "User-agent: *\nCrawl-delay: 86400\n")).await.expect_err("a day");

@@ -1,4 +1,4 @@
-//! A redirect in place of a refusal: crawlers that are not to read the drafts are sent to the terms.
+//! A redirect instead of a refusal: crawlers that may not read the drafts are sent to the terms.
 //!
 //!     cargo run --example redirect --features axum08
 //!     curl -iA GPTBot http://127.0.0.1:3000/drafts/x
@@ -11,11 +11,13 @@ use tower_robots::layer::{Event, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Mode, Policy};
 
-/// The robots.txt has to allow the page that the redirect names, or it would name itself for ever: an exact `Allow`.
+/// The robots.txt must allow the target of the redirect with an exact `Allow`. Otherwise the target
+/// would redirect to itself.
 const ROBOTS: &str = "User-agent: GPTBot\nAllow: /terms$\nDisallow: /\n";
 
-/// 307 keeps the method, and says that the page itself has not moved: 301 and 308 may be remembered. The layer adds
-/// `Cache-Control: no-store` and `Vary: User-Agent`, so that no cache redirects a person.
+/// Redirects with 307, which keeps the method and is temporary: clients may remember 301 and 308.
+/// The layer adds `Cache-Control: no-store` and `Vary: User-Agent`, so that no cache redirects a
+/// person.
 fn to_the_terms(_: &Event<'_>) -> Response<Bytes> {
     let mut response = Response::default();
     *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;

@@ -4,11 +4,20 @@
 //! cargo run --release -p tower-robots --no-default-features --example score -- labelled.jsonl.gz [robots_names.jsonl.gz]
 //! ```
 //!
-//! `labelled`: one object a line with `ua`, `bot`, `kind` and, where known, `tokens` in obeyed order. `robots_names`:
-//! one object a line with `file` and `names`, the user-agent names of a robots.txt. Either may be gzipped. Three tables
-//! are printed: recognised as automated; held to `*` under the default rule; which named group, over every pair of a
-//! header and a file, where gold is the first of the header's tokens that the file names. `--list` prints class,
-//! category and held for every header instead.
+//! - `labelled`: one object per line with `ua`, `bot`, `kind` and, if known, `tokens` in the order
+//!   in which they are obeyed.
+//! - `robots_names`: one object per line with `file` and `names`, the user-agent names of a
+//!   robots.txt.
+//!
+//! Both may be gzipped. The program prints three tables:
+//!
+//! - which headers are recognised as automated;
+//! - which headers `*` applies to under the default rule;
+//! - which named group applies, for every pair of a header and a file. The correct group is that of
+//!   the header's first token that the file names.
+//!
+//! With `--list` it prints the class, the category and whether `*` applies for every header
+//! instead.
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -92,7 +101,8 @@ fn is_automated(agent: &Agent) -> bool {
     )
 }
 
-/// The default of policy: crawlers that are registered or say so, but not those that a user triggers, or that monitor the site.
+/// Reports whether `*` applies under the default policy: to crawlers that are registered or declare
+/// themselves, except those that a user triggers or that monitor the site.
 fn is_held(agent: &Agent) -> bool {
     let exempt = |category| {
         matches!(
@@ -105,7 +115,8 @@ fn is_held(agent: &Agent) -> bool {
         && agent.obeys_star() != Obeys::No
 }
 
-/// Counts by kind how often `says` holds, and names the headers where it disagrees with the label.
+/// Counts by kind how often `says` is true, and prints headers for which it disagrees with the
+/// label.
 fn table(title: &str, both: &[(&Labelled, &Agent)], says: fn(&Agent) -> bool) {
     let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let (mut right, mut wrong, mut missed) = (0, Vec::new(), HashMap::<&str, Vec<&str>>::new());
@@ -143,7 +154,7 @@ fn table(title: &str, both: &[(&Labelled, &Agent)], says: fn(&Agent) -> bool) {
     }
 }
 
-/// Which group a header gets, over all pairs of headers and files that name anybody.
+/// Scores which group a header gets, over all pairs of headers and files that name a crawler.
 fn named_groups(registry: &Arc<Registry>, both: &[(&Labelled, &Agent)], files: &[Value]) {
     let (mut right, mut wrong, mut lost, mut people) = (0_usize, 0_usize, 0_usize, 0_usize);
     let mut confusions: HashMap<(String, String, &str), usize> = HashMap::new();
@@ -163,7 +174,7 @@ fn named_groups(registry: &Arc<Registry>, both: &[(&Labelled, &Agent)], files: &
         }
         let recognizer = Recognizer::new(registry.clone(), &file);
         for (header, agent) in both {
-            // A crawler whose token is unknown has no gold label.
+            // A crawler without a known token has no correct group.
             if header.bot && header.tokens.is_empty() {
                 continue;
             }

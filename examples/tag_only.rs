@@ -1,4 +1,4 @@
-//! Refuse no one: the app knows which crawler asks, and decides.
+//! Refuses no one: the app knows which crawler sends a request, and decides itself.
 //!
 //!     cargo run --example tag_only --features axum08
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
@@ -11,7 +11,7 @@ use tower_robots::layer::{Record, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Action, Mode, Policy};
 
-/// Every crawler's request holds a record, allowed or not, because the layer adds it.
+/// Returns a draft. The layer adds a record to every crawler's request, allowed or not.
 async fn draft(record: Option<Extension<Record>>) -> String {
     match record {
         Some(Extension(record)) if record.action == Action::Tag => {
@@ -25,7 +25,7 @@ async fn draft(record: Option<Extension<Record>>) -> String {
     }
 }
 
-/// A page that differs by agent says so to caches.
+/// Returns a page that depends on the agent, with a `Vary` header for caches.
 async fn news(crawler: Option<Extension<Record>>) -> ([(&'static str, &'static str); 1], String) {
     let text = match crawler {
         Some(Extension(crawler)) => format!("the news without pictures, for {}\n", crawler.name().escape_debug()),

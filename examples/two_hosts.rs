@@ -1,4 +1,5 @@
-//! Two sites with a robots.txt each, and an admin page that shows both and publishes a new text while the app runs.
+//! Two sites with their own robots.txt, and an admin page that shows both and publishes a new text
+//! while the app runs.
 //!
 //!     cargo run --example two_hosts --features axum08
 //!     curl -H 'Host: shop.example' http://127.0.0.1:3000/robots.txt
@@ -21,7 +22,8 @@ const HOSTS: [(&str, &str); 2] = [
 ];
 
 fn sites() -> Result<HostMap<LiveRobots>, Box<dyn std::error::Error>> {
-    // A text that shuts this crawler out is not published: it is usually the file of the staging system.
+    // A text that blocks this crawler is not published: it is usually the file of the staging
+    // system.
     let gate = Gate::new().must_allow(["Googlebot"], ["/"]);
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let mut sites = HostMap::new();
@@ -30,18 +32,19 @@ fn sites() -> Result<HostMap<LiveRobots>, Box<dyn std::error::Error>> {
         sites.insert(&format!("www.{host}"), live.clone())?;
         sites.insert(host, live)?;
     }
-    // The app shows its pages under any host. Without a site for the others, a crawler that names the server by its address, or by a
-    // name that is made up, walks around the rules.
+    // The app answers for any host. Without a site for all other hosts, a crawler could bypass the
+    // rules by requesting the server's address or an invented name.
     sites.insert("*", LiveRobots::inline("User-agent: *\nDisallow: /\n").policy(policy).open()?)?;
     Ok(sites)
 }
 
-/// The sites themselves.
+/// Returns the sites.
 fn app(sites: &HostMap<LiveRobots>) -> Router {
     Router::new().fallback(async || "a page\n").layer(RobotsLayer::for_axum08(sites.clone()))
 }
 
-/// Anyone who reaches it can change what crawlers may read, so it has a listener of its own, on this machine only.
+/// Returns the admin routes. Anyone who can reach them can change what crawlers may read, so they
+/// have their own listener, on this machine only.
 fn admin(sites: HostMap<LiveRobots>) -> Router {
     Router::new().route("/", get(overview)).route("/sites/{host}", put(publish)).with_state(sites)
 }
@@ -56,12 +59,13 @@ async fn publish(
     Path(host): Path<String>,
     text: Bytes,
 ) -> (StatusCode, String) {
-    // A name of neither would be that of the site for every other host.
+    // Any other name would match the site for all other hosts.
     let is_ours = HOSTS.iter().any(|(ours, _)| *ours == host);
     let Some(live) = sites.get(&host).filter(|_| is_ours).cloned() else {
         return (StatusCode::NOT_FOUND, format!("there is no site {host:?}\n"));
     };
-    // It checks and compiles the text, and notifies listeners: no work for a thread that serves requests.
+    // Publishing checks and compiles the text and notifies listeners, which must not block a thread
+    // that serves requests.
     match tokio::task::spawn_blocking(move || live.publish(text)).await {
         Ok(Ok(reload)) => (StatusCode::OK, format!("{reload}\n")),
         Ok(Err(rejection)) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{rejection}\n")),
