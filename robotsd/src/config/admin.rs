@@ -158,8 +158,8 @@ impl AdminListenerConfig {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
             (AdminAccess::Full, _) => format!("over {address} by anyone who can connect, without a token"),
-            (AdminAccess::Read, _) => format!("none over {address}, which is for reading"),
-            (AdminAccess::Proxy, _) => format!("over {address} by each [[admin.user]] whom the proxy names"),
+            (AdminAccess::Read, _) => format!("none over {address}, which is read-only"),
+            (AdminAccess::Proxy, _) => format!("over {address} by each [[admin.user]] that the proxy names"),
             (AdminAccess::TokenForChanges | AdminAccess::Token, Some(file)) => {
                 format!("over {address} with the token in {file}")
             }
@@ -304,7 +304,7 @@ fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
         }
         (Some(AdminAccess::Proxy), ..) => {
             let message = "access = \"proxy\" needs from = [\"10.0.0.5\"], the addresses of the proxy, and user_header = \
-                           \"X-Forwarded-User\", the field in which it names its user";
+                           \"X-Forwarded-User\", the header field with the name of its user";
             return Err(Fault::new(written, message));
         }
         (_, [], None) => None,

@@ -72,7 +72,7 @@ impl FromStr for AdminPlace {
             Some((host, port)) if is_tls => Ok(Self::Tls(host, port)),
             Some((host, port)) if is_name(&host) => Ok(Self::Name(host, port)),
             _ => Err(format!(
-                "{text:?} is no place of an admin interface: write an address such as 127.0.0.1:{PORT}, a name such as robotsd-pods:{PORT}, \
+                "{text:?} is not an address of an admin interface: write an address such as 127.0.0.1:{PORT}, a name such as robotsd-pods:{PORT}, \
                  https://HOST:PORT for one behind TLS, or the path of a socket such as /run/robotsd/admin.sock"
             )),
         }

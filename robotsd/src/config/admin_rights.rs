@@ -217,12 +217,12 @@ pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Resul
         let name = token.name.get_ref();
         if name.is_empty() || rights.tokens.iter().any(|other| other.name == *name) {
             let message =
-                "each token needs a name of its own, such as that of the person: it stands in every line of the audit";
+                "each token needs a unique name, such as that of its user: it is in every line of the audit log";
             return Err(token.name.fault(message));
         }
         let Some(hash) = hash(token.hash.get_ref()) else {
             let message =
-                "this is no hash of a token: `robotsd token new NAME` prints one, \"sha256:\" and 64 hex digits";
+                "this is not the hash of a token: `robotsd token new NAME` prints one, \"sha256:\" and 64 hex digits";
             return Err(token.hash.fault(message));
         };
         let grant = grant(token.name.span(), token.role, &token.sites, token.until.as_ref())?;
@@ -233,7 +233,7 @@ pub(super) fn resolve(tokens: &[RawAdminToken], users: &[RawAdminUser]) -> Resul
         let groups = group.iter().map(|group| (AdminUser::Group(*group.get_ref()), group.span()));
         let names = name.iter().map(|name| (AdminUser::Named(name.get_ref().clone()), name.span()));
         let mut of: Vec<_> = uids.chain(groups).chain(names).collect();
-        let message = "an [[admin.user]] is one of uid = 1000 and group = 990, of the Unix socket, and name = \"alice\", of a proxy";
+        let message = "an [[admin.user]] needs exactly one of uid = 1000 or group = 990, for the Unix socket, or name = \"alice\", for a proxy";
         let at = of.last().map_or(0..0, |(_, span)| span.clone());
         let Some((user, span)) = of.pop().filter(|_| of.is_empty()) else { return Err(Fault::new(at, message)) };
         rights.users.push((user, grant(span, *role, sites, until.as_ref())?));

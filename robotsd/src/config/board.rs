@@ -51,7 +51,7 @@ pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
     if days > MOST_DAYS || keep_days < keep {
         return Err(board
             .keep_days
-            .fault("keep_days is a number of days, at least those of keep and at most 4000: write one such as 400"));
+            .fault("keep_days must be at least as long as keep, and at most 4000 days: write one such as 400"));
     }
     let &RawBoard { enabled, sees_all, replicas, size: Size(size), .. } = board;
     Ok(enabled.then_some(BoardConfig { sees_all, replicas, keep, keep_days, size: size as u64 }))

@@ -38,7 +38,7 @@ tables! {
         mode: Mode,
         /// How long new and tightened rules only observe, without refusing.
         grace: Spanned<Span> = unplaced(Span::NONE),
-        workers: Option<Spanned<NonZeroUsize>> => bound(WORKERS, "{} workers are more than 1024: one a core is right"),
+        workers: Option<Spanned<NonZeroUsize>> => bound(WORKERS, "{} workers are more than 1024: one per core is enough"),
         state_dir: Option<Spanned<PathBuf>>,
         /// Files with more sites, such as `sites.d/*.toml`.
         include: Vec<Spanned<PathBuf>>,

@@ -51,7 +51,7 @@ impl FleetSettings {
         let named = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)?;
         let Some(name) = name else {
             let of_name = [store.as_ref().map(Spanned::span), replica.as_ref().map(Spanned::span)];
-            let message = "this is for a fleet with a name: write name = \"shop-prod\" in [fleet]";
+            let message = "this requires a fleet with a name: write name = \"shop-prod\" in [fleet]";
             return of_name.into_iter().flatten().next().map_or(Ok(None), |span| Err(Fault::new(span, message)));
         };
         for name in [Some(name), replica.as_ref()].into_iter().flatten() {
@@ -59,12 +59,12 @@ impl FleetSettings {
             let text = name.get_ref();
             if text.is_empty() || text.len() > LONGEST_NAME || !text.bytes().all(is_plain) {
                 return Err(name.fault(format!(
-                    "{text:?} is no name of a fleet or a replica: it has 1 to {LONGEST_NAME} letters, digits, \"-\", \".\" and \"_\""
+                    "{text:?} is not a valid name of a fleet or a replica: write 1 to {LONGEST_NAME} letters, digits, \"-\", \".\" and \"_\""
                 )));
             }
         }
         let unstored = || {
-            name.fault("the document of a fleet is in a store: write store = \"redis://10.0.0.5\" in [fleet] or [rate]")
+            name.fault("a fleet needs a store for its shared document: write store = \"redis://10.0.0.5\" in [fleet] or [rate]")
         };
         let store = named.or_else(|| rate.cloned()).ok_or_else(unstored)?;
         let store =
@@ -91,7 +91,7 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
     match places {
         Ok(places) if is_named || !places.is_empty() => Ok((is_named, places)),
         Ok(_) => {
-            let message = "there is no [fleet] with replicas, so it is not known whom to ask";
+            let message = "[fleet] names no replicas to ask";
             let none = Fault::new(0..0, message).help("write replicas = [\"robotsd-pods:9145\"] in [fleet]".to_owned());
             Err(faults.into_iter().next().unwrap_or(none).at(path, &text))
         }
@@ -102,7 +102,9 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
 /// Parses the address of a replica. It must be reachable from other machines.
 fn place(replica: &Spanned<String>) -> Result<AdminPlace, Fault> {
     match parsed(replica)? {
-        AdminPlace::Socket(_) => Err(replica.fault("a replica is reached by an [[admin.listener]], not by a socket")),
+        AdminPlace::Socket(_) => {
+            Err(replica.fault("a replica is reached through an [[admin.listener]], not through a socket"))
+        }
         place => Ok(place),
     }
 }

@@ -95,7 +95,7 @@ pub(crate) struct IncludePattern {
 
 impl IncludePattern {
     fn of(written: &Spanned<PathBuf>, config: &Path) -> Result<Self, Fault> {
-        let wrong = || written.fault("name the files of a folder, with * in the name alone: \"sites.d/*.toml\"");
+        let wrong = || written.fault("write a folder and a file name, with * only in the name: \"sites.d/*.toml\"");
         let path = written.get_ref();
         let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(wrong)?;
         let parent = path.parent().unwrap_or(Path::new(""));
@@ -180,8 +180,10 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
         let (names, error) = match pattern.names() {
             Ok(names) => (names, None),
             Err(error) => {
-                let error =
-                    without_place(config, format!("{}: it cannot be listed: {error}", pattern.folder.display()));
+                let error = without_place(
+                    config,
+                    format!("{}: the folder cannot be listed: {error}", pattern.folder.display()),
+                );
                 let files = kept.keys().filter_map(|name| Path::new(name).file_name()?.to_str());
                 let of_pattern = |file: &&str| pattern.fits(file) && kept.contains_key(&pattern.name_of(file));
                 let mut names: Vec<_> = files.filter(of_pattern).map(str::to_owned).collect();
@@ -273,14 +275,15 @@ fn without_place(config: &Path, message: String) -> ConfigError {
 
 fn read(folder: &Path, path: &Path, config: &Path) -> Result<String, ConfigError> {
     let shown = path.display();
-    let failed = |error: io::Error| without_place(config, format!("{shown}: it cannot be read: {error}"));
+    let failed = |error: io::Error| without_place(config, format!("{shown}: the file cannot be read: {error}"));
     if !is_inside(folder, path) {
-        let message = format!("{shown}: it leads out of {}, or nowhere: put the file itself there", folder.display());
+        let message =
+            format!("{shown}: the link leads out of {}, or nowhere: put the file itself there", folder.display());
         return Err(without_place(config, message));
     }
     let (octets, _) = files::read_at_most(path, MOST).map_err(failed)?;
     if octets.len() as u64 > MOST {
-        return Err(without_place(config, format!("{shown}: it is larger than {} MiB", MOST >> 20)));
+        return Err(without_place(config, format!("{shown}: the file is larger than {} MiB", MOST >> 20)));
     }
     let text = reader::as_utf8(path, octets)?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
@@ -325,8 +328,8 @@ fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) 
     }
     let (shown, here) = (path.display(), folder.display());
     let message = format!(
-        "{shown} leads out of {here}: an included file names files of its own folder and of the folders in include_roots, links \
-         resolved"
+        "{shown} is outside {here}: an included file may name only paths in its own folder and in \
+         include_roots, with links resolved"
     );
     Some(Fault::new(span, message))
 }
@@ -514,7 +517,7 @@ impl Claim<'_> {
     }
 
     fn shared_with(self, other: Claim<'_>, parts: &Parts) -> Fault {
-        self.fault("is in", other, " too, and neither file had it before, so neither is taken", parts)
+        self.fault("is in", other, " too; neither file had it before, so both are refused", parts)
             .help("leave it to one of them".to_owned())
     }
 

@@ -133,7 +133,7 @@ fn part_of(
         return Ok(());
     }
     let (part_size, size) = (part.get_ref(), whole.get_ref());
-    let message = format!("{key} {part_size} is more than {of} {size}, of which it is a part{advice}");
+    let message = format!("{key} {part_size} is more than {of} {size}, which it is a part of{advice}");
     let written = if part.span().end >= whole.span().end { part } else { whole };
     Err(written.fault(message))
 }

@@ -106,7 +106,7 @@ pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterato
     let is_for_none = covered.is_empty() && every.is_empty();
     let is_fault = !certain.is_empty() && !uncovered.is_empty() && (are_all_certain || is_for_none);
     let hosts = is_fault.then(|| quoted_list(uncovered))?;
-    Some(format!("no certificate of a [[listener]] is for {hosts}: clients refuse one for another name"))
+    Some(format!("no certificate of a [[listener]] covers {hosts}: clients refuse a certificate for another name"))
 }
 
 pub(super) fn resolve(listener: &RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {
@@ -208,8 +208,8 @@ pub(super) fn pairs(files: &[RawCertificate], folder: &Path) -> Result<Vec<(Pair
         })?;
         if pair.names.is_empty() && !pairs.is_empty() {
             let message = format!(
-                "{}: the certificate has no DNS name, so no client would get it: only the first of a listener, \
-                 which is the default, can do without one",
+                "{}: the certificate has no DNS name, so no client would get it: only the first \
+                 certificate of a listener, the default, may have none",
                 paths.chain.display()
             );
             return Err(file.chain.fault(message));
@@ -226,7 +226,7 @@ fn trusted(listener: &RawListener) -> Result<Trusted, Fault> {
         return Err(agent_header.fault("agent_header is read from trusted_proxies only, and there are none"));
     }
     if *listener.proxy_protocol.get_ref() && networks.is_empty() {
-        let message = "proxy_protocol = true lets only trusted_proxies connect, and there are none: name the addresses of the proxy \
+        let message = "proxy_protocol = true allows only trusted_proxies to connect, and there are none: name the addresses of the proxy \
                        in front";
         return Err(listener.proxy_protocol.fault(message));
     }

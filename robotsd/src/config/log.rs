@@ -110,9 +110,9 @@ fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fau
 pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
     let (shown, folder) = (path.display(), files::folder_of(path));
     if !folder.is_dir() {
-        return Some(format!("{shown} cannot be made: there is no folder {}", folder.display()));
+        return Some(format!("{shown} cannot be created: there is no folder {}", folder.display()));
     }
-    (!is_writable(folder)).then(|| format!("{shown} cannot be made: this user may not write to its folder"))
+    (!is_writable(folder)).then(|| format!("{shown} cannot be created: this user may not write to its folder"))
 }
 
 /// Reports whether this process may create files in a folder.

@@ -20,7 +20,7 @@ tables! {
         prefix: Spanned<String> = unplaced(StoreSettings::PREFIX.to_owned()),
         wait: Spanned<Span> = unplaced(Span(StoreSettings::DEADLINE)) => bound(
             Span(Duration::from_millis(1))..=Span(StoreSettings::LONGEST_DEADLINE),
-            "a request waits \"1ms\" to \"20ms\" for the store: \"12ms\" is right",
+            "wait is from \"1ms\" to \"20ms\": \"12ms\" is a good value",
         ),
     }
 }
@@ -50,7 +50,7 @@ impl NamedStore<'_> {
         };
         let url = StoreUrl::new(&written.get_ref().0).map_err(|message| written.fault(message))?;
         if let Some(path) = self.password_file.as_ref().filter(|_| url.has_password()) {
-            return Err(path.fault("the URL of the store holds a password already: leave it in one place"));
+            return Err(path.fault("the URL of the store contains a password already: write it in one place only"));
         }
         if let Some(path) = self.ca.as_ref().filter(|_| !url.is_encrypted()) {
             return Err(path.fault("ca goes with TLS: write the URL of the store with \"rediss://\""));
@@ -71,7 +71,7 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
     let prefix = placed.get_ref();
     if prefix.is_empty() || prefix.len() > LONGEST_PREFIX || !prefix.bytes().all(|octet| octet.is_ascii_graphic()) {
         let message = format!(
-            "a prefix of keys has 1 to {LONGEST_PREFIX} characters of ASCII without spaces: write one such as {:?}",
+            "a key prefix has 1 to {LONGEST_PREFIX} ASCII characters without spaces: write one such as {:?}",
             StoreSettings::PREFIX
         );
         return Err(placed.fault(message));

@@ -267,9 +267,9 @@ impl<'t> Reader<'t> {
             }
             (Kind::Size, _) => Fault::new(span, format!("{key} is {written}: write a size such as 65536 or \"64KiB\"")),
             (Kind::Number(least), DeValue::Integer(_)) => {
-                Fault::new(span, format!("{key} is {written}: it is a whole number from {least} on"))
+                Fault::new(span, format!("{key} is {written}: it must be a whole number from {least} on"))
             }
-            (Kind::Number(_), _) => Fault::new(span, format!("{key} is {written}: it is a whole number")),
+            (Kind::Number(_), _) => Fault::new(span, format!("{key} is {written}: it must be a whole number")),
             (Kind::Text | Kind::Time | Kind::Either(_), DeValue::Array(_) | DeValue::Table(_)) => {
                 Fault::new(span, format!("{key} is text, not {word}"))
             }

@@ -195,7 +195,7 @@ fn certificates(file: &RawConfig, config: &Config, now: SystemTime) -> Vec<Fault
     let of_chain = |chain: &Spanned<PathBuf>| {
         let path = config.parts.folder(0).join(chain.get_ref());
         let (is_of_authority, dates) = objections(&path, now);
-        let message = "this is the certificate of an authority, and no server's: robotsd's commands and other strict clients refuse it";
+        let message = "this is the certificate of an authority, not of a server: robotsd's commands and other strict clients refuse it";
         let authority = || chain.fault(message).help("make one with basicConstraints=CA:FALSE".to_owned());
         let dates = dates.map(|warning| chain.fault(format!("{}: {warning}", path.display())));
         is_of_authority.then(authority).into_iter().chain(dates)
@@ -264,8 +264,8 @@ fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     let users = file.admin.iter().flat_map(|admin| &admin.user).map(|user| ("user", &user.until));
     let untils = overrides.chain(tokens).chain(users).filter_map(|(what, until)| Some((what, until.as_ref()?)));
     let fault = |(what, until): (&str, &Spanned<_>)| {
-        let message = format!("this {what} has ended: it has no effect any more");
-        until.fault(message).help("take it out, or write a later day".to_owned())
+        let message = format!("this {what} has expired: it has no effect any more");
+        until.fault(message).help("remove it, or write a later day".to_owned())
     };
     untils.filter(|(_, until)| end(until).is_ok_and(|end| end <= now)).map(fault).collect()
 }
@@ -289,9 +289,10 @@ fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fau
         if !path.is_dir() {
             return Some(root.fault(format!("there is no folder {shown}")));
         }
-        let help = "list the folders of what may be published".to_owned();
-        let fault =
-            || root.fault(format!("{shown} holds this config: each included file may name its secrets")).help(help);
+        let help = "list only folders with files that may be published".to_owned();
+        let fault = || {
+            root.fault(format!("{shown} contains this config: every included file could name its secrets")).help(help)
+        };
         is_inside(&path, of_config).then(fault)
     })
 }
@@ -307,10 +308,10 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
         Ok(found) if found.is_dir() => {
             format!("{shown} is a folder: socket names a file in it, such as \"admin.sock\"")
         }
-        Ok(found) if !found.file_type().is_socket() => format!("{shown} exists and is no socket: name another file"),
+        Ok(found) if !found.file_type().is_socket() => format!("{shown} exists and is not a socket: name another file"),
         _ if socket2::SockAddr::unix(super::staging_socket(path)).is_err() => {
             format!(
-                "{shown} is too long for a socket, whose path has about a hundred octets: name one in a folder such as /run"
+                "{shown} is too long for the path of a socket, which may have about 100 bytes: name one in a folder such as /run"
             )
         }
         Ok(_) => return None,
@@ -351,8 +352,7 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let networks = file.listener.iter().flat_map(|listener| &listener.trusted_proxies);
     networks.filter(|network| is_open(network.get_ref())).map(|network| {
         let message = format!(
-            "{:?} holds public networks: every client there can say that its request comes from another address, by \
-             another scheme and for another host",
+            "{:?} contains public networks: every client there can claim another client address, scheme and host",
             network.get_ref()
         );
         network.fault(message).help("name the addresses of your own proxies".to_owned())
@@ -369,9 +369,9 @@ fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let are_all_named = !file.site.is_empty() && file.site.iter().all(is_named);
     let asked = file.listener.iter().filter(|listener| listener.kind == ListenerKind::Decision);
     asked.filter(move |listener| are_all_named && listener.unknown_host.is_none()).map(|listener| {
-        let message = "every site has hosts, so a question that names no site passes for any other Host, and a client can write any Host";
-        let help = "have the proxy name its site, as in /-/site/NAME/auth/nginx, and write what other hosts get: unknown_host = \
-                    \"pass\", or \"strictest\" to have every site judge them";
+        let message = "every site has hosts, so a question that names no site is allowed for any other Host, and clients can send any Host";
+        let help = "make the proxy name its site, as in /-/site/NAME/auth/nginx, and set unknown_host = \"pass\", \
+                    or \"strictest\" for the strictest verdict of all sites";
         listener.address.fault(message).help(help.to_owned())
     })
 }
@@ -422,8 +422,8 @@ fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
     let site = file.site.iter().map(Spanned::get_ref).find(refuses).filter(|_| file.state_dir.is_none())?;
-    let message = "a site refuses, and there is no state_dir: a restart forgets the kill switch, so what `robotsd enforce off` let \
-                   pass is refused again, and which versions were accepted";
+    let message = "a site refuses, and there is no state_dir: a restart forgets the kill switch and the accepted \
+                   versions, and refuses again what `robotsd enforce off` allowed";
     Some(site.name.fault(message).help("write state_dir = \"/var/lib/robotsd\" at the top of the file".to_owned()))
 }
 
@@ -473,7 +473,7 @@ fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     };
     let others = match bounded.count() {
         0 => String::new(),
-        others => format!(", and other modes bound it at {others} more"),
+        others => format!(", and it is limited at {others} more sites"),
     };
     let message = format!(
         "impostors = \"{wanted}\" {does} at the site {:?}, whose mode is \"{mode}\"{others}",

@@ -19,7 +19,10 @@ impl Config {
         let path = self.state_dir.as_deref()?;
         let is_file = |part: &&Path| part.exists() && !part.is_dir();
         if let Some(file) = path.ancestors().find(is_file) {
-            return Some(format!("{} is not a folder: state_dir names one, or one that can be made", file.display()));
+            return Some(format!(
+                "{} is not a folder: state_dir must be a folder, or a path at which one can be created",
+                file.display()
+            ));
         }
         let why = unusable(path)?;
         Some(format!(
@@ -47,7 +50,7 @@ fn unusable(path: &Path) -> Option<String> {
     if !exists && access(there, Access::WRITE_OK) == Err(Errno::ROFS) {
         return Some(format!("{shown} is mounted read-only"));
     }
-    is_of_kernel(there).then(|| format!("{shown} is on a file system of the kernel, which holds no files of programs"))
+    is_of_kernel(there).then(|| format!("{shown} is on a kernel file system, which cannot store files of programs"))
 }
 
 /// Returns the reason why this user cannot write a file, whose folder may be created as well;
@@ -62,7 +65,7 @@ pub(super) fn no_file(path: &Path) -> Option<String> {
     let folder = files::folder_of(path);
     unusable(folder).or_else(|| {
         let there = nearest(folder);
-        (!is_writable(there)).then(|| format!("this user cannot make a file in {}", there.display()))
+        (!is_writable(there)).then(|| format!("this user cannot create a file in {}", there.display()))
     })
 }
 
@@ -97,6 +100,6 @@ pub(super) fn unwritable(file: &RawConfig, config: &Config) -> Option<Fault> {
         return None;
     }
     let done = if there == path { "written" } else { "made" };
-    let forgets = "a restart forgets every decision, the kill switch too, and the history";
+    let forgets = "a restart would forget every decision, the kill switch and the history";
     Some(written.fault(format!("{} cannot be {done} by this user: {forgets}", path.display())))
 }

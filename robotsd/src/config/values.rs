@@ -186,7 +186,7 @@ impl Size {
         let (number, unit) = text.split_at(digits);
         let unit = unit.trim();
         if number.is_empty() || unit.is_empty() {
-            return (!number.is_empty()).then(|| format!("{number}, without quotes, for octets, or \"{number}KiB\""));
+            return (!number.is_empty()).then(|| format!("{number}, without quotes, for bytes, or \"{number}KiB\""));
         }
         let same = UNITS.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case(unit));
         let begun = || UNITS.iter().find(|(name, _)| name.len() == 3 && name[..1].eq_ignore_ascii_case(unit));

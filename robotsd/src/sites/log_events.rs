@@ -289,7 +289,7 @@ pub(super) fn switched_off(log: &Log, site: &str) {
 pub(crate) type SiteName = Arc<str>;
 
 /// Message about an expired override, the same as in `config check`.
-const ENDED: &str = "this override has ended: it has no effect any more; take it out, or write a later day";
+const ENDED: &str = "this override has expired: it has no effect any more; remove it, or write a later day";
 
 /// Returns the steps that an operator could or should take, most urgent first; empty if nothing
 /// needs attention.

@@ -345,7 +345,7 @@ fn a_config_that_is_read_again_takes_up_its_tokens_and_forgets_others() {
     let answer = scene.ask(Way::Token, operator, "POST /reload?site=shop", "");
     assert_eq!(answer.status, 403);
     assert_has(&answer.body, &["operator: what [admin] lets them do has ended"]);
-    scene.running.wait_for_message("config-warning", "this token has ended: it has no effect any more");
+    scene.running.wait_for_message("config-warning", "this token has expired: it has no effect any more");
     scene.folder.configure(text.replace(hash, &format!("hash = \"sha256:{}\"", "0".repeat(64))));
     scene.running.wait_for_message("config", "admin.token[operator].hash: …");
     assert_eq!(asked(), 401);

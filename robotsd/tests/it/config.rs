@@ -75,13 +75,13 @@ fn a_value_that_is_probably_not_meant_is_a_warning() {
             format!("{CONFIG}[[admin.listener]]\naddress = \"192.0.2.8:80\"\n"),
             "7:11: this machine has no address 192.0.2.8: listening there fails",
         ),
-        (listener("127.0.0.1:0\"\ntrusted_proxies = [\"0.0.0.0/0\"]"), "3:20: \"0.0.0.0/0\" holds public networks"),
-        (listener("127.0.0.1:0\"\ntrusted_proxies = [\"128.0.0.0/1\"]"), "3:20: \"128.0.0.0/1\" holds public"),
-        (listener("127.0.0.1:0\"\ntrusted_proxies = [\"::/0\"]"), "3:20: \"::/0\" holds public networks"),
+        (listener("127.0.0.1:0\"\ntrusted_proxies = [\"0.0.0.0/0\"]"), "3:20: \"0.0.0.0/0\" contains public networks"),
+        (listener("127.0.0.1:0\"\ntrusted_proxies = [\"128.0.0.0/1\"]"), "3:20: \"128.0.0.0/1\" contains public"),
+        (listener("127.0.0.1:0\"\ntrusted_proxies = [\"::/0\"]"), "3:20: \"::/0\" contains public networks"),
         (
             listener("127.0.0.1:0\"\nkind = \"decision\"")
                 .replace("name = \"a\"", "name = \"a\"\nhosts = [\"a.test\"]"),
-            "2:11: every site has hosts, so a question that names no site passes for any other Host",
+            "2:11: every site has hosts, so a question that names no site is allowed for any other Host",
         ),
         (format!("{CONFIG}[exempt]\npaths = [\"/\"]\n"), "7:10: \"/\" exempts every path"),
         (format!("{CONFIG}[exempt]\npaths = [\"/*\"]\n"), "7:10: \"/*\" exempts every path"),
@@ -111,10 +111,10 @@ fn a_value_that_is_probably_not_meant_is_a_warning() {
 fn an_admin_socket_that_cannot_be_made_is_an_error() {
     let long = "a".repeat(120);
     for (socket, want) in [
-        ("none/admin.sock", "/none/admin.sock cannot be made: there is no folder /none"),
+        ("none/admin.sock", "/none/admin.sock cannot be created: there is no folder /none"),
         (".", "/. is a folder: socket names a file in it, such as \"admin.sock\""),
-        ("robots.txt", "/robots.txt exists and is no socket: name another file"),
-        (&*long, &*format!("/{long} is too long for a socket")),
+        ("robots.txt", "/robots.txt exists and is not a socket: name another file"),
+        (&*long, &*format!("/{long} is too long for the path of a socket")),
     ] {
         let config = format!("{CONFIG}[admin]\nsocket = \"{socket}\"\n");
         let (code, _, error) = said("check", &config, "# open\n");
@@ -162,13 +162,13 @@ fn a_file_in_place_of_the_state_directory_is_an_error() {
         let config = format!("state_dir = \"{state_dir}\"\n{CONFIG}");
         let (code, out, error) = said("check", &config, "# open\n");
         assert_eq!((code, error.matches("error: ").count()), (Some(2), 1), "{error}");
-        assert!(error.starts_with("error: /robots.txt is not a folder: state_dir names one"), "{error}");
+        assert!(error.starts_with("error: /robots.txt is not a folder: state_dir must be a folder"), "{error}");
         assert_has(&error, &[" --> /robotsd.toml:1:13\n"]);
         assert_lacks(&error, &["warning: "]);
         assert_has(&out, &["cannot be served as it is written"]);
         let folder = folder(&[("robotsd.toml", &*config), ("robots.txt", "# open\n")]);
         let error = folder.configured(["serve", "--config"]).failed(2);
-        assert_has(&error, &["/robots.txt is not a folder: state_dir names one"]);
+        assert_has(&error, &["/robots.txt is not a folder: state_dir must be a folder"]);
     }
 }
 
@@ -182,10 +182,10 @@ fn a_state_directory_that_nobody_can_make_is_an_error() {
     let nowhere = files.at("leads-nowhere/state");
     let circle = files.at("circle");
     for (state_dir, why) in [
-        ("/proc/nope", "/proc is on a file system of the kernel"),
-        ("/proc/self/a/b", "/proc/self is on a file system of the kernel"),
-        ("/proc/self", "/proc/self is on a file system of the kernel"),
-        ("/sys/kernel/nope", "/sys/kernel is on a file system of the kernel"),
+        ("/proc/nope", "/proc is on a kernel file system"),
+        ("/proc/self/a/b", "/proc/self is on a kernel file system"),
+        ("/proc/self", "/proc/self is on a kernel file system"),
+        ("/sys/kernel/nope", "/sys/kernel is on a kernel file system"),
         (&too_long, "File name too long"),
         (nowhere.to_str().unwrap(), "leads-nowhere is a symbolic link that leads nowhere"),
         (circle.to_str().unwrap(), "Too many levels of symbolic links"),
@@ -206,8 +206,8 @@ fn a_state_directory_that_nobody_can_make_is_an_error() {
 #[test]
 fn a_file_of_the_audit_that_cannot_be_written_is_a_warning() {
     for (audit, why) in [
-        ("/proc/nope/audit.jsonl", "/proc is on a file system of the kernel"),
-        ("robots.txt/audit.jsonl", "this user cannot make a file in "),
+        ("/proc/nope/audit.jsonl", "/proc is on a kernel file system"),
+        ("robots.txt/audit.jsonl", "this user cannot create a file in "),
         (".", "it is a folder"),
         ("audit.jsonl", ""),
         ("made/then/audit.jsonl", ""),

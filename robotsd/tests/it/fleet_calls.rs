@@ -198,9 +198,9 @@ fn the_next_steps_are_for_every_replica_where_the_config_names_them() {
 #[test]
 fn without_replicas_it_is_said_what_is_missing() {
     let folder = folder(&[("robotsd.toml", "mode = \"tag\"\n")]);
-    assert_has(fleet(&folder, &["status"]).failed(2), &["there is no [fleet] with replicas"]);
+    assert_has(fleet(&folder, &["status"]).failed(2), &["[fleet] names no replicas"]);
     folder.configure("[fleet]\nreplicas = [\"127.0.0.1:1\", \"http://web\"]\n");
-    assert_has(fleet(&folder, &["enforce", "off"]).failed(2), &["robotsd.toml:2:28: \"http://web\" is no place"]);
+    assert_has(fleet(&folder, &["enforce", "off"]).failed(2), &["robotsd.toml:2:28: \"http://web\" is not an address"]);
     folder.configure("[fleet]\nreplicas = [\"no-such-name.invalid:9145\"]\n");
     let said = fleet(&folder, &["enforce", "off"]).ends_with(2).out;
     assert_has(said, &["no-such-name.invalid:9145: NOT REACHED: ", "0 of 1 replica confirmed"]);
@@ -258,7 +258,7 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     // Others are not asked for others.
     let of_second = asked(&second, "/board?fleet=1", "");
     assert_eq!(of_second.status, 409, "{of_second:?}");
-    assert_has(of_second.body, &["there is no [fleet] with replicas"]);
+    assert_has(of_second.body, &["[fleet] names no replicas"]);
 
     // One that is stopped, and one that is gone: the page waits two seconds and says what is left.
     second.freeze();

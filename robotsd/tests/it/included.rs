@@ -138,7 +138,7 @@ fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
     assert_eq!(ready(&running, "").0, 200);
     let (status, body) = ready(&running, "?require=sites");
     assert_eq!(status, 503);
-    assert_has(&body, &["b.toml:2:8", "c.toml:11:10", "d.toml:11:10", "its sites are not served", "neither is taken"]);
+    assert_has(&body, &["b.toml:2:8", "c.toml:11:10", "d.toml:11:10", "its sites are not served", "both are refused"]);
     assert_eq!(refused(&folder).as_array().unwrap().len(), 3);
     // One gives it up.
     folder.replace("sites.d/d.toml", file("d"));
@@ -233,7 +233,7 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
     folder.write("sites.d/y.toml", site("y", "new.example:9090"));
     assert_has(
         reload(&running, 1),
-        &["x.toml:3:10", "y.toml as \"new.example:9090\" too", "y.toml:3:10", "neither is taken"],
+        &["x.toml:3:10", "y.toml as \"new.example:9090\" too", "y.toml:3:10", "both are refused"],
     );
     assert_eq!(served(&running, "new.example:8080"), None);
 }
@@ -252,14 +252,14 @@ fn a_name_that_stands_for_other_sites_or_looks_like_another_is_refused_in_every_
         ("--admin=elsewhere.example", "is an option"),
         ("shop ", "a space at the end"),
         (" shop", "a space at the end"),
-        ("sh\u{0}op", "does not show"),
-        ("sh\u{7f}op", "does not show"),
-        ("sh\u{9b}op", "does not show"),
-        ("sh\nop", "does not show"),
-        ("sh\u{200b}op", "does not show"),
-        ("\u{202e}pohs", "does not show"),
-        ("sh\u{a0}op", "does not show"),
-        ("sh\u{3164}op", "does not show"),
+        ("sh\u{0}op", "invisible character"),
+        ("sh\u{7f}op", "invisible character"),
+        ("sh\u{9b}op", "invisible character"),
+        ("sh\nop", "invisible character"),
+        ("sh\u{200b}op", "invisible character"),
+        ("\u{202e}pohs", "invisible character"),
+        ("sh\u{a0}op", "invisible character"),
+        ("sh\u{3164}op", "invisible character"),
     ] {
         // JSON writes a text as TOML reads it.
         let named = site("x", "x.example").replacen("\"x\"", &json!(name).to_string(), 1).replace("\u{7f}", "\\u007f");
@@ -359,7 +359,7 @@ fn paths_stay_in_the_folder_of_their_file_links_resolved() {
         assert!(is_refused(name), "{name}: {said:?}");
     }
     assert!(!is_refused("ok"));
-    let of_link = |line: &&Value| line["message"].as_str().unwrap().contains("whole.toml: it leads out of");
+    let of_link = |line: &&Value| line["message"].as_str().unwrap().contains("whole.toml: the link leads out of");
     assert_eq!(said.iter().filter(of_link).count(), 1, "{said:?}");
     let running = folder.start();
     assert!(is_of(&running, "ok.example", "ok") && is_of(&running, "d.example", "inside"));
@@ -391,11 +391,11 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
     let refused_by = |checked: &str, name: &str| checked.contains(&format!("{name}.toml: the file is refused"));
     let checked = folder.configured(["config", "check"]).ends_with(2).error;
     assert!(refused_by(&checked, "shop") && refused_by(&checked, "out"), "{checked}");
-    assert_has(&checked, &["of its own folder and of the folders in include_roots, links resolved"]);
+    assert_has(&checked, &["paths in its own folder and in include_roots, with links resolved"]);
 
     folder.configure(format!("include_roots = [\"www\", \".\"]\n{HEAD}"));
     let checked = folder.configured(["config", "check"]).ends_with(0).error;
-    assert_has(&checked, &["robotsd.toml:1:25", "holds this config: each included file may name its secrets"]);
+    assert_has(&checked, &["robotsd.toml:1:25", "contains this config: every included file could name its secrets"]);
 
     folder.configure(format!("include_roots = [\"www\", \"gone\"]\n{HEAD}"));
     let checked = folder.configured(["config", "check"]).ends_with(2).error;
@@ -477,11 +477,11 @@ fn a_pattern_that_fits_no_file_is_a_warning_and_one_that_is_none_an_error() {
     assert_has(said, &["warning: there is no file ", "sites.d/*.toml\n --> ", "robotsd.toml:1:12"]);
     folder.configure(format!("{}{}", HEAD.replace("sites.d/*", "*/sites"), file("own")));
     let said = folder.configured(["config", "check"]).failed(2);
-    assert_has(said, &["error: name the files of a folder, with * in the name alone", "robotsd.toml:1:12"]);
+    assert_has(said, &["error: write a folder and a file name, with * only in the name", "robotsd.toml:1:12"]);
     // A folder that is gone is no folder without files.
     folder.configure(format!("{}{}", HEAD.replace("sites.d", "gone"), file("own")));
     assert_has(
         folder.configured(["config", "check"]).failed(2),
-        &["gone: it cannot be listed", "its sites are not served"],
+        &["gone: the folder cannot be listed", "its sites are not served"],
     );
 }

@@ -175,7 +175,7 @@ fn the_admin_interface_is_named_by_option_by_the_config_or_by_the_environment() 
         assert_eq!(status.json()["pid"], want.id(), "{arguments:?} {environment:?}");
     }
     let said = run(robotsd().arg("status").env("ROBOTSD_ADMIN", "no place")).failed(2);
-    assert_has(&said, &["ROBOTSD_ADMIN: \"no place\" is no place of an admin interface"]);
+    assert_has(&said, &["ROBOTSD_ADMIN: \"no place\" is not an address of an admin interface"]);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
         "note: the site \"a\" refuses without grace: ",
         "warning: no crawler is called \"GTPBot\", so this has no effect\n  --> robotsd.toml:10:1\n",
         "= help: did you mean \"GPTBot\"?",
-        "warning: this override has ended: it has no effect any more\n  --> robotsd.toml:10:42\n",
+        "warning: this override has expired: it has no effect any more\n  --> robotsd.toml:10:42\n",
         "warning: no crawler is called \"Gogglebot\", so this has no effect\n  --> robotsd.toml:12:11\n",
         "= help: did you mean \"Googlebot\"?",
     ];

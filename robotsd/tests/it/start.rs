@@ -84,9 +84,9 @@ root = "." | [limits] | head_size = "4KiB" => 7:13: head_size is "4KiB": it may 
 root = "." | [limits] | head_size = "64K" => 7:13: "64K" is not a size: write "64KiB"
 root = "." | [limits] | head_size = -1 => 7:13: head_size is -1: write a size such as 65536 or "64KiB"
 root = "." | [limits] | target_size = "65KiB" =>
-    7:15: target_size "65KiB" is more than head_size "64KiB", of which it is a part
+    7:15: target_size "65KiB" is more than head_size "64KiB", which it is a part of
 root = "." | [limits] | buffer = "2MiB" | buffer_total = "1MiB" =>
-    8:16: buffer "2MiB" is more than buffer_total "1MiB", of which it is a part: 0 turns buffering off
+    8:16: buffer "2MiB" is more than buffer_total "1MiB", which it is a part of: 0 turns buffering off
 root = "." | [limits] | buffer = "1GiB" => 7:10: buffer is "1GiB": it may be from
 root = "." | [limits] | fields = 0 => 7:10: fields is 0: it may be from 16 to 1000
 root = "." | [limits] | streams = 0 => 7:11: streams is 0: it may be from 1 to 10000
@@ -123,7 +123,7 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         ("mode = \n".to_owned(), "1:"),
         ("modus = \"off\"\n".to_owned(), "1:1: the config has no key \"modus\""),
         (format!("workers = 0\n{good}"), "1:11: "),
-        (format!("workers = 5000\n{good}"), "1:11: 5000 workers are more than 1024: one a core is right"),
+        (format!("workers = 5000\n{good}"), "1:11: 5000 workers are more than 1024: one per core is enough"),
         (
             "[[listener]]\naddress = \"nowhere\"\n".to_owned(),
             "2:11: \"nowhere\" is not an address to listen on: write one such as \"127.0.0.1:8080\"",

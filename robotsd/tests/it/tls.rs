@@ -220,7 +220,7 @@ fn the_certificate_of_an_authority_is_warned_about_and_said_in_words() {
     assert_has(&checked.out, &["warnings: 2"]);
     assert_has(
         &checked.error,
-        &["this is the certificate of an authority, and no server's", "basicConstraints=CA:FALSE"],
+        &["this is the certificate of an authority, not of a server", "basicConstraints=CA:FALSE"],
     );
     let running = folder.start();
     running.wait_for_message("config-warning", "certificate of an authority");
@@ -310,7 +310,8 @@ fn hosts_that_no_certificate_is_for_are_said_by_the_check_and_the_status_and_non
             assert_eq!(status["troubles"], json!([]), "{names:?} {hosts:?}");
             continue;
         };
-        let said = format!("no certificate of a [[listener]] is for {said}: clients refuse one for another name");
+        let said =
+            format!("no certificate of a [[listener]] covers {said}: clients refuse a certificate for another name");
         assert_has(&checked.error, &[&said, "chain = \"a.pem\""]);
         assert_eq!(status["troubles"], json!([said]));
         folder.with_config(&["status", "--problems"]).ends_with(1);

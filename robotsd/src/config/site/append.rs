@@ -97,7 +97,7 @@ fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Pa
             let is_name = !text.trim().is_empty() && text.chars().count() <= MOST_NAME;
             if !is_name || text.chars().any(char::is_control) {
                 let message = format!(
-                    "{text:?} is no name: write up to {MOST_NAME} characters in one line, such as \"AI crawlers\""
+                    "{text:?} is not a valid name: write up to {MOST_NAME} characters on one line, such as \"AI crawlers\""
                 );
                 return Err(name.fault(message));
             }

@@ -146,7 +146,7 @@ pub(super) fn faulty(
         let is_listener = |address: &SocketAddr| endpoint.is_listener(*address);
         if let Some(address) = listeners.iter().map(|listener| *listener.address.get_ref()).find(is_listener) {
             let message = format!(
-                "the upstream {:?} is the listener {address} of this config, so requests would go round in a circle: name the \
+                "the upstream {:?} is the listener {address} of this config, so requests would loop: name the \
                  address of the origin server",
                 url.get_ref()
             );
@@ -154,7 +154,7 @@ pub(super) fn faulty(
         }
         if let Some(address) = own_proxy.iter().copied().find(is_listener) {
             let message = format!(
-                "the upstream {:?} is the admin listener {address}, which takes this machine for its proxy, so every client of the site \
+                "the upstream {:?} is the admin listener {address}, which accepts this machine as its proxy, so every client of the site \
                  could name any [[admin.user]]: name the address of the origin server",
                 url.get_ref()
             );

@@ -68,7 +68,7 @@ impl Value for RawHeader {
                 RawSecret::read(reader, place, value).map(Self::Secret)
             }
             _ => {
-                let message = "the value of a header is a text, or names the file that holds it: { file = \"…\" }";
+                let message = "the value of a header is text, or names the file that contains it: { file = \"…\" }";
                 reader.fault(value, message)
             }
         }
@@ -133,7 +133,7 @@ pub(in crate::config) fn resolve(
     let hooks: Vec<Arc<HookSettings>> = hooks.into_iter().collect::<Option<_>>()?;
     for (at, hook) in hooks.iter().enumerate() {
         if hooks[..at].iter().any(|before| before.fingerprint() == hook.fingerprint()) {
-            faults.push(written[at].fault("this request is sent already: leave one of the two out"));
+            faults.push(written[at].fault("this request is configured twice: remove one of them"));
             return None;
         }
     }
@@ -148,12 +148,11 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
     match (of, hook.on.first()) {
         (HookUse::Events, None) => {
             let events = NotifyEvent::ALL.map(NotifyEvent::as_str).join("\", \"");
-            let message = format!("it is not said what this tells of: write on = [\"{events}\"], or some of them");
+            let message = format!("this notification has no events: write on = [\"{events}\"], or some of them");
             faults.push(hook.url.fault(message));
         }
         (HookUse::Hosts | HookUse::Patterns, Some(event)) => {
-            let message =
-                "this is sent when a version of the site goes live: what tells of events stands in [[notify]]";
+            let message = "this is sent when a version of the site goes live: requests for events belong in [[notify]]";
             faults.push(event.fault(message));
         }
         _ => {}
@@ -192,10 +191,12 @@ fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     let fault = |why: &str| {
         // The message does not contain the URL, all of which may be secret; its place in the file
         // is shown with the message.
-        url.fault(format!("this is no URL for a request: {why}; write one such as \"https://api.example.net/purge\""))
+        url.fault(format!(
+            "this is not a valid URL for a request: {why}; write one such as \"https://api.example.net/purge\""
+        ))
     };
     if url.get_ref().contains("{{") {
-        return Err(fault("{{…}} is filled in in the body alone"));
+        return Err(fault("{{…}} is replaced only in the body"));
     }
     let uri: Uri = url.get_ref().parse().map_err(|error: http::uri::InvalidUri| fault(&error.to_string()))?;
     HookTarget::new(uri).map_err(fault)
@@ -206,7 +207,7 @@ fn method(written: &Spanned<String>) -> Result<Method, Fault> {
     let text = written.get_ref();
     let method = Method::from_bytes(text.as_bytes()).ok().filter(|method| *method != Method::CONNECT);
     method.filter(|_| text.len() <= 32 && text.bytes().all(|byte| !byte.is_ascii_lowercase())).ok_or_else(|| {
-        written.fault(format!("{text:?} is no method for this: write one such as \"POST\", \"PURGE\" or \"DELETE\""))
+        written.fault(format!("{text:?} is not a valid method: write one such as \"POST\", \"PURGE\" or \"DELETE\""))
     })
 }
 
@@ -215,7 +216,9 @@ fn body(written: &Spanned<String>, hook: &RawHook, of: HookUse) -> Result<BodyTe
     let body = BodyTemplate::parse(written.get_ref(), format).map_err(|message| written.fault(message))?;
     let unknown = match of {
         HookUse::Patterns => "the site names no host for {{host}}, {{url}} and {{urls}}: list one without * in hosts",
-        HookUse::Events => "{{host}}, {{url}} and {{urls}} stand in [[site.robots.on_publish]] alone: write {{site}}",
+        HookUse::Events => {
+            "{{host}}, {{url}} and {{urls}} are available only in [[site.robots.on_publish]]: write {{site}}"
+        }
         HookUse::Hosts => return Ok(body),
     };
     if body.needs_host() { Err(written.fault(unknown)) } else { Ok(body) }
@@ -224,8 +227,8 @@ fn body(written: &Spanned<String>, hook: &RawHook, of: HookUse) -> Result<BodyTe
 fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(HeaderName, HookHeader), Fault> {
     let fault = |message: String| value.fault(message);
     let known = HeaderName::from_bytes(name.as_bytes());
-    let field =
-        known.map_err(|_| fault(format!("{name:?} is no name of a header: write one such as \"Authorization\"")))?;
+    let field = known
+        .map_err(|_| fault(format!("{name:?} is not a valid header name: write one such as \"Authorization\"")))?;
     // Some servers treat `_` as `-`.
     let dashed = field.as_str().replace('_', "-");
     if OURS.contains(&&*dashed) || dashed.starts_with("webhook-") {
@@ -240,13 +243,13 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
         }
         RawHeader::Secret(secret) => Ok((field, HookHeader::File(folder.join(&secret.file)))),
         RawHeader::Text(_) if is_secret(field.as_str()) => Err(fault(format!(
-            "{name} holds a secret, which `config show` and the log would show: write it to a file, and here {{ file = \"…\" }}"
+            "{name} contains a secret that `config show` and the log would show: write it to a file, and here {{ file = \"…\" }}"
         ))),
         RawHeader::Text(text) => match HeaderValue::from_str(text) {
             Ok(value) => Ok((field, HookHeader::Text(value))),
-            Err(_) => {
-                Err(fault(format!("{text:?} is no value of a header: it holds a line end or a control character")))
-            }
+            Err(_) => Err(fault(format!(
+                "{text:?} is not a valid header value: it contains a line break or a control character"
+            ))),
         },
     }
 }

@@ -151,11 +151,11 @@ pub(in crate::config) fn misleading(name: &str) -> Option<String> {
     } else if name.contains(',') {
         "\",\" separates the names in a list"
     } else if name.starts_with('-') {
-        "what begins with \"-\" is an option in a command"
+        "a name that begins with \"-\" is an option in a command"
     } else if name.split(' ').any(str::is_empty) {
         "a space at the end of a name, or next to another one, is not seen"
     } else if !is_shown_whole(name) {
-        "it has a character that does not show, so it looks like another name"
+        "it contains an invisible character, so it looks like another name"
     } else {
         return None;
     };

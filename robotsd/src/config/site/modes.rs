@@ -128,21 +128,20 @@ impl Exception {
     fn overrides(&self) -> Result<(Option<Override>, Option<Override<RateMode>>), Fault> {
         let RawMode { mode, rate, until } = self.modes.get_ref();
         if mode.is_none() && rate.is_none() {
-            let message =
-                "an override has a mode, for disallowed requests, or a rate, for those that come too soon, or both";
+            let message = "an override needs a mode, for disallowed requests, or a rate, for requests that exceed a crawl delay, or both";
             return Err(self.modes.fault(message));
         }
         if let (Some(_), Scope::Pattern(_)) = (rate, &self.scope) {
-            let message = "a rate is for crawlers, not for a rule: write \"category:WORD\", \"agent:NAME\" or \"index\" in \
-                           place of the pattern";
+            let message = "a rate is for crawlers, not for a rule: write \"category:WORD\", \"agent:NAME\" or \"index\" instead of the pattern";
             return Err(self.key.fault(message));
         }
         if let (Some(rate), Scope::Crawlers(Selector::Index)) = (rate, &self.scope)
             && *rate.get_ref() == RateMode::Refuse
         {
-            let message = "one search engine can be refused for its rate, all of them are observed at most";
+            let message =
+                "a single search engine can be refused for its rate, but all of them together are only observed";
             let help =
-                "write \"agent:bingbot\" in place of \"index\", and a group for it with a Crawl-delay in robots.txt";
+                "write \"agent:bingbot\" instead of \"index\", and a group for it with a Crawl-delay in robots.txt";
             return Err(rate.fault(message).help(help.to_owned()));
         }
         let end = until.as_ref().map(end).transpose()?;
@@ -189,7 +188,7 @@ impl RawModes {
 pub(in crate::config) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
     let wrong = || {
         let message = format!(
-            "{} is not an end: write a day such as 2027-03-31, which is UTC's, or a moment such as 2027-03-31T12:00:00Z",
+            "{} is not a valid end: write a day (UTC) such as 2027-03-31, or a moment such as 2027-03-31T12:00:00Z",
             until.get_ref()
         );
         until.fault(message)

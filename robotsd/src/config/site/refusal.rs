@@ -44,7 +44,7 @@ pub(in crate::config) fn resolve(
     let extension = place.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let Some(format) = TemplateFormat::of_extension(extension) else {
         let message =
-            format!("{:?} is no template: its name ends in .html or in .txt", file.get_ref().display().to_string());
+            format!("{:?} is not a template: its name must end in .html or .txt", file.get_ref().display().to_string());
         return Err(in_config(file.fault(message)));
     };
     let page = read(&place).map_err(|error| in_config(file.fault(format!("{}: {error}", place.display()))))?;
@@ -59,7 +59,7 @@ fn status(status: &Spanned<u16>) -> Result<StatusCode, Fault> {
     let known = |known: &StatusCode| known.as_u16() == *status.get_ref();
     REFUSAL_STATUSES.into_iter().find(known).ok_or_else(|| {
         let all: Vec<_> = REFUSAL_STATUSES.iter().map(|status| status.as_str().to_owned()).collect();
-        status.fault(format!("{} is no status of a refusal: write one of {}", status.get_ref(), all.join(", ")))
+        status.fault(format!("{} is not a status for refusals: write one of {}", status.get_ref(), all.join(", ")))
     })
 }
 
@@ -71,7 +71,7 @@ fn language(language: &Spanned<String>) -> Result<HeaderValue, Fault> {
     let is_part = |part: &str| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let is_tag = first && language.get_ref().split('-').all(is_part);
     HeaderValue::from_str(language.get_ref()).ok().filter(|_| is_tag).ok_or_else(|| {
-        language.fault(format!("{:?} is no language tag: write one such as \"de\" or \"pt-BR\"", language.get_ref()))
+        language.fault(format!("{:?} is not a language tag: write one such as \"de\" or \"pt-BR\"", language.get_ref()))
     })
 }
 
