@@ -26,7 +26,7 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
     let robots = match cache.reading(SystemTime::now()) {
         CrawlerReading::Rules(file) => RobotsTxt::parse(file),
         CrawlerReading::AllowAll => RobotsTxt::parse(""),
-        _ => return Err("the site cannot say what may be fetched: come again later".into()),
+        _ => return Err("the robots.txt cannot be read now: try again later".into()),
     };
     let ours = robots.for_agent(AGENT);
     let delay = ours.crawl_delay().map_or(Duration::from_secs(1), |delay| delay.interval());
@@ -43,7 +43,7 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
         tokio::time::sleep(delay).await;
         // The robots.txt is for this site only, and no path leads to another site.
         let answer = fetcher.exchange(FetchRequest::new(site.with_target(path.parse()?))).await?;
-        lines.push(format!("{path}: {}, {} octets", answer.status.as_u16(), answer.body.len()));
+        lines.push(format!("{path}: {}, {} bytes", answer.status.as_u16(), answer.body.len()));
     }
     let sitemaps = robots.sitemaps().map(|sitemap| format!("sitemap: {}", sitemap.value.escape_ascii()));
     lines.extend(sitemaps);
@@ -86,7 +86,7 @@ mod tests {
         let lines = crawled((200, robots)).await.expect("a robots.txt");
         assert_eq!(
             lines,
-            ["/a: 200, 6 octets", "/drafts/x: disallowed by line 2", "sitemap: https://example.com/s.xml"]
+            ["/a: 200, 6 bytes", "/drafts/x: disallowed by line 2", "sitemap: https://example.com/s.xml"]
         );
         // A site with a server error disallows everything until it recovers.
         let error = crawled((503, "")).await.expect_err("503");

@@ -180,7 +180,7 @@ pub(crate) struct ConfigArgument {
     #[arg(value_name = "FILE", conflicts_with = "config")]
     file: Option<PathBuf>,
 
-    /// The same, as other commands take it
+    /// Same as FILE, for consistency with other commands
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
 }

@@ -194,7 +194,7 @@ impl<'a> ControlLoop<'a> {
                     Some(Ok(())) => {}
                     Some(Err(error)) => {
                         let why = self.active.state.watchdog.last_panic().unwrap_or_else(|| error.to_string());
-                        return Err(format!("a worker ended, which would answer some of the connections: {why}"));
+                        return Err(format!("a worker has ended, and its connections would get no answer: {why}"));
                     }
                 },
             }
@@ -285,7 +285,7 @@ impl Drop for FlushOnDrop {
             self.log.say_at(
                 LogLevel::Error,
                 LogEvent::State,
-                "what could not be written to the state directory until now is forgotten",
+                "changes that could not be written to the state directory are lost",
             );
         }
     }

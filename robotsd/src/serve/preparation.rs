@@ -140,7 +140,7 @@ impl Preparation {
         tokio::select! {
             biased;
             end = &mut self.thread => {
-                let panicked = |error| format!("it could not be looked at: {error}");
+                let panicked = |error| format!("it could not be read: {error}");
                 Some(end.unwrap_or_else(|error| Err(RejectedConfig { why: panicked(error), changes: None })))
             }
             () = late => None,
@@ -188,7 +188,7 @@ impl Stage {
     fn enter(&self, next: impl FnOnce() -> Result<StageState, String>) -> Result<StageState, String> {
         let mut state = self.0.lock();
         match *state {
-            StageState::Abandoned => Err("another reading has taken its place".to_owned()),
+            StageState::Abandoned => Err("a newer reading has replaced it".to_owned()),
             _ => Ok(std::mem::replace(&mut *state, next()?)),
         }
     }
@@ -349,7 +349,7 @@ mod tests {
         preparation.stage.abandon();
         drop(writer);
         let error = preparation.end_within(None).await.unwrap().unwrap_err();
-        assert_eq!(error.why, "another reading has taken its place");
+        assert_eq!(error.why, "a newer reading has replaced it");
     }
 
     #[tokio::test]

@@ -117,7 +117,8 @@ impl ActiveConfig {
             ChangeStep::Swap(prepared) => prepared,
             ChangeStep::Abandon => {
                 let (path, limit) = (self.path.display(), CONFIG_PATIENCE.as_secs());
-                let why = format!("{path}: a file of it was still being read after {limit} s, and it is read anew");
+                let why =
+                    format!("{path}: one of its files was still being read after {limit} s; the config is read again");
                 Err(RejectedConfig { why, changes: None })
             }
         };
@@ -128,7 +129,7 @@ impl ActiveConfig {
             Ok(prepared) => match self.swap(*prepared) {
                 ("unchanged", _) if was_rejected => {
                     let path = self.path.display();
-                    ("unchanged", format!("{path}: the file is accepted again: it says what is served"))
+                    ("unchanged", format!("{path}: the file is accepted again, and is the config that is served"))
                 }
                 swapped => swapped,
             },
@@ -137,7 +138,7 @@ impl ActiveConfig {
                 // that another program uses.
                 self.change.again = Some(Instant::now() + AGAIN);
                 is_known = !self.state.config.reject(&why, changes);
-                ("kept", format!("{why}; the config before stays in force"))
+                ("kept", format!("{why}; the previous config stays in force"))
             }
         };
         match outcome {
@@ -415,7 +416,7 @@ pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
     let more = named.len().saturating_sub(NAMED);
     if more > 0 {
         named.truncate(NAMED);
-        named.push(format!("and {more} settings more, each in a line `config-changed`"));
+        named.push(format!("and {more} more settings, each on a line `config-changed`"));
     }
     named
 }

@@ -41,8 +41,7 @@ impl InheritedSockets {
             let (socket, place, address) = match &before {
                 SocketPlace::Listener(_) | SocketPlace::Admin(_) => {
                     let socket = TcpListener::from(socket);
-                    let local =
-                        socket.local_addr().map_err(|error| format!("a socket of the process before: {error}"))?;
+                    let local = socket.local_addr().map_err(|error| format!("a socket of the old process: {error}"))?;
                     (InheritedSocket::Tcp(socket), local.to_string(), Some(local))
                 }
                 SocketPlace::AdminSocket { path, is_made } => {
@@ -168,8 +167,8 @@ impl InheritedSockets {
         let Some(socket) = self.sockets.iter().find(|socket| socket.before.is_none()) else { return Ok(()) };
         let called = socket.name.as_ref().map(|name| format!(", called {name:?},")).unwrap_or_default();
         Err(format!(
-            "{}: the supervisor passed a socket for this{called} and no [[listener]] has this address or name, nor has \
-             [admin]: write one, or take it out of the .socket unit",
+            "{}: the supervisor passed a socket for this{called} but no [[listener]] and no [admin] has this address or \
+             name: add one, or remove it from the .socket unit",
             socket.place
         ))
     }
@@ -239,7 +238,7 @@ mod tests {
         let (passed, places) = passed(&[Some("web")]);
         let message = passed.finish().unwrap_err();
         let start =
-            format!("{}: the supervisor passed a socket for this, called \"web\", and no [[listener]]", places[0]);
+            format!("{}: the supervisor passed a socket for this, called \"web\", but no [[listener]]", places[0]);
         assert!(message.starts_with(&start), "{message}");
     }
 

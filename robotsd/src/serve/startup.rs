@@ -31,8 +31,8 @@ use crate::log::{AccessLog, Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::sites::Sites;
 
 /// Logged because hyper computes the date of every HTTP/1 response, and cannot express such a time.
-const CLOCK: &str = "the clock is before 1970 or after 9999: responses bear a wrong date or none, and until it is set right \
-     neither the admin interface nor HTTP/1 requests that are not plain (with a body, with `Connection: close`) are answered";
+const CLOCK: &str = "the clock is before 1970 or after 9999: responses have a wrong date or none, and until it is \
+     corrected the admin interface and some HTTP/1 requests (with a body, with `Connection: close`) get no answer";
 
 /// Maximum wait for a killed process, which answers on the admin socket until the system has
 /// removed it.
@@ -128,7 +128,7 @@ impl Start<'_> {
         let taken = tokio::task::spawn_blocking(move || asking.take());
         tokio::select! {
             taken = taken => if !taken.unwrap_or(false) {
-                let message = format!("process {}, whose place this one takes, has ended before", predecessor.process);
+                let message = format!("process {}, which this one replaces, has ended already", predecessor.process);
                 self.log.say_at(LogLevel::Warn, LogEvent::Upgrade, message);
             },
             () = stop_signal(signals) => {
@@ -298,7 +298,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     config: ConfigArgument,
 
-    /// Refuse to start where a robots.txt is missing or unusable
+    /// Refuse to start if a robots.txt is missing or unusable
     #[arg(long)]
     strict: bool,
 }

@@ -78,7 +78,7 @@ pub(super) enum UpgradeStep {
 
 impl UpgradeUnderWay {
     async fn next(&mut self) -> UpgradeStep {
-        let panicked = |error| format!("a fault of robotsd: {error}");
+        let panicked = |error| format!("a bug in robotsd: {error}");
         match &mut self.stage {
             UpgradeStage::Preparing | UpgradeStage::Opening(_) => UpgradeStep::Successor(self.successor.next().await),
             UpgradeStage::HandingOver(handing) => {
@@ -122,19 +122,19 @@ impl UpgradeKeeper {
         let is_serving = active.state.phase() == Phase::Serving;
         let refused = match (&self.under_way, self.successor) {
             (Some(UpgradeUnderWay { successor, .. }), _) => {
-                Some(format!("an upgrade is under way already, to process {}; this process goes on", successor.id()))
+                Some(format!("an upgrade to process {} is in progress already; this process continues", successor.id()))
             }
-            (None, Some(process)) => Some(format!("process {process} has taken the place of this one: ask again")),
+            (None, Some(process)) => Some(format!("process {process} has replaced this one: ask again")),
             (None, None) if !is_serving => Some("this process is ending".to_owned()),
             (None, None) => None,
         };
         let started = match refused {
             Some(why) => Err(why),
-            None => active.start_successor().map_err(|why| format!("{why}; this process goes on")),
+            None => active.start_successor().map_err(|why| format!("{why}; this process continues")),
         };
         match started {
             Ok(successor) => {
-                let message = format!("process {} is started to take the place of this one", successor.id());
+                let message = format!("process {} is started to replace this one", successor.id());
                 active.log.say(LogEvent::Upgrade, message.clone());
                 active.state.note_upgrade(report("under-way", Some(successor.id()), &message));
                 let stage = UpgradeStage::Preparing;
@@ -216,7 +216,7 @@ impl UpgradeKeeper {
                 UpgradeStage::Opening(_held) => spawn_blocking(move || take_back(state)).await,
                 UpgradeStage::Preparing => return,
             };
-            if let Err(trouble) = taken.unwrap_or_else(|error| Err(format!("a fault of robotsd: {error}"))) {
+            if let Err(trouble) = taken.unwrap_or_else(|error| Err(format!("a bug in robotsd: {error}"))) {
                 log.say_at(LogLevel::Error, LogEvent::State, trouble);
             }
         }));
@@ -241,7 +241,7 @@ fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
         upgrade.successor.reload();
     }
     let process = upgrade.successor.id();
-    let message = format!("process {process} has taken the place of this one: {summary}");
+    let message = format!("process {process} has replaced this one: {summary}");
     active.log.say(LogEvent::Upgrade, message.clone());
     let report = report("done", Some(process), &message);
     active.state.note_upgrade(report.clone());
@@ -254,8 +254,7 @@ fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
 fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active: &mut ActiveConfig) -> AfterStep {
     let process = upgrade.successor.id();
     let trouble = taken.err().map(|trouble| format!("{trouble}; ")).unwrap_or_default();
-    let message =
-        format!("process {process} does not take the place of this one: {why}; {trouble}this process goes on");
+    let message = format!("process {process} does not replace this one: {why}; {trouble}this process continues");
     active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
     let report = report("failed", Some(process), &message);
     active.state.note_upgrade(report.clone());
@@ -279,9 +278,9 @@ fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHand
         }
         if let Some(state) = state {
             let handed = spawn_blocking(move || state.hand_over(HOLD_UP)).await;
-            if !handed.map_err(|error| format!("a fault of robotsd: {error}"))? {
-                let why = "what is live cannot be written to the state directory, and the new process would not know it: see the \
-                           troubles in robotsd status";
+            if !handed.map_err(|error| format!("a bug in robotsd: {error}"))? {
+                let why = "the live versions cannot be written to the state directory, so the new process \
+                           would not know them: see the problems in robotsd status";
                 return Err(why.to_owned());
             }
         }

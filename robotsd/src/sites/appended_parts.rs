@@ -103,7 +103,7 @@ fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
             let saved = Published::<Fragment>::builder(url.clone(), &part.title).saved_in(folder).saved();
             saved.map_err(|error| error.to_string())?.ok_or_else(|| "no running robotsd has fetched it yet".to_owned())
         }
-        AppendSource::Url(_) => Err("it is fetched, and without a state_dir no copy of it is kept".to_owned()),
+        AppendSource::Url(_) => Err("it is fetched from its URL, and no copy is kept without a state_dir".to_owned()),
     }
 }
 
@@ -209,7 +209,7 @@ impl PartReader {
                 }
                 let (followed, trouble) = builder.start().map_err(|error| failed(&error))?;
                 if let Some(trouble) = trouble {
-                    self.say(LogLevel::Warn, &format!("what was saved cannot be used: {trouble}"));
+                    self.say(LogLevel::Warn, &format!("the saved copy cannot be used: {trouble}"));
                 }
                 Ok(AppendedPart { reader: self, _watched: None, followed: Some(followed) })
             }
@@ -286,7 +286,8 @@ impl PartReader {
 }
 
 /// Message about a part that was not read since the start. For a file there is no earlier copy.
-const NOT_AT_HAND: &str = "this part is not at hand, so it is not appended: crawlers that only it names pass, unless an earlier version that has it is live";
+const NOT_AT_HAND: &str = "this part is not available and not appended: crawlers that only it names are \
+                           allowed, unless the live version still contains it";
 
 /// Reads a regular file of at most 8 MiB.
 fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), String> {
@@ -337,7 +338,7 @@ impl FollowedRegistry {
         let builder = settings.saved_in.iter().fold(builder, |builder, folder| builder.saved_in(folder));
         let (registry, trouble) = builder.start().map_err(|error| failed(&error))?;
         if let Some(trouble) = trouble {
-            log.say(LogEvent::RegistryRejected, format!("{}: what was saved cannot be used: {trouble}", settings.url));
+            log.say(LogEvent::RegistryRejected, format!("{}: the saved copy cannot be used: {trouble}", settings.url));
         }
         Ok(Self(registry))
     }

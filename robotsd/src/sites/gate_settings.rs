@@ -77,7 +77,7 @@ impl GateSettings {
 
     /// Notes that the new expectations cannot be used, and that the previous ones stay.
     pub(super) fn reject_expectations(&self, why: &str) {
-        self.pages.note(NoteAbout::Expectations, Some(format!("{why}; the expectations before stay")));
+        self.pages.note(NoteAbout::Expectations, Some(format!("{why}; the previous expectations stay in use")));
     }
 
     /// Returns those of the changed files that the gate reads.

@@ -138,8 +138,11 @@ impl Inheritance {
         let off = || format!(", switched off {was}: `robotsd enforce on --site {word}` turns it on");
         let off = made.is_off().then(off).unwrap_or_default();
         let has_versions = lives.iter().any(|live| self.robots(name, &live.name).is_some());
-        let begins =
-            if has_versions { "goes on from its versions" } else { "begins anew: nothing is kept of such a file" };
+        let begins = if has_versions {
+            "continues from its versions"
+        } else {
+            "starts without versions: none are kept for such a file"
+        };
         format!("site {name:?} is new, has hosts of {from:?} and {begins}{off}")
     }
 }

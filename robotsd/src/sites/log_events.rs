@@ -326,13 +326,13 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
     }
     let is_wrong = |kind| status.state_trouble(kind).is_some();
     if [TroubleKind::Save, TroubleKind::Switch, TroubleKind::History].into_iter().any(is_wrong) {
-        let repair = "repair the state directory, or make room on its disk: pending changes are then written";
+        let repair = "repair the state directory, or free space on its disk: pending changes are then written";
         steps.push(NextStep::say(repair));
     } else if !status.state_troubles.is_empty() && !is_wrong(TroubleKind::Behind) {
         steps.push(NextStep::say("repair the state directory: damaged files in it are ignored"));
     }
     if status.faults + status.callback_faults > 0 {
-        steps.push(NextStep::say("report the panic in the output of standard error: it is a fault of robotsd"));
+        steps.push(NextStep::say("report the panic printed on stderr: it is a bug in robotsd"));
     }
     steps
 }

@@ -32,7 +32,8 @@ impl Sites {
     pub(crate) fn notify(&self, config: &ConfigReport) {
         let Some(hooks) = self.hooks() else { return };
         let of_all = self.state.directory.as_ref().and_then(StateDir::switch_trouble);
-        let of_all = of_all.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
+        let of_all =
+            of_all.map(|why| format!(" because the kill switch could not be read ({why})")).unwrap_or_default();
         let replica = hooks.replica.clone();
         let flags = self.fleet_flags();
         let mut notices = vec![switched("", self.state.switch(), &of_all, flags[1], &replica)];
@@ -132,7 +133,7 @@ fn switched(name: &str, to: Enforcement, by: &str, flags: CommandFlags, replica:
 
 /// Returns notices about a config, or included files, that cannot be used.
 fn rejected(config: &ConfigReport) -> impl Iterator<Item = Notice> {
-    let served = "the config is rejected, and the one before is served";
+    let served = "the config is rejected, and the previous one is served";
     let whole = config.rejected.iter().map(move |rejected| (&config.path, &rejected.why, served));
     let files = config.refused.iter().map(|file| (&file.path, &file.why, "a file is refused"));
     whole.chain(files).map(|(path, why, what)| {

@@ -121,7 +121,7 @@ impl Sites {
         if enforced.is_empty() {
             return Ok(());
         }
-        Err(format!("it was switched off, and is NOT off: rules are enforced still for {}", quoted_list(enforced)))
+        Err(format!("it was switched off, but is NOT off: rules are still enforced for {}", quoted_list(enforced)))
     }
 
     /// Notes for the board that nothing may have been counted for a while.
@@ -157,9 +157,9 @@ impl Sites {
             is_off.then(|| on("to enforce again", of_switch)),
             fleet.filter(|fleet| fleet.is_off()).map(|_| on(by_fleet, &["--fleet"])),
             fleet.filter(|fleet| fleet.unknown().is_some()).map(|_| NextStep::make_document()),
-            fleet
-                .filter(|fleet| fleet.trouble().is_some())
-                .map(|_| NextStep::command("to see how each replica stands, and why", ["robotsd", "fleet", "status"])),
+            fleet.filter(|fleet| fleet.trouble().is_some()).map(|_| {
+                NextStep::command("to see the state of each replica, and why", ["robotsd", "fleet", "status"])
+            }),
         ];
         steps.into_iter().flatten().collect()
     }
@@ -191,13 +191,14 @@ impl Sites {
         let fleet = self.state.fleet.as_deref();
         match site {
             Some(_) if self.state.switch() == Enforcement::Off => {
-                message.push_str("; that of every site is off still, so nothing is enforced: `robotsd enforce on`");
+                message
+                    .push_str("; the switch of every site is still off, so nothing is enforced: `robotsd enforce on`");
             }
             _ if fleet.is_some_and(|fleet| fleet.is_off()) => {
-                message.push_str("; off still by the fleet: `robotsd enforce on --fleet`");
+                message.push_str("; still switched off by the fleet: `robotsd enforce on --fleet`");
             }
             Some(live) if fleet.is_some_and(|fleet| fleet.unknown().is_none()) && is_off(live) => {
-                message.push_str("; off still by the fleet: `robotsd fleet status` names the mark");
+                message.push_str("; still switched off by the fleet: `robotsd fleet status` names the switch");
             }
             Some(_) => {}
             None => {
@@ -206,7 +207,7 @@ impl Sites {
                     let of_fleet =
                         ", or by the fleet (`robotsd fleet status`; `robotsd enforce on --site SITE --fleet`)";
                     let or = fleet.map_or("", |_| of_fleet);
-                    let _ = write!(message, "; off still by a switch of their own{or}: {}", quoted_list(off));
+                    let _ = write!(message, "; still off by a switch of their own{or}: {}", quoted_list(off));
                 }
             }
         }

@@ -59,7 +59,7 @@ impl Sites {
         let mut reload = Arc::clone(self).reload_registry().await?;
         if let Some(why) = why {
             reload.outcome = "kept".to_owned();
-            reload.message = format!("{}; what is at its URL is not taken: {why}", reload.message);
+            reload.message = format!("{}; the version at its URL is not used: {why}", reload.message);
         }
         Some(reload)
     }

@@ -49,7 +49,7 @@ pub(crate) struct Renewal {
 
 /// A source that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
-#[display("site {site:?}: {why}; its source before stays")]
+#[display("site {site:?}: {why}; its previous source stays in use")]
 pub(crate) struct UnusableSource {
     pub(crate) site: String,
     why: String,
@@ -423,7 +423,7 @@ mod tests {
             served.enforce(Some("shop"), Enforcement::Off).unwrap();
             let renamed = served.renew(&of("store", "shop.test")).unwrap();
             assert_eq!(switches(&renamed.sites), [Enforcement::Off]);
-            let want = "site \"store\" is new, has hosts of \"shop\" and goes on from its versions, switched off as its hosts were: \
+            let want = "site \"store\" is new, has hosts of \"shop\" and continues from its versions, switched off as its hosts were: \
                         `robotsd enforce on --site store` turns it on";
             assert_eq!(renamed.come_and_gone[0], want);
             let other = served.renew(&of("other", "other.test")).unwrap();
@@ -479,7 +479,7 @@ mod tests {
             for (name, hosts) in renamed {
                 let was = served.iter().next().unwrap().name.to_string();
                 let renewal = served.renew(&of(name, hosts)).unwrap();
-                let want = format!("site {name:?} is new, has hosts of {was:?} and goes on from its versions");
+                let want = format!("site {name:?} is new, has hosts of {was:?} and continues from its versions");
                 assert_eq!(renewal.come_and_gone[0], want);
                 known = is_as_before(&renewal.sites, &known);
                 served = renewal.sites;
@@ -542,7 +542,7 @@ mod tests {
             ]);
             let renewal = served.renew(&moved).unwrap();
             let want = [
-                "site \"mixed\" is new, has hosts of \"one\" and goes on from its versions, switched off as its hosts were: \
+                "site \"mixed\" is new, has hosts of \"one\" and continues from its versions, switched off as its hosts were: \
                  `robotsd enforce on --site mixed` turns it on",
                 "site \"third\" is new",
             ];
@@ -589,7 +589,7 @@ mod tests {
             let parted = of(&[("wide", wide, "one"), ("own", own, "one"), ("other", other, "two")]);
             let renewal = served.renew(&parted).unwrap();
             let want =
-                ["site \"own\" is new, has hosts of \"wide\" and goes on from its versions", "site \"other\" is new"];
+                ["site \"own\" is new, has hosts of \"wide\" and continues from its versions", "site \"other\" is new"];
             assert_eq!(renewal.come_and_gone, want);
             for name in ["wide", "own"] {
                 assert_eq!(stands(&renewal.sites, name), (Some(OPEN.to_owned()), true), "{name}");
@@ -645,7 +645,7 @@ mod tests {
         std::fs::remove_file(folder.path().join("state/hosts.json")).unwrap();
         config.sites[0].name = "d".to_owned();
         let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
-        assert!(said.contains("no site has this name, so that turns nothing off"), "{said}");
+        assert!(said.contains("no site has this name, so nothing is off because of it"), "{said}");
     }
 
     #[test]

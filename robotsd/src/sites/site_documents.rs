@@ -199,7 +199,10 @@ fn left_until(end: Instant) -> io::Result<Duration> {
 }
 
 fn late() -> io::Error {
-    io::Error::new(ErrorKind::TimedOut, format!("not within the {} s that all of them have", WITHIN.as_secs()))
+    io::Error::new(
+        ErrorKind::TimedOut,
+        format!("not read within the {} s for all documents of the site", WITHIN.as_secs()),
+    )
 }
 
 /// Opens the file for a path as static files are served.
@@ -302,14 +305,16 @@ impl Sites {
             }
             pages.set_sitemaps(read, listed);
         } else if trouble.is_none() {
-            trouble = Some("there is none any more on the hosts of the site".to_owned());
+            trouble = Some("the hosts of the site have no sitemap any more".to_owned());
         }
         let kept = match pages.of_sitemaps() {
             0 => String::new(),
-            count => format!("; the gate watches the {count} pages that are known"),
+            count => format!("; the gate watches the {count} known pages"),
         };
         let unsaved = unsaved.map(|error| {
-            format!("a restart forgets the pages of the sitemaps, which are written when they are read again: {error}")
+            format!(
+                "the pages of the sitemaps were not saved, so a restart forgets them until they are read again: {error}"
+            )
         });
         let unread = trouble.map(|why| format!("sitemaps not read: {why}{kept}"));
         pages.note(NoteAbout::Sitemaps, unread.or(unsaved));

@@ -79,7 +79,7 @@ impl Sites {
         opener.followed = opener.follow_registry(config)?;
         if opener.state.switch() == Enforcement::Off {
             let why = opener.state.directory.as_ref().and_then(StateDir::switch_trouble);
-            let why = why.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
+            let why = why.map(|why| format!(" because the kill switch could not be read ({why})")).unwrap_or_default();
             let message = format!("OFF for every site{why}: `robotsd enforce on` turns it on");
             log.say_at(LogLevel::Warn, LogEvent::Enforcement, message);
         }
@@ -328,8 +328,8 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
 /// the config.
 pub(super) fn switch_of_other(name: &str) -> String {
     format!(
-        "{name:?} is switched off in the state directory, but no site has this name, so that turns nothing off; `robotsd enforce off \
-         --site NAME` turns off a site that was renamed"
+        "{name:?} is switched off in the state directory, but no site has this name, so nothing is off \
+         because of it; `robotsd enforce off --site NAME` switches off a site that was renamed"
     )
 }
 

@@ -157,8 +157,8 @@ impl SitePages {
         let note = is_lost.then(|| {
             let count = plural(count, "page");
             format!(
-                "the list of pages {of} has {count}, it had {had}: what is not in it is not looked after by the gate; `robotsd reload` \
-                 takes it as it is"
+                "the list of pages {of} has {count}, it had {had}: the gate does not watch pages that are not in it; \
+                 `robotsd reload` accepts the list as it is"
             )
         });
         drop(whole);
@@ -190,7 +190,7 @@ impl SitePages {
         let level = if about == NoteAbout::Expectations { LogLevel::Error } else { LogLevel::Warn };
         match (note, before) {
             (Some(note), before) if before.as_ref() != Some(&note) => self.say(level, &note),
-            (None, Some(before)) => self.say(LogLevel::Info, &format!("it is over: {before}")),
+            (None, Some(before)) => self.say(LogLevel::Info, &format!("resolved: {before}")),
             _ => {}
         }
     }

@@ -86,7 +86,7 @@ impl Sites {
         let missing = |site: &ServedSite| {
             let missing = site.robots.parts.as_ref().map(|parts| parts.appendix.missing()).unwrap_or_default();
             let name = site.name.clone();
-            missing.into_iter().map(move |title| format!("site {name:?}: {title:?} is not at hand and not appended"))
+            missing.into_iter().map(move |title| format!("site {name:?}: {title:?} is not available and not appended"))
         };
         self.iter().flat_map(missing).collect()
     }
@@ -235,7 +235,7 @@ fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
 fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();
-    let held = || format!("{} holds version {}, not the one that waits{effect}", read.origin, hash.short());
+    let held = || format!("{} holds version {}, not the pending one{effect}", read.origin, hash.short());
     (hash != pending.hash()).then(held)
 }
 
@@ -324,7 +324,7 @@ fn spared<'a>(registry: &Registry, refusing: impl Iterator<Item = (&'a str, &'a 
     let engines = engines.iter().zip(is_spared).filter(|(_, is_spared)| *is_spared);
     let names: Vec<_> = engines.map(|((engine, _), _)| engine.name.as_str()).collect();
     Some(format!(
-        "tagged, not refused, because a refused page leaves the index: {}; \"index\" in [site.modes] says otherwise; \
+        "tagged, not refused, because a refused page leaves the index: {}; \"index\" in [site.modes] changes that; \
          sites: {}",
         names.join(", "),
         quoted_list(sites)

@@ -142,7 +142,7 @@ impl SiteRobots {
         let first = ignored.first()?;
         Some(match ignored.len() - 1 {
             0 => first.clone(),
-            others => format!("{first}; files that are passed over besides: {others}"),
+            others => format!("{first}; other ignored files: {others}"),
         })
     }
 

@@ -391,9 +391,9 @@ fn a_file_that_holds_another_version_than_the_one_that_waits_is_said_to() {
     let (this, that) =
         (format!("{own}: this version, if that is {file}"), format!("{own}: not this version, if that is {file}"));
     running.command(&["rollback", "shop"]).succeeded();
-    says(&[&this], &["not the one that waits"]);
+    says(&[&this], &["not the pending one"]);
     running.command(&["rollback", "shop"]).succeeded();
-    says(&[&format!("{file} holds version {third}, not the one that waits: "), "Googlebot", &that], &[&this]);
+    says(&[&format!("{file} holds version {third}, not the pending one: "), "Googlebot", &that], &[&this]);
     folder.replace("robots.txt", "<!DOCTYPE html><html><body>Not found</body></html>\n");
     running.event("rejected");
     says(&["is an HTML page, not a robots.txt; ", &that], &[&this]);

@@ -114,7 +114,7 @@ fn what_waits_is_written_when_robotsd_is_stopped() {
                 disk.free();
             }
             running.end();
-            let forgets = "what could not be written to the state directory until now is forgotten";
+            let forgets = "changes that could not be written to the state directory are lost";
             let has_said = || running.has_event("state", |line| line["message"] == forgets);
             if is_freed {
                 assert!(!has_said());

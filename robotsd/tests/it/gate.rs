@@ -99,7 +99,7 @@ fn a_host_that_moves_into_a_new_site_keeps_its_file_until_the_new_one_is_accepte
     let (folder, running) = config("hosts = [\"a.test\", \"b.test\"]").robots(OPEN).file("b.txt", SHUT).start();
     let new = "hosts = [\"b.test\"]\nroot = \".\"\nrobots.path = \"b.txt\"";
     folder.configure(config("hosts = [\"a.test\"]").site("b", new));
-    running.wait_for_message("config", "site \"b\" is new, has hosts of \"shop\" and goes on from its versions");
+    running.wait_for_message("config", "site \"b\" is new, has hosts of \"shop\" and continues from its versions");
     running.wait_for_event("gated", |line| line["site"] == "b");
     for host in ["a.test", "b.test"] {
         running.request("GET", "/robots.txt", &[("Host", host)]).comes_with(200, OPEN);
@@ -128,7 +128,7 @@ fn a_site_that_is_renamed_between_two_processes_keeps_its_file_and_its_switch() 
     assert_lacks(&checked, &["no site has this name"]);
     let running = folder.start();
     let want =
-        "site \"store\" is new, has hosts of \"shop\" and goes on from its versions, switched off as its hosts were";
+        "site \"store\" is new, has hosts of \"shop\" and continues from its versions, switched off as its hosts were";
     running.wait_for_message("config", want);
     running.request("GET", "/robots.txt", &[("Host", "a.test")]).comes_with(200, OPEN);
     assert_eq!(running.request("GET", "/drafts/x.html", &draft).status, 200);

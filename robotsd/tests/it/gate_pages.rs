@@ -130,7 +130,7 @@ fn sitemaps_that_cannot_be_read_refuse_nothing_and_those_that_were_read_still_co
     running.command(&["reload"]).succeeded();
     let note = warning(&running);
     assert_has(&note, &["shop: sitemaps not read: https://shop.test/sitemap.xml: "]);
-    assert!(note.ends_with("the gate watches the 30 pages that are known"), "{note}");
+    assert!(note.ends_with("the gate watches the 30 known pages"), "{note}");
     assert_has(running.command(&["status"]).out, &["gate: sitemaps not read", "watches 30 pages of the sitemaps"]);
     goes_live(&folder, &running, EDIT);
     goes_live(&folder, &running, OPEN);
@@ -204,13 +204,13 @@ fn a_list_that_has_lost_most_of_its_pages_is_said_until_it_has_them_again_or_is_
     assert_eq!(status(&running)["troubles"], json!([]));
 
     let lost = |of: &str, has: &str, had: usize| {
-        format!("the list of pages {of} has {has}, it had {had}: what is not in it is not looked after by the gate")
+        format!("the list of pages {of} has {has}, it had {had}: the gate does not watch pages that are not in it")
     };
     folder.replace("urls.txt", urls(7));
     let of_urls = lost("of urls.txt", "7 pages", 16);
     assert_has(warning(&running), &[&format!("shop: {of_urls}")]);
     watches(&running, "of urls.txt", 7);
-    let said = format!("trouble: gate: {of_urls}; `robotsd reload` takes it as it is");
+    let said = format!("trouble: gate: {of_urls}; `robotsd reload` accepts the list as it is");
     wait_until(&said, || unfolded(&running.command(&["status"]).out).contains(&said));
     // One that grows is measured by what it had while it was whole.
     folder.replace("urls.txt", urls(8));

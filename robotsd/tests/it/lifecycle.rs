@@ -84,8 +84,9 @@ fn passed_sockets_and_listeners_are_matched_or_said_not_to_be() {
     // One that nothing is done with would leave clients waiting.
     let extra = config().folder();
     let error = ended(&mut passing(&socket, "web", &extra.at("robotsd.toml")), b"").failed(2);
-    let want =
-        format!("robotsd: {address}: the supervisor passed a socket for this, called \"web\", and no [[listener]] has");
+    let want = format!(
+        "robotsd: {address}: the supervisor passed a socket for this, called \"web\", but no [[listener]] and no [admin] has"
+    );
     assert!(error.starts_with(&want), "{error}");
     // One that is missing is opened.
     let missing = config().folder();

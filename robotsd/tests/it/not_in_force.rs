@@ -118,11 +118,11 @@ const TABLE: &[Row] = &[
     Row {
         key: "append",
         at_start: Cells {
-            config_check: (0, "there is no such file; this part is not at hand, so it is not appended"),
-            problems: (1, "there is no such file; this part is not at hand, so it is not appended"),
-            ready: "is not at hand and not appended",
+            config_check: (0, "there is no such file; this part is not available and not appended"),
+            problems: (1, "there is no such file; this part is not available and not appended"),
+            ready: "is not available and not appended",
             metric: (&["robotsd_append_part_state{", "\"missing\""], "1"),
-            log: ("append", "there is no such file; this part is not at hand"),
+            log: ("append", "there is no such file; this part is not available"),
         },
         later: Cells {
             config_check: (
@@ -177,17 +177,17 @@ const TABLE: &[Row] = &[
         },
         later: Cells {
             config_check: SERVED,
-            problems: (1, "; the gate watches the 1 pages that are known"),
+            problems: (1, "; the gate watches the 1 known pages"),
             ready: READY,
             metric: (&["robotsd_site_gate_unread{site=\"shop\"}"], "1"),
-            log: ("gate", "; the gate watches the 1 pages that are known"),
+            log: ("gate", "; the gate watches the 1 known pages"),
         },
         mended: Cells {
             config_check: SERVED,
             problems: WELL,
             ready: READY,
             metric: (&["robotsd_site_gate_unread{site=\"shop\"}"], "0"),
-            log: ("gate", "shop: it is over: sitemaps not read: "),
+            log: ("gate", "shop: resolved: sitemaps not read: "),
         },
     },
     Row {

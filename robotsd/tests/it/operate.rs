@@ -161,11 +161,14 @@ fn a_switch_is_of_one_site_or_of_all_and_says_what_the_other_does() {
     assert_lacks(&status, &["EVERY SITE"]);
     operated.out(&["enforce", "off"]);
     let said = operated.said(&["enforce", "on", "--site", "the blog"]);
-    assert!(said.ends_with("that of every site is off still, so nothing is enforced: `robotsd enforce on`"), "{said}");
+    assert!(
+        said.ends_with("the switch of every site is still off, so nothing is enforced: `robotsd enforce on`"),
+        "{said}"
+    );
     assert_eq!(operated.page("blog.test"), 200);
     operated.out(&["enforce", "off", "--site", "the blog"]);
     let said = operated.said(&["enforce", "on"]);
-    assert!(said.ends_with("; off still by a switch of their own: \"the blog\""), "{said}");
+    assert!(said.ends_with("; still off by a switch of their own: \"the blog\""), "{said}");
     assert_eq!(operated.pages(), [403, 200]);
     // The command that the status suggests, typed as it is.
     type_in(&suggested(&operated.command(&["status"]).out, "robotsd enforce on --site 'the blog'")).succeeded();
@@ -196,7 +199,7 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     };
     configure(&config, "site \"news\" is new");
     assert_eq!(operated.page("news.test"), 200);
-    assert_has(operated.said(&["enforce", "on", "--site", "shop"]), &["that of every site is off still"]);
+    assert_has(operated.said(&["enforce", "on", "--site", "shop"]), &["the switch of every site is still off"]);
     assert_part(&operated.json(&["enforce", "on"]), &json!({"kept": false, "running": true}));
     assert_eq!(["shop.test", "blog.test", "news.test"].map(|host| operated.page(host)), [403; 3]);
     // A source that takes the place of another is switched as that was, off and on.
@@ -643,7 +646,8 @@ fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_
     let operated = Operated::start(&folder);
     operated.wait_for_event("enforcement", |line| {
         let message = message(line);
-        message.starts_with("OFF for every site, although it was not switched off: ") && message.contains(&of_all)
+        message.starts_with("OFF for every site because the kill switch could not be read (")
+            && message.contains(&of_all)
     });
     assert_eq!(operated.page("shop.test"), 200);
     // No probe takes it for a success.

@@ -85,7 +85,7 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     folder.remove("ai.txt");
     let running = folder.start();
     assert_has(served(&running), &["# From ai.txt"]);
-    running.wait_for_message("append", "is not at hand");
+    running.wait_for_message("append", "is not available");
     assert_eq!(site_status(&folder)["append"][0]["state"], "missing");
     assert_eq!(running.get("/x", GPTBOT).status, 403);
     folder.replace("ai.txt", LIST);
@@ -100,7 +100,7 @@ fn a_list_at_a_url_outlives_its_server() {
     // The start waits for the first fetch.
     wait_until("the list", || served(&running).contains("\n# From AI crawlers\n"));
     // It waits for three seconds, which may be too short on a busy machine.
-    if !running.has_event("append", |line| message(line).contains("is not at hand")) {
+    if !running.has_event("append", |line| message(line).contains("is not available")) {
         assert_eq!(running.all("published").len(), 1);
     }
     assert_eq!(running.get("/x", GPTBOT).status, 403);

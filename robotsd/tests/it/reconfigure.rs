@@ -115,7 +115,7 @@ fn a_bad_config_changes_nothing_and_says_where_it_is_bad() {
         folder.configure(config);
         let event = running.wait_for_message("config-rejected", want);
         let message = message(&event);
-        assert!(message.ends_with("; the config before stays in force"), "{message}");
+        assert!(message.ends_with("; the previous config stays in force"), "{message}");
         if want.starts_with(':') {
             assert!(message.starts_with(&format!("{}{want}", path.display())), "{message}");
         }
@@ -169,7 +169,7 @@ fn a_source_that_cannot_be_used_leaves_the_one_before_until_it_can() {
     serves(REFUSES).unwrap();
     // Another file, which is not there yet.
     folder.configure(config().tables("robots.path = \"other.txt\""));
-    let kept = running.wait_for_message("config", "its source before");
+    let kept = running.wait_for_message("config", "its previous source stays");
     assert_has(message(&kept), &["other.txt: there is no such file"]);
     serves(REFUSES).unwrap();
     // An edit of the one before still goes live.
@@ -206,8 +206,8 @@ fn the_registry_and_what_is_expected_are_followed() {
     running.event("registry");
     problems(0, well);
     folder.replace("expected.toml", "[[\n");
-    running.wait_for_event("gate", |line| message(line).ends_with("the expectations before stay"));
-    problems(1, "; the expectations before stay");
+    running.wait_for_event("gate", |line| message(line).ends_with("the previous expectations stay in use"));
+    problems(1, "; the previous expectations stay in use");
     folder.replace("expected.toml", expected("/shop/"));
     running.wait_for_event("gate", |line| message(line).contains("the gate uses the new content of"));
     problems(0, well);

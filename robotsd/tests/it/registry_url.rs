@@ -118,7 +118,7 @@ fn a_reload_fetches_the_registry_and_says_what_came_of_it() {
 
     published.server.show(503, "");
     let said = published.with_config(&["reload"]).ends_with(1).out;
-    assert_has(said, &["registry: kept: ", "; what is at its URL is not taken: the answer is 503"]);
+    assert_has(said, &["registry: kept: ", "; the version at its URL is not used: the answer is 503"]);
     published.server.show(200, &format!("{HOUSE}{WITHOUT_GOOGLE}"));
     let said = published.with_config(&["reload"]).ends_with(1).out;
     assert_has(said, &["registry: kept: ", "waits to be accepted: ", "write registry_accept = ["]);

@@ -69,8 +69,9 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
     wait_until("the config before", || probe("/readyz?require=config").0 == 200);
     status(&folder).succeeded();
     assert_eq!(config_of(&folder), accepted);
-    running
-        .wait_for_event("config", |line| message(line).ends_with("the file is accepted again: it says what is served"));
+    running.wait_for_event("config", |line| {
+        message(line).ends_with("the file is accepted again, and is the config that is served")
+    });
 
     // So is another one that is accepted; a file that is gone is rejected, too.
     folder.remove("robotsd.toml");

@@ -36,7 +36,7 @@ impl Predecessor {
             return Ok(None);
         };
         let cut_off =
-            |why: &str| format!("the sockets of process {process}, whose place this one takes, did not come: {why}");
+            |why: &str| format!("the sockets of process {process}, which this one replaces, were not received: {why}");
         let end = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| cut_off(&error.to_string()))?;
         let channel = UpgradeChannel::of(end);
         let mut sockets = Vec::new();
@@ -170,7 +170,7 @@ impl Successor {
                 }
                 Ok(Some(UpgradeMessage::Failed { why })) => why,
                 Ok(Some(_)) => continue,
-                Ok(None) => "it ended before it served: its standard error says why".to_owned(),
+                Ok(None) => "it ended before it served: its stderr shows why".to_owned(),
                 Err(_) => {
                     let _ = self.child.kill();
                     format!("it did not serve within {} s and was ended", self.patience.as_secs_f64())

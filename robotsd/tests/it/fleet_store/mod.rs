@@ -265,7 +265,7 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         comes_to(|| fleet.says(&["fleet", "status"]), 0, &["an outage", "web-4: synced"]);
         assert_has(fleet.replicas[1].running.command(&["status"]).out, &["enforce on --fleet"]);
         let said = fleet.replicas[1].running.command(&["enforce", "on"]).out;
-        assert_has(unfolded(&said), &["; off still by the fleet: `robotsd enforce on --fleet`"]);
+        assert_has(unfolded(&said), &["; still switched off by the fleet: `robotsd enforce on --fleet`"]);
         assert_has(fleet.switch("on"), &["marks that were lifted: 1", " of 4 replicas synced"]);
         fleet.synced_are(4);
         fleet.all(false);
@@ -297,7 +297,10 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
         let own = |words: &[&str]| {
             unfolded(&fleet.replicas[1].running.command(&[&["enforce", "on"][..], words].concat()).out)
         };
-        assert_has(own(&["--site", "shop"]), &["; off still by the fleet: `robotsd fleet status` names the mark"]);
+        assert_has(
+            own(&["--site", "shop"]),
+            &["; still switched off by the fleet: `robotsd fleet status` names the switch"],
+        );
         assert_has(own(&[]), &["; `robotsd enforce on --site SITE --fleet`): \"shop\""]);
         assert_has(fleet.enforce("on").out, &["marks that were lifted: 0; off still", "shop"]);
         fleet.all(true);

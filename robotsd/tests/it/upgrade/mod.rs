@@ -231,7 +231,7 @@ fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
             for _ in 0..3 {
                 let said = upgraded.upgraded();
                 let process = upgraded.process();
-                let want = format!("done: process {process} has taken the place of this one: serving 1 site");
+                let want = format!("done: process {process} has replaced this one: serving 1 site");
                 assert!(said.starts_with(&want), "{said}");
                 assert!(!processes.contains(&process), "{process} of {processes:?}");
                 processes.push(process);
@@ -305,7 +305,7 @@ fn fails(upgraded: &Upgraded, want: &str) {
     let before = upgraded.process();
     let said = upgraded.upgrade().ends_with(1).out;
     assert!(said.starts_with("failed: "), "{said}");
-    assert_has(said, &[want, "this process goes on"]);
+    assert_has(said, &[want, "this process continues"]);
     assert_eq!(upgraded.process(), before);
     let upgrade = upgraded.json(&["status"])["upgrade"].take();
     assert_eq!(upgrade["state"], "failed", "{upgrade}");
@@ -333,8 +333,8 @@ fn an_upgrade_that_fails_changes_nothing_and_says_why() {
     upgraded.folder.configure(config);
     assert_eq!(noted(), Value::Null, "the cause is gone");
     for (program, want) in [
-        ("#!/bin/sh\nexit 3\n", "it ended before it served: its standard error says why (exit status: 3)"),
-        ("#!/bin/sh\nkill -SEGV $$\n", "it ended before it served: its standard error says why (signal: 11"),
+        ("#!/bin/sh\nexit 3\n", "it ended before it served: its stderr shows why (exit status: 3)"),
+        ("#!/bin/sh\nkill -SEGV $$\n", "it ended before it served: its stderr shows why (signal: 11"),
         ("no program\n", "cannot be started: "),
     ] {
         upgraded.replace_program(program);
@@ -398,7 +398,7 @@ fn one_upgrade_at_a_time() {
     upgraded.running.signal("USR2");
     let first = wait_for("the first", || upgraded.started().first().copied());
     let said = upgraded.upgrade().ends_with(1).out;
-    assert_has(said, &[&format!("an upgrade is under way already, to process {first}")]);
+    assert_has(said, &[&format!("an upgrade to process {first} is in progress already")]);
     assert_eq!(upgraded.json(&["status"])["upgrade"]["state"], "under-way");
     // The new process is killed, and the next upgrade is not held up.
     signal("KILL", first);

@@ -151,7 +151,7 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, Str
     signal("USR2", current);
     let new = wait_for("the new process", || upgraded.started().get(started).copied());
     let has_served = || {
-        let served = format!("process {new} has taken the place");
+        let served = format!("process {new} has replaced");
         upgraded.running.has_event("upgrade", |line| message(line).starts_with(&served))
     };
     let moment = moment(seed);
@@ -171,7 +171,7 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, Str
         *tally.death.lock().unwrap() = Some((begin, Instant::now()));
         upgraded.running.wait_for_event("upgrade", |line| {
             let message = message(line);
-            line["level"] == "error" && message.starts_with(&format!("process {new} does not take the place"))
+            line["level"] == "error" && message.starts_with(&format!("process {new} does not replace"))
         });
         current
     };
