@@ -1,11 +1,13 @@
-//! The records of one site for a day, or for several: rows, when reads were watched, and which time cannot be vouched for; and the
-//! file of a day, one JSON object a line, and at the end the hash of all that precedes it.
+//! The records of one site for one or more days: rows, the times in which reads were watched, and
+//! the times for which reads may be missing. Also reads and writes the file of a day: one JSON
+//! object per line, the last of which holds the hash of everything before it.
 //!
-//! Nothing in a file is believed: damage at any octet, or a cut at the end of a line, makes the whole day one in
-//! which reads may have been lost. Lines that can still be read count, and accuse no crawler: the line that is lost
-//! may be the read that excuses.
+//! The contents of a file are not trusted. If any byte is damaged, or the end of the file is
+//! missing, reads may have been lost on the whole day. The lines that can still be parsed count,
+//! but accuse no crawler: a lost line may have held the read that excuses it.
 //!
-//! Hours become a day within the same file, by one rename, so that a kill at any moment leaves one or the other.
+//! Folding hours into a day rewrites the same file by one rename, so that a kill at any moment
+//! leaves either the hours or the day.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,26 +23,29 @@ use super::visitors::SentVisitors;
 use super::watch::{self, Lost, Watch};
 use crate::files;
 
-/// Times that a file has of a day.
+/// Maximum number of watches and lost times in the file of a day.
 const MOST_TIMES: usize = 256;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct DayRows {
-    /// None where nothing was kept.
+    /// `None` if nothing was recorded.
     pub(crate) site: Option<SiteLine>,
     pub(crate) watches: Vec<Watch>,
-    /// When what was counted may be missing.
+    /// Times in which counts may be missing.
     pub(crate) lost: Vec<Lost>,
-    /// When reads may have reached others: under other settings than those of today. It is in no file.
+    /// Times in which reads may have reached other processes: the site was configured differently
+    /// then. Never written to a file.
     pub(crate) unseen: Vec<Lost>,
-    /// Hours of crawlers.
+    /// Rows per crawler and hour.
     #[serde(with = "pairs")]
     pub(crate) rows: BTreeMap<RowKey, Row>,
-    /// Days of crawlers, whose hours are given up; one that still came for such a day stands in `rows`.
+    /// Rows per crawler and day, for days whose hours were folded. A later count for such a day is
+    /// in `rows`.
     #[serde(with = "pairs")]
     pub(crate) days: BTreeMap<RowKey, Row>,
-    /// The paths that verified search engines requested, by day: for the gate of this process alone.
+    /// Paths that verified search engines requested, by day. Only the gate of this process uses
+    /// them.
     #[serde(skip)]
     pub(crate) requested: BTreeMap<Second, RequestedPaths>,
     pub(crate) visitors: SentVisitors,
@@ -57,7 +62,7 @@ pub(crate) struct SiteLine {
 }
 
 impl SiteLine {
-    /// The completeness of a day that was written with both.
+    /// Returns the completeness of a day that was written with both settings.
     fn and(self, other: &Self) -> Self {
         Self {
             name: other.name.clone(),
@@ -66,14 +71,14 @@ impl SiteLine {
         }
     }
 
-    /// Whether so many processes see every read together.
+    /// Reports whether `merged` processes together see every read.
     pub(super) const fn is_complete(&self, merged: usize) -> bool {
         self.sees_all && self.replicas <= merged
     }
 }
 
 impl DayRows {
-    /// A day of which nothing is known.
+    /// Returns the records of a day that cannot be read.
     pub(super) fn of_lost_day(day: Second) -> Self {
         Self { lost: vec![Lost { from: day, to: day.saturating_add(DAY) }], ..Self::default() }
     }
@@ -101,18 +106,18 @@ impl DayRows {
         self.visitors.merge(&other.visitors);
     }
 
-    /// Whether a file has room for another time in which reads were watched or lost.
+    /// Reports whether the file has room for another watch or lost time.
     pub(super) fn is_room(&self) -> bool {
         self.watches.len() + self.lost.len() < MOST_TIMES
     }
 
-    /// Gives up the oldest times that a file has no room for: they count as lost.
+    /// Removes the oldest watches that exceed the limit of a file, and records their times as lost.
     pub(super) fn bound(&mut self) {
         let surplus = (self.watches.len() + self.lost.len()).saturating_sub(MOST_TIMES);
         if surplus == 0 {
             return;
         }
-        // With some room for those to come.
+        // Removes some more, to make room for later watches.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
         let given_up = self.watches.drain(..(surplus + MOST_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
@@ -120,15 +125,15 @@ impl DayRows {
         self.lost = all.reduce(Lost::and).into_iter().collect();
     }
 
-    /// Makes one row of the hours that a crawler has in a day. Sums and moments stay what they are.
+    /// Merges the hours of each crawler into one row per day. Sums and times do not change.
     pub(super) fn fold(&mut self) {
-        // From the first hour to the last, as they were counted.
+        // Ascending by hour, as the hours were counted.
         for (key, row) in std::mem::take(&mut self.rows) {
             self.days.entry(RowKey { begin: day_of(key.begin), ..key }).or_default().merge(&row);
         }
     }
 
-    /// Leaves nothing but the reads of hours and days that are over at a moment.
+    /// Removes everything but the reads from hours and days that ended before `moment`.
     pub(super) fn keep_reads_before(&mut self, moment: Second) {
         for (rows, length) in [(&mut self.rows, HOUR), (&mut self.days, DAY)] {
             for (_, row) in rows.iter_mut().filter(|(key, _)| key.begin + length <= moment) {
@@ -138,25 +143,24 @@ impl DayRows {
         }
     }
 
-    /// Whether its rows are what a process can have counted.
+    /// Reports whether a process can have counted these rows.
     pub(super) fn is_sound(&self) -> bool {
         let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
         are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))
     }
 
-    /// Whether nothing was counted, seen or lost.
+    /// Reports whether nothing was counted, watched or lost.
     pub(super) fn is_empty(&self) -> bool {
         let is_counted = self.count() > 0 || !self.requested.is_empty() || !self.visitors.is_empty();
         !is_counted && self.watches.is_empty() && self.lost.is_empty()
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub(super) fn count(&self) -> usize {
         self.rows.len() + self.days.len()
     }
 
-    /// Takes their weight from what is left of a day of which a part was lost: nothing of it accuses anybody any more, on this
-    /// day or another.
+    /// Makes the remains of a damaged day unable to accuse a crawler, on this day or another.
     pub(super) fn doubt(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();
@@ -168,7 +172,7 @@ impl DayRows {
     }
 }
 
-/// The pairs of a map whose keys are no text, which JSON has no map for.
+/// Serializes a map as a list of pairs: in JSON, the keys of an object are strings.
 mod pairs {
     use super::*;
 
@@ -181,17 +185,18 @@ mod pairs {
     }
 }
 
-/// Octets of a file: the rest is not read, and a day that would be larger gives up its hours.
+/// Maximum size of a file, in bytes. The rest is not read; a larger day is written without its
+/// hours.
 const LARGEST: usize = 64 << 20;
 
-/// Octets of a line: one that is longer is damaged.
+/// Maximum length of a line, in bytes. A longer line counts as damaged.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// Octets of a name in a row, and of each entry in a list of it.
+/// Maximum length of each name in a row, in bytes.
 const LONGEST_NAME: usize = 1024;
 const LONGEST_LIST: usize = 64;
 
-/// Whether a file is as it was written.
+/// Whether a file is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Damage {
     None,
@@ -229,7 +234,8 @@ enum Line {
     },
 }
 
-/// Reads the file of a day. Blocks.
+/// Reads the file of a day. Blocks. Returns the records, whether the file is damaged, and the bytes
+/// read.
 pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64)> {
     let mut octets = Vec::new();
     let read = File::open(path)?.take(LARGEST as u64 + 1).read_to_end(&mut octets)?;
@@ -237,7 +243,7 @@ pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64
     Ok((rows, damage, read as u64))
 }
 
-/// The day that the octets of a file describe.
+/// Parses the file of a day.
 pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
     let (mut rows, mut damage) = (DayRows::default(), Damage::None);
     let mut end = None;
@@ -281,7 +287,7 @@ pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
     (rows, Damage::None)
 }
 
-/// Whether a row is of the time and the size that rows have.
+/// Reports whether a row lies within its hour or day and its names and lists have a valid size.
 fn is_sound(key: &RowKey, row: &Row, length: Second) -> bool {
     let is_within = |first: Second, last: Second| first <= last && key.begin <= first && last - key.begin < length;
     let are_names = |names: &[String]| names.len() <= LONGEST_LIST && names.iter().all(|name| is_name(name));
@@ -308,7 +314,8 @@ fn hash_of(octets: &[u8]) -> String {
     VersionHash::of(octets).to_string()
 }
 
-/// Writes the file of a day aside and renames it, so that it is whole or as it was before. Blocks.
+/// Writes the file of a day to a temporary file and renames it, so that the old or the new file is
+/// complete. Blocks.
 pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     let mut octets = encoded(rows)?;
     if octets.len() > LARGEST {
@@ -326,7 +333,7 @@ pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     })
 }
 
-/// The lines of a file.
+/// Returns the contents of the file.
 pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
     let mut octets = Vec::new();
     let mut line = |line: &Line| {
@@ -334,7 +341,7 @@ pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
         octets.push(b'\n');
         io::Result::Ok(())
     };
-    // A file has one day.
+    // A file holds one day.
     let requested = rows.requested.values().next().cloned().unwrap_or_default();
     let visitors = rows.visitors.clone();
     rows.site.iter().try_for_each(|site| {

@@ -1,7 +1,8 @@
-//! The pages that an operator's crawlers took, beside the visitors that its services sent.
+//! Compares the pages that an operator's crawlers fetched with the visitors that its services
+//! refer.
 //!
-//! Several crawlers of one operator are one: who lets an engine index a page for answers cannot tell which of them brought a
-//! visitor. Operators of which no service is known are left out, as nothing can be said of what they send.
+//! All crawlers of an operator are added up: nobody can tell which of them led to a visitor.
+//! Operators without a known service are left out, because their referrals cannot be counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,23 +13,23 @@ use super::recorder::cut;
 use super::visitors::Service;
 use crate::html::{counted, grouped};
 
-/// An operator, with what it took and what it sent.
+/// An operator, with the pages its crawlers fetched and the visitors its services referred.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OperatorBalance {
     pub(crate) operator: String,
-    /// The purposes of its crawlers.
+    /// Purposes of its crawlers.
     pub(crate) purposes: Vec<String>,
     pub(crate) pages: u64,
     pub(crate) visitors: u64,
-    /// None without visitors.
+    /// `None` without visitors.
     pub(crate) pages_per_visitor: Option<f64>,
-    /// Those that took the most first.
+    /// Crawlers, most pages first.
     pub(crate) crawlers: Vec<TakenPages>,
-    /// Those that sent the most first.
+    /// Services, most visitors first.
     pub(crate) services: Vec<ServiceVisitors>,
 }
 
-/// The pages that a crawler took, as far as its claim is not refuted.
+/// The pages that a crawler fetched. Requests from impostors do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TakenPages {
     pub(crate) crawler: String,
@@ -43,7 +44,8 @@ pub(crate) struct ServiceVisitors {
 }
 
 impl OperatorBalance {
-    /// The operators that took or sent something, the most pages first. `taken` are crawlers, each with its operator.
+    /// Returns the operators with pages or visitors, most pages first. `taken` are crawlers, each
+    /// with its operator.
     pub(crate) fn all<'c>(
         taken: impl IntoIterator<Item = (&'c str, TakenPages)>,
         sent: impl IntoIterator<Item = (Service, u64)>,
@@ -82,7 +84,8 @@ impl OperatorBalance {
         all
     }
 
-    /// As in `GPTBot (ai-training) took 4,210 pages; chatgpt.com sent 12 visitors: 351 pages for one visitor`.
+    /// Describes the balance, for example `GPTBot (ai-training) took 4,210 pages; chatgpt.com sent
+    /// 12 visitors: 351 pages for one visitor`.
     pub(crate) fn sentence(&self) -> String {
         let crawler = |taken: &TakenPages| {
             let TakenPages { crawler, purpose, pages } = taken;
@@ -98,7 +101,7 @@ impl OperatorBalance {
         )
     }
 
-    /// Pages for one visitor; none where there is nothing on one side.
+    /// Returns the pages per visitor; `None` if there are no pages or no visitors.
     pub(crate) fn ratio(&self) -> Option<String> {
         Some(match self.pages_per_visitor.filter(|_| self.pages > 0)? {
             ratio if ratio < 0.995 => format!("{ratio:.2}"),
@@ -109,7 +112,7 @@ impl OperatorBalance {
 }
 
 impl ServiceVisitors {
-    /// The host, without what says that those under it count too.
+    /// Returns the host without the leading dot that includes its subdomains.
     pub(crate) fn name(&self) -> &str {
         self.host.trim_start_matches('.')
     }

@@ -1,7 +1,8 @@
-//! The storage of rows: files below the state directory, or the memory of the process if there is none.
+//! The storage of rows: files in the state directory, or memory if there is none.
 //!
-//! `board/SITE/DATE.jsonl` has a day of a site. A file is written aside and renamed, so it is whole or as it was before. One that
-//! is damaged is kept beside as `DATE.jsonl.damaged`, and its readable part is written anew.
+//! `board/SITE/DATE.jsonl` holds one day of a site. Each write goes to a temporary file that is
+//! then renamed, so that the old or the new file is complete. A damaged file is kept as
+//! `DATE.jsonl.damaged`, and its readable part is written again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,39 +16,39 @@ use super::row::{DAY, Second, date_of, day_named, day_of};
 use super::watch::Lost;
 use crate::files;
 
-/// The folder below the state directory.
+/// Name of the folder in the state directory.
 const FOLDER: &str = "board";
 
-/// The file in it that has the first day whose hours are not given up yet.
+/// Name of the file in that folder that holds the first day whose hours are not folded yet.
 const FOLDED: &str = "folded";
 
-/// Octets that are read of a site at once: days before those count as lost.
+/// Maximum number of bytes read for one site at a time. Older days count as lost.
 const MOST_READ: u64 = 256 << 20;
 
-/// How often the lock of the folder is tried, and how far apart.
+/// Maximum number of attempts to lock the folder. [`TRY_AGAIN`] is the pause between two attempts.
 const MOST_TRIES: usize = 200;
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
 /// How long rows are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retention {
-    /// Seconds for which hours are kept.
+    /// Time for which hours are kept, in seconds.
     pub(crate) hours: Second,
-    /// Seconds for which days are.
+    /// Time for which days are kept, in seconds.
     pub(crate) days: Second,
-    /// Octets that all files may have together.
+    /// Maximum size of all files together, in bytes.
     pub(crate) size: u64,
 }
 
-/// How rows were added.
+/// Result of adding rows.
 #[derive(Debug)]
 pub(crate) enum Added {
     Whole,
-    /// The file was damaged, and is not kept beside as it was.
+    /// The file was damaged, and no copy of the damaged file could be kept.
     WithoutEvidence(io::Error),
 }
 
-/// Rows on the disk, or in memory.
+/// Rows on disk or in memory.
 #[derive(Debug)]
 pub(crate) enum History {
     Files(PathBuf),
@@ -55,12 +56,12 @@ pub(crate) enum History {
 }
 
 impl History {
-    /// The folder of the board in a state directory.
+    /// Returns the folder of the board in a state directory.
     pub(crate) fn folder_below(state_dir: &Path) -> PathBuf {
         state_dir.join(FOLDER)
     }
 
-    /// Files below a state directory.
+    /// Stores rows as files in a state directory.
     pub(crate) fn below(state_dir: &Path) -> Self {
         Self::Files(Self::folder_below(state_dir))
     }
@@ -69,12 +70,13 @@ impl History {
         Self::Memory(BTreeMap::new())
     }
 
-    /// The rows of a site from one moment to another, whole days, among `merged` processes that serve it. Blocks.
+    /// Returns the rows of a site for all days from `from` to `to`, given that the counts of
+    /// `merged` processes are combined. Blocks.
     ///
-    /// Days that were written while not every read reached these processes are unseen.
+    /// Days that were recorded while some reads did not reach these processes are marked unseen.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
         let (mut all, mut octets) = (DayRows::default(), 0);
-        // The newest first: rows that are given up meanwhile are older than all that is read.
+        // Newest first: if rows are pruned meanwhile, they are older than everything read so far.
         for day in days(from, to).rev() {
             if octets > MOST_READ {
                 all.lost.push(Lost { from: 0, to: day + DAY });
@@ -83,7 +85,7 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // Its watches may begin on days before, of which nothing was counted.
+                // Watches may begin on an earlier day that has no counts.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
             }
@@ -94,8 +96,8 @@ impl History {
         all
     }
 
-    /// The rows of a site for a day, with the octets that were read. A day that cannot be read, or not as a whole, is one in which
-    /// reads may have been lost.
+    /// Returns the rows of a site for a day, and the number of bytes read. If the day cannot be
+    /// read completely, reads may have been lost on it.
     fn read(&self, site: &str, day: Second) -> (DayRows, u64) {
         match self {
             Self::Memory(days) => (days.get(&(site.to_owned(), day)).cloned().unwrap_or_default(), 0),
@@ -107,11 +109,11 @@ impl History {
         }
     }
 
-    /// Adds rows to what is kept of a site for a day. Blocks.
+    /// Adds rows to a day of a site. Blocks.
     ///
     /// # Errors
     ///
-    /// If they could not be written; nothing is changed then.
+    /// Returns an error if the rows could not be written. The file is unchanged then.
     pub(crate) fn add(&mut self, site: &str, day: Second, rows: &DayRows) -> io::Result<Added> {
         match self {
             Self::Memory(days) => {
@@ -124,8 +126,8 @@ impl History {
         }
     }
 
-    /// Keeps another process that adds rows from reading a file that is about to be replaced, until it is dropped. If the file
-    /// system has no locks, or the other takes too long, it does not.
+    /// Locks the folder, so that no other process reads a file that this process is about to
+    /// replace. `None` if the file system has no locks, or another process holds the lock too long.
     pub(crate) fn lock(&self) -> Option<fs::File> {
         if let Self::Files(folder) = self {
             let folder = fs::File::open(folder).ok()?;
@@ -140,7 +142,7 @@ impl History {
         None
     }
 
-    /// The sites of which something is kept.
+    /// Returns the sites that have records.
     pub(crate) fn sites(&self) -> Vec<String> {
         let mut sites: Vec<String> = match self {
             Self::Memory(days) => days.keys().map(|(site, _)| site.clone()).collect(),
@@ -154,8 +156,9 @@ impl History {
         sites
     }
 
-    /// Gives up what is older than the retention allows, and the oldest days of what is larger. Blocks. In memory, days are
-    /// given up while there are more rows than `most_rows`, and hours are folded.
+    /// Deletes records older than the retention, and the oldest days if all files are too large
+    /// together. Blocks. In memory, folds old hours, and deletes the oldest days while there are
+    /// more rows than `most_rows`.
     pub(crate) fn prune(&mut self, now: Second, retention: Retention, most_rows: usize) -> io::Result<()> {
         let oldest = day_of(now.saturating_sub(retention.days));
         match self {
@@ -172,15 +175,16 @@ impl History {
             }
             Self::Files(folder) => {
                 let mut files = files(folder, |_| true)?;
-                // The largest of a day first: a small site does not pay for a large one.
+                // Within a day, the largest file comes first, so that a small site does not lose
+                // its records to a large one.
                 files.sort_unstable_by(|one, other| {
                     (one.day, other.octets, &one.path).cmp(&(other.day, one.octets, &other.path))
                 });
                 let today = day_of(now);
                 refuse_jump(files.iter().map(|file| file.day), today, oldest)?;
                 let mut size: u64 = files.iter().map(|file| file.octets).sum();
-                // A file that stays must not keep those of other sites. Those of its own that are newer stay with it: without
-                // them it would know of no read that excuses.
+                // If a file cannot be deleted, files of other sites still are. Newer files of the
+                // same site are kept: without them, reads that excuse a crawler would be missing.
                 let mut failed = Ok(());
                 let mut stays = HashSet::new();
                 for DayFile { day, octets, path } in files {
@@ -205,7 +209,7 @@ impl History {
         }
     }
 
-    /// Gives up the hours of a file. It has either the hours or the day that is made of them, whenever the process is killed.
+    /// Folds the hours of a file. A kill at any moment leaves either the hours or the folded day.
     /// Blocks.
     pub(super) fn fold(&mut self, file: &DayFile) -> io::Result<Added> {
         match day::read(&file.path, file.day) {
@@ -216,7 +220,7 @@ impl History {
     }
 }
 
-/// Refuses to give up every day before today by its age: a clock that jumped says that all are old.
+/// Refuses to delete every day before today because of its age: probably the clock jumped ahead.
 fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
     match days.filter(|day| *day < today).max() {
         Some(newest) if newest < oldest => Err(io::Error::other(format!(
@@ -227,7 +231,7 @@ fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second
     }
 }
 
-/// A file of a site for a day.
+/// The file of one day of a site.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DayFile {
     day: Second,
@@ -235,9 +239,9 @@ pub(super) struct DayFile {
     path: PathBuf,
 }
 
-/// The files whose hours are to be given up because their days are before this one. Blocks.
+/// Returns the files from before `before` whose hours are not folded yet. Blocks.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
-    // Without a mark every file is looked at; those that are folded stay as they are.
+    // Without the stored day, every file is read; files that are already folded stay unchanged.
     let mark = fs::read_to_string(folder.join(FOLDED)).ok().and_then(|mark| day_named(mark.trim()));
     let from = mark.unwrap_or(0);
     if from >= before {
@@ -248,7 +252,8 @@ pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>
     Ok(files)
 }
 
-/// Notes that hours of days before this one are given up, so that their files are not looked at again. Blocks.
+/// Stores that all hours before `before` are folded, so that those files are not read again.
+/// Blocks.
 pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());
@@ -256,7 +261,7 @@ pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     files::replace(&folder.join(FOLDED), (date_of(before) + "\n").as_bytes())
 }
 
-/// The files of days, of every site.
+/// Returns the day files of all sites.
 fn files(folder: &Path, is_wanted: impl Fn(Second) -> bool) -> io::Result<Vec<DayFile>> {
     let mut files = Vec::new();
     for site in subfolders(folder)? {
@@ -270,16 +275,17 @@ fn files(folder: &Path, is_wanted: impl Fn(Second) -> bool) -> io::Result<Vec<Da
     Ok(files)
 }
 
-/// Changes what a file has of a day, and writes it anew.
+/// Applies `change` to the records in a file, and writes the file again.
 fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::Result<Added> {
     let (mut all, mut added) = (DayRows::default(), Added::Whole);
     match day::read(path, day) {
         Ok((rows, damage, _)) => {
             all = rows;
             if damage == Damage::Some {
-                // The whole day is lost: the settings of those that wrote it say nothing about what comes.
+                // The whole day counts as lost. The settings of the processes that wrote it say
+                // nothing about later counts.
                 all.site = None;
-                // The new rows are counted even if the evidence cannot be kept.
+                // The new rows are counted even if the damaged file cannot be kept.
                 added = keep_beside(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);
             }
         }
@@ -292,8 +298,8 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
     Ok(added)
 }
 
-/// Keeps a damaged file beside, as evidence for the operator; only the first of a day is kept. A second name for it takes no room
-/// on a disk that is full.
+/// Keeps a damaged file under a second name, as evidence for the operator. Only the first one of a
+/// day is kept. A hard link needs no space on a full disk.
 fn keep_beside(path: &Path) -> io::Result<()> {
     let beside = path.with_extension("jsonl.damaged");
     if beside.exists() || fs::hard_link(path, &beside).is_ok() {
@@ -323,7 +329,7 @@ fn path_of(folder: &Path, site: &str, day: Second) -> PathBuf {
     folder.join(folder_name(site)).join(format!("{}.jsonl", date_of(day)))
 }
 
-/// The site of a folder, as its newest file that says so.
+/// Returns the name of the site, from the newest file in the folder that contains it.
 fn site_of(folder: &Path) -> Option<String> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
@@ -336,7 +342,7 @@ fn site_line(path: &Path) -> Option<SiteLine> {
     day::read(path, day).ok()?.0.site
 }
 
-/// The days from one moment to another, both included.
+/// Returns the days from `from` to `to`, both included.
 pub(crate) fn days(from: Second, to: Second) -> impl DoubleEndedIterator<Item = Second> {
     (day_of(from) / DAY..=day_of(to) / DAY).map(|day| day * DAY)
 }
@@ -410,7 +416,7 @@ mod tests {
         let mut text = fs::read(&path).unwrap();
         text.insert(0, b'{');
         fs::write(&path, text).unwrap();
-        // A link to where nothing can be made: neither a link nor a copy takes its place.
+        // A dangling link into a missing folder: neither a hard link nor a copy can replace it.
         let beside = path.with_extension("jsonl.damaged");
         std::os::unix::fs::symlink(folder.path().join("no/such/folder"), &beside).unwrap();
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::WithoutEvidence(_))));

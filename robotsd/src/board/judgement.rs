@@ -1,12 +1,16 @@
-//! The judgement of a crawler by its disallowed requests: whether it ignores robots.txt, or does not know yet.
+//! Judges a crawler by its disallowed requests: does it ignore robots.txt, or does it not know the
+//! rules yet?
 //!
-//! No crawler is accused falsely. A request is held against a crawler only where **every** read that may have been its last one
-//! says so: the version disallows the request, or the read was more than 24 hours old (RFC 9309, section 2.4). Such reads are
+//! No crawler is accused falsely. A request counts against a crawler only if **every** read that
+//! may have been its last one accuses it: the version read disallows the request, or the read was
+//! more than 24 hours old (RFC 9309, section 2.4). These reads are considered:
 //!
-//! - the last one before the request that a verified crawler of the same chain made at the same origin: without one there is
-//!   no accusation;
-//! - every later one of the operator's crawlers, of those that are not verified too, as long as nothing refutes them;
-//! - one that may have been missed: while no process watched, while enforcement was off, while counts were lost.
+//! - the last read before the request by a verified crawler of the same chain at the same origin.
+//!   Without such a read, there is no accusation;
+//! - every later read by the operator's crawlers, including unverified ones whose claim is not
+//!   refuted;
+//! - a read that may have been missed: while no process watched, while enforcement was off, or
+//!   while counts were lost.
 
 use tower_robots::agent::Agent;
 use tower_robots::live::VersionHash;
@@ -15,17 +19,18 @@ use tower_robots::rules::{Access, PathForm, RuleSet};
 
 use super::row::{ANY_ORIGIN, Case, DAY, Second};
 
-/// For how long a crawler may go by the version it read (RFC 9309, section 2.4), with an hour to spare.
+/// Time for which a crawler may rely on the version it read (RFC 9309, section 2.4), in seconds,
+/// with an hour to spare.
 pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
 
-/// Versions of a site that requests are judged by.
+/// Maximum number of versions of a site that requests are judged by.
 pub(crate) const MOST_VERSIONS: usize = 5;
 
-/// A version that a crawler may go by.
+/// A version that a crawler may still rely on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GoneBy<'v> {
     pub(crate) hash: VersionHash,
-    /// As it is written on the board.
+    /// Name of the version on the board.
     pub(crate) name: &'v str,
     pub(crate) rules: &'v RuleSet,
 }
@@ -36,15 +41,15 @@ pub(crate) struct Disallowed<'r> {
     pub(crate) agent: &'r Agent,
     pub(crate) method: &'r str,
     pub(crate) target: &'r [u8],
-    /// The version in force, and the form of the path that it disallows.
+    /// The version in force, and the path form that it disallows.
     pub(crate) by: VersionHash,
     pub(crate) form: PathForm,
 }
 
 impl Case {
-    /// Notes the versions that disallow a disallowed request, the one in force first, and those that allow it. A version counts as
-    /// disallowing only where the path as the client sent it is disallowed: a match under another reading of the path is
-    /// nothing a crawler has to expect.
+    /// Records which versions disallow the request, the one in force first, and which allow it. A
+    /// version counts as disallowing only if it disallows the path as the client sent it: a crawler
+    /// need not expect a match under another path form.
     pub(crate) fn judge_by<'v>(
         &mut self,
         versions: impl Iterator<Item = GoneBy<'v>> + Clone,
@@ -55,7 +60,7 @@ impl Case {
         let is_live = |version: &GoneBy<'_>| version.hash == request.by;
         let live_first = versions.clone().filter(is_live).chain(versions.filter(|version| !is_live(version)));
         for version in live_first {
-            // By the one in force it was judged a moment ago.
+            // The version in force has already decided about this request.
             let form =
                 if is_live(&version) { Some(request.form) } else { request.disallowed_by(version.rules, policy) };
             match form {
@@ -72,7 +77,7 @@ impl Case {
 }
 
 impl Disallowed<'_> {
-    /// The form of the path that other rules disallow; `None` if they allow it.
+    /// Returns the path form that `rules` disallow; `None` if they allow the request.
     fn disallowed_by(&self, rules: &RuleSet, policy: Option<&Policy>) -> Option<PathForm> {
         let facts = RequestFacts::of_target(self.method, self.target);
         let verdict = policy?.decide(rules, std::slice::from_ref(self.agent), facts).verdict?;
@@ -80,7 +85,7 @@ impl Disallowed<'_> {
     }
 }
 
-/// Writes the next name of a list anew, in the memory of the one before.
+/// Overwrites the next name of a list, and reuses its memory.
 fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     match list.get_mut(*written) {
         Some(own) => name.clone_into(own),
@@ -89,20 +94,20 @@ fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
     *written += 1;
 }
 
-/// How disallowed requests are counted.
+/// Result of judging disallowed requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// The version last read disallows them, or that read was more than 24 hours old.
+    /// The version last read disallows them, or was read more than 24 hours before.
     Ignored,
-    /// The version last read was an older one, less than 24 hours before, that allowed them.
+    /// The version last read was an older one that allows them, read less than 24 hours before.
     NotNewest,
-    /// No read was seen here before them.
+    /// No earlier read was seen here.
     Unread,
-    /// There was a read, and it is unknown what the last one said.
+    /// There was a read, but it is unknown what the last one contained.
     Undecided,
 }
 
-/// Reads that may matter: those of one operator's crawlers.
+/// Reads of robots.txt that may matter: reads by crawlers of one operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading<'r> {
     pub(crate) origin: &'r str,
@@ -112,12 +117,12 @@ pub(crate) struct Reading<'r> {
     pub(crate) reader: Reader,
 }
 
-/// The client that read.
+/// The client that read robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// A verified crawler that obeys one of the same tokens: its reads may accuse.
+    /// A verified crawler that obeys one of the same tokens. Its reads can accuse.
     Chain,
-    /// Another crawler of the operator, or one that is not verified: its reads may only excuse.
+    /// Another crawler of the operator, or an unverified one. Its reads can only excuse.
     Operator,
 }
 
@@ -126,21 +131,22 @@ pub(crate) enum Reader {
 pub(crate) struct Gap {
     pub(crate) from: Second,
     pub(crate) to: Second,
-    /// The version that was served throughout, if that is certain.
+    /// The version that was served throughout; `None` if that is not certain.
     pub(crate) version: Option<String>,
 }
 
 /// A read that may have been the last one.
 struct Candidate<'r> {
     version: Option<&'r str>,
-    /// The latest moment it may have been at.
+    /// Latest possible time of the read.
     at: Second,
     is_seen: bool,
 }
 
-/// Judges requests by what was read before them.
+/// Judges requests by the reads before them.
 pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgement {
-    // A request that no version disallows as it was read is disallowed by our stricter forms alone, or its rules are not known.
+    // If no version disallows the path as it was sent, only our stricter path forms disallow it, or
+    // the rules are unknown.
     if case.origin == ANY_ORIGIN || case.disallowed_by.is_empty() {
         return Judgement::Undecided;
     }
@@ -148,7 +154,7 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgeme
     let proofs = || reads.iter().filter(|read| read.reader == Reader::Chain && read.version.is_some());
     let known = proofs().filter_map(|read| Some((read, case.moment_before(read)?))).max_by_key(|(_, at)| *at);
     let Some((known, at)) = known else {
-        // Of a read and a request in one second it is not known which came first.
+        // If a read and a request have the same second, their order is unknown.
         let is_open = proofs().any(|read| read.first == case.first);
         return if is_open { Judgement::Undecided } else { Judgement::Unread };
     };
@@ -158,7 +164,8 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgeme
     let missed = gaps.iter().filter(|gap| gap.to > at && gap.from < case.last);
     let missed =
         missed.map(|gap| Candidate { version: gap.version.as_deref(), at: gap.to.min(case.last), is_seen: false });
-    // A read that may have been missed excuses if the read that is certain does not accuse: both say the same.
+    // A possibly missed read leads to `NotNewest` only if the certain read does not accuse: then
+    // both agree.
     let is_mild = !certain.accuses(case);
     let mut others = later.chain(missed).chain([certain]).filter(|candidate| !candidate.accuses(case)).peekable();
     if others.peek().is_none() {
@@ -171,12 +178,13 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgeme
 }
 
 impl Case {
-    /// Whether a read is one of the same origin that began before the last of these requests.
+    /// Reports whether a read has the same origin and began no later than the last of these
+    /// requests.
     fn is_after(&self, read: &Reading<'_>) -> bool {
         (read.origin == self.origin || read.origin == ANY_ORIGIN) && read.first <= self.last
     }
 
-    /// The last moment of reads that is certainly before the requests.
+    /// Returns the latest time of a read that is certainly before the requests.
     const fn moment_before(&self, read: &Reading<'_>) -> Option<Second> {
         if read.last < self.first {
             Some(read.last)
@@ -189,7 +197,7 @@ impl Case {
 }
 
 impl Candidate<'_> {
-    /// Whether a crawler that read this version then had to expect that the requests are disallowed.
+    /// Reports whether a crawler that read this version at this time had to expect a refusal.
     fn accuses(&self, case: &Case) -> bool {
         case.first.saturating_sub(self.at) > DAY || self.is_among(&case.disallowed_by)
     }

@@ -1,8 +1,9 @@
-//! The board of a log: what a live one would have said of the same requests, by the versions that were in force then.
+//! The board of a log: what a live board would have shown for the same requests, given the versions
+//! in force at the time.
 //!
-//! Rows are what a worker counts, and words come from them as on a live board. A gap in a log takes the place of a time that no
-//! process watched: a time of more than an hour without any line is one in which every crawler may have read the robots.txt in
-//! force.
+//! Rows are counted as by a worker, and judged as on a live board. Gaps in the log count as
+//! unwatched times: if the log has no line for more than an hour, every crawler may have read the
+//! robots.txt in force then.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -15,16 +16,16 @@ use super::summary::{Evidence, Period, sum_up};
 use super::table::{MOST_LIVE, UnregisteredNames};
 use super::watch::{Lost, Watch};
 
-/// Rows of hours that are held; beyond it hours become days.
+/// Maximum number of hourly rows. Above it, hours are folded into days.
 const MOST_HOURLY: usize = MOST_LIVE / 2;
 
-/// Hours with lines: a little more than four years.
+/// Maximum number of hours with lines: a little more than four years.
 const MOST_HOURS: usize = 40_000;
 
-/// Bars of a trend.
+/// Maximum number of bars in a trend.
 const MOST_BARS: Second = 400;
 
-/// When a log has lines: the first and the last of each hour.
+/// Times at which a log has lines: the first and the last line of each hour.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoggedTimes(BTreeMap<Second, (Second, Second)>);
 
@@ -41,7 +42,7 @@ impl LoggedTimes {
         self.note_span(at, at);
     }
 
-    /// Hours that find no room count as lacking.
+    /// Adds a span. Hours beyond the limit count as missing from the log.
     fn note_span(&mut self, first: Second, last: Second) {
         let hour = hour_of(first);
         if let Some(known) = self.0.get_mut(&hour) {
@@ -55,7 +56,7 @@ impl LoggedTimes {
         other.0.values().for_each(|(first, last)| self.note_span(*first, *last));
     }
 
-    /// The times between which more than an hour has no line.
+    /// Returns the spans in which no two consecutive lines are more than an hour apart.
     fn spans(&self) -> Vec<(Second, Second)> {
         let mut spans: Vec<(Second, Second)> = Vec::new();
         for (first, last) in self.0.values().copied() {
@@ -69,7 +70,7 @@ impl LoggedTimes {
 }
 
 impl LogBoard {
-    /// Adds what was counted of lines with these times.
+    /// Adds the counts of lines with these times.
     pub(crate) fn join(&mut self, counted: Counted, times: &LoggedTimes) {
         let mut is_lost = counted.lost > 0;
         for (mut key, row) in counted.rows {
@@ -82,7 +83,7 @@ impl LogBoard {
             if self.rows.count() < MOST_LIVE || self.rows.rows.contains_key(&key) {
                 self.rows.rows.entry(key).or_default().merge(&row);
             } else {
-                // Its time is one in which reads may be lost.
+                // Reads may have been lost in the time of this row.
                 is_lost = true;
             }
         }
@@ -93,8 +94,9 @@ impl LogBoard {
         self.times.merge(times);
     }
 
-    /// Once all is counted, by versions with the time at which each came into force, the oldest first. Requests of impostors
-    /// of these crawlers count as only claimed: the log may not hold the addresses of clients.
+    /// Finishes counting. `versions` holds each version with the time at which it came into force,
+    /// oldest first. Impostors of `crawlers` count as claimed: the log may not contain the
+    /// addresses of clients.
     pub(crate) fn conclude(&mut self, versions: &[(Second, &str)], crawlers: &[String]) {
         self.rows.watches = watches(&self.times.spans(), versions);
         for rows in [&mut self.rows.rows, &mut self.rows.days] {
@@ -108,7 +110,7 @@ impl LogBoard {
         }
     }
 
-    /// The board of the whole time.
+    /// Builds the board for the whole time.
     pub(crate) fn board(&self, evidence: Evidence) -> SiteBoard {
         let spans = self.times.spans();
         let Some((from, to)) = spans.first().map(|first| first.0).zip(spans.last().map(|last| last.1)) else {
@@ -120,13 +122,14 @@ impl LogBoard {
         sum_up("", slice::from_ref(&self.rows), period, evidence, live)
     }
 
-    /// The times within it that the log lacks.
+    /// Returns the gaps in the log.
     pub(crate) fn lacking(&self) -> Vec<(Second, Second)> {
         self.times.spans().windows(2).map(|pair| (pair[0].1, pair[1].0)).collect()
     }
 }
 
-/// The watches of the times with lines. In those without any, what was in force is certain from one version to the next.
+/// Returns the watches for the times with lines. In times without lines, the version in force is
+/// certain from one version to the next.
 fn watches(spans: &[(Second, Second)], versions: &[(Second, &str)]) -> Vec<Watch> {
     let (Some((process, _)), Some((_, end))) = (spans.first().copied(), spans.last().copied()) else {
         return Vec::new();
@@ -140,7 +143,7 @@ fn watches(spans: &[(Second, Second)], versions: &[(Second, &str)]) -> Vec<Watch
     let mut watches = Vec::new();
     for (since, until, version) in unknown.chain(known) {
         let inside = spans.iter().map(|(from, to)| ((*from).max(since), (*to).min(until)));
-        // A moment in the silence at which it came into force, or went.
+        // The version came into force, or was replaced, in a time without lines.
         let at = |moment: Second| is_silent(moment).then_some((moment, moment));
         let moments = at(since).into_iter().chain(inside.filter(|(from, to)| from <= to)).chain(at(until));
         let mut live_since = None;
@@ -176,7 +179,7 @@ mod tests {
             (90_000, Second::MAX, None),
         ];
         assert_eq!(gaps, want);
-        // Before the first version that is known.
+        // Before the first known version.
         let late = super::super::watch::gaps(&watches(&times.spans(), &[(10_000, "1")]), &[]);
         assert_eq!(late[1].version, None);
         assert_eq!((late[2].from, late[2].version.as_deref()), (10_000, Some("1")));

@@ -1,10 +1,13 @@
-//! The board: which crawler read which version of robots.txt, its requests after that, and the judgement of it.
+//! The board: which crawler read which version of robots.txt, what it requested after that, and
+//! whether it obeys.
 //!
-//! Workers count in a [`recorder`]; the control thread takes that into the [`table`], which is written to the
-//! [`history`], a file for each [`day`] of a site. [`row`] is what all of them add up.
-//! [`judgement`] says what requests say about a crawler, with the times that [`watch`] does not cover; [`summary`]
-//! makes the [`report`] of it. The [`requested_paths`] are for the gate. [`visitors`] are people sent by services, and
-//! [`given_back`](mod@given_back) weighs them against what crawlers took. Nothing here decides about a request, and none waits for it.
+//! Workers count in a [`recorder`]. The control thread moves these counts into the [`table`], which
+//! is written to the [`history`]: one file per site and [`day`]. All of them add up [`row`]s.
+//! [`judgement`] decides what the requests of a crawler show, given the times that [`watch`] does
+//! not cover. [`summary`] builds the [`report`] from that. [`requested_paths`] are kept for the
+//! gate. [`visitors`] are people whom services refer to the site; [`given_back`](mod@given_back)
+//! compares them with the pages that crawlers fetched. The board decides about no request, and no
+//! request waits for it.
 
 mod row;
 

@@ -1,7 +1,9 @@
-//! The board as a page: no scripts, nothing of another host, legible in the dark and in the light, on a telephone too.
+//! The board as an HTML page: without scripts or resources from other hosts, readable in dark and
+//! light mode and on phones.
 //!
-//! `page.html` is the page, and here is what it asks for. Names come from clients and files; the template escapes all of them. The style
-//! sheet is a path of its own, and every bar is an attribute of SVG, so that the page needs no inline style.
+//! The template is `page.html`; this module provides its data. Names come from clients and files,
+//! and the template escapes all of them. The style sheet has its own path, and bars use SVG
+//! attributes, so the page needs no inline style.
 
 use std::collections::BTreeMap;
 
@@ -17,27 +19,27 @@ use crate::html::{
 use crate::render::{shell_line, short_hash};
 use crate::report::{HistoryReport, NextStep, RequestsReport, SiteReport, StatusReport, is_of};
 
-/// Lines of a site that the page lists; `/board.json` has more.
+/// Maximum number of lines of a site on the page; `/board.json` has more.
 const LINES: usize = 20;
 
-/// Reloads of a site that the page lists, the newest first.
+/// Maximum number of reloads of a site on the page, newest first.
 const RELOADS: usize = 10;
 
-/// Sites that stand open; of more, each opens by itself.
+/// Maximum number of sites that are shown expanded. With more sites, all are collapsed.
 const OPEN_SITES: usize = 3;
 
-/// The page, from the same facts as `robotsd status` and `robotsd board` have.
+/// The page, from the same data as `robotsd status` and `robotsd board`.
 #[derive(Template)]
 #[template(path = "board/page.html")]
 pub(crate) struct BoardPage<'a> {
     pub(crate) status: &'a StatusReport,
     pub(crate) board: &'a BoardReport,
-    /// Of the sites that are shown.
+    /// Histories of the shown sites.
     pub(crate) histories: &'a [HistoryReport],
     pub(crate) query: &'a BoardQuery,
     /// Whether there are other replicas to ask.
     pub(crate) has_others: bool,
-    /// The seconds after which the browser loads the page again by itself.
+    /// Time after which the browser reloads the page, in seconds.
     pub(crate) reload: Option<&'static str>,
 }
 
@@ -48,12 +50,12 @@ const fn in_words(span: BoardSpan) -> &'static str {
     }
 }
 
-/// The style sheet of the page, at `/board.css`.
+/// Returns the style sheet of the page, served at `/board.css`.
 pub(crate) fn style() -> String {
     format!("{STYLE}{}", include_str!("page.css"))
 }
 
-/// What opens below a crawler.
+/// The details of a crawler, shown when expanded.
 #[derive(Template)]
 #[template(path = "board/crawler.html")]
 struct CrawlerFacts<'a> {
@@ -61,11 +63,12 @@ struct CrawlerFacts<'a> {
     chart: TimeChart,
 }
 
-/// Something to do: its title, why, and its steps.
+/// A task for the operator: its title, the reasons, and the steps.
 type Task<'a> = (String, Vec<String>, &'a [NextStep]);
 
 impl BoardPage<'_> {
-    /// The same page over another time, or loaded again by itself: where it is, whether this is it, and its name.
+    /// Returns links to the same page with another period, scope or reload setting: the target,
+    /// whether it is the current page, and the label.
     fn links(&self) -> Vec<(String, bool, &'static str)> {
         let (query, reload) = (self.query, self.reload);
         let spans = BoardSpan::ALL.map(|span| (BoardQuery { span, ..query.clone() }, in_words(span)));
@@ -82,7 +85,7 @@ impl BoardPage<'_> {
         spans.into_iter().chain([other]).chain(every).chain(replicas).collect()
     }
 
-    /// The things that need an operator.
+    /// Returns the tasks that need an operator.
     fn tasks(&self) -> Vec<Task<'_>> {
         let status = self.status;
         let is_all_off = status.switch == "off";
@@ -110,13 +113,13 @@ impl BoardPage<'_> {
         tasks
     }
 
-    /// The command of a step, for a shell.
+    /// Returns the shell command for a step.
     fn command_line(&self, step: &NextStep) -> String {
         let config = step.is_for_running().then_some(["--config", &*self.status.config.path]);
         shell_line(step.command.iter().map(String::as_str).chain(config.into_iter().flatten()))
     }
 
-    /// The reasons why a site needs attention, and what would change.
+    /// Returns why a site needs attention, and what a pending version would change.
     fn reasons(&self, site: &SiteReport) -> Vec<String> {
         let mut reasons: Vec<_> = site.switch_trouble.iter().cloned().collect();
         if let Some(pending) = &site.pending {
@@ -134,7 +137,7 @@ impl BoardPage<'_> {
         reasons
     }
 
-    /// The sums over all sites that are shown.
+    /// Returns the sums over all shown sites.
     fn figures(&self) -> [(&'static str, u64, String); 6] {
         use CrawlerGroup::{AiAnswers, AiTraining, Impostors, SearchEngines};
         let sums = |is_meant: &dyn Fn(CrawlerGroup) -> bool| {
@@ -157,7 +160,7 @@ impl BoardPage<'_> {
         ]
     }
 
-    /// The robots.txt of a site, or those of its hosts.
+    /// Returns the reports of a site, or of its hosts.
     fn reports_of(&self, site: &SiteBoard) -> Vec<&SiteReport> {
         self.status.sites.iter().filter(|report| is_of(&site.site, &report.name)).collect()
     }
@@ -167,12 +170,12 @@ impl BoardPage<'_> {
         sites.find(|traffic| is_of(&site.site, &traffic.name)).map(|traffic| &traffic.requests)
     }
 
-    /// The reloads of a site, if there were any.
+    /// Returns the reloads of a site, if there were any.
     fn history_of(&self, site: &SiteBoard) -> Option<&HistoryReport> {
         self.histories.iter().find(|history| history.site == site.site && !history.entries.is_empty())
     }
 
-    /// The page of a site alone.
+    /// Returns the target of the page for this site only.
     fn target_of(&self, site: &SiteBoard) -> String {
         target(&BoardQuery { site: Some(site.site.clone()), ..self.query.clone() }, self.reload)
     }
@@ -182,7 +185,7 @@ impl BoardPage<'_> {
         crawler_lines(&lines, "disallowed", &[])
     }
 
-    /// Requests of these crawlers over time.
+    /// Charts the requests of these crawlers over time.
     fn chart(&self, crawlers: &[CrawlerBoard]) -> TimeChart {
         let step = i64::try_from(self.board.step_seconds).unwrap_or(i64::MAX);
         let first = humantime::parse_rfc3339_weak(&self.board.from).map_or(0, date::seconds);
@@ -223,19 +226,19 @@ impl BoardPage<'_> {
 }
 
 impl CrawlerFacts<'_> {
-    /// What was done about disallowed requests.
+    /// Returns how disallowed requests were handled.
     const fn done(&self) -> [(&'static str, u64); 4] {
         let done = &self.crawler.done;
         [("Refused", done.refused), ("Tagged", done.tagged), ("Observed", done.observed), ("Exempt", done.passed)]
     }
 }
 
-/// The group of a crawler. Whatever an impostor claims to be, it is none.
+/// Returns the group of a crawler. An impostor is in no other group, whatever it claims.
 fn group(crawler: &CrawlerBoard) -> CrawlerGroup {
     if crawler.identity == "impostor" { CrawlerGroup::Impostors } else { CrawlerGroup::of_category(&crawler.category) }
 }
 
-/// The states and the mode of a site, or of its hosts: the class of each, and its text.
+/// Returns the states and the mode of a site or its hosts: the class and text of each badge.
 fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     let mut states = BTreeMap::<_, usize>::new();
     for report in reports {
@@ -257,7 +260,8 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Disallowed requests that were let through, of search engines last.
+/// Returns the number of disallowed requests that were allowed: by other crawlers, and by search
+/// engines.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);
@@ -270,13 +274,13 @@ fn p99(site: &SiteBoard) -> String {
     site.traffic.and_then(|now| now.decision_p99()).unwrap_or_else(|| "none timed yet".to_owned())
 }
 
-/// Whether a line is of the version that is live.
+/// Reports whether a line belongs to the live version.
 fn is_live(line: &LineBoard, reports: &[&SiteReport]) -> bool {
     let live = reports.first().and_then(|report| report.hash.as_deref());
     live.is_some_and(|live| short_hash(live) == short_hash(&line.version))
 }
 
-/// The hits of a line, where the longest bar is of the line with the most.
+/// Draws the hits of a line. The longest bar is the line with the most hits.
 fn bar_of(line: &LineBoard, site: &SiteBoard) -> Markup {
     bar(&[("disallowed", line.hits)], site.lines.iter().take(LINES).map(|line| line.hits).max().unwrap_or(0))
 }
@@ -338,7 +342,7 @@ mod tests {
         assert!(!text.contains(" style=") && !text.contains("http://") && !text.contains("https://"), "{text}");
     }
 
-    /// Red is for what a search engine is kept from; what keeps AI crawlers out is meant.
+    /// Red marks what search engines are blocked from. Blocking AI crawlers is usually intended.
     #[test]
     fn search_engines_stand_apart_from_ai_crawlers_and_impostors_from_both() {
         let crawler = |category: &str, identity: &str| CrawlerBoard {
@@ -362,7 +366,8 @@ mod tests {
         let refused = "8 requests that went on would have been refused. 4 more are by search engines";
         let want = format!("so disallowed requests go on. If this were <code>refuse</code>, {refused}");
         assert!(said.contains(&want), "{said}");
-        // Those that an override refuses did not go on, and one may let others pass.
+        // Requests refused by an override were not forwarded, and another override may allow
+        // others.
         let said = page(&board, vec![overridden]).split_whitespace().collect::<Vec<_>>().join(" ");
         let want = format!("go on where no override holds. If this were <code>refuse</code> for all, {refused}");
         assert!(said.contains(&want), "{said}");

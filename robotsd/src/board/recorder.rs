@@ -1,4 +1,5 @@
-//! The counts of one worker for one site until the control thread takes them, about once a second.
+//! The counts of one worker for one site, until the control thread takes them about once per
+//! second.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,49 +22,50 @@ use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Second, Standing, 
 use crate::counting::{RequestOutcome, SendingServices};
 use crate::exchange::ClientRequest;
 
-/// Rows that a worker holds of a site until they are taken.
+/// Maximum number of rows that a worker holds for a site until they are taken.
 const MOST_ROWS: usize = 4096;
 
-/// Names of crawlers that no registry knows which are counted one by one, by a worker and by the board of a site in an hour: they
-/// come from clients.
+/// Maximum number of unregistered crawler names that are counted separately: per worker between two
+/// takes, and per hour on the board of a site. Clients choose these names.
 pub(super) const MOST_UNKNOWN: usize = 64;
 
-/// The name of the rest of them.
+/// Name under which the remaining unregistered crawlers are counted.
 pub(super) const UNKNOWN: &str = "other crawlers";
 
-/// Octets of a name or host that are kept.
+/// Maximum length of a stored name or host, in bytes.
 pub(super) const LONGEST_NAME: usize = 128;
 
-/// Written by proxies that ask for decisions.
+/// Header that proxies send when they ask for decisions.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The versions of a site that a crawler may go by: the live one, and those before it for a day.
+/// Versions of a site that a crawler may rely on: the live one, and earlier ones for a day.
 #[derive(Debug, Default)]
 pub(crate) struct KnownVersions {
     policy: Option<Arc<Policy>>,
-    /// The live one last.
+    /// Oldest first; the last one is live.
     versions: Vec<KnownVersion>,
 }
 
-/// A version that a crawler may go by, until a moment.
+/// A version that a crawler may rely on until `until`.
 #[derive(Clone, Debug)]
 struct KnownVersion {
     content: Arc<Content>,
-    /// Its name on the board: written once, and not for each request.
+    /// Name on the board, formatted once and not per request.
     name: Arc<str>,
     until: Second,
 }
 
-/// The recorders of a site, on all workers and under all configs.
+/// The recorders of a site, for all workers and all configs.
 #[derive(Debug, Default)]
 pub(crate) struct SiteRecorders {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
-    /// Whether crawlers were not recognised for a moment, however short, since that was last taken.
+    /// Whether crawlers were not recognised for some time since this flag was last cleared.
     pub(crate) has_missed: AtomicBool,
-    /// Whether the site got hosts since that was last taken: another may have shown crawlers another version there.
+    /// Whether the site got hosts since this flag was last cleared: another site may have served
+    /// another version there.
     pub(crate) has_new_hosts: AtomicBool,
-    /// Those that send visitors.
+    /// Services that refer visitors.
     pub(crate) services: Arc<SendingServices>,
 }
 
@@ -74,19 +76,20 @@ pub(crate) struct Recorder {
     counted: Mutex<Counted>,
 }
 
-/// The counts since they were last taken.
+/// Counts since they were last taken.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(super) rows: HashMap<RowKey, Row, RandomState>,
     pub(super) unknown: usize,
-    /// The allowed paths that verified search engines requested.
+    /// Allowed paths that verified search engines requested.
     pub(super) requested: RequestedPaths,
-    /// Requests that found no room.
+    /// Number of requests that were not counted, for lack of space.
     pub(super) lost: u64,
     pub(super) scratch: RowScratch,
 }
 
-/// The row of a request and what is added to it, in memory that is used again: nearly all are counted by what is there.
+/// Buffers for the row of a request. They are reused, because most requests belong to a row that
+/// already exists.
 #[derive(Debug, Default)]
 pub(crate) struct RowScratch {
     key: RowKey,
@@ -96,19 +99,20 @@ pub(crate) struct RowScratch {
 }
 
 impl SiteRecorders {
-    /// A recorder of one worker's own.
+    /// Creates a recorder for one worker.
     pub(crate) fn recorder(&self) -> Arc<Recorder> {
         let recorder = Arc::new(Recorder { versions: Arc::clone(&self.versions), counted: Mutex::default() });
         self.recorders.lock().push(Arc::clone(&recorder));
         recorder
     }
 
-    /// Takes what was counted.
+    /// Takes the counts of all workers.
     pub(crate) fn take(&self) -> Vec<Counted> {
         let mut recorders = self.recorders.lock();
         let mut taken = Vec::new();
         recorders.retain(|recorder| {
-            // Asked before it is emptied: the last counts of a worker are not lost.
+            // Read before the recorder is emptied, so that the last counts of a worker are not
+            // lost.
             let is_used = Arc::strong_count(recorder) > 1;
             taken.push(recorder.take());
             is_used
@@ -117,7 +121,8 @@ impl SiteRecorders {
         taken
     }
 
-    /// Follows the versions of a robots.txt, so that requests are judged by the one that a crawler last read.
+    /// Tracks the versions of a robots.txt, so that requests are judged by the version that a
+    /// crawler last read.
     pub(crate) fn follow(&self, robots: &LiveRobots, now: Second) {
         let (live, policy) = robots.with(|snapshot| (snapshot.content.clone(), Arc::clone(&snapshot.policy)));
         let Some(live) = live else { return };
@@ -128,7 +133,7 @@ impl SiteRecorders {
         if is_known {
             return;
         }
-        // It may be read until it is replaced, and gone by for a day after.
+        // A crawler may read a version until it is replaced, and rely on it for a day after that.
         let until = now + GONE_BY;
         let mut versions: Vec<_> = known.versions.iter().filter(|version| now <= version.until).cloned().collect();
         if let Some(last) = versions.last_mut() {
@@ -151,7 +156,7 @@ impl Recorder {
     fn observe_at(&self, event: &Event<'_>, now: Second) {
         let record = event.record;
         let (agent, name, identity) = (&record.agent, record.name(), standing(record.identity));
-        // What it gets is counted once it is answered.
+        // Fetched pages are counted when the response is known.
         let seen = CrawlerRequest { agent, name, identity, at: now, got_page: false };
         let origin = |out: &mut String| write_origin(scheme_of(event), event.request.host().unwrap_or_default(), out);
         let target = event.request.target();
@@ -171,7 +176,7 @@ impl Recorder {
         let done = done(record);
         if record.access != Some(Access::Disallow) {
             let mut counted = self.counted.lock();
-            // Those that are surely of a search engine with an index.
+            // Requests that certainly come from a search engine with an index.
             if identity == Standing::Verified && agent.registered().is_some_and(|crawler| crawler.is_index_engine) {
                 counted.requested.count(target);
             }
@@ -190,31 +195,32 @@ impl Recorder {
         });
     }
 
-    /// Takes what was counted.
+    /// Takes the counts.
     pub(super) fn take(&self) -> Counted {
         std::mem::take(&mut *self.counted.lock())
     }
 }
 
-/// A request of a crawler, on the way or in a log.
+/// A request of a crawler, live or from a log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrawlerRequest<'r> {
     pub(crate) agent: &'r Agent,
-    /// For a crawler that no registry knows.
+    /// Name of an unregistered crawler.
     pub(crate) name: &'r str,
     pub(crate) identity: Standing,
     pub(crate) at: Second,
-    /// Whether it is known to have got a page.
+    /// Whether the response is known to have been a page.
     pub(crate) got_page: bool,
 }
 
 impl Counted {
-    /// Whether it may have no room for another row.
+    /// Reports whether there may be no space for another row.
     pub(crate) fn is_full(&self) -> bool {
         self.rows.len() >= MOST_ROWS
     }
 
-    /// Counts a read of robots.txt. `fill` writes its origin, and the version that it got, or none where another server answered.
+    /// Counts a read of robots.txt. `fill` writes its origin, and the version that was served;
+    /// `None` if another server responded.
     pub(crate) fn read(&mut self, request: &CrawlerRequest<'_>, fill: impl FnOnce(&mut ReadSpan)) {
         let read = &mut self.scratch.read;
         read.origin.clear();
@@ -232,7 +238,8 @@ impl Counted {
         });
     }
 
-    /// Counts one that it disallows. `fill` writes its origin and the versions that judge it, and the line that disallows it.
+    /// Counts a request that robots.txt disallows. `fill` writes the origin, the versions that
+    /// judge it, and the line that disallows it.
     pub(crate) fn disallow(&mut self, request: &CrawlerRequest<'_>, done: Done, fill: impl FnOnce(&mut RowScratch)) {
         self.scratch.case.origin.clear();
         fill(&mut self.scratch);
@@ -266,7 +273,7 @@ impl Counted {
         count(row, &self.scratch);
     }
 
-    /// The name of a crawler that no registry knows, while there is room for it.
+    /// Returns the name of an unregistered crawler, or [`UNKNOWN`] if too many names are counted.
     fn unknown_name<'n>(&mut self, name: &'n str) -> &'n str {
         let name = cut(name);
         let is_known = self.rows.keys().any(|key| key.crawler == name);
@@ -279,7 +286,7 @@ impl Counted {
 }
 
 impl KnownVersions {
-    /// Those that a crawler may go by; none while the policy is not known.
+    /// Returns the versions that a crawler may rely on; none while the policy is unknown.
     fn gone_by(&self) -> impl Iterator<Item = GoneBy<'_>> + Clone {
         let versions = self.versions.iter().filter(|_| self.policy.is_some());
         versions.map(|KnownVersion { content, name, .. }| GoneBy { hash: content.hash(), name, rules: content.rules() })
@@ -293,7 +300,8 @@ impl KnownVersions {
     }
 }
 
-/// Whether a request for robots.txt got its version here, or gets one of another server; none where it got none.
+/// Reports whether robots.txt was served from here; `false` if another server will respond. `None`
+/// if no robots.txt was served.
 fn served(event: &Event<'_>) -> Option<bool> {
     if event.request.method != Method::GET {
         return None;
@@ -305,7 +313,7 @@ fn served(event: &Event<'_>) -> Option<bool> {
     }
 }
 
-/// The result of checking a claim, if claims are checked.
+/// Returns the result of identity verification; `Claimed` if claims are not verified.
 pub(crate) const fn standing(identity: Option<Identity>) -> Standing {
     match identity {
         Some(Identity::Verified(_)) => Standing::Verified,
@@ -339,7 +347,8 @@ fn scheme_of<'e>(event: &Event<'e>) -> &'e str {
     forwarded.map(|forwarded| forwarded.scheme).or_else(asked).unwrap_or_default()
 }
 
-/// The scheme and host that robots.txt is for (RFC 9309, section 2.3), as far as they are known.
+/// Writes the scheme and host that a robots.txt applies to (RFC 9309, section 2.3), as far as they
+/// are known.
 pub(crate) fn write_origin(scheme: &str, host: &str, out: &mut String) {
     let scheme = Some(scheme).filter(|scheme| matches!(*scheme, "http" | "https")).unwrap_or("unknown");
     let host = cut(host);
@@ -354,7 +363,7 @@ pub(crate) fn write_origin(scheme: &str, host: &str, out: &mut String) {
     }
 }
 
-/// As versions are named on the board, and to `robotsd accept`.
+/// Returns the name of a version, as on the board and in `robotsd accept`.
 pub(crate) fn written(hash: VersionHash) -> String {
     format!("sha256:{}", hash.short())
 }

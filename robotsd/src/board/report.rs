@@ -1,4 +1,5 @@
-//! The report of the board, as `/board.json` has it; the page, the table of a terminal and `/board.csv` are made from it.
+//! The report of the board in the form of `/board.json`. The page, the terminal table and
+//! `/board.csv` are generated from it.
 
 use std::collections::VecDeque;
 
@@ -9,21 +10,21 @@ use super::row::{Done, MINUTE, Second};
 use crate::html::{counted, grouped};
 use crate::render::csv_row;
 
-/// `GET /board.json`.
+/// Response body of `GET /board.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BoardReport {
-    /// When it was made.
+    /// Time at which the report was made.
     pub(crate) when: String,
-    /// The time that is counted, and how many seconds a bar of a trend has.
+    /// Start of the period that is counted.
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) step_seconds: u64,
     /// Whether the config says that every read of robots.txt reaches these processes.
     pub(crate) sees_all: bool,
-    /// Processes that serve the sites, and how many of them are counted here.
+    /// Number of processes that serve the sites. `counted_replicas` of them are counted here.
     pub(crate) replicas: usize,
     pub(crate) counted_replicas: usize,
-    /// The limits of this report, for people.
+    /// Limits of this report, in plain text.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
     #[serde(default)]
@@ -34,13 +35,15 @@ pub(crate) struct BoardReport {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteBoard {
     pub(crate) site: String,
-    /// None in the first seconds of a process, and where files are read that others wrote.
+    /// `None` in the first seconds of a process, and if the report is made from files of other
+    /// processes.
     pub(crate) traffic: Option<RecentTraffic>,
-    /// None where there is no one live version.
+    /// `None` unless there is exactly one live version.
     pub(crate) never_hit: Option<NeverHit>,
-    /// Those with the most disallowed requests first.
+    /// Crawlers, most disallowed requests first.
     pub(crate) crawlers: Vec<CrawlerBoard>,
-    /// The operators of which a service is known, with what their crawlers took and their services sent.
+    /// Operators with a known service: pages that their crawlers fetched, and visitors that their
+    /// services referred.
     #[serde(default)]
     pub(crate) given_back: Vec<OperatorBalance>,
     pub(crate) lines: Vec<LineBoard>,
@@ -50,12 +53,12 @@ pub(crate) struct SiteBoard {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CrawlerBoard {
     pub(crate) crawler: String,
-    /// Empty where no registry knows it.
+    /// Empty if the crawler is not registered.
     pub(crate) operator: String,
     pub(crate) category: String,
     /// `verified`, `claimed` or `impostor`.
     pub(crate) identity: String,
-    /// `obeys`, `has not read the newest version`, `ignores` or `no read seen here`.
+    /// The verdict: `obeys`, `has not read the newest version`, `ignores` or `no read seen here`.
     pub(crate) word: Option<String>,
     /// Why there is no verdict.
     pub(crate) no_word: Option<String>,
@@ -63,57 +66,59 @@ pub(crate) struct CrawlerBoard {
     pub(crate) reads: u64,
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
-    /// Pages that it got: requests with GET that were answered with 2xx or 304, parts of pages aside. None of a crawler that no registry
-    /// knows.
+    /// Pages that the crawler got: GET requests answered with 2xx or 304, without page resources. 0
+    /// for an unregistered crawler.
     #[serde(default)]
     pub(crate) pages: u64,
-    /// The disallowed requests by what was read before them.
+    /// Disallowed requests, by what the crawler had read before them.
     pub(crate) judged: Judged,
     pub(crate) done: Done,
     pub(crate) first_disallowed: Option<String>,
     pub(crate) last_disallowed: Option<String>,
     pub(crate) worst_line: Option<LineBoard>,
-    /// The oldest first.
+    /// Oldest first.
     pub(crate) trend: Vec<TrendBar>,
 }
 
-/// The requests of the last minute, at this process.
+/// Requests of the last minute at this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecentTraffic {
-    /// That it covers.
+    /// Length of the period that is covered, in seconds.
     pub(crate) seconds: u64,
     pub(crate) requests_per_minute: f64,
-    /// Of its requests, from 0 to 1.
+    /// Share of requests that were refused, from 0 to 1.
     pub(crate) refused_share: f64,
-    /// The 99th percentile of decisions since the process began, one in 64 of which is timed; none until one was.
+    /// 99th percentile of the decision time since the process started. One decision in 64 is timed;
+    /// `None` until one was.
     pub(crate) decision_p99_seconds: Option<f64>,
 }
 
-/// Lines of the live version that have disallowed nothing.
+/// Lines of the live version that have disallowed no request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NeverHit {
     pub(crate) version: String,
-    /// When it went live, or the first moment that is looked at.
+    /// When the version went live, or the start of the period if that is later.
     pub(crate) since: String,
-    /// Lines that disallow something, and those of them that never did.
+    /// Number of lines that disallow something. `count` of them never disallowed a request.
     pub(crate) of: usize,
     pub(crate) count: usize,
-    /// Whether hits of every line were counted one by one, all the time, and by this process alone; else some of these may have
-    /// hits that are counted together with others, are missing, or are those of another replica.
+    /// Whether hits were counted per line, all the time, and by this process alone. Otherwise, some
+    /// of these lines may have hits that were counted together with others, are missing, or
+    /// happened at another replica.
     pub(crate) is_certain: bool,
-    /// The first of them.
+    /// The first of these lines.
     pub(crate) lines: Vec<LineBoard>,
 }
 
-/// Disallowed requests by what was read before them.
+/// Disallowed requests, by what the crawler had read before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Judged {
-    /// The version last read disallows them, or that read was more than 24 hours old.
+    /// The version last read disallows them, or was read more than 24 hours before.
     pub(crate) ignored: u64,
-    /// The version last read was an older one, less than 24 hours before, that allowed them.
+    /// The version last read was an older one that allows them, read less than 24 hours before.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
-    /// It is unknown.
+    /// Requests that cannot be judged.
     pub(crate) undecided: u64,
 }
 
@@ -121,9 +126,9 @@ pub(crate) struct Judged {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LastRead {
     pub(crate) when: String,
-    /// None where another server answered.
+    /// `None` if another server responded.
     pub(crate) version: Option<String>,
-    /// Whether that is the live version; none where it is not known which is.
+    /// Whether that is the live version; `None` if the live version is unknown.
     pub(crate) is_newest: Option<bool>,
 }
 
@@ -131,12 +136,12 @@ pub(crate) struct LastRead {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineBoard {
     pub(crate) version: String,
-    /// 0 stands for lines that are counted together.
+    /// 0 for lines that are counted together.
     pub(crate) line: usize,
-    /// The path pattern, as written.
+    /// Path pattern as written in robots.txt.
     pub(crate) pattern: String,
     pub(crate) hits: u64,
-    /// The crawlers that were disallowed by it, the most often first; empty for the line of one crawler.
+    /// Crawlers that the line disallowed, most hits first. Empty for the worst line of one crawler.
     #[serde(default)]
     pub(crate) crawlers: Vec<LineCrawler>,
 }
@@ -166,7 +171,8 @@ impl Judged {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
     }
 
-    /// As in `10 although it had read that they are, 2 without a read seen here`; none where there are none.
+    /// Describes the counts, for example `10 although it had read that they are, 2 without a read
+    /// seen here`; `None` if all are 0.
     pub(crate) fn in_words(self) -> Option<String> {
         let parts = [
             (self.ignored, "although it had read that they are"),
@@ -181,7 +187,7 @@ impl Judged {
 }
 
 impl RecentTraffic {
-    /// Requests a minute, with the share that is refused.
+    /// Formats the requests per minute and the share that was refused.
     pub(crate) fn rate(&self) -> String {
         let share = format!("{:.1} % refused", self.refused_share * 100.0);
         match self.requests_per_minute {
@@ -190,19 +196,19 @@ impl RecentTraffic {
         }
     }
 
-    /// The 99th percentile of the decisions that were timed.
+    /// Formats the 99th percentile of the decision time.
     pub(crate) fn decision_p99(&self) -> Option<String> {
         Some(match self.decision_p99_seconds? {
             seconds if seconds < 1e-6 => format!("{:.0} ns", seconds * 1e9),
             seconds if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
-            // The last bound that is counted.
+            // The upper bound of the histogram.
             _ => "1 ms or more".to_owned(),
         })
     }
 }
 
 impl NeverHit {
-    /// How many lines, since when.
+    /// Describes how many lines never disallowed a request, and since when.
     pub(crate) fn sentence(&self) -> String {
         let Self { count, of, .. } = *self;
         let since = self.since.get(..16).unwrap_or(&self.since).replace('T', " ");
@@ -223,23 +229,23 @@ impl NeverHit {
 /// Seconds between two totals.
 const EVERY: Second = 5;
 
-/// The counts of a site since its process began.
+/// The counts of a site since its process started.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TrafficTotals {
     pub(crate) requests: u64,
     pub(crate) refused: u64,
-    /// The 99th percentile of the decisions that were timed, in seconds.
+    /// 99th percentile of the decision time, in seconds.
     pub(crate) decision_p99: Option<f64>,
 }
 
-/// The totals of the last minute.
+/// Totals of the last minute.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrafficWindow {
     totals: VecDeque<(Second, TrafficTotals)>,
 }
 
 impl TrafficWindow {
-    /// Whether totals are to be read at a moment.
+    /// Reports whether totals are to be read at `at`.
     pub(super) const fn is_due(at: Second) -> bool {
         at.is_multiple_of(EVERY)
     }
@@ -247,7 +253,7 @@ impl TrafficWindow {
     pub(super) fn add(&mut self, now: Second, totals: TrafficTotals) {
         let goes_on = |(at, before): &(Second, TrafficTotals)| *at < now && before.requests <= totals.requests;
         if !self.totals.back().is_none_or(goes_on) {
-            // The clock was set back, or another site took over the name.
+            // The clock was set back, or the name now belongs to another site.
             self.totals.clear();
         }
         self.totals.push_back((now, totals));
@@ -256,7 +262,7 @@ impl TrafficWindow {
         }
     }
 
-    /// None until there are two totals.
+    /// Returns the traffic; `None` until there are two totals.
     pub(super) fn traffic(&self) -> Option<RecentTraffic> {
         let ((since, first), (until, last)) = (self.totals.front()?, self.totals.back()?);
         let seconds = until - since;
@@ -270,7 +276,7 @@ impl TrafficWindow {
     }
 }
 
-/// The crawlers of a board as comma-separated values (RFC 4180), one a line.
+/// Formats the crawlers of a board as comma-separated values (RFC 4180), one per line.
 pub(crate) fn csv(report: &BoardReport) -> String {
     let head = csv_row(columns(&SiteBoard::default(), &CrawlerBoard::default()).map(|(name, _)| name.to_owned()));
     let row = |site: &SiteBoard, crawler: &CrawlerBoard| csv_row(columns(site, crawler).map(|(_, value)| value));
@@ -278,13 +284,13 @@ pub(crate) fn csv(report: &BoardReport) -> String {
     head + &report.sites.iter().map(rows).collect::<String>()
 }
 
-/// The columns for a crawler, with their names.
+/// Returns the columns of a crawler, with their names.
 fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String); 29] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
-    // Visitors of an operator's services count for all of its crawlers.
+    // Visitors from an operator's services count for each of its crawlers.
     let is_of = |balance: &&OperatorBalance| balance.operator == crawler.operator && !crawler.operator.is_empty();
     let balance = site.given_back.iter().find(is_of);
     let ratio = balance.and_then(|balance| balance.pages_per_visitor);
@@ -368,7 +374,7 @@ mod tests {
         assert_eq!(add(1060, 5_100, 5_025), Some((60, 100.0, 0.25)));
         assert_eq!(add(1070, 5_150, 5_075), Some((60, 50.0, 1.0)));
         assert_eq!(add(1075, 5_150, 5_075), Some((15, 200.0, 1.0)), "what came from 1010 to 1060 is not known");
-        // Another count begins.
+        // The counts start again.
         assert_eq!(add(1080, 3, 0), None);
         assert_eq!(add(1070, 4, 0), None, "the clock is set back");
         assert_eq!(add(1100, 4, 0), Some((30, 0.0, 0.0)));

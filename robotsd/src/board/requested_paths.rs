@@ -1,25 +1,28 @@
-//! The paths that verified search engines request most: a gate watches them besides sitemaps.
+//! The paths that verified search engines request most. A gate watches these paths in addition to
+//! sitemaps.
 //!
-//! The space-saving sketch of Metwally, Agrawal and El Abbadi (2005): of the requests that were counted, a path has at most
-//! `error` fewer than `count` says, and each that has more than one of [`MOST`] is in the table, however many others there are.
-//! Queries are left out, so no value of theirs is kept, and only requests of crawlers count, none of people.
+//! This is the space-saving sketch of Metwally, Agrawal and El Abbadi (2005). The true number of
+//! requests for a path is at least `count - error`. Each path with more than 1 / [`MOST`] of all
+//! requests is in the table, no matter how many other paths there are. Queries are not stored, and
+//! only requests of crawlers count, not those of people.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Paths of a site and day that are kept: those with more than 1 % of the requests are found with room to spare.
+/// Maximum number of paths stored per site and day. This finds all paths with more than 1 % of the
+/// requests, with a margin.
 const MOST: usize = 256;
 
-/// Octets of a path that is kept; a longer one only counts towards the whole.
+/// Maximum length of a stored path, in bytes. A longer path counts only towards the total.
 const LONGEST: usize = 512;
 
-/// A path is requested much if more than one request in this many is for it.
+/// A path counts as much requested if it has more than one in this many requests.
 const SHARE: u64 = 100;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RequestedPaths {
-    /// Requests, whatever their paths.
+    /// Number of requests for all paths.
     total: u64,
     paths: BTreeMap<String, PathCount>,
 }
@@ -27,7 +30,7 @@ pub(crate) struct RequestedPaths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PathCount {
     count: u64,
-    /// How many of them may have been for other paths.
+    /// How many of the requests may have been for other paths.
     #[serde(default, skip_serializing_if = "super::row::is_zero")]
     error: u64,
 }
@@ -47,7 +50,7 @@ impl RequestedPaths {
 
     pub(super) fn merge(&mut self, other: &Self) {
         self.total += other.total;
-        // The most requested first, so that they meet the smallest error.
+        // Most requested first, so that they get the smallest error.
         let mut others: Vec<_> = other.paths.iter().collect();
         others.sort_by_key(|(_, path)| std::cmp::Reverse(path.count));
         others.into_iter().for_each(|(path, count)| self.add(path, *count));
@@ -57,13 +60,13 @@ impl RequestedPaths {
         self.total == 0
     }
 
-    /// The paths that surely drew more than 1 % of the requests.
+    /// Returns the paths that certainly had more than 1 % of the requests.
     pub(crate) fn requested_much(&self) -> impl Iterator<Item = &str> {
         let is_much = |path: &PathCount| path.count.saturating_sub(path.error).saturating_mul(SHARE) > self.total;
         self.paths.iter().filter(move |(_, count)| is_much(count)).map(|(path, _)| &**path)
     }
 
-    /// Whether it is what can have been written.
+    /// Reports whether a process can have written these counts.
     pub(super) fn is_sound(&self) -> bool {
         let is_sound =
             |(path, of): (&String, &PathCount)| path.starts_with('/') && path.len() <= LONGEST && of.error <= of.count;
@@ -76,7 +79,7 @@ impl RequestedPaths {
             held.error += added.error;
             return;
         }
-        // One of the least requested gives its place up; as many requests may have been for the new one before.
+        // Replaces a least requested path. The new path may have had as many requests before.
         if self.paths.len() >= MOST
             && let Some((least, count)) = self.paths.iter().min_by_key(|(_, held)| held.count)
         {
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn however_many_paths_there_are_the_heavy_ones_are_found_and_memory_is_bounded() {
-        // As workers count and the table takes it, once a second.
+        // Workers count, and the table merges their counts once per second.
         let mut day = RequestedPaths::default();
         for second in 0..400 {
             let mut worker = RequestedPaths::default();

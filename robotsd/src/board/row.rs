@@ -1,8 +1,9 @@
-//! One hour, or one day, of one crawler on one site: counts, reads of robots.txt, and the data about disallowed requests that a
-//! later judgement needs.
+//! One hour or one day of one crawler on one site: counts, reads of robots.txt, and the data about
+//! disallowed requests that a later judgement needs.
 //!
-//! A row is a sum: rows of workers, of processes and of replicas are merged by [`Row::merge`], and every list in it has a
-//! bound. It holds no address and no path of a client, only patterns of the robots.txt.
+//! A row is a sum: [`Row::merge`] merges rows of workers, processes and replicas, and every list in
+//! a row is bounded. A row contains no client address and no requested path, only patterns of
+//! robots.txt.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,34 +12,34 @@ use serde::{Deserialize, Serialize};
 use crate::date;
 use crate::word_enum::word_enum;
 
-/// Spans of reads, and sets of alike requests, that a row holds apart.
+/// Maximum number of separate spans of reads, and of separate cases, per row.
 const MOST_SPANS: usize = 32;
 
-/// Lines whose hits a row counts one by one.
+/// Maximum number of lines whose hits a row counts separately.
 const MOST_LINES: usize = 32;
 
-/// The origin of a read that may be for any.
+/// Origin of a read that may have been at any origin.
 pub(super) const ANY_ORIGIN: &str = "*";
 
 word_enum! {
-    /// The result of checking the claim to be this crawler.
+    /// The result of verifying the claim to be this crawler.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub(crate) enum Standing {
-        /// A method confirmed it.
+        /// A method confirmed the claim.
         Verified = "verified",
-        /// Nothing confirmed it, and nothing refuted it.
+        /// Nothing confirmed or refuted the claim.
         #[default]
         Claimed = "claimed",
-        /// It is refuted.
+        /// The claim is refuted.
         Impostor = "impostor",
     }
 }
 
-/// Which row it is.
+/// Identifies a row of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct RowKey {
-    /// The first second of the hour, or of the day.
+    /// First second of the hour or day.
     #[serde(rename = "hour")]
     pub(crate) begin: Second,
     pub(crate) crawler: String,
@@ -49,15 +50,15 @@ pub(crate) struct RowKey {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Row {
-    /// From the registry; empty where it does not know the crawler.
+    /// Operator from the registry; empty for an unregistered crawler.
     pub(crate) operator: String,
     pub(crate) category: String,
-    /// The product tokens the crawler obeys, in order.
+    /// Product tokens that the crawler obeys, in order.
     pub(crate) chain: Vec<String>,
-    /// Requests that robots.txt does not disallow; those for itself are no part of them.
+    /// Requests that robots.txt does not disallow, without requests for robots.txt.
     pub(crate) allowed: u64,
     pub(crate) disallowed: u64,
-    /// Pages that it got: no part of one, and nothing but answers with 2xx or 304.
+    /// Pages that the crawler got: responses with 2xx or 304, without page resources.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) pages: u64,
     pub(crate) done: Done,
@@ -66,57 +67,58 @@ pub(crate) struct Row {
     pub(crate) lines: Vec<LineHits>,
 }
 
-/// The actions for disallowed requests, for those of impostors, and for those that came too soon.
+/// How requests were handled: disallowed ones, those of impostors, and those that exceeded the
+/// crawl delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Done {
     pub(crate) refused: u64,
     pub(crate) tagged: u64,
-    /// It went on, because the mode only observes or the grace has not ended.
+    /// Forwarded because the mode only observes or the grace period has not ended.
     pub(crate) observed: u64,
-    /// It went on, because of an exemption or an override.
+    /// Forwarded because of an exemption or an override.
     pub(crate) passed: u64,
-    /// Allowed requests that came too soon, and were answered with 429.
+    /// Allowed requests that exceeded the crawl delay and were answered with 429.
     pub(crate) limited: u64,
 }
 
-/// Reads of one version of robots.txt at one origin, with none of another version between them.
+/// Reads of one version of robots.txt at one origin, without a read of another version in between.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadSpan {
     pub(crate) origin: String,
-    /// The version that was served; none where another server answered.
+    /// The version that was served; `None` if another server responded.
     pub(crate) version: Option<String>,
     pub(crate) first: Second,
     pub(crate) last: Second,
     pub(crate) count: u64,
 }
 
-/// Disallowed requests at one origin that the same versions disallow and allow.
+/// Disallowed requests at one origin, judged alike by the same versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
     pub(crate) origin: String,
-    /// The versions known to disallow them, the one in force first.
+    /// Versions known to disallow them, the one in force first.
     pub(crate) disallowed_by: Vec<String>,
-    /// The versions known to allow them.
+    /// Versions known to allow them.
     pub(crate) allowed_by: Vec<String>,
     pub(crate) first: Second,
     pub(crate) last: Second,
     pub(crate) count: u64,
 }
 
-/// How often a line of a version disallowed a request.
+/// Number of requests that a line of a version disallowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineHits {
     pub(crate) version: String,
-    /// 0 for those beyond the bound.
+    /// 0 for the lines beyond the limit, which are counted together.
     pub(crate) line: usize,
-    /// As written.
+    /// Pattern as written in robots.txt.
     pub(crate) pattern: String,
     pub(crate) hits: u64,
 }
 
 impl Row {
-    /// Adds another row of the same crawler; its reads and requests may be of the same time.
+    /// Adds another row of the same crawler. The two rows may overlap in time.
     pub(crate) fn merge(&mut self, other: &Self) {
         if self.operator.is_empty() && self.chain.is_empty() {
             self.operator.clone_from(&other.operator);
@@ -127,14 +129,14 @@ impl Row {
         self.disallowed = self.disallowed.saturating_add(other.disallowed);
         self.pages = self.pages.saturating_add(other.pages);
         self.done.merge(other.done);
-        // Reads first: they part the requests before them from those after them.
+        // Reads first: they separate the requests before them from those after them.
         other.reads.iter().for_each(|read| self.read(read));
         other.cases.iter().for_each(|case| self.disallow(case));
         other.lines.iter().for_each(|line| self.hit(line));
     }
 
-    /// Adds reads of robots.txt. None is forgotten: one too many counts as a read of an unknown version anywhere, which
-    /// accuses no crawler.
+    /// Adds reads of robots.txt. All reads are kept: those beyond the limit count as one read of an
+    /// unknown version at any origin, which accuses no crawler.
     pub(crate) fn read(&mut self, read: &ReadSpan) {
         let is_full = self.reads.len() >= MOST_SPANS;
         let parted = |own: &ReadSpan| {
@@ -160,9 +162,10 @@ impl Row {
         }
     }
 
-    /// Adds disallowed requests, which are counted already.
+    /// Adds disallowed requests that are already counted.
     pub(crate) fn disallow(&mut self, case: &Case) {
-        // A read that begins between two requests, or in the second of one of them, may be what only the later one has to be judged by.
+        // A read that begins between two requests, or in the same second as one of them, may apply
+        // only to the later one.
         let begins = |from: Second, to: Second| {
             let at = [case.origin.as_str(), ANY_ORIGIN];
             let of = |read: &&ReadSpan| at.contains(&read.origin.as_str());
@@ -186,7 +189,7 @@ impl Row {
         }
     }
 
-    /// Counts hits of a line.
+    /// Adds hits of a line.
     pub(crate) fn hit(&mut self, hits: &LineHits) {
         let is_alike =
             |own: &&mut LineHits| own.version == hits.version && own.line == hits.line && own.pattern == hits.pattern;
@@ -222,7 +225,7 @@ impl ReadSpan {
 }
 
 impl Case {
-    /// Whether the same versions judge both alike at the same origin.
+    /// Reports whether both are at the same origin, and the same versions disallow and allow them.
     fn is_of(&self, other: &Self) -> bool {
         self.origin == other.origin && self.disallowed_by == other.disallowed_by && self.allowed_by == other.allowed_by
     }
@@ -238,41 +241,41 @@ pub(super) const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Seconds since 1970.
+/// Unix time, in seconds.
 pub(crate) type Second = u64;
 
 pub(crate) const MINUTE: Second = 60;
 pub(crate) const HOUR: Second = 60 * MINUTE;
 pub(crate) const DAY: Second = 24 * HOUR;
 
-/// A clock before 1970 counts as 1970.
+/// Returns the Unix time; 0 if the clock is set before 1970.
 pub(crate) fn seconds(time: SystemTime) -> Second {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// The first second of the hour of a moment.
+/// Returns the first second of the hour that contains `at`.
 pub(crate) const fn hour_of(at: Second) -> Second {
     at - at % HOUR
 }
 
-/// The first second of the day of a moment.
+/// Returns the first second of the day that contains `at`.
 pub(crate) const fn day_of(at: Second) -> Second {
     at - at % DAY
 }
 
-/// As `2026-11-21T08:18:41Z`.
+/// Formats a time, for example `2026-11-21T08:18:41Z`.
 pub(crate) fn written(at: Second) -> String {
     date::rfc3339(UNIX_EPOCH.checked_add(Duration::from_secs(at)).unwrap_or(UNIX_EPOCH))
 }
 
-/// As `2026-11-21`, the day of a moment.
+/// Formats the day of a time, for example `2026-11-21`.
 pub(crate) fn date_of(at: Second) -> String {
     let mut text = written(at);
     text.truncate("2026-11-21".len());
     text
 }
 
-/// The first second of a day written so.
+/// Parses a day in the form `YYYY-MM-DD`, and returns its first second (UTC).
 pub(crate) fn day_named(date: &str) -> Option<Second> {
     let is_date = date.len() == 10 && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let time = humantime::parse_rfc3339(&format!("{date}T00:00:00Z")).ok().filter(|_| is_date)?;
@@ -309,19 +312,19 @@ mod tests {
         row.disallow(&case("2", 20));
         row.read(&read("2", 30));
         row.disallow(&case("2", 40));
-        // The same version once more parts nothing.
+        // Another read of the same version separates nothing.
         row.read(&read("2", 50));
         row.disallow(&case("2", 60));
         let cases: Vec<_> = row.cases.iter().map(|case| (case.first, case.last, case.count)).collect();
         assert_eq!(cases, [(10, 20, 2), (40, 60, 2)]);
-        // A request in the second of a read stands apart from those after both.
+        // A request in the same second as a read is separate from the requests after both.
         let mut row_of_a_second = Row::default();
         row_of_a_second.read(&read("2", 10));
         [10, 10, 15, 16].iter().for_each(|at| row_of_a_second.disallow(&case("2", *at)));
         let of_a_second: Vec<_> =
             row_of_a_second.cases.iter().map(|case| (case.first, case.last, case.count)).collect();
         assert_eq!(of_a_second, [(10, 10, 2), (15, 16, 2)]);
-        // In whatever pieces it comes.
+        // The result does not depend on how the counts are split.
         let mut pieces = Row::default();
         let mut piece = |fill: &dyn Fn(&mut Row)| {
             let mut piece = Row::default();

@@ -1,7 +1,7 @@
-//! From rows to what the board says of a site.
+//! Builds the board of a site from its rows.
 //!
-//! One process is summed up as several are that were merged: each request is judged by the reads of all of them, and by what
-//! each of them may have missed.
+//! One process is summed up in the same way as several merged ones: each request is judged by the
+//! reads of all processes, and by the reads that each of them may have missed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -17,10 +17,10 @@ use super::report::{CrawlerBoard, Judged, LastRead, LineBoard, LineCrawler, Neve
 use super::row::{DAY, HOUR, LineHits, Row, Second, Standing, day_of, hour_of, written};
 use super::watch::gaps;
 
-/// Lines that are listed of a site.
+/// Maximum number of lines listed per site.
 const MOST_LINES: usize = 50;
 
-/// The time that is counted: whole hours or whole days, the last of them under way.
+/// The period that is counted: whole hours or whole days, the last of which has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Period {
     pub(crate) from: Second,
@@ -31,24 +31,24 @@ pub(crate) struct Period {
 /// Whether requests can be held against a crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// Every read of robots.txt is among these rows.
+    /// These rows contain every read of robots.txt.
     Complete,
-    /// A cache may answer for the site, or another replica.
+    /// A cache or another replica may also serve the site's robots.txt.
     Partial,
 }
 
 impl Period {
-    /// The last 24 hours, as bars of an hour.
+    /// Returns the last 24 hours, with one bar per hour.
     pub(crate) const fn day(now: Second) -> Self {
         Self { from: hour_of(now).saturating_sub(23 * HOUR), to: now, step: HOUR }
     }
 
-    /// The last days, as bars of a day.
+    /// Returns the last `count` days, with one bar per day.
     pub(crate) const fn days(now: Second, count: Second) -> Self {
         Self { from: day_of(now).saturating_sub((count - 1) * DAY), to: now, step: DAY }
     }
 
-    /// Whether an hour or a day is counted in it.
+    /// Reports whether an hour or a day that starts at `begin` overlaps the period.
     const fn has(&self, begin: Second, length: Second) -> bool {
         begin.saturating_add(length) > self.from && begin <= self.to
     }
@@ -58,8 +58,8 @@ impl Period {
     }
 }
 
-/// Sums a site up. `processes` are the rows of each process that serves it, which may begin before the period: earlier reads
-/// count too.
+/// Builds the board of a site. `processes` are the rows of each process that serves it. They may
+/// begin before the period, because earlier reads count too.
 pub(crate) fn sum_up(
     site: &str,
     processes: &[DayRows],
@@ -68,7 +68,8 @@ pub(crate) fn sum_up(
     live: Option<&str>,
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
-    // If not every read is among these rows no crawler is accused, and reads that were seen still excuse.
+    // If some reads may be missing, no crawler is accused, but the reads that were seen still
+    // excuse.
     let is_complete = evidence == Evidence::Complete;
     let gaps = |process: &DayRows| {
         let unseen = process.unseen.iter().filter(|_| is_complete);
@@ -90,7 +91,8 @@ pub(crate) fn sum_up(
     SiteBoard { site: site.to_owned(), crawlers: boards, lines: lines(&rows), ..SiteBoard::default() }
 }
 
-/// With what crawling gives back in the period. Pages that impostors took are none of the operator's.
+/// Adds the balance of pages and visitors in the period. Pages that impostors fetched do not count
+/// for the operator.
 pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Period, registry: &Registry) -> SiteBoard {
     let own = site.crawlers.iter().filter(|crawler| crawler.identity != Standing::Impostor.as_str());
     let taken = own.map(|crawler| {
@@ -103,19 +105,19 @@ pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Perio
     SiteBoard { given_back, ..site }
 }
 
-/// The rows of a site, by whom they are of.
+/// The rows of a site, by crawler and identity.
 struct SiteRows<'r> {
     by_crawler: BTreeMap<(&'r str, Standing), Vec<CrawlerRow<'r>>>,
-    /// The crawlers of each operator that has several, whatever their identity.
+    /// Crawlers and identities of each operator.
     by_operator: BTreeMap<&'r str, BTreeSet<(&'r str, Standing)>>,
 }
 
-/// An hour or a day of a crawler.
+/// One hour or day of a crawler.
 #[derive(Clone, Copy)]
 struct CrawlerRow<'r> {
     begin: Second,
     row: &'r Row,
-    /// Whether it is in the period; earlier reads count too.
+    /// Whether the row is in the period. Earlier rows are kept for their reads.
     is_counted: bool,
 }
 
@@ -136,7 +138,7 @@ impl<'r> SiteRows<'r> {
         rows
     }
 
-    /// Every crawler whose reads may be those of another.
+    /// Returns every crawler whose reads may be reads of this crawler.
     fn of_same_operator(&self, crawler: &'r str, operator: &str) -> BTreeSet<(&'r str, Standing)> {
         let own = [Standing::Verified, Standing::Claimed].map(|identity| (crawler, identity));
         let others = self.by_operator.get(operator).into_iter().flatten().copied();
@@ -207,7 +209,7 @@ impl<'r> Crawler<'r> {
                 };
                 *count = count.saturating_add(case.count);
             }
-            // Requests that no case stands for, from a file that lost it.
+            // Disallowed requests without a case, from a damaged file.
             let missing = board.disallowed.saturating_sub(board.judged.total());
             board.judged.undecided = board.judged.undecided.saturating_add(missing);
         }
@@ -219,13 +221,14 @@ impl<'r> Crawler<'r> {
         board
     }
 
-    /// The reads that the crawler's requests are judged by.
+    /// Returns the reads by which the crawler's requests are judged.
     fn readings(&self, operator: &str, chain: &[String]) -> Vec<Reading<'r>> {
         let mut readings = Vec::new();
         for of in self.rows.of_same_operator(self.crawler, operator) {
             let (crawler, identity) = of;
             for CrawlerRow { row, .. } in self.rows.by_crawler.get(&of).into_iter().flatten() {
-                // A crawler of the same operator in another row.
+                // The other crawler has another operator in this row, for example after a change of
+                // the registry.
                 if crawler != self.crawler && row.operator != operator {
                     continue;
                 }
@@ -245,7 +248,7 @@ impl<'r> Crawler<'r> {
     }
 }
 
-/// The judgement of a crawler, or why there is none.
+/// Returns the verdict about a crawler, or why there is none.
 fn word(
     identity: Standing,
     board: &CrawlerBoard,
@@ -276,7 +279,7 @@ fn word(
     Ok("obeys")
 }
 
-/// A line of a version, with its pattern.
+/// A version, a line number and the pattern of the line.
 type LineKey<'r> = (&'r str, usize, &'r str);
 
 fn line_board((version, line, pattern): LineKey<'_>, hits: u64, crawlers: Vec<LineCrawler>) -> LineBoard {
@@ -285,7 +288,7 @@ fn line_board((version, line, pattern): LineKey<'_>, hits: u64, crawlers: Vec<Li
 
 type HitsByCrawler<'r> = BTreeMap<(&'r str, Standing), u64>;
 
-/// The lines of a site by hits, with who met them.
+/// Returns the lines of a site, most hits first, with the crawlers they disallowed.
 fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
     let mut lines: BTreeMap<LineKey<'_>, HitsByCrawler<'_>> = BTreeMap::new();
     for (of, rows) in &rows.by_crawler {
@@ -315,16 +318,17 @@ fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
     lines
 }
 
-/// Lines that are listed.
+/// Maximum number of lines listed that never disallowed a request.
 const MOST_LISTED: usize = 50;
 
-/// Looks for the lines of a version among the hits of a time, which begins with `from` or when it went live. With several replicas
-/// the others may have hits of their own.
+/// Finds the lines of a version that disallowed no request since `from`, or since the version went
+/// live if that is later. With several replicas, the result is not certain: the others may have
+/// hits.
 pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replicas: usize) -> NeverHit {
     let version = recorder::written(content.hash());
     let mut hit = HashSet::new();
     let since = since_live(rows, &version, from);
-    // Requests of this moment have no watch yet.
+    // Requests after the last watch have no watch yet.
     let until = rows.watches.iter().map(|watch| watch.to).max().unwrap_or(Second::MAX);
     let mut is_certain =
         replicas == 1 && !gaps(&rows.watches, &rows.lost).iter().any(|gap| gap.to > since && gap.from < until);
@@ -334,7 +338,7 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
         all.flat_map(|(end, row)| row.lines.iter().map(move |line| (end, line)))
     {
         if *line == 0 {
-            // Even where the version went live in the middle of that time.
+            // Also if the version went live in the middle of that hour or day.
             is_certain &= end <= since;
         } else if *of == version {
             hit.insert(*line);
@@ -356,7 +360,7 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
     never
 }
 
-/// When a version went live for the last time, as far as that was watched.
+/// Returns the time at which a version last went live, as far as that was watched.
 fn since_live(rows: &DayRows, version: &str, from: Second) -> Second {
     let is_other = |other: &Option<String>| other.as_deref().is_some_and(|other| other != version);
     let replaced = rows.watches.iter().filter(|watch| is_other(&watch.version)).map(|watch| watch.to).max();
@@ -396,7 +400,8 @@ mod tests {
         let rest = LineHits { version: String::new(), line: 0, pattern: String::new(), hits: 1 };
         rows.rows.get_mut(&key).unwrap().lines.push(rest);
         assert!(!never_hit(&content, &rows, 5, 1).is_certain);
-        // Those of an hour before it went live are not its own; those of the hour in which it did may be.
+        // Hits of an hour before the version went live do not count. Hits of the hour in which it
+        // went live may be its own.
         for (begin, is_certain) in [(7_200, true), (7_199, false), (3_601, false)] {
             rows.watches = vec![watch(10, begin, "another"), watch(begin, 9_000, &version)];
             assert_eq!(never_hit(&content, &rows, 5, 1).is_certain, is_certain, "{begin}");

@@ -1,11 +1,13 @@
-//! The one table of a process: what its workers counted, and when reads were watched. The control thread fills it once a
-//! second, and a blocking thread writes it down once a minute.
+//! The table of a process: what its workers counted, and when reads were watched. The control
+//! thread adds to it once per second, and a blocking thread writes it to files once per minute.
 //!
-//! Rows are held until they are written, at most [`MOST_LIVE`] of them; where there is no room, or nothing can be written, counts
-//! are lost, and the site is blind for that time: no crawler is accused by reads that may be missing.
+//! Rows are held until they are written, at most [`MOST_LIVE`] of them. If there is no space left
+//! or writing fails, counts are lost, and that time counts as unwatched for the site: reads that
+//! may be missing accuse no crawler.
 //!
-//! **Only files that are being added to are locked**, so that every count is in the table or in the files for every
-//! reader. Old ones are listed, removed and folded without the lock: each disappears or changes by one step.
+//! **Only files that are being added to are locked**, so that every reader finds each count either
+//! in the table or in the files. Old files are listed, removed and folded without the lock: each of
+//! them disappears or changes in one step.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -28,28 +30,30 @@ use super::watch::{Sight, Watch, Watches};
 use crate::config::BoardConfig;
 use crate::counting::{PageTotals, VisitorTotals};
 
-/// Rows that are held until they are written.
+/// Maximum number of rows held until they are written.
 pub(crate) const MOST_LIVE: usize = 65_536;
 
-/// For how long requests count for the gate.
+/// Time for which requests count for the gate, in seconds.
 const WEEK: Second = 7 * DAY;
 
-/// Requests that read the history at once: each keeps a thread while a file system hangs.
+/// Maximum number of concurrent readers of the history. While a file system hangs, each blocks a
+/// thread.
 const MOST_READERS: usize = 4;
 
 /// The board of a process.
 #[derive(Debug)]
 pub(crate) struct Board {
     pub(super) settings: BoardConfig,
-    /// None where there is no state directory.
+    /// `None` without a state directory.
     folder: Option<PathBuf>,
     readers: Arc<Semaphore>,
-    /// When the process began to count.
+    /// Time at which the process began to count.
     pub(super) since: Second,
-    /// Locked before the table, and while files of these days are read or written: every count is in one or the other.
+    /// Locked before the table, and while files of these days are read or written: every count is
+    /// in the table or in the files.
     history: Mutex<History>,
     table: Mutex<Table>,
-    /// Whether the process ends: then only counts are written.
+    /// Whether the process is ending. Then only counts are written.
     is_ending: AtomicBool,
 }
 
@@ -57,37 +61,37 @@ pub(crate) struct Board {
 #[derive(Debug, Default)]
 struct Table {
     sites: HashMap<String, SiteTable>,
-    /// Rows of all sites.
+    /// Number of rows of all sites.
     rows: usize,
     written: Second,
     pruned: Second,
     is_urgent: bool,
-    /// Why what was counted is not written.
+    /// Why counts cannot be written.
     trouble: Option<String>,
-    /// Why old files are not removed or folded; that is tried again with the next write.
+    /// Why old files are not removed or folded. The next write retries.
     of_old_files: Option<String>,
     lost: u64,
 }
 
 #[derive(Debug, Default)]
 struct SiteTable {
-    /// What was counted and is not written yet, without its watches.
+    /// Counts that are not written yet, without watches.
     counted: DayRows,
-    /// How many each service had sent at the last moment, since the process began.
+    /// Visitors per service since the process started, at the last addition.
     visitors_before: VisitorTotals,
-    /// How many pages each crawler had got then.
+    /// Pages per crawler since the process started, at the last addition.
     pages_before: PageTotals,
     unregistered: UnregisteredNames,
     watches: Watches,
     traffic: TrafficWindow,
     live: Option<Arc<Content>>,
     registry: Arc<Registry>,
-    /// Whether it is not served any more: forgotten once it is written.
+    /// Whether the site is no longer served. It is removed once its counts are written.
     is_gone: bool,
 }
 
 impl SiteTable {
-    /// Whether there is something to write.
+    /// Reports whether there is something to write.
     fn is_changed(&self) -> bool {
         !self.counted.is_empty() || self.watches.are_changed()
     }
@@ -96,13 +100,14 @@ impl SiteTable {
         DayRows { watches: self.watches.list.clone(), lost: self.watches.lost.clone(), ..counted }
     }
 
-    /// Takes what was counted; its watches stay until they are written.
+    /// Takes the counts. The watches stay until they are written.
     fn take(&mut self) -> DayRows {
         let counted = std::mem::take(&mut self.counted);
         self.with_watches(counted)
     }
 
-    /// Adds what a worker has counted, while the site has fewer rows than `most`. Returns how many requests were lost.
+    /// Adds the counts of a worker, while the site has fewer than `most` rows. Returns the number
+    /// of requests that were lost.
     fn add_counted(&mut self, now: Second, counted: Counted, most: usize) -> u64 {
         let mut lost = counted.lost;
         if !counted.requested.is_empty() {
@@ -122,8 +127,8 @@ impl SiteTable {
         lost
     }
 
-    /// Adds the visitors since the last moment. If another site took over the name, its counts begin anew. While enforcement is
-    /// off a crawler may be among them, so none counts.
+    /// Adds the visitors since the last addition. If another site took over the name, counting
+    /// starts again. While enforcement is off, visitors may include crawlers, so none count.
     fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
         for (service, total) in &totals {
             let before = self.visitors_before.get(service).copied().filter(|before| before <= total).unwrap_or(0);
@@ -134,7 +139,7 @@ impl SiteTable {
         self.visitors_before = totals;
     }
 
-    /// Adds the pages that crawlers got since the last moment.
+    /// Adds the pages that crawlers got since the last addition.
     fn add_pages(&mut self, now: Second, totals: PageTotals) {
         for (reader, total) in &totals {
             let before = self.pages_before.get(reader).filter(|before| *before <= total);
@@ -150,8 +155,8 @@ impl SiteTable {
     }
 }
 
-/// The names of crawlers without a row of the registry that have been counted in an hour, written or not. Anybody can make
-/// names up, so they are bounded.
+/// Names of unregistered crawlers that were counted in an hour, written or not. The number is
+/// bounded, because clients can invent names.
 #[derive(Debug, Default)]
 pub(super) struct UnregisteredNames {
     hour: Second,
@@ -159,7 +164,7 @@ pub(super) struct UnregisteredNames {
 }
 
 impl UnregisteredNames {
-    /// Whether a crawler has a row of its own in this hour.
+    /// Reports whether a crawler gets its own row in this hour.
     pub(super) fn admit(&mut self, hour: Second, crawler: &str) -> bool {
         if hour > self.hour {
             *self = Self { hour, names: HashSet::new() };
@@ -168,23 +173,23 @@ impl UnregisteredNames {
     }
 }
 
-/// A site at a moment.
+/// The state of a site at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct SiteMoment {
     pub(crate) site: String,
     pub(crate) counted: Vec<Counted>,
-    /// The live version; none where there is none, or one for each host.
+    /// Name of the live version. `None` if there is none, or if each host has its own.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    /// From time to time.
+    /// Only at some moments.
     pub(crate) traffic: Option<TrafficTotals>,
-    /// The visitors that services sent since the process began.
+    /// Visitors that services referred since the process started.
     pub(crate) visitors: VisitorTotals,
-    /// The pages that crawlers got since then.
+    /// Pages that crawlers got since the process started.
     pub(crate) pages: PageTotals,
-    /// That of the site; none where nothing knows of services.
+    /// Registry of the site. `None` if no services are known for it.
     pub(crate) registry: Option<Arc<Registry>>,
-    /// Whether crawlers are recognised: not while enforcement is off.
+    /// Whether crawlers are recognised. They are not while enforcement is off.
     pub(crate) sight: Sight,
     /// Whether it answers for other hosts than at the moment before.
     pub(crate) has_new_hosts: bool,
@@ -193,7 +198,7 @@ pub(crate) struct SiteMoment {
 /// A site that is served.
 #[derive(Debug)]
 pub(crate) struct SiteNow {
-    /// The live version, as it is written.
+    /// Name of the live version on the board.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
     pub(crate) traffic: Option<RecentTraffic>,
@@ -206,14 +211,15 @@ impl SiteMoment {
         Self { site: site.to_owned(), counted, version, content, sight, ..Self::default() }
     }
 
-    /// With what the site has counted, at the moments at which that is wanted.
+    /// Adds the site's totals, if they are due at `now`.
     pub(crate) fn with_traffic(self, now: Second, totals: impl FnOnce() -> TrafficTotals) -> Self {
         Self { traffic: TrafficWindow::is_due(now).then(totals), ..self }
     }
 }
 
 impl Board {
-    /// A board that counts from now on; without a state directory it forgets everything with the process.
+    /// Creates a board that counts from `now`. Without a state directory, everything is lost when
+    /// the process ends.
     pub(crate) fn new(settings: BoardConfig, state_dir: Option<&Path>, now: Second) -> Self {
         let folder = state_dir.map(History::folder_below);
         let history = folder.clone().map_or_else(History::memory, History::Files);
@@ -230,7 +236,8 @@ impl Board {
         }
     }
 
-    /// Adds what was counted until now. Returns whether it is to be written. Waits for no file.
+    /// Adds the counts up to `now`. Returns whether the table should be written. Never waits for a
+    /// file.
     pub(crate) fn add(&self, now: Second, moments: impl IntoIterator<Item = SiteMoment>) -> bool {
         let mut table = self.table.lock();
         let mut served = HashSet::new();
@@ -241,26 +248,28 @@ impl Board {
         for (site, held) in &mut table.sites {
             let was_gone = std::mem::replace(&mut held.is_gone, !served.contains(site));
             if held.is_gone && !was_gone {
-                // It is forgotten once it is written, and in the second of the last moment another may have answered already.
+                // The site is removed once it is written. Another server may already have responded
+                // in the second of the last moment.
                 held.watches.interrupt(now);
             }
         }
-        // A disk that has room again is to be known within half a minute, like that of any other state.
+        // When a disk has space again, that is noticed within half a minute, as for other state.
         let pause = if table.trouble.is_some() { MINUTE / 2 } else { MINUTE };
         let is_due = now >= table.written + pause || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due
     }
 
-    /// Writes what is not written yet, of the sites that have changed. Blocks.
+    /// Writes the changes of all sites. Blocks.
     ///
     /// # Errors
     ///
-    /// The first failure; what could not be written is held, and written the next time.
+    /// Returns the first failure. Whatever could not be written is kept and retried with the next
+    /// write.
     pub(crate) fn write(&self, now: Second) -> Result<(), String> {
         let (sites, must_prune) = self.table.lock().begin_to_write(now);
         let mut outcome = Ok(());
         let mut history = self.history.lock();
-        // A process whose place this one has taken adds what it counted last.
+        // A process that this one replaces may still be adding its last counts.
         let _alone = history.lock();
         for site in sites {
             outcome = outcome.and(self.write_site(&mut history, &site));
@@ -271,8 +280,8 @@ impl Board {
             of_old_files = Some(self.prune(now, &mut history));
         }
         drop(history);
-        // Not locked: nobody who reads waits for old files. Each of them is removed or replaced as a whole, and this thread alone
-        // writes.
+        // Not locked, so that readers do not wait for old files. Each file is removed or replaced
+        // as a whole, and only this thread writes.
         if let Some(folder) = &self.folder
             && must_prune
             && !self.is_ending()
@@ -289,14 +298,14 @@ impl Board {
         outcome.and(table.of_old_files.clone().map_or(Ok(()), Err))
     }
 
-    /// Writes what was counted of a site; the table takes back what cannot be written.
+    /// Writes the counts of a site. Counts that cannot be written return to the table.
     fn write_site(&self, history: &mut History, site: &str) -> Result<(), String> {
         let taken = self.table.lock().take(site);
         let mut outcome = Ok(());
         let mut unwritten: Option<Vec<Watch>> = None;
         for (day, mut rows) in by_day(taken, self.site_line(site)) {
             if let Some(unwritten) = &mut unwritten {
-                // A later day that is written does not vouch for the one that is not.
+                // A watch in a later day that is written must not cover the day that is not.
                 unwritten.append(&mut rows.watches);
                 if rows.is_empty() {
                     continue;
@@ -321,7 +330,7 @@ impl Board {
         outcome
     }
 
-    /// Removes what is older or larger than the config keeps.
+    /// Removes files that exceed the configured age or size.
     fn prune(&self, now: Second, history: &mut History) -> Result<(), String> {
         let BoardConfig { keep, keep_days, size, .. } = self.settings;
         let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
@@ -329,7 +338,7 @@ impl Board {
         pruned.map_err(|error| format!("old files of the board are not removed: {error}"))
     }
 
-    /// Gives up the hours of days that are old enough.
+    /// Folds the hours of days that are old enough.
     fn fold(&self, now: Second, files: &mut History) -> Result<(), String> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let before = day_of(now.saturating_sub(self.settings.keep.as_secs()));
@@ -337,7 +346,7 @@ impl Board {
         let mut outcome = Ok(());
         for file in unfolded(folder, before).map_err(failed)? {
             if self.is_ending() {
-                // Its mark is not set: the rest is for the next process.
+                // The day is not stored as folded: the next process continues.
                 return outcome;
             }
             match files.fold(&file) {
@@ -348,7 +357,8 @@ impl Board {
         outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
     }
 
-    /// Notes that the process ends: the counts are written, and old files are left to the next process.
+    /// Records that the process is ending: counts are still written, but old files are left to the
+    /// next process.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Ordering::Release);
     }
@@ -357,26 +367,27 @@ impl Board {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// The rows of a site in a time: written and not written yet. Blocks.
+    /// Returns the rows of a site from `from` to `to`, including rows not written yet. Blocks.
     pub(crate) fn rows(&self, site: &str, from: Second, to: Second) -> DayRows {
         let history = self.history.lock();
         let mut all = history.range(site, from, to, self.settings.replicas.get());
         all.site = Some(self.site_line(site));
         if let Some(held) = self.table.lock().sites.get(site) {
-            // What is not written yet.
+            // Rows that are not written yet.
             all.merge(&held.with_watches(held.counted.clone()));
         }
         all
     }
 
-    /// The paths of a site that verified search engines requested most in the last seven days. Blocks.
+    /// Returns the paths of a site that verified search engines requested most in the last seven
+    /// days. Blocks.
     pub(crate) fn requested_much(&self, site: &str, now: Second) -> Vec<String> {
         let mut all = RequestedPaths::default();
         self.rows(site, now.saturating_sub(WEEK), now).requested.values().for_each(|day| all.merge(day));
         all.requested_much().map(str::to_owned).collect()
     }
 
-    /// The sites that are served, by name.
+    /// Returns the served sites, sorted by name.
     pub(crate) fn sites_now(&self) -> Vec<(String, SiteNow)> {
         let table = self.table.lock();
         let now = |held: &SiteTable| SiteNow {
@@ -391,7 +402,7 @@ impl Board {
         sites
     }
 
-    /// Why something is not kept.
+    /// Returns why some counts are not stored.
     pub(crate) fn troubles(&self) -> Vec<String> {
         let table = self.table.lock();
         let lost = (table.lost > 0)
@@ -399,7 +410,7 @@ impl Board {
         table.trouble.iter().chain(&table.of_old_files).cloned().chain(lost).collect()
     }
 
-    /// Whether what was counted could be written when that was last tried.
+    /// Reports whether the last write succeeded.
     pub(crate) fn is_written(&self) -> bool {
         self.table.lock().trouble.is_none()
     }
@@ -408,13 +419,13 @@ impl Board {
         self.folder.is_some()
     }
 
-    /// The place of one that reads, while there is one.
+    /// Waits for permission to read the history.
     pub(crate) async fn reader(&self) -> Option<OwnedSemaphorePermit> {
-        // It is never closed.
+        // The semaphore is never closed.
         Arc::clone(&self.readers).acquire_owned().await.ok()
     }
 
-    /// The files that are read, for people.
+    /// Describes the files that are read, for people.
     pub(crate) fn what_is_read(&self) -> String {
         let files = |folder: &PathBuf| format!("the files of the board in {}", folder.display());
         self.folder.as_ref().map_or_else(|| "the board".to_owned(), files)
@@ -449,12 +460,13 @@ impl Table {
         self.rows += site.counted.rows.len() - before;
         self.lost += lost;
         let sight = if lost > 0 { Sight::Blind } else { moment.sight };
-        // The live version is written at once: a gap is judged by the versions before and after it.
+        // A new live version is written at once: a gap is judged by the versions before and after
+        // it.
         self.is_urgent |= site.watches.add(now, moment.version.as_deref(), sight);
         self.is_urgent |= self.rows > MOST_LIVE / 2;
     }
 
-    /// The sites that are to be written now, and whether old files are to be removed.
+    /// Returns the sites to write now, and whether old files are to be removed.
     fn begin_to_write(&mut self, now: Second) -> (Vec<String>, bool) {
         self.written = now;
         let must_prune = self.of_old_files.is_some() || now >= self.pruned + HOUR || now < self.pruned;
@@ -481,8 +493,9 @@ impl Table {
     }
 }
 
-/// Rows by day. A watch goes with the day it ends in, with the quiet days before it, and its part of a day of which something was
-/// counted goes with that: no file says of another that nothing is missing there.
+/// Splits rows by day. A watch belongs to the day in which it ends, including quiet days before it.
+/// If a day has counts, its part of the watch belongs to that day: no file may state that nothing
+/// is missing from another.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
     for (key, row) in rows.rows {

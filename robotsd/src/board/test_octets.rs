@@ -1,4 +1,4 @@
-//! An entry for fuzzing: the file of a day, as a disk or another process may have left it.
+//! Entry point for fuzzing: the file of a day, as a disk or another process may have left it.
 
 use tower_robots::live::VersionHash;
 
@@ -6,13 +6,14 @@ use super::day::{Damage, DayRows, encoded, parse};
 use super::row::{DAY, Row, RowKey};
 use super::watch::{Lost, Watch};
 
-/// A day of 2026.
+/// A day in 2026.
 const TODAY: u64 = 20_784 * DAY;
 
-/// A file of a day, whole or not: what is read of it is written as a file that is whole, and nothing is lost or added by the way.
+/// Parses a file of a day, complete or not. The parsed records are written as a complete file,
+/// which must contain the same records.
 pub fn board_day(octets: &[u8]) {
     let (_, cut) = parse(octets, TODAY);
-    // A hash that fits is nothing that chance brings.
+    // A matching hash does not occur by chance.
     let end = format!("{{\"end\":{{\"hash\":\"{}\"}}}}\n", VersionHash::of(octets));
     let with_end = [octets, end.as_bytes()].concat();
     let (rows, damage) = parse(&with_end, TODAY);
@@ -26,7 +27,7 @@ pub fn board_day(octets: &[u8]) {
 /// The times and counts of a day.
 type Sums<'a> = (Vec<(&'a RowKey, [u64; 5])>, &'a [Watch], &'a [Lost]);
 
-/// Spans of reads that no longer differ become one when they are read.
+/// Spans of reads that no longer differ are merged when parsed.
 fn sums(day: &DayRows) -> Sums<'_> {
     let of_row = |row: &Row| {
         let reads = row.reads.iter().fold(0, |sum: u64, read| sum.saturating_add(read.count));

@@ -1,4 +1,5 @@
-//! A scripted week, on a clock of its own: the words and counts are exactly these, whatever happens to the process.
+//! A scripted week with its own clock. The verdicts and counts must be exactly these, whatever
+//! happens to the process.
 
 mod damage;
 mod folding;
@@ -21,10 +22,10 @@ use crate::report::ReplicaAnswer;
 /// The first second of the week.
 const START: Second = 20_000 * DAY;
 
-/// When version 2 goes live, which disallows what version 1 allows.
+/// Time at which version 2 goes live. It disallows requests that version 1 allows.
 const CHANGE: Second = START + DAY;
 
-/// How often a tick comes; the script has nothing between two of them.
+/// Interval between two ticks. The script has no event between two ticks.
 const TICK: Second = 20;
 
 #[derive(Clone, Copy)]
@@ -32,11 +33,11 @@ enum What {
     Read,
     /// A request that both versions allow.
     Public,
-    /// One that version 2 disallows.
+    /// A request that version 2 disallows.
     Private,
 }
 
-/// Something that happens: when, on which replica, who, what.
+/// An event of the script: when, on which replica, who, what.
 type Step = (Second, usize, (&'static str, Standing), What);
 
 fn hours(from: Second, to: Second) -> impl Iterator<Item = Second> {
@@ -52,26 +53,27 @@ fn script() -> Vec<Step> {
     // Reads every six hours and obeys.
     all(&mut hours(0, 167).step_by(6), 0, ("obeyer", Verified), What::Read);
     all(&mut hours(1, 167), 0, ("obeyer", Verified), What::Public);
-    // Goes by version 1 for 20 hours, which it read an hour before version 2 came; then it reads that, and obeys.
+    // Reads version 1 one hour before version 2 goes live, and relies on it for 20 hours. Then
+    // reads version 2 and obeys.
     all(&mut hours(23, 23), 0, ("late", Verified), What::Read);
     all(&mut hours(25, 42), 0, ("late", Verified), What::Private);
     all(&mut hours(43, 43), 0, ("late", Verified), What::Read);
     all(&mut hours(44, 60), 0, ("late", Verified), What::Public);
-    // Reads version 2 and goes in.
+    // Reads version 2 and ignores it.
     all(&mut hours(30, 30), 0, ("ignorer", Verified), What::Read);
     all(&mut hours(31, 40), 0, ("ignorer", Verified), What::Private);
-    // Goes by version 1 for longer than a day.
+    // Relies on version 1 for longer than a day.
     all(&mut hours(20, 20), 0, ("stale", Verified), What::Read);
     all(&mut hours(43, 48), 0, ("stale", Verified), What::Private);
     // Is never seen reading.
     all(&mut hours(50, 54), 0, ("unseen", Verified), What::Private);
-    // Claims to be the one that obeys; its reads count for itself only.
+    // Claims to be the obeyer. Its reads count only for itself.
     all(&mut hours(60, 66), 0, ("obeyer", Impostor), What::Private);
     all(&mut hours(60, 60), 0, ("late", Impostor), What::Read);
-    // Claims, and nothing confirms it.
+    // Its claim is never confirmed.
     all(&mut hours(29, 29), 0, ("claimer", Claimed), What::Read);
     all(&mut hours(70, 72), 0, ("claimer", Claimed), What::Private);
-    // Reads on one replica, and goes in on the other.
+    // Reads on one replica, and ignores that version on the other.
     all(&mut hours(80, 80), 0, ("split", Verified), What::Read);
     all(&mut hours(81, 83), 1, ("split", Verified), What::Private);
     steps.sort_by_key(|(at, ..)| *at);
@@ -105,7 +107,7 @@ fn counted(at: Second, (crawler, identity): (&str, Standing), what: What) -> Cou
     Counted { rows: [(key, row)].into_iter().collect(), ..Counted::default() }
 }
 
-/// Plays the part of the script in a time on one replica, with a tick every so often.
+/// Plays the script between two times on one replica, with regular ticks.
 fn play(board: &Board, replica: usize, from: Second, to: Second) {
     let script = script();
     let mut steps = script.iter().filter(|(at, on, ..)| *on == replica && (from..to).contains(at)).peekable();
@@ -125,7 +127,7 @@ fn moment(now: Second, counted: Vec<Counted>) -> SiteMoment {
     SiteMoment { version, ..SiteMoment::new("shop", counted, None, Sight::Clear) }
 }
 
-/// A word, or none, with the disallowed requests by what was read before them.
+/// A crawler, its verdict if any, and its disallowed requests by what it had read before.
 type Said = (String, Option<String>, Judged);
 
 fn said(processes: &[DayRows], evidence: Evidence) -> Vec<Said> {
@@ -154,13 +156,13 @@ fn week() -> Vec<Said> {
         expect("obeyer impostor", None, [0, 0, 0, 0]),
         expect("obeyer verified", Some("obeys"), [0, 0, 0, 0]),
         expect("split verified", Some("obeys"), [0, 0, 0, 0]),
-        // It read 24 hours and less before the first two of them.
+        // The crawler read at most 24 hours before the first two requests.
         expect("stale verified", Some("ignores"), [4, 2, 0, 0]),
         expect("unseen verified", Some("no read seen here"), [0, 0, 5, 0]),
     ]
 }
 
-/// One process, from the beginning of the week to its end.
+/// Plays the whole week in one process.
 fn played(state_dir: Option<&Path>) -> Board {
     let board = Board::new(settings(true, 1), state_dir, START);
     play(&board, 0, START, START + 7 * DAY);
@@ -173,7 +175,7 @@ fn a_week_has_exactly_these_words() {
     for board in [played(None), played(Some(folder.path()))] {
         assert_eq!(said(&[rows(&board)], Evidence::Complete), week());
     }
-    // Another process reads what the one before has written.
+    // Another process reads the files of the previous one.
     let next = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
     assert_eq!(said(&[rows(&next)], Evidence::Complete), week());
 }
@@ -200,8 +202,8 @@ fn counts_are_those_of_the_script() {
     assert_eq!((summed.lines.len(), line.hits), (1, 10 + 18 + 7 + 6 + 5 + 3));
 }
 
-/// A restart is a gap in which a read may have been missed, from a server that showed another version: no crawler is accused by what
-/// is older.
+/// A restart is a gap: a read of another version, from another server, may have been missed.
+/// Earlier reads accuse no crawler.
 #[test]
 fn restarts_accuse_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,25 +212,25 @@ fn restarts_accuse_no_crawler() {
         let board = Board::new(settings(true, 1), Some(folder.path()), at);
         play(&board, 0, at, START + until);
         if is_killed {
-            // Nothing is written any more, and new counts are lost.
+            // Nothing more is written, and new counts are lost.
             let lost = counted(START + until, ("lost", Standing::Verified), What::Private);
             board.add(START + until, [moment(START + until, vec![lost])]);
         } else {
             board.write(START + until).unwrap();
         }
-        // A minute without a process.
+        // For a minute, no process runs.
         at = START + until + MINUTE;
     }
     let board = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
     let mut want = week();
-    // A read while no process ran may have been of any version, for a day.
+    // A read while no process ran may have been of any version, which matters for a day.
     want[1] = expect("ignorer verified", Some("ignores"), [4, 0, 0, 6]);
     want[3] = expect("late verified", None, [0, 3, 0, 15]);
     want[7] = expect("stale verified", None, [0, 0, 0, 6]);
     assert_eq!(said(&[rows(&board)], Evidence::Complete), want);
 }
 
-/// The version changes while no process runs: a read until then says nothing any more.
+/// The version changes while no process runs: earlier reads prove nothing any more.
 #[test]
 fn what_may_have_been_missed_accuses_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
@@ -284,7 +286,7 @@ fn names_that_are_made_up_are_few_however_often_they_are_written() {
     assert_eq!(rows.values().map(|row| row.allowed).sum::<u64>(), 600);
 }
 
-/// One process from the beginning of the week on, with its own settings, until a moment.
+/// Plays the script between two times in one process, with its own settings.
 fn played_with(settings: BoardConfig, state: &Path, from: Second, to: Second) -> Board {
     let board = Board::new(settings, Some(state), from);
     play(&board, 0, from, to);
@@ -292,7 +294,7 @@ fn played_with(settings: BoardConfig, state: &Path, from: Second, to: Second) ->
     board
 }
 
-/// The words about the week of the process that keeps the files at its end.
+/// Returns the results for the week from a process that starts at its end with these files.
 fn said_at_the_end(state: &Path) -> Vec<Said> {
     let board = Board::new(settings(true, 1), Some(state), START + 7 * DAY);
     said(&[rows(&board)], Evidence::Complete)
@@ -302,7 +304,7 @@ fn accuses(said: &[Said]) -> bool {
     said.iter().any(|(_, word, judged)| word.as_deref() == Some("ignores") || judged.ignored > 0)
 }
 
-/// A cache answered for the site, or other replicas did, and does not any more: that time accuses no crawler.
+/// Before a restart, a cache or other replicas also served the site. That time accuses no crawler.
 #[test]
 fn settings_of_today_do_not_judge_the_past() {
     for before in [settings(false, 1), settings(true, 2)] {
@@ -315,14 +317,14 @@ fn settings_of_today_do_not_judge_the_past() {
     }
 }
 
-/// A disk is full at midnight: the day that is not written is not vouched for by the next one.
+/// The disk is full at midnight. The next day does not cover the day that was not written.
 #[test]
 fn a_day_that_is_not_written_is_not_watched() {
     let folder = tempfile::tempdir().unwrap();
     let board = Board::new(settings(true, 1), Some(folder.path()), START);
     let shop = folder.path().join("board/shop");
     std::fs::create_dir_all(&shop).unwrap();
-    // In the place of its file there is something that cannot be replaced.
+    // A folder with the name of the file, which cannot be replaced.
     let second = shop.join(super::row::date_of(START + DAY) + ".jsonl");
     std::fs::create_dir(&second).unwrap();
     let mut at = START;
@@ -349,7 +351,7 @@ fn what_could_not_be_written_is_written_within_half_a_minute_once_it_can_be() {
     };
     let file = folder.path().join("board/shop").join(super::row::date_of(START) + ".jsonl");
     std::fs::create_dir_all(&file).unwrap();
-    // The first sight is written at once.
+    // The first moment is written at once.
     let first = due(START);
     board.write(first).unwrap_err();
     std::fs::remove_dir(&file).unwrap();
@@ -368,7 +370,8 @@ fn old_files_that_cannot_be_removed_are_told_until_they_can_be() {
         board.add(at, [moment(at, vec![counts])]);
         board.write(at)
     };
-    // Of the day before, so that no clock seems to have jumped; and what is no file where an old one would be.
+    // Counts of the previous day, so that the clock does not seem to have jumped; and a folder with
+    // the name of an old file.
     write(START - DAY).unwrap();
     let old = folder.path().join("board/shop").join(super::row::date_of(START - 1000 * DAY) + ".jsonl");
     std::fs::create_dir(&old).unwrap();
@@ -382,7 +385,7 @@ fn old_files_that_cannot_be_removed_are_told_until_they_can_be() {
     assert!(board.troubles().is_empty());
 }
 
-/// Version 2 disallows what version 1 allows, of which a verified crawler read one at a moment of a day.
+/// Counts a read of `version` by a verified crawler at `at`.
 fn read_of(version: &str, at: Second) -> Counted {
     let mut counted = counted(at, ("crawler", Standing::Verified), What::Read);
     let reads = counted.rows.values_mut().flat_map(|row| &mut row.reads);
@@ -390,7 +393,8 @@ fn read_of(version: &str, at: Second) -> Counted {
     counted
 }
 
-/// Days with so many reads, version 2 live but for some hours, and requests that it disallows on the last of them.
+/// Plays days with these reads, and with version 2 live except during `version_1`. Version 2
+/// disallows a request on the last day.
 fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<Second>) {
     let board = Board::new(settings(true, 1), Some(state), START);
     let request = 2 * DAY + 10 * HOUR;
@@ -409,19 +413,19 @@ fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<
     board.write(START + request + HOUR).unwrap();
 }
 
-/// A file that somebody removes is no day without reads: the read that excuses may have been in it. A day on which nothing was
-/// counted has no file, and is known to be quiet.
+/// A day with a deleted file is not a day without reads: the read that excuses may have been in the
+/// file. A day without counts has no file, and is known to be quiet.
 #[test]
 fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     let judged = |state: &Path| said_at_the_end(state)[0].2;
     let [ignored, not_newest, undecided] =
         [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]].map(|counts| expect("", None, counts).2);
     for (reads, version_1, want) in [
-        // It read version 1 two days before, and again less than a day before.
+        // The crawler read version 1 two days before, and again less than a day before.
         (&[("1", HOUR), ("1", DAY + 20 * HOUR)][..], 0..2 * DAY + HOUR, not_newest),
-        // Version 1 was live for an hour, and read.
+        // Version 1 was live for an hour, and the crawler read it.
         (&[("2", 20 * HOUR), ("1", DAY + 20 * HOUR)], DAY + 19 * HOUR..DAY + 21 * HOUR, not_newest),
-        // It read in the last seconds of a day, which are counted on the next.
+        // The crawler read in the last seconds of a day, which are counted on the next day.
         (&[("1", HOUR), ("1", 2 * DAY - TICK)], 0..2 * DAY + HOUR, not_newest),
         (&[("1", HOUR)], 0..2 * DAY + HOUR, ignored),
     ] {
@@ -437,7 +441,7 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
     }
 }
 
-/// A process writes every minute; a watch without a break is one line of a day.
+/// A process writes every minute. An uninterrupted watch is one line per day.
 #[test]
 fn files_of_a_process_say_once_what_was_watched() {
     let folder = tempfile::tempdir().unwrap();
@@ -447,7 +451,7 @@ fn files_of_a_process_say_once_what_was_watched() {
     assert_eq!(gaps.len(), 2, "before and after: {gaps:?}");
 }
 
-/// A host that goes to another site and comes back may have shown the crawler another version meanwhile.
+/// While a host belonged to another site, that site may have served the crawler another version.
 #[test]
 fn hosts_that_come_are_a_gap() {
     for (has_new_hosts, ignored) in [(false, 1), (true, 0)] {
@@ -466,7 +470,8 @@ fn hosts_that_come_are_a_gap() {
     }
 }
 
-/// A process that has seen a verified crawler read version 2 a minute before a second, up to which it counts; that may be written.
+/// Creates a board that counts up to `second`, and sees a verified crawler read version 2 one
+/// minute before.
 fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
     let board = Board::new(settings(true, 1), Some(state), START + DAY);
     for now in second - HOUR..=second {
@@ -479,8 +484,8 @@ fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
     board
 }
 
-/// In the second in which a host comes, a crawler may have read another version there just before it requests something here, also
-/// where that second is written down already.
+/// In the second in which a host is added, a crawler may have read another version there just
+/// before its request here. This holds even if that second is already written.
 #[test]
 fn the_second_in_which_hosts_come_accuses_no_crawler() {
     let comes = START + DAY + HOUR;
@@ -501,7 +506,7 @@ fn the_second_in_which_hosts_come_accuses_no_crawler() {
     }
 }
 
-/// The same where the site went and came in two seconds.
+/// The same for a site that disappears and returns within two seconds.
 #[test]
 fn the_second_in_which_a_site_goes_accuses_no_crawler() {
     let goes = START + DAY + HOUR;
@@ -518,7 +523,7 @@ fn the_second_in_which_a_site_goes_accuses_no_crawler() {
     }
 }
 
-/// Another server may answer for a site that is not served for a while.
+/// Another server may respond for a site while it is not served here.
 #[test]
 fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
     for (writes, goes) in [(false, MINUTE), (true, 2 * HOUR), (false, 3)] {
@@ -541,7 +546,7 @@ fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
     }
 }
 
-/// What a replica answers, as it goes over a connection.
+/// Returns the response of a replica, serialized and parsed as on a connection.
 fn answered(board: &Board, replica: usize, now: Second) -> ReplicaAnswer<ReplicaRows> {
     let heard = vec!["web-0".to_owned(), "web-1".to_owned()];
     let (name, process) = (format!("web-{replica}"), replica.to_string());
@@ -562,13 +567,14 @@ fn crawler<'b>(report: &'b BoardReport, name: &str) -> &'b CrawlerBoard {
     report.sites[0].crawlers.iter().find(|of| of.crawler == name && of.identity == "verified").unwrap()
 }
 
-/// A read on one replica counts for requests on the other, and the rest of the rows is what a board of all of them needs.
+/// A read on one replica counts for requests on the other. The response contains all that the board
+/// of all replicas needs.
 #[test]
 fn replicas_that_answer_with_their_rows_make_the_board_of_one_process() {
     let now = START + 84 * HOUR;
     let boards = boards(now);
     let [first, second] = [0, 1].map(|replica| answered(&boards[replica], replica, now));
-    // The second has another address.
+    // A second address of the second replica.
     let again = answered(&boards[1], 1, now);
     let report = join(vec![first, second, again], &BoardQuery::default(), now);
     assert_eq!((report.counted_replicas, report.replicas, report.sees_all), (2, 2, true));
@@ -580,7 +586,7 @@ fn replicas_that_answer_with_their_rows_make_the_board_of_one_process() {
     let whole = sum_up("shop", &whole, Period::day(now), Evidence::Complete, Some("2"));
     let text = |crawlers: &[CrawlerBoard]| serde_json::to_string_pretty(crawlers).unwrap();
     assert_eq!(text(&report.sites[0].crawlers), text(&whole.crawlers));
-    // Of the time before, nothing but reads.
+    // Only reads are kept from the time before the period.
     let mut rows = answered(&boards[0], 0, now).answer.unwrap().sites.remove("shop").unwrap();
     rows.rows.retain(|key, _| key.begin + HOUR <= Period::day(now).from - HOUR);
     assert!(!rows.rows.is_empty());
@@ -604,11 +610,12 @@ fn without_a_replica_nobody_is_accused_and_it_is_named() {
     let rows = damaged.sites.get_mut("shop").unwrap();
     let key = RowKey { begin: hour_of(now), crawler: "x".repeat(2000), ..RowKey::default() };
     rows.rows.insert(key, Row::default());
-    // It is known by its name too, and is not said twice.
+    // The replica is also known by its name, and must not be reported twice.
     let answers = vec![answered(&boards[0], 0, now), second(None, Some("NOT REACHED: gone"))];
     let notes = join(answers, &BoardQuery::default(), now).notes;
     assert!(!notes.iter().any(|note| note.contains("web-1")), "{notes:?}");
-    // With more names than addresses that do not answer, which is which is not known.
+    // With more names than addresses that do not respond, it is unknown which address has which
+    // name.
     let mut first = answered(&boards[0], 0, now);
     first.answer.iter_mut().for_each(|rows| rows.heard.push("web-2".to_owned()));
     let report = join(vec![first, second(None, Some("NOT REACHED: gone"))], &BoardQuery::default(), now);

@@ -1,5 +1,6 @@
-//! The board of a request: of which sites, over which time, of this process or of several that are merged: by their files, or by the
-//! rows with which each answers.
+//! The board for a query: the sites, the period, and whether the counts are from this process or
+//! merged from several processes, either from their files or from the rows that each of them
+//! returns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,24 +19,24 @@ use crate::render::plural;
 use crate::report::ReplicaAnswer;
 use crate::word_enum::word_enum;
 
-/// Sites whose crawlers are shown together; of more, one is named.
+/// Maximum number of sites shown together. The query must name a site beyond them.
 const MOST_SITES: usize = 50;
 
-/// How long before a period reads are looked for.
+/// How long before a period reads are looked for, in seconds.
 const EARLIER: Second = 14 * DAY;
 
-/// The query of a request.
+/// The query of a request for the board.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BoardQuery {
-    /// Every site where it is none.
+    /// All sites if `None`.
     pub(crate) site: Option<String>,
     pub(crate) span: BoardSpan,
-    /// Whether every replica of the fleet is asked.
+    /// Whether all replicas of the fleet are asked.
     pub(crate) is_of_fleet: bool,
 }
 
 impl BoardQuery {
-    /// A path with it.
+    /// Returns `path` with this query.
     pub(crate) fn at(&self, path: &str) -> String {
         let site = self.site.as_ref().map(|site| format!("&site={}", utf8_percent_encode(site, NON_ALPHANUMERIC)));
         let fleet = if self.is_of_fleet { "&fleet=1" } else { "" };
@@ -43,13 +44,13 @@ impl BoardQuery {
     }
 }
 
-/// `GET /board/rows`: what one replica counted, for a board of all of them.
+/// Response body of `GET /board/rows`: the counts of one replica, for a board of all replicas.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReplicaRows {
     pub(crate) replica: String,
-    /// No other process has it: a name may stand for several addresses of one.
+    /// Unique ID of the process. A name may resolve to several addresses of one process.
     pub(crate) process: String,
-    /// The replicas that it hears of by the store of the fleet.
+    /// Replicas that it knows from the store of the fleet.
     pub(crate) heard: Vec<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) sites: BTreeMap<String, DayRows>,
@@ -79,7 +80,7 @@ impl BoardSpan {
 }
 
 impl Board {
-    /// The report of the board now. Blocks while files are read.
+    /// Builds the report of the board at `now`. Reads files, and blocks meanwhile.
     pub(crate) fn report(&self, query: &BoardQuery, now: Second) -> BoardReport {
         let settings = self.settings;
         let period = query.span.ending(now);
@@ -106,14 +107,15 @@ impl Board {
         report
     }
 
-    /// Why it may be less than was asked for.
+    /// Returns why the report may cover less than requested.
     fn notes(&self) -> Vec<String> {
         let since = written(self.since);
         let unkept = format!("There is no state_dir: this covers the life of the process, since {since}.");
         (!self.is_kept()).then_some(unkept).into_iter().chain(self.troubles()).collect()
     }
 
-    /// The part of this process in a board of all replicas: the rows that count, and the reads before them. Blocks while files are read.
+    /// Returns the part of this process in a board of all replicas: the rows of the period, and
+    /// earlier reads. Reads files, and blocks meanwhile.
     pub(crate) fn rows_of(&self, query: &BoardQuery, now: Second) -> ReplicaRows {
         let period = query.span.ending(now);
         let mut notes = self.notes();
@@ -122,7 +124,7 @@ impl Board {
             if period.step == DAY {
                 rows.fold();
             }
-            // With an hour for clocks that differ.
+            // One hour earlier, because the clocks of replicas may differ.
             rows.keep_reads_before(period.from.saturating_sub(HOUR));
             (site, rows)
         });
@@ -130,7 +132,8 @@ impl Board {
     }
 }
 
-/// The report that the rows of several replicas make together. Those that have not answered are named in its notes.
+/// Builds the report from the rows of several replicas. Its notes name the replicas that did not
+/// answer.
 pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery, now: Second) -> BoardReport {
     let period = query.span.ending(now);
     let none = answers.is_empty().then(|| "fleet.replicas in the config names none to ask".to_owned());
@@ -139,14 +142,14 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
         missing.extend(error.map(|why| format!("{replica}: {why}")));
         match answer {
             Some(of) if !of.sites.values().all(DayRows::is_sound) => missing.push(format!("{replica}: damaged rows")),
-            // A process that has another address.
+            // Another address of a process that is already counted.
             Some(of) if counted.iter().any(|known| known.process == of.process) => {}
             of => counted.extend(of),
         }
     }
     let is_counted = |name: &&String| counted.iter().any(|of| of.replica == **name);
     let heard: BTreeSet<&String> = counted.iter().flat_map(|of| &of.heard).filter(|name| !is_counted(name)).collect();
-    // One that has not answered may be one of those, and is not said twice then.
+    // A replica that did not answer may be one of the names heard; it must not be reported twice.
     let known = counted.len() + missing.len().max(heard.len());
     let beside = heard.len().saturating_sub(missing.len());
     if missing.is_empty() {
@@ -165,11 +168,11 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
     summed(report, query, period, names, rows)
 }
 
-/// The report that the files of several processes make together. Blocks.
+/// Builds the report from the files of several processes. Blocks.
 ///
 /// # Errors
 ///
-/// If a folder is named twice, or holds no board.
+/// Returns an error if a folder is given twice or does not contain a board.
 pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Result<BoardReport, String> {
     let mut seen = BTreeSet::new();
     let mut histories = Vec::new();
@@ -190,7 +193,7 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
     Ok(summed(begin(period, true, count, count), query, period, names, rows))
 }
 
-/// With the sites of these names, by the rows that each process has of them.
+/// Adds the sites with these names, built from the rows of each process.
 fn summed(
     mut report: BoardReport,
     query: &BoardQuery,
@@ -215,7 +218,8 @@ fn summed(
         let live = processes.iter().flat_map(|process| &process.watches).max_by_key(|watch| watch.to);
         let live = live.and_then(|watch| watch.version.clone());
         let board = sum_up(&site, &processes, period, evidence, live.as_deref());
-        // The rows name no registry: services that another one knows count where they have sent visitors.
+        // Rows do not name a registry. Services of another registry count if they referred
+        // visitors.
         report.sites.push(with_balance(board, &processes, period, Registry::builtin()));
     }
     report
@@ -234,7 +238,7 @@ fn begin(period: Period, sees_all: bool, replicas: usize, counted_replicas: usiz
     }
 }
 
-/// The sites that are requested, as far as they can be shown together.
+/// Returns the requested sites, up to the number that can be shown together.
 fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<String>) -> Vec<(String, T)> {
     if let Some(wanted) = &query.site {
         sites.retain(|(site, _)| site == wanted);
@@ -247,7 +251,7 @@ fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<St
 }
 
 impl History {
-    /// The files of a state directory, or of its folder for the board.
+    /// Opens the board in a state directory, or in its board folder.
     fn of_folder(folder: &Path) -> Option<Self> {
         let below = Self::below(folder);
         if !below.sites().is_empty() {

@@ -1,4 +1,4 @@
-//! Visitors sent by a service, by the hour: which service, and how many. Nothing else of them is kept.
+//! Visitors that services referred: number per service and hour. Nothing else about them is stored.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use tower_robots::agent::Referrer;
 use super::recorder::{LONGEST_NAME, cut};
 use super::row::{Second, day_of};
 
-/// Counts of a day that a file may have: every hour of more services than there are.
+/// Maximum number of counts per day in a file: every hour of more services than exist.
 const MOST: usize = 24 * 512;
 
-/// How many each service sent.
+/// Visitors per service and hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<HourCount>", into = "Vec<HourCount>")]
 pub(crate) struct SentVisitors(BTreeMap<(Second, Service), u64>);
 
-/// A service, as the registry had it.
+/// A service, as named in the registry at the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Service {
     pub(crate) operator: String,
     pub(crate) host: String,
 }
 
-/// As it is written.
+/// A count in its serialized form.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct HourCount {
     hour: Second,
@@ -46,7 +46,7 @@ impl SentVisitors {
         self.0.is_empty()
     }
 
-    /// By the day of the hour.
+    /// Splits the counts by day.
     pub(super) fn by_day(self) -> BTreeMap<Second, Self> {
         let mut days: BTreeMap<Second, Self> = BTreeMap::new();
         for ((hour, service), visitors) in self.0 {
@@ -55,7 +55,7 @@ impl SentVisitors {
         days
     }
 
-    /// Whether it is what can have been written of a day.
+    /// Reports whether a process can have written these counts for `day`.
     pub(super) fn is_sound(&self, day: Second) -> bool {
         let is_name = |name: &str| name.len() <= LONGEST_NAME;
         let is_sound = |(hour, service): &(Second, Service)| {
@@ -64,7 +64,7 @@ impl SentVisitors {
         self.0.len() <= MOST && self.0.keys().all(is_sound)
     }
 
-    /// Each service with what it sent in the hours that are wanted.
+    /// Returns each service with its visitors in the wanted hours.
     pub(super) fn in_hours(&self, is_wanted: impl Fn(Second) -> bool) -> impl Iterator<Item = (&Service, u64)> {
         let wanted = self.0.iter().filter(move |((hour, _), _)| is_wanted(*hour));
         wanted.map(|((_, service), visitors)| (service, *visitors))
@@ -87,7 +87,7 @@ impl From<SentVisitors> for Vec<HourCount> {
 
 impl From<&Referrer> for Service {
     fn from(referrer: &Referrer) -> Self {
-        // A longer name would make the file of its day one that is not believed.
+        // With a longer name, the file of the day would count as damaged.
         Self { operator: cut(&referrer.operator).to_owned(), host: cut(&referrer.host).to_owned() }
     }
 }

@@ -1,39 +1,43 @@
-//! The times at which reads of robots.txt were watched, and the live version: a time that is not covered is a gap, in which one may have
-//! been missed.
+//! The times in which reads of robots.txt were watched, and the live version. Time that is not
+//! covered is a gap, in which a read may have been missed.
 //!
-//! **A gap is a read that may have been.** Every time in which reads were not watched is judged as a read of whatever
-//! was live then, and a crawler is accused only if each candidate for its last read accuses it. Each file covers the
-//! time since the one before was written, quiet days included, and no file covers another's: one that is gone leaves a
-//! gap. The version across a gap is certain if its process says so (`live_since`), not because both ends agree. Hosts
-//! that a config gives to another site are a gap from the moment at which it answers for them.
+//! **A gap counts as a possible read.** Unwatched time is judged as a read of whatever version was
+//! live then, and a crawler is accused only if every candidate for its last read accuses it. Each
+//! file covers the time since the previous write, including quiet days, and files never overlap, so
+//! a missing file leaves a gap. The version during a gap is certain only if its process vouches for
+//! it (`live_since`); it is not enough that both ends agree. If the config gives a host to another
+//! site, time before the new site responds for it is a gap.
 
 use serde::{Deserialize, Serialize};
 
 use super::judgement::Gap;
 use super::row::Second;
 
-/// Longer than between two ticks of a process that runs: it was suspended, or the clock was set.
+/// Maximum time between two ticks of a running process, in seconds. After a longer time, the
+/// process was suspended or the clock was set.
 const LONGEST_TICK: Second = 30;
 
-/// Watches of a site that are held while nothing can be written: forgotten ones become gaps.
+/// Maximum number of watches of a site held while writing fails. Dropped watches become gaps.
 const MOST_HELD: usize = 256;
 
-/// A time in which every read was counted, and one version was live.
+/// A time in which every read was counted and one version was live.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Watch {
     pub(crate) from: Second,
     pub(crate) to: Second,
-    /// The version that was live; none where there is none, or one for each host.
+    /// The version that was live. `None` if there was none, or if each host had its own.
     pub(crate) version: Option<String>,
-    /// When the process that watched began to serve the site with the hosts it has: between two watches of one process more is
-    /// certain than between those of two.
+    /// Time at which the watching process began to serve the site with its current hosts. Between
+    /// two watches of one process, more is certain than between watches of two processes.
     pub(crate) process: Second,
-    /// If nothing was watched before it: since when the process has shown no other version.
+    /// For a watch that follows a gap: the time since which the process has served no other
+    /// version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) live_since: Option<Second>,
 }
 
-/// A time of which counts may be missing, because a file was damaged or another server answered for a part of it.
+/// A time in which counts may be missing, because a file was damaged or another server responded
+/// for part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lost {
     pub(crate) from: Second,
@@ -49,46 +53,47 @@ pub(crate) enum Sight {
     Blind,
 }
 
-/// The watches of one site, the newest last.
+/// The watches of one site, newest last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watches {
     pub(super) list: Vec<Watch>,
-    /// Seconds of which a part was not watched.
+    /// Seconds that were only partly watched.
     pub(super) lost: Vec<Lost>,
     process: Second,
     is_blind: bool,
-    /// Whether a watch began since they were last written.
+    /// Whether a watch has begun since the last write.
     has_begun: bool,
 }
 
 impl Lost {
-    /// Both, and the time between them.
+    /// Returns the time that covers both.
     pub(super) fn and(self, other: Self) -> Self {
         Self { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
 }
 
 impl Watches {
-    /// Those of a process that began then to serve the site.
+    /// Creates the watches of a process that began to serve the site at `process`.
     pub(super) fn of(process: Second) -> Self {
         Self { process, ..Self::default() }
     }
 
-    /// From the last moment until now the site was not served, or not for all of its hosts: another may have shown another version.
+    /// Records that the site was not served, or not for all of its hosts, since the last moment:
+    /// another server may have served another version.
     pub(super) fn interrupt(&mut self, now: Second) {
         self.process = now;
         let Some(last) = self.list.last_mut() else { return };
-        // In the second of the last moment requests may have come after it.
+        // More requests may have come later in the second of the last moment.
         if last.from < last.to {
             last.to -= 1;
         } else {
-            // It is written down already, or is all that was watched.
+            // This second is already written, or is the only one that was watched.
             self.lost.push(Lost { from: last.to, to: last.to });
             self.bound_lost();
         }
     }
 
-    /// The site is served again, after an interruption.
+    /// Records that the site is served again after an interruption.
     pub(super) const fn resume(&mut self, now: Second) {
         self.process = now;
     }
@@ -99,7 +104,7 @@ impl Watches {
         }
     }
 
-    /// Adds a moment. Returns whether another version is live than before.
+    /// Adds a moment. Returns whether the live version changed.
     pub(super) fn add(&mut self, now: Second, version: Option<&str>, sight: Sight) -> bool {
         let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
         let (mut is_other, mut from, mut live_since) = (true, now, None);
@@ -113,11 +118,11 @@ impl Watches {
                 return false;
             }
             if !is_other && self.is_blind {
-                // Nothing is seen at this moment, and nothing else is live than before.
+                // Reads are not seen at this moment, and the live version is the same.
                 return false;
             }
             if is_seen {
-                // Seen without a gap: a read since then is of one of both versions.
+                // There is no gap: a read since then got one of the two versions.
                 from = last.to;
             }
             if !is_other && is_of_process {
@@ -130,7 +135,7 @@ impl Watches {
         is_other
     }
 
-    /// Whether there is something that is to be written soon.
+    /// Reports whether there is something to write soon.
     pub(super) const fn are_changed(&self) -> bool {
         self.has_begun || !self.lost.is_empty()
     }
@@ -141,13 +146,13 @@ impl Watches {
         self.bound_lost();
     }
 
-    /// Takes back what could not be written.
+    /// Takes back watches that could not be written.
     pub(super) fn put_back(&mut self, mut watches: Vec<Watch>) {
         merge(&mut watches, &self.list);
         let surplus = watches.len().saturating_sub(MOST_HELD);
         watches.drain(..surplus);
         if let Some(first) = watches.first_mut().filter(|_| surplus > 0) {
-            // Nothing is certain of what was live in the times that are forgotten.
+            // The version during the dropped times is not certain.
             first.process = first.from;
             first.live_since = None;
         }
@@ -155,8 +160,8 @@ impl Watches {
         self.has_begun = true;
     }
 
-    /// Forgets what is written down. The last one goes on from there: no line of a file is in another, so that one that is removed
-    /// leaves a gap.
+    /// Removes watches that are written. The last one continues from its end: files never overlap,
+    /// so that a deleted file leaves a gap.
     pub(super) fn forget_written(&mut self) {
         let keep = self.list.len().saturating_sub(1);
         self.list.drain(..keep);
@@ -168,7 +173,7 @@ impl Watches {
     }
 }
 
-/// Adds watches to those of a file. One that goes on is one with its beginning.
+/// Adds watches to the watches of a file. A continuation is merged with its beginning.
 pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     for other in others {
         let goes_on = |own: &&mut Watch| {
@@ -182,7 +187,8 @@ pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     }
 }
 
-/// The gaps in one state directory: before, between and after its watches, and the lost reads.
+/// Returns the gaps of one state directory: the time before, between and after its watches, and
+/// lost times.
 pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     let mut watches: Vec<&Watch> = watches.iter().collect();
     watches.sort_by_key(|watch| (watch.from, watch.to));
@@ -199,17 +205,17 @@ pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     }
     gaps.push(Gap { from: last.map_or(0, |last| last.to), to: Second::MAX, version: None });
     for Lost { from, to } in lost {
-        // The version there is among those that may be missing.
+        // Lost records may include another version.
         gaps.iter_mut().filter(|gap| gap.from <= *to && *from <= gap.to).for_each(|gap| gap.version = None);
-        // From the second before, so that a request of the first second lies in it.
+        // Begins one second earlier, so that the gap also covers requests in the first second.
         gaps.push(Gap { from: from.saturating_sub(1), to: *to, version: None });
     }
     gaps
 }
 
-/// The gap between a watch and the next one; `None` if nothing is missing between them.
+/// Returns the gap between a watch and the next one; `None` if nothing is missing between them.
 fn gap_between(before: &Watch, watch: &Watch) -> Option<Gap> {
-    // Between two processes another server may have shown another version, also within a second.
+    // Between two processes, another server may have served another version, even within a second.
     if before.process != watch.process {
         let (from, to) = (before.to.min(watch.from), before.to.max(watch.from));
         return Some(Gap { from, to: to.max(from.saturating_add(1)), version: None });
@@ -217,7 +223,7 @@ fn gap_between(before: &Watch, watch: &Watch) -> Option<Gap> {
     if before.to >= watch.from {
         return None;
     }
-    // A watch between them may have been in a file that is gone.
+    // A watch between them may have been in a deleted file.
     let is_certain = before.version == watch.version && watch.live_since.is_some_and(|at| at <= before.to);
     let version = if is_certain { before.version.clone() } else { None };
     Some(Gap { from: before.to, to: watch.from, version })
@@ -256,7 +262,7 @@ mod tests {
         assert_eq!(between(&watches), [(1, 90, None)]);
     }
 
-    /// A server that shows another version may have run between two processes, and a lost watch may have been of one that did.
+    /// A server with another version may have run between two processes, or during a lost watch.
     #[test]
     fn what_was_live_before_and_after_is_certain_within_one_process_alone() {
         let watch = |from, to, process| Watch { from, to, version: Some("1".into()), process, live_since: Some(10) };

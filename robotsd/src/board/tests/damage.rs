@@ -1,4 +1,5 @@
-//! Files that are not what was written: nothing panics, nothing grows, and they accuse no crawler.
+//! Damaged files: reading them never panics, their contents stay bounded, and they accuse no
+//! crawler.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use super::super::day::{Damage, encoded, parse};
 use super::*;
 
-/// The file of a day of the week.
+/// Returns the file of a day of the week.
 fn file(state: &Path, day: Second) -> PathBuf {
     let mut files: Vec<PathBuf> =
         fs::read_dir(state.join("board/shop")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -17,14 +18,14 @@ fn file(state: &Path, day: Second) -> PathBuf {
     files.remove(day as usize)
 }
 
-/// The read that would excuse may be the line that is lost, or one that is lost with the whole file.
+/// The read that would excuse a crawler may be in the lost line, or in the lost file.
 #[test]
 fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     let folder = tempfile::tempdir().unwrap();
     drop(played(Some(folder.path())));
     let state = folder.path();
     assert_eq!(said_at_the_end(state), week());
-    // Day 1 has the requests of `ignorer` and `stale`.
+    // Day 1 contains the requests of `ignorer` and `stale`.
     let path = file(state, 1);
     let text = fs::read_to_string(&path).unwrap();
     let without = |what: &str| text.lines().filter(|line| !line.contains(what)).collect::<Vec<_>>().join("\n") + "\n";
@@ -42,7 +43,7 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
         fs::write(&path, damaged).unwrap();
         assert!(!accuses(&said_at_the_end(state)), "{what}: {:?}", said_at_the_end(state));
     }
-    // The first process to write to it keeps in mind that something was lost.
+    // The next process that writes the file records that something was lost.
     fs::write(&path, without("\"late\"")).unwrap();
     let next = Board::new(settings(true, 1), Some(state), START + 7 * DAY);
     let late = counted(START + 47 * HOUR, ("ignorer", Standing::Verified), What::Private);
@@ -50,7 +51,7 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     next.write(START + 7 * DAY).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("{\"lost\":"));
     assert!(!accuses(&said_at_the_end(state)));
-    // Only the day itself is in doubt, and requests that a lost read of it could excuse.
+    // Only that day is in doubt, and later requests that a read lost on that day could excuse.
     fs::write(&path, &text).unwrap();
     assert_eq!(said_at_the_end(state), week());
     fs::remove_file(&path).unwrap();
@@ -58,7 +59,7 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     assert!(!accuses(&said_at_the_end(state)), "a file that cannot be read at all");
 }
 
-/// The rows of a week, and the file of the day in which crawlers ignore robots.txt, as it is written.
+/// Returns the rows of a week, and the file of the day on which crawlers ignore robots.txt.
 fn guilty() -> (Vec<DayRows>, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     drop(played(Some(folder.path())));
@@ -71,7 +72,7 @@ fn of_week(processes: &[DayRows]) -> Vec<CrawlerBoard> {
     sum_up("shop", processes, Period::days(START + 7 * DAY - 1, 7), Evidence::Complete, Some("2")).crawlers
 }
 
-/// The requests that are held against each crawler.
+/// Returns the number of requests held against each crawler.
 fn ignored(days: &[DayRows]) -> Vec<(String, u64)> {
     let mut all = DayRows::default();
     days.iter().for_each(|day| all.merge(day));
@@ -92,7 +93,7 @@ proptest! {
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
     }
 
-    /// Numbers and names as they come in lines that are well formed.
+    /// Well-formed lines with arbitrary numbers and names.
     #[test]
     fn lines_of_any_numbers_are_read_and_accuse_no_crawler(
         lines in prop::collection::vec((0..6_u8, any::<u64>(), any::<u64>(), ".{0,40}"), 0..30)
@@ -119,7 +120,7 @@ proptest! {
         let octets = lines.iter().map(line).collect::<Vec<_>>().join("\n");
         let (mut rows, _) = parse(octets.as_bytes(), START);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
-        // The rows that are kept of it are a file again, that is whole.
+        // The remaining rows can be written as an undamaged file.
         rows.bound();
         rows.fold();
         let (again, damage) = parse(&encoded(&rows).unwrap(), START);
@@ -134,7 +135,7 @@ proptest! {
         let (mut days, mut octets) = GUILTY.with(Clone::clone);
         let before: BTreeMap<String, u64> = ignored(&days).into_iter().collect();
         prop_assert!(before.values().any(|count| *count > 0));
-        // The line feed at the very end says nothing.
+        // The final line feed has no meaning.
         let at = at.index(octets.len() - 1);
         match how {
             0 => octets[at] = if octets[at] == with { !with } else { with },
@@ -145,7 +146,7 @@ proptest! {
         let (rows, damage) = parse(&octets, START + DAY);
         prop_assert_eq!(damage, Damage::Some);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
-        // On no other day either.
+        // Nor on any other day.
         days[1] = rows;
         for (crawler, count) in ignored(&days) {
             prop_assert!(count <= before.get(&crawler).copied().unwrap_or(0), "{crawler}: {count}");
@@ -168,7 +169,7 @@ fn what_a_file_has_is_bounded() {
     let many: String = (0..100_000).map(|at| watch(at) + &lost(at)).collect();
     let (rows, damage) = parse(many.as_bytes(), START);
     assert!(rows.watches.len() + rows.lost.len() < 300 && damage == Damage::Some);
-    // So has what is written: the oldest times count as lost.
+    // Written files are bounded, too: the oldest times count as lost.
     let mut rows = DayRows::default();
     for number in 0..2_000 {
         let at = START + number;

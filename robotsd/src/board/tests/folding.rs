@@ -1,4 +1,5 @@
-//! Hours become days, and days are given up: nothing is lost or counted twice, wherever the process is killed.
+//! Hours are folded into days, and old days are deleted. Nothing is lost or counted twice, whenever
+//! the process is killed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +10,7 @@ use super::*;
 
 const END: Second = START + 7 * DAY;
 
-/// Keeps hours for so many days.
+/// Returns settings that keep hours for `days` days.
 fn keeping(days: Second) -> BoardConfig {
     BoardConfig { keep: Duration::from_secs(days * DAY), ..settings(true, 1) }
 }
@@ -19,7 +20,8 @@ fn summed(board: &Board) -> SiteBoard {
     sum_up("shop", &[rows], Period::days(END, 30), Evidence::Complete, Some("2"))
 }
 
-/// The parts of it that have to stay the same: all but the words, for which a day says less than its hours.
+/// Returns the parts that folding must not change: everything but the verdicts, because a day
+/// contains less information than its hours.
 fn counts(board: &SiteBoard) -> Vec<String> {
     let of = |crawler: &CrawlerBoard| {
         let bars: Vec<_> = crawler.trend.iter().map(|bar| (bar.allowed, bar.disallowed)).collect();
@@ -36,7 +38,7 @@ fn counts(board: &SiteBoard) -> Vec<String> {
     all
 }
 
-/// The files below a folder.
+/// Returns all files in a folder and its subfolders.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -73,7 +75,7 @@ fn hours_become_days_and_every_count_stays() {
         assert!(!rows.days.is_empty() && !rows.rows.is_empty());
         let after = summed(&folding);
         assert_eq!(counts(&after), counts(&before), "a trend of 30 days is that of both");
-        // A crawler that is said to ignore robots.txt was said to before.
+        // Folding accuses no crawler that was not accused before.
         for (one, other) in after.crawlers.iter().zip(&before.crawlers) {
             assert!(one.judged.ignored <= other.judged.ignored, "{one:?} {other:?}");
         }
@@ -81,7 +83,8 @@ fn hours_become_days_and_every_count_stays() {
     }
 }
 
-/// A process is killed before a file is written, while it is, between two files, and before the mark is set.
+/// The process is killed before a file is written, during a write, between two files, and before
+/// the day is stored as folded.
 #[test]
 fn a_kill_at_any_step_loses_and_doubles_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +103,7 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
             stopped.insert((*path).clone(), folded[*path].clone());
         }
         if let Some(next) = changed.get(done) {
-            // Half of what was being written.
+            // Half of the file that was being written.
             let half = &folded[*next][..folded[*next].len() / 2];
             stopped.insert(next.with_extension("tmp"), half.to_vec());
         }
@@ -113,7 +116,7 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
             assert_eq!(fs::read(path).unwrap(), *octets, "{}", path.display());
         }
     }
-    // A folded day is not looked at again, and rows that still come for it are added.
+    // A folded day is not read again, and later counts for it are added.
     let next = Board::new(keeping(2), Some(state), END);
     let late = counted(START + HOUR, ("late", Standing::Verified), What::Public);
     next.add(END + HOUR, [moment(END + HOUR, vec![late])]);
@@ -125,7 +128,7 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
     assert_eq!(late(&summed(&next)), 18);
 }
 
-/// A process that ends writes what was counted, and leaves old files to the next one.
+/// A process that ends writes its counts, and leaves old files to the next one.
 #[test]
 fn a_process_that_ends_writes_what_was_counted_and_folds_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,7 +143,7 @@ fn a_process_that_ends_writes_what_was_counted_and_folds_nothing() {
     let left = files(&state.join("board"));
     assert!(hours.iter().all(|(path, octets)| left[path] == *octets));
     assert!(next.rows("shop", END, END).rows.keys().any(|key| key.crawler == "last"));
-    // The one that comes next does it.
+    // The next process folds the files.
     Board::new(keeping(2), Some(state), END).write(END + HOUR).unwrap();
     assert!(!files(&state.join("board")).iter().all(|(path, octets)| hours.get(path) == Some(octets)));
 }
