@@ -1,16 +1,21 @@
-//! Which requests are admitted: those of an operator's program, directly. Never a web page's, never through a proxy.
+//! Decides which requests are admitted: direct requests from an operator's program, but no requests
+//! from web pages or through a proxy.
 //!
-//! A page that an operator looks at can make its browser send requests to the loopback. It cannot read the answers, unless
-//! it makes its own name point here (DNS rebinding); so over TCP the `Host` must be one that no page can have. It can
-//! send a POST blindly; so a change over TCP takes a field that a page cannot add without a preflight request (CORS),
-//! which is refused. The fields that browsers add (`Origin`, `Sec-Fetch-Site`) count as well, whatever else a request has or lacks, and
-//! on the socket too: it may be forwarded to a port of the machine that a browser runs on.
+//! A web page that an operator visits can make the browser send requests to the loopback address.
+//! The page cannot read the responses unless its own name resolves to this address (DNS rebinding),
+//! so over TCP the `Host` must be one that no web page can have. The page can also send a POST
+//! blindly. Therefore, changes over TCP need a header field that a page can add only after a
+//! preflight request (CORS), which is refused. Fields that browsers add (`Origin`,
+//! `Sec-Fetch-Site`) are always checked, on the Unix socket too: the socket may be forwarded to a
+//! port of the machine on which a browser runs.
 //!
-//! A proxy that can be made to forward here would let its clients in. Proxies add fields that say for whom they
-//! forward (robotsd's own listeners always do), and are refused for them, but for the one that a listener is for. So is robotsd's own
-//! fetcher: a robots.txt URL that leads here, by a redirect or by mistake, would publish an answer of this interface.
+//! A proxy that forwards requests to this interface would give its clients access. Proxies add
+//! header fields about the client (robotsd's own listeners always do), and requests with these
+//! fields are refused, except from the proxy for which a listener is configured. Requests of
+//! robotsd's own fetcher are refused, too: if a robots.txt URL leads here, by a redirect or by
+//! mistake, a response of this interface would be published.
 //!
-//! Who a client is, and what it may do, is [`authority`](super::authority)'s.
+//! [`authority`](super::authority) decides who a client is and what it may do.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,7 +28,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use super::reply::AdminReply;
 use crate::config::{AdminAccess, AdminListenerConfig, AdminProxy};
 
-/// The field that a request to change something must have over TCP, with the value `1`.
+/// Header field that changes over TCP must have, with the value `1`.
 pub(super) const ADMIN: HeaderName = HeaderName::from_static("robotsd-admin");
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -34,14 +39,14 @@ const FORWARDING: [HeaderName; 4] = [
     FORWARDED,
 ];
 
-/// How the `User-Agent` of robotsd's fetcher begins, whatever its version.
+/// Start of the `User-Agent` of robotsd's fetcher, for every version.
 const FETCHER: &[u8] = b"robotsd/";
 
-/// The rule for the listener that a request came by.
+/// The access rule of the listener that received a request.
 #[derive(Clone, Debug)]
 pub(super) enum AccessRule {
     Address(TcpPeer, Arc<AddressTerms>),
-    /// A Unix socket: browsers do not get this far by themselves.
+    /// A Unix socket. Browsers cannot reach it directly.
     Socket(SocketPeer),
 }
 
@@ -50,40 +55,43 @@ pub(super) enum AccessRule {
 pub(super) struct SocketPeer {
     pub(super) uid: u32,
     pub(super) group: u32,
-    /// Whether it is the socket's owner, the user of this process, or root.
+    /// Whether the user is the socket's owner, the user of this process, or root.
     pub(super) is_owner: bool,
-    /// Whether a supervisor made the socket, whose mode says who gets in. That of robotsd itself opens to others only for those that the
-    /// config names, and one of them may have a connection that is older than the config.
+    /// Whether a supervisor made the socket. Its mode then decides who can connect. A socket of
+    /// robotsd itself is opened to others only for users in the config; a connection of such a user
+    /// may be older than the current config.
     pub(super) is_of_supervisor: bool,
 }
 
 /// The two ends of a TCP connection.
 #[derive(Clone, Debug)]
 pub(super) struct TcpPeer {
-    /// The address that it arrived at.
+    /// Local address of the connection.
     pub(super) local: IpAddr,
     pub(super) remote: IpAddr,
-    /// The name in its certificate.
+    /// The name in the client certificate.
     pub(super) certificate: Option<String>,
 }
 
-/// What holds for the clients of an address.
+/// The settings for clients of a listener address.
 #[derive(Debug)]
 pub(super) struct AddressTerms {
-    /// The names by which it may be called.
+    /// Accepted host names.
     pub(super) names: Vec<String>,
     pub(super) config: AdminListenerConfig,
 }
 
 impl AccessRule {
-    /// Admits or refuses any request.
+    /// Admits or refuses a request.
     pub(super) fn admit(&self, head: &Parts) -> Result<(), AdminReply> {
         let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
-        // Before anything that depends on the form of a request: nothing admits what a page sent.
+        // Checked first, whatever the form of the request: requests of web pages are never
+        // admitted.
         if let Some(message) = foreign_page(&head.headers, self.schemes()) {
             return refuse(message);
         }
-        // An authority in the target would stand in for the Host (RFC 9112, section 3.2.2); no client of ours sends one.
+        // An authority in the target would replace the Host (RFC 9112, section 3.2.2). No client of
+        // ours sends one.
         if head.uri.authority().is_some() || !head.uri.path().starts_with('/') {
             return Err(AdminReply::bad_request("the target is a path, such as /status"));
         }
@@ -118,7 +126,7 @@ impl AccessRule {
         Ok(())
     }
 
-    /// Admits or refuses a request to change something.
+    /// Admits or refuses a request that changes something.
     pub(super) fn admit_change(&self, head: &Parts) -> Result<(), AdminReply> {
         let said = head.headers.get(ADMIN).map(HeaderValue::as_bytes) == Some(b"1");
         match self {
@@ -134,7 +142,7 @@ impl AccessRule {
         }
     }
 
-    /// The proxy that the listener is for.
+    /// Returns the proxy that the listener is configured for.
     pub(super) fn proxy(&self) -> Option<&AdminProxy> {
         match self {
             Self::Address(_, terms) => terms.config.proxy.as_ref(),
@@ -142,7 +150,8 @@ impl AccessRule {
         }
     }
 
-    /// How the origin of a page of this listener may begin. A proxy may speak TLS to browsers.
+    /// Returns how the origin of a page of this listener may begin. A proxy may use TLS towards
+    /// browsers.
     fn schemes(&self) -> &'static [&'static str] {
         match self {
             Self::Address(_, terms) if terms.config.proxy.is_some() => &["http://", "https://"],
@@ -152,7 +161,8 @@ impl AccessRule {
     }
 }
 
-/// Why a request is one of a web page elsewhere. Without a Host to compare with, every `Origin` is another.
+/// Returns why a request comes from a web page of another site. Without a `Host`, every `Origin`
+/// counts as another site.
 fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
     let host = fields.get(HOST).and_then(authority);
     let is_own = |origin: &HeaderValue| {
@@ -172,7 +182,8 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
     (!authority.as_str().contains('@')).then_some(authority)
 }
 
-/// Names that no page on the web can have, and the address the connection was made to, which none can have either.
+/// Reports whether the host is `localhost`, a configured name, a loopback address, or the address
+/// of the connection. No web page can have these hosts.
 fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
     let host = authority.host();
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
@@ -265,7 +276,7 @@ mod tests {
             for version in [Version::HTTP_10, Version::HTTP_11] {
                 for target in ["/enforce?to=off", "http://127.0.0.1:9145/enforce?to=off"] {
                     for (page, host) in pages.iter().flat_map(|page| hosts.map(|host| (page, host))) {
-                        // One of several lines is enough.
+                        // One of several field lines is enough.
                         let behind = [host, &[own, ("sec-fetch-site", "same-origin"), *page]].concat();
                         for fields in [[host, &[*page]].concat(), behind] {
                             let status = sent(version, target, &fields, &rule);
@@ -277,7 +288,7 @@ mod tests {
                 assert_eq!(sent(version, "/board", &same, &rule), 200, "{rule:?} {version:?}");
             }
         }
-        // A probe of a load balancer, and an Origin with no Host to be the same as.
+        // A probe of a load balancer, and an `Origin` without a `Host` to compare it with.
         assert_eq!(sent(Version::HTTP_10, "/readyz", &[], &over_tcp()), 200);
         assert_eq!(sent(Version::HTTP_10, "/readyz", &[own], &over_tcp()), 403);
     }

@@ -1,4 +1,4 @@
-//! Writes the audit: to its file, where there is one, and to the log.
+//! Writes the audit to the log, and to its file if one is configured.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -12,29 +12,29 @@ use tokio::time::timeout;
 use crate::audit::{AuditRecord, append};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel};
 
-/// How long the disk may take.
+/// Maximum time to wait for the disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Refusals that are written in an hour: an unknown client must not fill the disk.
+/// Maximum number of refusals written per hour, so that an unknown client cannot fill the disk.
 const REFUSALS: u32 = 120;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Where the audit is written.
+/// Writes audit records.
 #[derive(Debug)]
 pub(crate) struct AuditWriter {
-    /// The file, if there is one, and what this process is called.
+    /// The file, if any, and the name of this replica.
     place: OnceLock<(Option<PathBuf>, String)>,
     log: Log,
     /// Why the last record could not be written to the file.
     trouble: Mutex<Option<String>>,
     refusals: Mutex<Refusals>,
-    /// The task that writes the lines of the last config, behind those of the one before.
+    /// The task that writes the records of the last config, after those of earlier configs.
     pub(super) config_lines: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
 struct Refusals {
-    /// Since when they are counted.
+    /// Start of the current hour of counting.
     since: Option<Instant>,
     count: u32,
     left_out: usize,
@@ -51,17 +51,17 @@ impl AuditWriter {
         }
     }
 
-    /// Has it written to a file from now on, by the name of this replica.
+    /// Sets the file for all later records, and the name of this replica.
     pub(crate) fn keep_in(&self, path: Option<PathBuf>, replica: String) {
         let _ = self.place.set((path, replica));
     }
 
-    /// What this process is called.
+    /// Returns the name of this replica.
     pub(super) fn replica(&self) -> String {
         self.place.get().map(|(_, replica)| replica.clone()).unwrap_or_default()
     }
 
-    /// Writes a record to the file.
+    /// Appends a record to the file.
     pub(super) async fn append(&self, record: AuditRecord) -> Result<(), String> {
         let Some((Some(path), _)) = self.place.get().cloned() else { return Ok(()) };
         let late = format!("{}: the audit cannot be written: no answer of the disk", path.display());
@@ -73,13 +73,13 @@ impl AuditWriter {
         written
     }
 
-    /// That decisions are refused because the last record could not be written.
+    /// Returns why decisions are refused, if the last record could not be written.
     pub(super) fn trouble(&self) -> Option<String> {
         let why = self.trouble.lock().clone()?;
         Some(format!("{why}; accept, rollback and `enforce on` are refused until it can be"))
     }
 
-    /// Writes what came of something to file and log.
+    /// Writes the outcome of an action to the file and the log.
     pub(super) async fn note(&self, record: AuditRecord) {
         let fields = [
             ("id", Some(&*record.id)),
@@ -105,13 +105,14 @@ impl AuditWriter {
         }
     }
 
-    /// Waits for the lines of configs, unless the disk takes too long.
+    /// Waits until the records of configs are written, unless the disk takes too long.
     pub(crate) async fn finish(&self) {
         let last = self.config_lines.lock().take();
         let _ = timeout(PATIENCE, OptionFuture::from(last)).await;
     }
 
-    /// How many refusals before this one were not written, if this one may be.
+    /// Returns the number of unwritten refusals before this one; `None` if this one must not be
+    /// written either.
     pub(super) fn admit_refusal(&self) -> Option<usize> {
         let mut refusals = self.refusals.lock();
         if refusals.since.is_none_or(|since| since.elapsed() >= HOUR) {

@@ -1,10 +1,12 @@
-//! Who sent a request, and whether they may do what it asks for.
+//! Decides who sent a request, and whether the client may do what it requests.
 //!
-//! A user of the Unix socket is known by the kernel's word, a user of the proxy by the proxy's, any other client by its token. A listener
-//! says what unknown clients may do. A token is taken where none can read it on the way: over TLS, or on the loopback.
+//! The kernel identifies users of the Unix socket, a proxy identifies its users, and a token
+//! identifies any other client. The listener's config decides what unknown clients may do. Tokens
+//! are accepted only over TLS or on a loopback address, so that nobody can read them in transit.
 //!
-//! Every program of the machine reaches a loopback address, those of other users and robotsd's own hooks among them. So a change there takes
-//! a token, which robotsd makes itself if the config has none, and which its own user and root can read.
+//! Every program on the machine can reach a loopback address, including programs of other users and
+//! robotsd's own hooks. A change over such an address therefore needs a token. If none is
+//! configured, robotsd creates one that only its own user and root can read.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -18,20 +20,21 @@ use super::reply::AdminReply;
 use super::routes::Need;
 use crate::config::{AdminAccess, AdminProxy, AdminRights, AdminRole, AdminUser, Grant, LocalToken};
 
-/// Who sent a request, and what they may do.
+/// Who sent a request, and what that client may do.
 #[derive(Clone, Debug)]
 pub(super) struct AdminClient {
     pub(super) who: String,
-    /// How that is known: `socket`, `token`, `certificate`, `proxy`; `address` where it is not.
+    /// How the client was identified: `socket`, `token`, `certificate` or `proxy`; `address` if it
+    /// was not.
     pub(super) how: &'static str,
     pub(super) grant: Grant,
 }
 
-/// The client, or why it is let in no further.
+/// The client, or why it is refused.
 type Identified = Result<AdminClient, AdminReply>;
 
 impl AccessRule {
-    /// The address that a request came from; none on a Unix socket.
+    /// Returns the address that a request came from; `None` on a Unix socket.
     pub(super) fn from(&self) -> Option<String> {
         match self {
             Self::Address(peer, _) => Some(peer.remote.to_canonical().to_string()),
@@ -39,7 +42,7 @@ impl AccessRule {
         }
     }
 
-    /// How a client of it is known, if by nothing that it says.
+    /// Returns how a client is identified that sends no credentials.
     pub(super) fn way(&self) -> &'static str {
         match self {
             Self::Socket(_) => "socket",
@@ -48,7 +51,7 @@ impl AccessRule {
         }
     }
 
-    /// Who sent a request.
+    /// Identifies the client of a request.
     pub(super) fn client(&self, head: &Parts, rights: &AdminRights) -> Identified {
         let client = match (self, self.proxy()) {
             (Self::Socket(peer), _) => peer.client(rights),
@@ -61,7 +64,7 @@ impl AccessRule {
         Ok(client)
     }
 
-    /// Refuses a change by a client that has not said who it is, if the address takes a token for changes.
+    /// Refuses a change by an unidentified client if the listener requires a token for changes.
     pub(super) fn admit_author(&self, client: &AdminClient, rights: &AdminRights) -> Result<(), AdminReply> {
         match self {
             Self::Address(_, terms)
@@ -90,7 +93,8 @@ const NEEDS_TOKEN: &str =
 impl SocketPeer {
     fn client(self, rights: &AdminRights) -> Identified {
         let grant = match rights.user(&[AdminUser::Uid(self.uid), AdminUser::Group(self.group)]) {
-            // Where no user is named, the mode that a supervisor gave the socket decides.
+            // If the config names no local users, the mode that a supervisor gave the socket
+            // decides.
             _ if self.is_owner || self.is_of_supervisor && !rights.has_local_users() => {
                 Some(Grant::everywhere(AdminRole::Admin))
             }
@@ -107,7 +111,7 @@ impl SocketPeer {
     }
 }
 
-/// The user that a proxy names, which has to be the one that the listener is for.
+/// Returns the user that the proxy names. The request must come from the proxy of this listener.
 fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &AdminRights) -> Identified {
     if !proxy.from.iter().any(|network| network.contains(peer.remote)) {
         let message = format!("{}: this listener is for its proxy: from does not hold this address", peer.remote);
@@ -125,10 +129,11 @@ fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &Admi
     Ok(AdminClient { who: name, how: "proxy", grant })
 }
 
-/// The client whose token it is. Without a token it may do what the listener lets anyone do.
+/// Returns the client with the token of the request. Without a token, the listener's access
+/// applies.
 fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRights) -> Identified {
     let access = terms.config.access(rights);
-    // A field of a client that is used to send one counts only if tokens do.
+    // A client may send this field habitually. It is checked only if tokens are in use.
     let counts = match access {
         AdminAccess::Token => true,
         AdminAccess::TokenForChanges => !rights.tokens.is_empty() || !head.method.is_safe(),
@@ -138,7 +143,7 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
     let Some(hash) = given.filter(|hash| !hash.is_some_and(|hash| rights.ignores(&hash))) else {
         let role = match access {
             AdminAccess::Full => AdminRole::Admin,
-            // Its client_ca lets nobody else connect.
+            // The listener's client_ca already rejects everyone else.
             AdminAccess::TokenForChanges if terms.config.access.is_none() && peer.certificate.is_some() => {
                 AdminRole::Admin
             }
@@ -168,14 +173,14 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
     Ok(AdminClient { who: token.name.clone(), how: "token", grant })
 }
 
-/// The hash of a token; `None` if the field has none.
+/// Returns the hash of the bearer token; `None` if the field does not contain one.
 fn hash_of_bearer(field: &HeaderValue) -> Option<[u8; 32]> {
     let (scheme, token) = field.as_bytes().split_at_checked("Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| hmac_sha256::Hash::hash(token.trim_ascii()))
 }
 
 impl AdminClient {
-    /// Admits or refuses what a request needs, for the site that it names.
+    /// Admits or refuses a request by its required role, for the site that it names.
     pub(super) fn permit(&self, need: Need, site: Option<&str>) -> Result<(), AdminReply> {
         let (role, site) = match need {
             Need::Nothing => return Ok(()),
@@ -205,7 +210,8 @@ fn refused(message: &str) -> AdminReply {
 mod tests {
     use super::*;
 
-    /// Such a one has connected while the config named users, and asks once it names none.
+    /// This user connected while the config named users, and sends a request after the config names
+    /// none.
     #[test]
     fn a_stranger_on_the_socket_is_none_of_its_owners_once_no_user_is_named() {
         let stranger = SocketPeer { uid: 4001, group: 4001, is_owner: false, is_of_supervisor: false };

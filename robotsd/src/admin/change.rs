@@ -1,7 +1,9 @@
-//! A request on its way: whether its client may send it, and a change with its lines in the audit.
+//! Handles a request: checks whether the client may send it, and records changes in the audit.
 //!
-//! A change is made also when its client has gone, so it has a task of its own. To accept, to roll back and to turn enforcement on is not
-//! done if it cannot be written down first. To turn it off is: that is written afterwards, and not waited for on a disk that hangs.
+//! A change is completed even if its client disconnects, so it runs in its own task. Accepting a
+//! version, rolling back and turning enforcement on are refused if the audit record cannot be
+//! written first. Turning enforcement off is never refused for that: it is recorded afterwards,
+//! without waiting for a hanging disk.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -23,10 +25,10 @@ use crate::config::{AdminRole, Grant};
 use crate::log::{LogEvent, LogLevel};
 use crate::report::SettingChange;
 
-/// How long writing down what was done may hold up its answer.
+/// Maximum time for which writing the audit record may delay the response.
 const WITHOUT_HOLDING_UP: Duration = Duration::from_secs(1);
 
-/// What is known of a request so far.
+/// The known facts about a request.
 #[derive(Debug)]
 pub(super) struct Attempt {
     query: Query,
@@ -50,10 +52,11 @@ impl Attempt {
         Self { query, record, is_change }
     }
 
-    /// Writes that a request was refused, if that is what its answer says.
+    /// Records that a request was refused, if the reply is a refusal.
     pub(super) async fn refused(self, state: Arc<ServerState>, reply: &AdminReply) {
         let is_refusal = matches!(reply.status(), StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED);
-        // A known client that may only read, and reads what it may not, is none of an audit of changes; an unknown client is.
+        // The audit is about changes: it omits refused reads by known clients, but includes unknown
+        // clients.
         if is_refusal
             && (self.is_change || reply.status() == StatusCode::UNAUTHORIZED)
             && let Some(left_out) = state.audit.admit_refusal()
@@ -63,7 +66,7 @@ impl Attempt {
         }
     }
 
-    /// Answers a request to a path, if its client may send it.
+    /// Handles a request to a route, if its client may send it.
     pub(super) async fn answer(
         &mut self,
         state: Arc<ServerState>,
@@ -96,8 +99,8 @@ impl Attempt {
 }
 
 impl ServerState {
-    /// Writes a line of the audit for each mode that a config has changed, behind those of the config before: it may turn enforcement off as a
-    /// switch does.
+    /// Writes an audit record for each mode that a config has changed, after the records of earlier
+    /// configs: a changed mode may turn enforcement off like a switch.
     pub(crate) fn audit_modes(self: &Arc<Self>, changes: &[SettingChange]) {
         let is_mode = |change: &&SettingChange| matches!(&*change.setting, "mode" | "enforcement.mode");
         let (state, changes) = (Arc::clone(self), changes.iter().filter(is_mode).cloned().collect::<Vec<_>>());
@@ -117,7 +120,7 @@ impl ServerState {
     }
 }
 
-/// Makes a change, with its lines in the audit.
+/// Makes a change and writes its audit records.
 async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: AuditRecord) -> Answer {
     if route.is_written_first(&asked.query)
         && let Err(why) = state.audit.append(record.with("started")).await
@@ -134,7 +137,7 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
     answer
 }
 
-/// Writes what came of something. Its answer waits no longer than a disk takes that works.
+/// Writes the outcome of an action. Delays the response no longer than a working disk takes.
 async fn note(state: Arc<ServerState>, record: AuditRecord) {
     let noting = tokio::spawn(async move { state.audit.note(record).await });
     let _ = timeout(WITHOUT_HOLDING_UP, noting).await;
@@ -143,7 +146,8 @@ async fn note(state: Arc<ServerState>, record: AuditRecord) {
 async fn make(state: &Arc<ServerState>, route: &Route, asked: Asked) -> Answer {
     let mut _change = None;
     if !route.is_of_process() {
-        // While a new process is about to take this one's place, it is not known who makes the change.
+        // While a new process is about to replace this one, it is open which of them makes the
+        // change.
         _change = Some(Arc::clone(&state.changes).read_owned().await);
         if let Some(process) = state.successor() {
             let message = format!("process {process} has taken the place of this one: ask again");

@@ -1,4 +1,4 @@
-//! The client: how a command reaches the robotsd that runs.
+//! The client with which commands reach the running robotsd.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -27,42 +27,43 @@ use crate::config::{AdminPlace, is_open};
 use crate::socket::Socket;
 use crate::upstream::secured;
 
-/// For a connection; a process on this machine answers at once or not at all.
+/// Timeout for a connection. A process on this machine responds at once or not at all.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// For the answer: far more than it takes a process that is not stopped.
+/// Timeout for a response: far more than a process needs that is not stopped.
 const WHOLE: Duration = Duration::from_secs(30);
 
-/// For the answer to a reload: robotsd may read thousands of files first, and waits a minute for each site that hangs.
+/// Timeout for a reload. robotsd may first read thousands of files, and waits a minute for each
+/// site that hangs.
 const RELOADED: Duration = Duration::from_secs(300);
 
-/// For the answer of one of many, and for that to a reload.
+/// Timeouts for the response of one of many replicas, and for its response to a reload.
 const ONE_OF_MANY: Duration = Duration::from_secs(10);
 const RELOADED_OF_MANY: Duration = Duration::from_secs(120);
 
-/// For the rows of one of many, which a page waits for.
+/// Timeout for the rows of one of many replicas. A page waits for them.
 const ROWS_OF_MANY: Duration = Duration::from_secs(2);
 
-/// How long a command waits without a word.
+/// Time after which a command announces that it is waiting.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// The variable that names a file of authorities, in place of those of the system.
+/// Environment variable that names a file of certificate authorities, used instead of the system's.
 const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 
-/// Connections for one request: robotsd closes the longest idle one where too many are open, and that may be this one
-/// where the command is slow to write.
+/// Maximum number of connections for one request. If too many are open, robotsd closes the one that
+/// has been idle longest, which may be this one if the command is slow to write.
 const ATTEMPTS: usize = 5;
 
-/// The status of a hundred thousand sites.
+/// Maximum size of a response, in bytes: the status of a hundred thousand sites.
 const MOST: u64 = 128 * 1024 * 1024;
 
-/// The rows of one of many, which are all held at once.
+/// Maximum size of one replica's rows, in bytes. The rows of all replicas are held at once.
 const MOST_ROWS: u64 = 8 * 1024 * 1024;
 
-/// The path of those.
+/// Path of these rows.
 pub(crate) const ROWS: &str = "/board/rows";
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
     /// No process listens there.
@@ -70,21 +71,21 @@ pub(crate) enum AskError {
         "{0}: no process listens there: robotsd does not run, or its admin interface is elsewhere (name it with --admin PLACE) or off"
     )]
     NotRunning(AdminPlace),
-    /// It was understood and refused.
+    /// The request was understood and refused.
     #[error("robotsd answered {status}: {1}", status = .0.as_u16())]
     Refused(StatusCode, String),
-    /// Anything else.
+    /// Any other failure.
     #[error("{0}: {1}")]
     Broken(AdminPlace, String),
 }
 
-/// Writes a line about a wait.
+/// Prints a line about a wait.
 pub(crate) type Announce = fn(&dyn fmt::Display);
 
 /// A method, and a path with its query.
 pub(crate) type AdminQuestion<'q> = (&'q Method, &'q str);
 
-/// Sends a request to a running robotsd and reads the JSON it answers. That an answer takes long is announced.
+/// Sends a request to a running robotsd and parses its JSON response. Announces if that takes long.
 pub(crate) fn ask<T: DeserializeOwned>(
     place: &AdminPlace,
     of: AdminQuestion<'_>,
@@ -93,7 +94,8 @@ pub(crate) fn ask<T: DeserializeOwned>(
     ask_within((SILENT, whole_for(of.1)), place, of, &announce)
 }
 
-/// The same without a word, with a deadline after which the command goes on with what others have answered.
+/// Like [`ask`], but announces nothing, and has a shorter deadline, so that the command can
+/// continue with the responses of other replicas.
 pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
     let deadline = match whole_for(of.1) {
         _ if of.1.starts_with(ROWS) => ROWS_OF_MANY,
@@ -103,13 +105,13 @@ pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: Admin
     ask_within((deadline, deadline), place, of, &|_| {})
 }
 
-/// How long to wait in all.
+/// Returns the timeout for the whole exchange.
 fn whole_for(target: &str) -> Duration {
     let opens_files = matches!(target.split('?').next(), Some("/reload" | "/upgrade"));
     if opens_files { RELOADED } else { WHOLE }
 }
 
-/// Waits so long without a word, and so long in all.
+/// Sends a request. Announces the wait after `silent`, and gives up after `whole`.
 fn ask_within<T: DeserializeOwned>(
     (silent, whole): (Duration, Duration),
     place: &AdminPlace,
@@ -149,7 +151,7 @@ fn ask_within<T: DeserializeOwned>(
     serde_json::from_slice(&body).map_err(|error| broken(format!("this is no answer of robotsd: {error}")))
 }
 
-/// Whether anything went over a connection, either way.
+/// Whether anything was sent or received over a connection.
 #[derive(Debug, Default)]
 struct Traffic {
     has_sent: AtomicBool,
@@ -157,7 +159,7 @@ struct Traffic {
 }
 
 impl Traffic {
-    /// A stream that keeps account of its traffic.
+    /// Wraps a stream so that its traffic is recorded.
     fn of<S>(self: &Arc<Self>, stream: S) -> impl AsyncRead + AsyncWrite + Unpin + Send + use<S>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
@@ -169,8 +171,8 @@ impl Traffic {
         })
     }
 
-    /// Whether a request that failed may be sent again: it was not sent yet, or it is idempotent. If an answer had begun, it
-    /// was received.
+    /// Reports whether a failed request may be sent again: nothing was received, and the request is
+    /// idempotent or was not sent yet.
     fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");
@@ -184,7 +186,7 @@ async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<Response<
         let Connection { socket, host, takes_token, local } = connect(place).await?;
         let token = takes_token.then(token_of_environment).transpose();
         let mut token = token.map_err(|why| AskError::Broken(place.clone(), why))?.flatten();
-        // Only a change takes the local token, so a question does not carry it.
+        // The local token is needed only for changes, so other requests do not carry it.
         if token.is_none() && !of.0.is_safe() {
             token = local.and_then(|address| local_token(place, address));
         }
@@ -196,7 +198,7 @@ async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<Response<
     }
 }
 
-/// The local token of the process at an address, if this user can read it.
+/// Returns the local token of the process at an address, if this user can read it.
 fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
     match place {
         AdminPlace::Local(_, file) => file.read(),
@@ -204,20 +206,21 @@ fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
     }
 }
 
-/// The authorities by which an interface behind TLS is known; `None` if they are those of the system.
+/// Returns the certificate authorities for an interface with TLS; `None` to use the system's.
 fn authorities() -> Result<Option<Authorities>, String> {
     let path = std::env::var_os(AUTHORITIES).filter(|path| !path.is_empty());
     path.map(|path| Authorities::read(path.as_ref())).transpose()
 }
 
-/// A connection.
+/// An open connection.
 struct Connection {
     socket: Socket,
-    /// The `Host` of requests on it.
+    /// The `Host` of requests on this connection.
     host: String,
-    /// Whether a token is sent: no one else can read it on the way, and the user of a socket is known without.
+    /// Whether a token is sent. It is only if nobody else can read it in transit; on a socket, the
+    /// kernel identifies the user.
     takes_token: bool,
-    /// The address, if it is on the loopback.
+    /// The address, if it is a loopback address.
     local: Option<SocketAddr>,
 }
 
@@ -336,7 +339,8 @@ mod tests {
         }
     }
 
-    /// Answers the last of so many connections, and closes those before it once a request was read. How many came.
+    /// Responds on the last of `answered` connections, and closes the earlier ones after reading a
+    /// request. Returns the number of connections.
     fn closing(answered: usize) -> (AdminPlace, std::thread::JoinHandle<usize>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,12 +1,14 @@
-//! Slots for the connections of one listener, so that idle connections keep no operator out.
+//! Slots for the connections of one listener, so that idle connections do not lock out an operator.
 //!
-//! There are few slots, and every new connection gets one: at the limit the oldest connection that has not sent a whole
-//! request is closed for it, else the oldest that does not take its answer. So any number of idle connections may be open,
-//! and a request that is sent at once is still read. Requests that are being worked on are not interrupted; they leave
-//! slots for the kill switch.
+//! There are few slots, and every new connection gets one. At the limit, the oldest connection that
+//! has not sent a complete request is closed, or else the oldest one that does not read its
+//! response. So any number of idle connections may be open, and a request that is sent immediately
+//! is still read. Requests in progress are not interrupted; they leave slots free for the kill
+//! switch.
 //!
-//! The owner of a Unix socket comes first: others' connections are closed for the owner's and never the other way round,
-//! and the owner always finds a slot, except beside eight requests of the owner's own that are being worked on.
+//! The owner of a Unix socket has priority: connections of others are closed for the owner's, but
+//! never the other way round. The owner always gets a slot, unless eight requests of the owner are
+//! in progress.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,54 +16,55 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Connections at once, for each listener.
+/// Maximum number of connections per listener.
 const MOST: usize = 24;
 
-/// Connections of the owner beyond that, where all others are being worked on.
+/// Maximum number of additional connections of the owner, used if all others are in progress.
 const OWNERS: usize = 8;
 
-/// Connections at once over a Unix socket, whose owner has some beyond, and so many addresses.
+/// Returns the maximum number of connections over a Unix socket, including the owner's additional
+/// ones, and `addresses` TCP listeners.
 pub(crate) const fn most_connections(addresses: usize) -> usize {
     MOST + OWNERS + addresses.saturating_mul(MOST)
 }
 
-/// Of them, those that are left for requests that have to be answered however many others are worked on.
+/// Number of slots reserved for urgent requests.
 const RESERVED: usize = 2;
 
-/// The role of a client. In the order in which their connections are closed for others.
+/// The role of a client. Connections of a lower role are closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PeerRole {
-    /// Anyone: over TCP, or another user on the Unix socket.
+    /// Any client over TCP, or another user on the Unix socket.
     Other,
     /// The owner of the Unix socket, or root.
     Owner,
 }
 
-/// How far a connection has come. In the order in which connections are closed for others.
+/// The progress of a connection. Connections in a lower stage are closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ConnectionStage {
-    /// It has not sent a whole request.
+    /// The client has not sent a complete request.
     Waiting,
-    /// There is an answer, and it has not been taken.
+    /// The response is ready, but the client has not read it.
     Answered,
-    /// Its request is being worked on.
+    /// The request is in progress.
     Working,
 }
 
-/// The purpose of a request.
+/// The urgency of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     Usual,
-    /// It is done however many others are.
+    /// Handled no matter how many others are in progress.
     Urgent,
 }
 
-/// Why a request is not worked on.
+/// Why a request is not handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotError {
-    /// As many as there may be are being worked on.
+    /// The maximum number of requests is in progress.
     Busy,
-    /// The connection is being closed for another.
+    /// The connection is being closed for another one.
     Closed,
 }
 
@@ -73,10 +76,10 @@ pub(crate) struct ConnectionSlots {
 
 #[derive(Debug, Default)]
 struct SlotTable {
-    /// In the order in which they connected.
+    /// In order of connection.
     open: Vec<OpenSlot>,
     next: u64,
-    /// There are no slots any more.
+    /// Whether no more slots are given out.
     is_closed: bool,
 }
 
@@ -89,7 +92,7 @@ struct OpenSlot {
     _close: oneshot::Sender<Infallible>,
 }
 
-/// The slot of one connection; free again when dropped.
+/// The slot of one connection. Dropping it frees the slot.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     number: u64,
@@ -97,11 +100,12 @@ pub(super) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
 }
 
-/// Ends when the connection must close for another.
+/// Resolves when the connection must close for another one.
 pub(super) type Closing = oneshot::Receiver<Infallible>;
 
 impl ConnectionSlots {
-    /// A slot for a new connection; none only where every other is being worked on. For the owner there are some beyond.
+    /// Returns a slot for a new connection; `None` if all other connections are in progress. The
+    /// owner gets additional slots.
     pub(super) fn take(self: &Arc<Self>, peer: PeerRole) -> Option<(Arc<ConnectionSlot>, Closing)> {
         let mut table = self.table.lock();
         if table.is_closed {
@@ -110,7 +114,7 @@ impl ConnectionSlots {
         if table.open.len() >= MOST {
             let closable = table.open.iter().enumerate();
             let closable = closable.filter(|(_, open)| open.stage != ConnectionStage::Working && open.peer <= peer);
-            // They stand in the order of their age, and of equals the first is taken.
+            // Connections are ordered by age, and the first of several equal ones is chosen.
             let victim = closable.min_by_key(|(_, open)| (open.peer, open.stage)).map(|(at, _)| at);
             match victim {
                 Some(at) => drop(table.open.remove(at)),
@@ -125,22 +129,22 @@ impl ConnectionSlots {
         Some((Arc::new(ConnectionSlot { number, peer, slots: Arc::clone(self) }), closing))
     }
 
-    /// Has no slot for new connections, and closes those that have not sent a whole request: a later request would have the
-    /// access that they were accepted with.
+    /// Gives out no more slots, and closes connections without a complete request. A request on
+    /// such a connection would have the access with which the connection was accepted.
     pub(crate) fn close(&self) {
         let mut table = self.table.lock();
         table.is_closed = true;
         table.open.retain(|open| open.stage != ConnectionStage::Waiting);
     }
 
-    /// Whether every connection has ended.
+    /// Reports whether every connection has ended.
     pub(crate) fn is_empty(&self) -> bool {
         self.table.lock().open.is_empty()
     }
 }
 
 impl ConnectionSlot {
-    /// The whole request is there, and work on it begins.
+    /// Begins to handle the complete request.
     pub(super) fn begin(&self, work: Urgency) -> Result<(), SlotError> {
         let mut table = self.slots.table.lock();
         let working = table.open.iter().filter(|open| open.stage == ConnectionStage::Working).count();
@@ -152,7 +156,7 @@ impl ConnectionSlot {
         Ok(())
     }
 
-    /// There is an answer.
+    /// Records that the response is ready.
     pub(super) fn answer(&self) {
         if let Some(open) = self.slots.table.lock().open.iter_mut().find(|open| open.number == self.number) {
             open.stage = ConnectionStage::Answered;
@@ -192,7 +196,8 @@ mod tests {
         open[1].0.answer();
         assert_eq!(closed(&mut open), [0; 0]);
         let mut more = take(&slots, PeerRole::Other, MOST);
-        // Those that wait, in their order; the one that works and the one that was answered stay.
+        // Waiting connections are closed in their order. The working and the answered connection
+        // stay open.
         assert_eq!(closed(&mut open), (2..MOST).collect::<Vec<_>>());
         assert_eq!(closed(&mut more), [0, 1]);
         assert_eq!(open[5].0.begin(Urgency::Urgent), Err(SlotError::Closed));
@@ -240,11 +245,11 @@ mod tests {
         let mut others = take(&slots, PeerRole::Other, MOST);
         let mut owners = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut others), [0]);
-        // The oldest of all is now the owner's, and stays.
+        // The oldest connection is now the owner's, and stays open.
         let _more = take(&slots, PeerRole::Other, MOST * 2);
         assert!(is_open(&mut owners[0]));
         drop((others, owners, _more));
-        // If others hold every slot at work, the owner has one beyond them.
+        // If others hold all slots with requests in progress, the owner gets an additional one.
         let others = take(&slots, PeerRole::Other, MOST);
         others.iter().for_each(|(slot, _)| slot.begin(Urgency::Urgent).unwrap());
         assert!(slots.take(PeerRole::Other).is_none());
@@ -263,7 +268,7 @@ mod tests {
             assert_eq!(owners.last().unwrap().0.begin(Urgency::Usual), Ok(()));
         }
         assert!(slots.take(PeerRole::Owner).is_none());
-        // The oldest that has been answered is closed for a new one.
+        // The oldest answered connection is closed for a new one.
         owners[3].0.answer();
         let mut idle = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut owners), [3]);

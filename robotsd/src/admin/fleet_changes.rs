@@ -1,7 +1,8 @@
-//! What an operator changes for the whole fleet by this replica; and the sites, as the thread of the fleet sees them.
+//! Changes that an operator makes for the whole fleet through this replica, and the sites as the
+//! fleet thread sees them.
 //!
-//! A mark is in force here whatever the store says, which is a part of the answer, and no reason to refuse. *Off* is
-//! confirmed by what requests find, never by the request alone.
+//! An off switch takes effect on this replica even if the store cannot be reached; the response
+//! then reports that. *Off* is confirmed by checking the served sites, never by the request alone.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ impl FleetSites for ServerState {
     fn accept(&self, site: &str, hash: &str, by: &Attribution) {
         let hash = hash.trim_start_matches("sha256:").parse::<VersionHashPrefix>();
         if let (Some(serving), Ok(hash)) = (self.serving(), hash) {
-            // A refusal stands in the status: the site lacks the version still.
+            // A refusal is visible in the status: the site still lacks the version.
             let _ = serving.sites.accept(site, &hash, by);
         }
     }
@@ -40,13 +41,13 @@ impl FleetSites for ServerState {
     }
 }
 
-/// The fleet, where the process is of one.
+/// Returns the fleet, if the process belongs to one.
 pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
     let none = "this robotsd is of no fleet: write name = \"…\" in [fleet], and start it again";
     serving.sites.state.fleet.as_ref().ok_or_else(|| AdminReply::error(StatusCode::NOT_FOUND, none))
 }
 
-/// Turns a scope off by a mark of this id, or lifts every mark of the scope.
+/// Turns a scope off with the off switch `mark`, or removes all off switches of the scope.
 pub(super) async fn enforce(
     serving: Arc<Serving>,
     to: Enforcement,
@@ -59,7 +60,7 @@ pub(super) async fn enforce(
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     }
     if to == Enforcement::On {
-        // Those that other replicas have written since.
+        // Reads off switches that other replicas have written since.
         fleet.look().await;
     }
     let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());
@@ -101,7 +102,7 @@ pub(super) async fn enforce(
     }))
 }
 
-/// Accepts a version for the fleet: `hash`, or the one before the live one.
+/// Accepts a version for the fleet: `hash`, or the version before the live one.
 pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<String>, by: &Attribution) -> Answer {
     let fleet = fleet_of(&serving)?;
     let conflict = |message: &str| AdminReply::error(StatusCode::CONFLICT, message);
@@ -111,7 +112,7 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     let before = live.robots.status().before.map(|hash| hash.short());
     let none = || conflict(&format!("site {site:?}: there is no version to go back to here"));
     let hash = hash.or(before).ok_or_else(none)?;
-    // What is replaced is what the store has now.
+    // Reads the store first: the change must replace the current entry.
     fleet.look().await;
     let calls = fleet.accept(site, &hash, by);
     let stored = fleet.ask(calls).await;
@@ -124,7 +125,7 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     Ok(reply)
 }
 
-/// What was made of the document.
+/// Converts the result of writing the fleet document to a response.
 pub(super) fn written(made: Result<String, String>) -> Answer {
     let message = made.map_err(|why| AdminReply::error(StatusCode::CONFLICT, &why))?;
     Ok(AdminReply::json(&ChangeReport { running: true, kept: true, ..ChangeReport::new(message) }))

@@ -1,4 +1,4 @@
-//! The admin listeners: addresses and a Unix socket; bound here or passed by a supervisor.
+//! The admin listeners: addresses and a Unix socket, opened here or passed by a supervisor.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -13,21 +13,21 @@ use crate::config::{
     AdminAccess, AdminListenerConfig, AdminPlace, AdminRights, AdminSettings, connect_now, staging_socket,
 };
 
-/// As many connections as may wait to be accepted; the kernel's own bound may be lower.
+/// Maximum number of connections that wait to be accepted. The kernel's limit may be lower.
 const BACKLOG: i32 = 4096;
 
-/// A socket that listens already.
+/// A socket that is already listening.
 #[derive(Debug)]
 pub(crate) enum InheritedSocket {
     Tcp(TcpListener),
     Unix {
         listener: UnixListener,
-        /// Whether the process before made its file, and not a supervisor.
+        /// Whether the previous process made the socket file, not a supervisor.
         is_made: bool,
     },
 }
 
-/// An admin listener, which accepts.
+/// An admin listener that accepts connections.
 #[derive(Debug)]
 pub(crate) struct OpenListener {
     pub(super) listener: AdminListener,
@@ -43,15 +43,15 @@ pub(super) enum AdminListener {
     Socket(tokio::net::UnixListener, SocketOrigin),
 }
 
-/// Where a socket comes from.
+/// The origin of a socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SocketOrigin {
-    /// The user whose file it is.
+    /// User ID of the file's owner.
     pub(super) owner: Option<u32>,
     pub(super) is_of_supervisor: bool,
 }
 
-/// The open place at which commands ask.
+/// The open sockets for commands.
 #[derive(Debug)]
 pub(crate) struct CommandPlace {
     pub(crate) address: Option<AddressSocket>,
@@ -59,7 +59,8 @@ pub(crate) struct CommandPlace {
 }
 
 impl CommandPlace {
-    /// Opens the configured places; a socket that was passed for one is not bound again. It must be called in a runtime.
+    /// Opens the configured sockets. A socket that was passed is not bound again. Must be called in
+    /// a runtime.
     pub(crate) fn open(settings: &AdminSettings, passed: Vec<InheritedSocket>) -> Result<Self, String> {
         let (mut tcp, mut unix) = (None, None);
         for socket in passed {
@@ -94,7 +95,7 @@ impl CommandPlace {
         Ok(Self { address, socket: socket.transpose()? })
     }
 
-    /// The place where commands ask. The socket comes first: no other user can listen there.
+    /// Returns the place that commands use. The socket comes first: no other user can listen there.
     pub(crate) fn place(&self) -> Option<AdminPlace> {
         let socket = self.socket.as_ref().map(|socket| AdminPlace::Socket(socket.path.clone()));
         socket.or_else(|| self.address.as_ref().map(|address| AdminPlace::Address(address.local)))
@@ -108,13 +109,13 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
 fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     let cannot = |error| cannot_listen(address, &error);
     let listener = TcpListener::bind(address).map_err(cannot)?;
-    // The backlog of std is 128: a burst of idle connections would make an operator's wait for a second and more, until
-    // its SYN is sent again.
+    // The standard library's backlog is 128. A burst of idle connections would delay an operator's
+    // connection by a second or more, until its SYN is sent again.
     socket2::SockRef::from(&listener).listen(BACKLOG).map_err(cannot)?;
     Ok(listener)
 }
 
-/// An address, open. Listeners are made from it.
+/// A bound address, from which listeners are made.
 #[derive(Debug)]
 pub(crate) struct AddressSocket {
     socket: TcpListener,
@@ -122,7 +123,7 @@ pub(crate) struct AddressSocket {
 }
 
 impl AddressSocket {
-    /// Binds an address; a socket that was passed for it is not bound again.
+    /// Binds an address. A socket that was passed for it is not bound again.
     pub(crate) fn open(address: SocketAddr, passed: Option<TcpListener>) -> Result<Self, String> {
         let cannot = |error| cannot_listen(address, &error);
         let is_passed = passed.is_some();
@@ -134,7 +135,7 @@ impl AddressSocket {
         Ok(Self { socket, local })
     }
 
-    /// A listener on the socket, which may be called by these names. It must be called in a runtime.
+    /// Creates a listener that accepts `names` as hosts. Must be called in a runtime.
     pub(crate) fn listen(
         &self,
         names: &[String],
@@ -164,29 +165,30 @@ impl AddressSocket {
         })
     }
 
-    /// Where it listens, with the port that the system chose.
+    /// Returns the address, with the actual port.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.local
     }
 
-    /// The socket once more.
+    /// Returns a duplicate of the socket.
     pub(crate) fn socket(&self) -> io::Result<TcpListener> {
         self.socket.try_clone()
     }
 }
 
-/// The Unix socket where commands ask, open. Its listener is made from it.
+/// The open Unix socket for commands, from which its listener is made.
 #[derive(Debug)]
 pub(crate) struct CommandSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of the file, if this process or the one before made it: another process's file may stand there later.
+    /// Device and inode of the file, if this or the previous process made it. Later, a file of
+    /// another process may be at its path.
     made: Option<(u64, u64)>,
     is_of_supervisor: bool,
 }
 
 impl CommandSocket {
-    /// A listener on the socket. It must be called in a runtime.
+    /// Creates a listener on the socket. Must be called in a runtime.
     pub(crate) fn listen(&self) -> Result<OpenListener, String> {
         let cannot = |error| format!("{}: cannot listen here: {error}", self.path.display());
         let listener = self.listener.try_clone().map_err(cannot)?;
@@ -200,23 +202,23 @@ impl CommandSocket {
         })
     }
 
-    /// Lets every user of the machine connect, where it is known who may do what; else only the owner. The mode of a file that a
-    /// supervisor made is left as it is.
+    /// Lets all users of the machine connect, or only the owner. Others are let in only if the
+    /// config says who may do what. If a supervisor made the file, its mode is not changed.
     pub(crate) fn share(&self, with_others: bool) {
         use std::os::unix::fs::PermissionsExt;
         if self.is_there() {
             let mode = if with_others { 0o666 } else { 0o600 };
-            // Without it only the owner gets in.
+            // If this fails, only the owner can connect.
             let _ = fs::set_permissions(&self.path, fs::Permissions::from_mode(mode));
         }
     }
 
-    /// The socket once more, its path, and whether robotsd made its file.
+    /// Returns a duplicate of the socket, its path, and whether robotsd made its file.
     pub(crate) fn socket(&self) -> io::Result<(UnixListener, PathBuf, bool)> {
         Ok((self.listener.try_clone()?, self.path.clone(), !self.is_of_supervisor))
     }
 
-    /// Removes the file, unless a supervisor made it, or another process.
+    /// Removes the file, unless a supervisor or another process made it.
     pub(crate) fn remove_file(&self) {
         if self.is_there() {
             // A stale socket is replaced at the next start.
@@ -224,14 +226,15 @@ impl CommandSocket {
         }
     }
 
-    /// Whether the file that robotsd made is there.
+    /// Reports whether the file that robotsd made exists.
     fn is_there(&self) -> bool {
         self.made.is_some() && identity(&self.path).ok() == self.made
     }
 }
 
-/// Makes a socket that only its owner can open. It is made beside its place, in a folder of its own, and moved there: no other user can
-/// open it before its mode is set, and a socket that a killed process left behind is replaced. A socket that answers is not.
+/// Makes a socket that only its owner can open. It is created in a private folder next to its path,
+/// and then moved: no other user can open it before its mode is set. A socket left behind by a
+/// killed process is replaced, but one that accepts connections is not.
 fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     use io::{Error, ErrorKind};
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
@@ -246,7 +249,7 @@ fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     }
     let inside = staging_socket(path);
     let aside = inside.parent().unwrap_or(path);
-    // One that was left behind by a process of the same number.
+    // A folder left behind by a process with the same ID.
     let _ = fs::remove_dir_all(aside);
     DirBuilder::new().mode(0o700).create(aside)?;
     let made = (|| {
@@ -260,21 +263,23 @@ fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     made
 }
 
-/// Device and inode.
+/// Returns device and inode of a file.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let found = fs::symlink_metadata(path)?;
     Ok((found.dev(), found.ino()))
 }
 
-/// Makes the runtime folder for its owner alone, or checks the one that is there: another user could replace the files in it.
+/// Makes the runtime folder for its owner only, or checks the existing one: if other users could
+/// write to it, they could replace its files.
 pub(super) fn prepare_runtime_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // Links are followed: with DynamicUser= the runtime folder of systemd is one, in a folder that only root can write to.
+    // Links are followed: with DynamicUser=, systemd's runtime folder is a link in a folder that
+    // only root can write to.
     let found = fs::metadata(folder)?;
     let refused =
         |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{}: {why}", folder.display())));

@@ -1,4 +1,5 @@
-//! `GET /metrics`: the facts of the status, as metrics, and those of the process as far as the system tells them.
+//! `GET /metrics`: the data of the status as metrics, and process metrics as far as the system
+//! provides them.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -16,8 +17,9 @@ use crate::fleet::Fleet;
 use crate::metrics::{Exposition, ExpositionFormat, accepts_gzip, family};
 use crate::report::ReplicaState;
 
-/// The text in the format and coding that the client prefers. Tens of thousands of sites take a while, so it is made on a thread
-/// that may block, whole, before anything is sent.
+/// Returns the metrics in the format and coding that the client prefers. With tens of thousands of
+/// sites, this takes a while, so the whole text is built on a blocking thread before anything is
+/// sent.
 pub(super) async fn answer(state: Arc<ServerState>, fields: HeaderMap) -> Answer {
     let (format, is_packed) = (ExpositionFormat::accepted(&fields), accepts_gzip(&fields));
     let made = spawn_blocking(move || {
@@ -62,17 +64,18 @@ fn write_fleet(exposition: &mut Exposition, fleet: &Fleet) {
     exposition.each_word(&family::FLEET_REPLICAS, &[of], "state", heard.map(|state| (state.as_str(), count(state))));
 }
 
-/// Fast rather than small: a scrape comes every few seconds.
+/// Compresses for speed, not size: a scrape comes every few seconds.
 fn gzip(text: &str) -> std::io::Result<Vec<u8>> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
     packer.write_all(text.as_bytes())?;
     packer.finish()
 }
 
-/// The unit of times in `/proc/self/stat`, the same for all kernels whose binaries run here.
+/// Unit of times in `/proc/self/stat`, in ticks per second. All kernels that can run this program
+/// use the same value.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Writes what is known of this process, which started then.
+/// Writes what is known about this process.
 fn write_process(exposition: &mut Exposition, started: SystemTime) {
     exposition.moment(&family::PROCESS_START, &[], started);
     for (family, resource) in
@@ -84,7 +87,7 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
             Err(_) => {}
         }
     }
-    // The one that lists them is open as well.
+    // The descriptor for this listing is open as well.
     if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
         exposition.sample(&family::PROCESS_OPEN_FDS, &[], open.count().saturating_sub(1));
     }
@@ -96,10 +99,11 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
     exposition.sample(&family::PROCESS_THREADS, &[], threads);
 }
 
-/// Numbers of a process, by their places in proc(5). The name of its program, in parentheses, may hold anything.
+/// Returns numbers from `/proc/self/stat`, by their positions in proc(5). The program name, in
+/// parentheses, may contain anything.
 fn numbers_of<const N: usize>(stat: &str, places: [usize; N]) -> Option<[u64; N]> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    // The state, which follows the name, is the third.
+    // The field after the name is field 3, the state.
     let fields: Vec<_> = after_name.split_ascii_whitespace().collect();
     let numbers = places.iter().map(|place| fields.get(place - 3)?.parse().ok());
     numbers.collect::<Option<Vec<u64>>>()?.try_into().ok()

@@ -1,12 +1,17 @@
-//! The admin interface of a running robotsd: a small HTTP/1.1 service on a loopback address, a Unix socket, or both.
+//! The admin interface of a running robotsd: a small HTTP/1.1 service on a loopback address, a Unix
+//! socket, or both.
 //!
-//! It can change what is served, so access is restricted: [`access_rule`] refuses what a web page, a proxy or a stray client
-//! could send, [`authority`] knows clients and what they may do, [`change`] has what they change written down. [`place_file`] tells commands where it is. [`replicas`] asks those of a fleet.
-//! [`routes`] is the table of paths; a new path is a new entry there. [`report`](crate::report) has the types of
-//! the answers; [`state`] is what they are made from, [`metrics`] the same for Prometheus;
-//! [`watchdog`] sees threads that stand still.
-//! It runs on the control thread and shares nothing with the listeners that serve sites, so that it answers however busy
-//! those are. Connections, heads, bodies and waiting are bounded.
+//! It can change what is served, so access is restricted: [`access_rule`] refuses requests that a
+//! web page, a proxy or a stray client could send, [`authority`] identifies clients and checks
+//! their rights, and [`change`] records changes in the audit. [`place_file`] tells commands where
+//! the interface is. [`replicas`] sends requests to all replicas of a fleet. [`routes`] is the
+//! table of paths; a new path is a new entry in it. [`report`](crate::report) contains the types of
+//! the responses, [`state`] the data for them, and [`metrics`] the same data for Prometheus.
+//! [`watchdog`] detects stalled threads.
+//!
+//! The interface runs on the control thread and shares nothing with the listeners that serve sites,
+//! so it responds no matter how busy they are. Connections, heads, bodies and waiting times are
+//! bounded.
 
 mod access_rule;
 mod audit_writer;

@@ -1,8 +1,10 @@
-//! The file in which a process leaves the place of its admin interface, so that commands find the process whatever its config says by then.
-//! It also names the file with the local token, and the addresses where that token counts.
+//! The file in which a process records the place of its admin interface, so that commands find the
+//! process even if the config has changed since. It also names the file with the local token, and
+//! the addresses for which that token is valid.
 //!
-//! It is in the runtime folder, by a name that the path of the config alone determines, and in the state directory, for commands that have
-//! another runtime folder. The process holds a lock on it until it ends, so commands ignore the file that a killed process has left.
+//! One copy is in the runtime folder, with a name that depends only on the path of the config.
+//! Another is in the state directory, for commands with a different runtime folder. The process
+//! holds a lock on the file until it ends, so commands ignore files of killed processes.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -18,34 +20,35 @@ use super::listen::prepare_runtime_folder;
 use crate::config::{AdminPlace, StatePlace, TokenFile, config_if_any, instance_name, runtime_folders};
 use crate::files;
 
-/// The name of the file in a state directory, which one process has at a time.
+/// Name of the file in a state directory. Only one process uses the directory at a time.
 const IN_STATE: &str = "admin.place";
 
 /// Maximum size of such a file, in bytes: a path is shorter.
 const MAX: u64 = 8 * 1024;
 
-/// What a process leaves for commands.
+/// The data that a process records for commands.
 #[derive(Debug)]
 pub(crate) struct CommandAccess<'a> {
     pub(crate) place: &'a AdminPlace,
-    /// The files with the local token, by their paths from the root.
+    /// Absolute paths of the files with the local token.
     pub(crate) tokens: &'a [PathBuf],
-    /// Every address of the process, so that a command finds the token by the address that it asks.
+    /// All addresses of the process, so that a command finds the token for the address it uses.
     pub(crate) addresses: Vec<SocketAddr>,
 }
 
-/// The content of a file.
+/// The content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
-    /// As `--admin` takes it.
+    /// The place in the form of `--admin`.
     place: String,
-    /// The file with the local token: that of the same folder, because another may be what cannot be read.
+    /// The file with the local token: the one in the same folder, because a command may be unable
+    /// to read another.
     token: Option<String>,
     addresses: Vec<SocketAddr>,
 }
 
 impl CommandAccess<'_> {
-    /// The content of a file in a folder.
+    /// Returns the content of the file in `folder`.
     fn content(&self, folder: &Path) -> io::Result<Content> {
         let place = match self.place {
             AdminPlace::Socket(socket) => format!("unix:{}", std::path::absolute(socket)?.display()),
@@ -58,7 +61,8 @@ impl CommandAccess<'_> {
     }
 }
 
-/// The file, while the process runs. Dropping it removes the file, unless another process has replaced it.
+/// The file of a running process. Dropping this removes the file, unless another process has
+/// replaced it.
 #[derive(Debug)]
 pub(crate) struct PlaceFile {
     path: PathBuf,
@@ -67,11 +71,12 @@ pub(crate) struct PlaceFile {
 }
 
 impl PlaceFile {
-    /// Leaves the place of a process that runs with the config at a path, in both folders if that can be done.
+    /// Records the place of a process that runs with the config at `config`, in both folders if
+    /// possible.
     ///
     /// # Errors
     ///
-    /// If it can be done in neither.
+    /// Returns an error if neither file can be written.
     pub(crate) fn leave(access: &CommandAccess<'_>, config: &Path, state: Option<&Path>) -> Result<Vec<Self>, String> {
         let of_runtime = |folder: PathBuf| (prepare_runtime_folder(&folder), folder.join(in_runtime(config)));
         let of_runtime = runtime_folders().into_iter().next().map(of_runtime);
@@ -86,14 +91,14 @@ impl PlaceFile {
         if left.is_empty() { Err(error) } else { Ok(left) }
     }
 
-    /// Locks the file before it is moved to its path, so that no command finds it unlocked.
+    /// Locks the file before moving it to its path, so that no command finds it unlocked.
     fn write(path: PathBuf, access: &CommandAccess<'_>) -> io::Result<Self> {
         let text = serde_json::to_vec(&access.content(files::folder_of(&path))?)?;
         let aside = path.with_extension(format!("{}.new", std::process::id()));
         let file = internals::replace(&path, &aside, |file| {
-            // Other users of the admin interface read it, too.
+            // Other users of the admin interface read the file, too.
             file.set_permissions(fs::Permissions::from_mode(0o644))?;
-            // Without locks in a file system, the file counts for as long as it is there.
+            // If the file system has no locks, the file is valid as long as it exists.
             let _ = file.try_lock();
             file.write_all(&text)
         })?;
@@ -110,14 +115,14 @@ impl Drop for PlaceFile {
     }
 }
 
-/// Finds the admin interface of the process that runs with the config at a path.
+/// Finds the admin interface of the process that runs with the config at `config`.
 ///
 /// # Errors
 ///
-/// If none is found, for people.
+/// Returns an error for people if none is found.
 pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
     let of_runtime = runtime_folders().into_iter().map(|folder| Ok(Some(folder.join(in_runtime(config)))));
-    // Last: the config may be broken, or its reading hang.
+    // Last, because the config may be broken, or reading it may hang.
     let of_state = iter::once_with(|| match StatePlace::load(config) {
         Ok(place) => Ok(place.folder.map(|folder| folder.join(IN_STATE))),
         Err(error) => Err(error.to_string()),
@@ -140,8 +145,8 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
     ))
 }
 
-/// Finds the file with the local token of the process that listens at an address of this machine, among the processes of the runtime
-/// folders and that of the usual config.
+/// Finds the file with the local token of the process that listens at a local address. Searches the
+/// processes in the runtime folders and the process with the default config.
 pub(super) fn find_token(address: SocketAddr) -> Option<TokenFile> {
     let of_runtime = runtime_folders().into_iter().flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
     let of_runtime = of_runtime.filter(|path| path.extension() == Some("place".as_ref()));
@@ -151,7 +156,7 @@ pub(super) fn find_token(address: SocketAddr) -> Option<TokenFile> {
     left.find(|left| left.addresses.contains(&address))?.token
 }
 
-/// What a command reads of it.
+/// The data that a command reads from the file.
 #[derive(Debug)]
 struct Left {
     place: AdminPlace,
@@ -159,7 +164,7 @@ struct Left {
     addresses: Vec<SocketAddr>,
 }
 
-/// The name of the file in a runtime folder.
+/// Returns the name of the file in a runtime folder.
 fn in_runtime(config: &Path) -> String {
     format!("{}.place", instance_name(config))
 }
@@ -171,12 +176,12 @@ fn read(path: &Path) -> Result<Option<Left>, String> {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         opened => opened.map_err(|error| failed(&error))?,
     };
-    // A state directory may be one that everyone can write to.
+    // Everyone may be able to write to a state directory.
     let folder = fs::metadata(files::folder_of(path)).map_err(|error| failed(&error))?;
     if ![0, rustix::process::geteuid().as_raw(), folder.uid()].contains(&found.uid()) {
         return Err(failed(&"another user has written it, so it is not believed"));
     }
-    // A running process holds the lock, also while it is stopped (SIGSTOP).
+    // A running process holds the lock, even while it is stopped (SIGSTOP).
     if file.try_lock_shared().is_ok() {
         return Ok(None);
     }
@@ -210,7 +215,7 @@ mod tests {
         let second = PlaceFile::write(path.clone(), &access(&socket)).unwrap();
         drop(first);
         assert_eq!(left(&path), Ok(Some("/run/a b.sock".to_owned())));
-        // A process that is killed leaves its file, and no lock.
+        // A killed process leaves its file behind, but no lock.
         fs::hard_link(&path, folder.path().join("left")).unwrap();
         drop(second);
         assert!(!path.exists());
@@ -225,7 +230,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.place");
         let _held = PlaceFile::write(path.clone(), &access(&"127.0.0.1:7".parse().unwrap())).unwrap();
-        // Root alone can try other users.
+        // Only root can test other users.
         if chown(folder.path(), Some(1), None).is_err() {
             return;
         }

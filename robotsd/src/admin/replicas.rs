@@ -1,6 +1,7 @@
-//! Every replica of a fleet is asked by its admin listener, all at the same time: for a command, and for the board of all.
+//! Sends a request to the admin listeners of all replicas of a fleet at the same time, for a
+//! command or for the board of all replicas.
 //!
-//! A replica that is not reached keeps no other from its answer, and is named.
+//! If a replica cannot be reached, the others still respond, and the result names it.
 
 use std::collections::HashSet;
 use std::net::ToSocketAddrs;
@@ -22,7 +23,7 @@ use crate::config::{AdminPlace, ConfigError, replicas};
 use crate::report::ReplicaAnswer;
 use crate::sites::in_parallel;
 
-/// Asks every replica. The answers are in the order of the places. Blocks.
+/// Sends a request to all replicas, and returns the responses in the order of `places`. Blocks.
 pub(crate) fn ask_all<T: Send>(
     places: &[AdminPlace],
     ask: impl Fn(&AdminPlace) -> Result<T, AskError> + Sync,
@@ -31,7 +32,7 @@ pub(crate) fn ask_all<T: Send>(
         let (answer, error) = answer.map_or_else(|error| (None, Some(error)), |answer| (Some(answer), None));
         ReplicaAnswer { replica: place.to_string(), answer, error }
     };
-    // A name may stand for an address that is written as well.
+    // A name may resolve to an address that is also configured.
     let asked = Mutex::new(HashSet::new());
     let answers = in_parallel(places, |place| match single(place) {
         Err(error) => vec![answered(place, Err(format!("NOT REACHED: {error}")))],
@@ -43,7 +44,7 @@ pub(crate) fn ask_all<T: Send>(
     answers.into_iter().flatten().collect()
 }
 
-/// What this process counted. Blocks.
+/// Returns the counts of this process. Blocks.
 pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -> ReplicaRows {
     let fleet = state.serving().and_then(|serving| Some(serving.sites.state.fleet.as_ref()?.report()));
     let heard = fleet.iter().flat_map(|fleet| &fleet.replicas).map(|of| of.replica.clone()).collect();
@@ -51,17 +52,17 @@ pub(super) fn own_rows(state: &ServerState, board: &Board, query: &BoardQuery) -
     ReplicaRows { replica: state.audit.replica(), process, heard, ..board.rows_of(query, seconds(SystemTime::now())) }
 }
 
-/// How long an answer about all waits: for names to resolve, and until another request has asked.
+/// Maximum time to resolve names, and to wait until another such request has finished.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The board of every replica that the config names, this one among them. They are asked as by a command: with the token of the
-/// environment.
+/// Returns the board of all configured replicas, including this one. The requests are like those of
+/// a command: they use the token of the environment.
 pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
     let config = PathBuf::from(state.config.report().path);
     let asking = async {
         let alone = Arc::clone(&state.asking).write_owned().await;
         let ask = move || {
-            // Also where no request waits for it any more.
+            // Held until all replicas have responded, even if no client waits any more.
             let _alone = alone;
             let answers = ask_all(&replicas(&config)?.1, |at| ask_one_of_many(at, (&Method::GET, &query.at(ROWS))));
             Ok(join(answers, &query, seconds(SystemTime::now())))
@@ -73,7 +74,7 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
     asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
 }
 
-/// The places of which each is one replica.
+/// Resolves a place to places of single replicas.
 pub(crate) fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
     let AdminPlace::Name(name, port) = place else { return Ok(vec![place.clone()]) };
     let found = (&**name, *port).to_socket_addrs().map_err(|error| error.to_string())?;
@@ -81,7 +82,7 @@ pub(crate) fn single(place: &AdminPlace) -> Result<Vec<AdminPlace>, String> {
     if found.is_empty() { Err("the name has no address".to_owned()) } else { Ok(found) }
 }
 
-/// Why it has not confirmed.
+/// Describes why a replica did not confirm.
 pub(crate) fn unconfirmed(error: &AskError) -> String {
     match error {
         AskError::NotRunning(_) => "NOT REACHED: no process listens there".to_owned(),

@@ -1,4 +1,4 @@
-//! Answers: text, JSON, metrics or a page, never stored.
+//! Responses: text, JSON, metrics or a page. They must not be cached.
 
 use std::fmt::Display;
 
@@ -14,11 +14,11 @@ use serde_json::json;
 
 use crate::report::ChangeReport;
 
-/// An answer to a request.
+/// A response to a request.
 #[derive(Debug)]
 pub(super) struct AdminReply {
     response: Box<Response<Full<Bytes>>>,
-    /// Why there is no answer, or why it says that something was not done.
+    /// Why the request failed, or why the response reports that something was not done.
     pub(super) error: Option<String>,
     pub(super) outcome: Outcome,
 }
@@ -30,15 +30,15 @@ pub(super) struct Outcome {
     pub(super) after: Option<String>,
 }
 
-/// An answer, or a refusal.
+/// A response, or a refusal.
 pub(super) type Answer = Result<AdminReply, AdminReply>;
 
-/// Styles and pictures of its own, and nothing else: no scripts, no frames.
+/// Allows the page's own styles and images only: no scripts, no frames.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
                            frame-ancestors 'none'; base-uri 'none'";
 
 impl AdminReply {
-    /// Lines for people and probes.
+    /// Returns lines of text for people and probes.
     pub(super) fn text(status: StatusCode, body: impl Into<String>) -> Self {
         Self::new(status, "text/plain; charset=utf-8", body.into())
     }
@@ -50,7 +50,7 @@ impl AdminReply {
         }
     }
 
-    /// A change that was made, with what the audit has of it.
+    /// Returns the report of a change, with its outcome for the audit.
     pub(super) fn change(report: ChangeReport) -> Self {
         let reply = Self::json(&report);
         let (before, after) = match report.enforcement {
@@ -60,29 +60,29 @@ impl AdminReply {
         Self { outcome: Outcome { before, after }, ..reply }
     }
 
-    /// A page for browsers, loaded again after so many seconds: only where the reader says so, because pages that reload unasked are
-    /// hard to use for some readers.
+    /// Returns a page for browsers, which reloads after `reload` seconds. It does so only at the
+    /// reader's request: unrequested reloads make a page hard to use for some readers.
     pub(super) fn page(body: String, reload: Option<&'static str>) -> Self {
         let page = Self::new(StatusCode::OK, "text/html; charset=utf-8", body).rendered();
         reload.into_iter().fold(page, |page, seconds| page.with(REFRESH, seconds))
     }
 
-    /// The style sheet of a page.
+    /// Returns the style sheet of a page.
     pub(super) fn css(body: String) -> Self {
         Self::new(StatusCode::OK, "text/css; charset=utf-8", body).rendered()
     }
 
-    /// A table for spreadsheets.
+    /// Returns a table for spreadsheets.
     pub(super) fn csv(body: String) -> Self {
         Self::new(StatusCode::OK, "text/csv; charset=utf-8", body)
     }
 
-    /// Leads to another path.
+    /// Redirects to another path.
     pub(super) fn redirect(path: &'static str) -> Self {
         Self::text(StatusCode::FOUND, format!("see {path}\n")).with(LOCATION, path)
     }
 
-    /// Why there is no answer.
+    /// Returns an error with its message.
     pub(super) fn error(status: StatusCode, message: &str) -> Self {
         let reply = Self::new(status, "application/json", format!("{}\n", json!({ "error": message })));
         Self { error: Some(message.to_owned()), ..reply }
@@ -92,32 +92,32 @@ impl AdminReply {
         self.response.status()
     }
 
-    /// The request asks for what there is not.
+    /// The request is invalid.
     pub(super) fn bad_request(message: &str) -> Self {
         Self::error(StatusCode::BAD_REQUEST, message)
     }
 
-    /// Who asks is not known.
+    /// The client is not identified.
     pub(super) fn unauthorized(message: &str) -> Self {
         Self::error(StatusCode::UNAUTHORIZED, message).with(WWW_AUTHENTICATE, "Bearer")
     }
 
-    /// There is no answer now.
+    /// There is no response at the moment.
     pub(super) fn unavailable(message: &str) -> Self {
         Self::error(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
-    /// There is no answer, because the work on it panicked.
+    /// The handler panicked.
     pub(super) fn fault(error: &impl Display) -> Self {
         Self::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("a fault of robotsd: {error}"))
     }
 
-    /// The path is known, the method is not for it.
+    /// The path exists, but does not support the method.
     pub(super) fn wrong_method(allow: &'static str) -> Self {
         Self::error(StatusCode::METHOD_NOT_ALLOWED, &format!("this path is for {allow}")).with(ALLOW, allow)
     }
 
-    /// A body in the form that the client prefers, with its content coding if it has one.
+    /// Returns a body in the format that the client prefers, with its content coding if any.
     pub(super) fn negotiated(kind: &'static str, body: Vec<u8>, coding: Option<&'static str>) -> Self {
         let reply = Self::new(StatusCode::OK, kind, body).with(VARY, "Accept, Accept-Encoding");
         coding.into_iter().fold(reply, |reply, coding| reply.with(CONTENT_ENCODING, coding))
@@ -133,7 +133,8 @@ impl AdminReply {
             .with(CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'")
     }
 
-    /// A browser is to render it. With `no-referrer` a form of the page would have the origin `null`.
+    /// Adds the headers for content that browsers render. With `no-referrer`, forms of the page
+    /// would have the origin `null`.
     fn rendered(self) -> Self {
         self.with(CONTENT_SECURITY_POLICY, PAGE_POLICY)
             .with(REFERRER_POLICY, "same-origin")

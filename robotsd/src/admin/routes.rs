@@ -1,7 +1,8 @@
-//! The table of paths: one entry each; the decoded query, and the answers of the board.
+//! The table of paths with one entry each, the decoded query, and the responses of the board.
 //!
-//! An entry takes the decoded query, or the fields, and gives an [`AdminReply`]; whether it reads or changes something decides which methods
-//! it has and which clients may send them.
+//! The handler of an entry receives the decoded query and the header fields, and returns an
+//! [`AdminReply`]. Whether it reads or changes something decides which methods and which clients it
+//! allows.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::config::{AdminRole, Grant};
 use crate::report::{ChangeReport, ReloadReport, ReplicaState, StatusReport};
 use crate::sites::{ChangeError, Sites};
 
-/// Every path there is.
+/// All paths.
 pub(super) const ROUTES: &[Route] = &[
     Route::reads("/", Need::Nothing, |state, _| {
         now(Ok(AdminReply::redirect(if state.board.get().is_some() { "/board" } else { "/status" })))
@@ -64,11 +65,11 @@ pub(super) const ROUTES: &[Route] = &[
 pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) kind: RouteKind,
-    /// What its client has to be allowed to do.
+    /// The right that the client needs.
     need: Need,
-    /// Whether it is answered however many others are worked on.
+    /// Whether the request is handled no matter how many others are in progress.
     pub(super) work: Urgency,
-    /// Whether it is only done once the audit has it.
+    /// Whether the change requires that its audit record is written first.
     is_written_first: bool,
     pub(super) answer: Handler,
 }
@@ -76,73 +77,75 @@ pub(super) struct Route {
 /// The right that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// None: a probe, a style sheet.
+    /// None, for example for a probe or a style sheet.
     Nothing,
-    /// To look at the sites that the client may look at, which are all that is shown.
+    /// Read access. The response contains only the sites that the client may read.
     Own,
-    /// The role; it is about the process, and no site.
+    /// The role, for a request that concerns the process and no site.
     Process(AdminRole),
-    /// The role for every site, whatever the query says.
+    /// The role for all sites, whatever the query says.
     All(AdminRole),
-    /// The role, for `?site=`, or for every site where the query names none.
+    /// The role for `?site=`, or for all sites if the query names none.
     Site(AdminRole),
 }
 
-/// Whether asking changes something.
+/// Whether a request changes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteKind {
     Reads,
     Changes,
 }
 
-/// A function that answers a request, or refuses it.
+/// A function that responds to a request or refuses it.
 type Handler = fn(Arc<ServerState>, Asked) -> Answering;
 
 type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// An answer that waits for nothing.
+/// Returns a response that is ready.
 fn now(answer: Answer) -> Answering {
     Box::pin(std::future::ready(answer))
 }
 
-/// The parts of a request besides its path.
+/// The parts of a request other than its path.
 pub(super) struct Asked {
     pub(super) query: Query,
     pub(super) fields: HeaderMap,
-    /// What the client may do.
+    /// The rights of the client.
     pub(super) grant: Grant,
-    /// Who the client is, and the reason it gives for a change.
+    /// The client, and its reason for a change.
     pub(super) by: Attribution,
 }
 
 impl Route {
-    /// GET and HEAD.
+    /// Creates a route for GET and HEAD.
     const fn reads(path: &'static str, need: Need, answer: Handler) -> Self {
         Self { path, kind: RouteKind::Reads, need, work: Urgency::Usual, is_written_first: false, answer }
     }
 
-    /// POST, and over TCP with the field that says so.
+    /// Creates a route for POST. Over TCP, requests also need the `Robotsd-Admin` field.
     const fn changes(path: &'static str, need: Need, answer: Handler) -> Self {
         Self { kind: RouteKind::Changes, ..Self::reads(path, need, answer) }
     }
 
-    /// A change that is only made once the audit has it.
+    /// Creates a route for a change whose audit record must be written first.
     const fn decides(path: &'static str, need: Need, answer: Handler) -> Self {
         Self { is_written_first: true, ..Self::changes(path, need, answer) }
     }
 
-    /// The right that a request needs. To enforce again for every site takes more than to stop: stopping must be easy.
+    /// Returns the right that a request needs. Turning enforcement on for all sites needs more than
+    /// turning it off, which must be easy.
     pub(super) fn need(&self, query: &Query) -> Need {
         let starts_all = self.work == Urgency::Urgent && !query.stops() && query.site().is_none();
         if starts_all { Need::Site(Admin) } else { self.need }
     }
 
-    /// Whether it is only done once the audit has it. Nothing keeps enforcement from being turned off.
+    /// Reports whether the audit record must be written first. Nothing may prevent turning
+    /// enforcement off.
     pub(super) fn is_written_first(&self, query: &Query) -> bool {
         self.is_written_first && !(self.work == Urgency::Urgent && query.stops())
     }
 
-    /// Whether what it changes is the process, and no site.
+    /// Reports whether the route changes the process, not a site.
     pub(super) const fn is_of_process(&self) -> bool {
         matches!(self.need, Need::Process(_))
     }
@@ -161,7 +164,8 @@ impl RouteKind {
     }
 }
 
-/// Whether every thread that serves takes up work. The control thread does, which answers this.
+/// Reports whether all serving threads take up work. The control thread does, because it responds
+/// here.
 fn alive(state: &ServerState) -> AdminReply {
     match &state.watchdog.stalled()[..] {
         [] => AdminReply::text(StatusCode::OK, "alive\n"),
@@ -171,16 +175,17 @@ fn alive(state: &ServerState) -> AdminReply {
     }
 }
 
-/// Whether requests are to be sent here.
+/// Reports whether requests should be sent to this process.
 ///
-/// A site without a robots.txt is named, but does not affect the others, and its own requests pass: it counts as not ready only
-/// with `?require=sites`, and only if the process began without. A robots.txt that a process gets or loses later does not
-/// concern a roll-out, but all replicas at once, and one bad file must not take the other sites out of rotation.
+/// A site without a robots.txt is named, but does not affect the others, and its own requests are
+/// forwarded. It counts as not ready only with `?require=sites`, and only if it had no robots.txt
+/// when the process started: a robots.txt that appears or disappears later affects all replicas and
+/// not just a roll-out, and one bad file must not take other sites out of rotation.
 ///
-/// So it is with an included file that is refused and has no copy: its sites are missing.
+/// The same holds for a rejected included file without a copy: its sites are missing.
 ///
-/// A config that cannot be used is named, and the one before is served: with `?require=config` it counts. Both may be required, as
-/// `?require=sites,config`.
+/// If the config cannot be used, the response says so, and the previous config stays in force. This
+/// counts as not ready only with `?require=config`. Both can be required: `?require=sites,config`.
 fn ready(state: &ServerState, query: &Query) -> Answer {
     query.only(&["require"])?;
     let (mut sites, mut config) = (StatusCode::OK, StatusCode::OK);
@@ -232,7 +237,7 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
     Ok(AdminReply::text(status, lines.join("\n") + "\n"))
 }
 
-/// The status, with the sites that the client may look at.
+/// Returns the status, with the sites that the client may read.
 fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     let mut report = state.report(grant.covers(None));
     report.fleet = report.fleet.filter(|_| grant.covers(None));
@@ -240,7 +245,7 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     report.traffic.iter_mut().for_each(|traffic| traffic.sites.retain(|site| grant.covers(Some(&site.name))));
     // A site with a folder may have no file.
     let has_no_site = report.traffic.as_ref().is_some_and(|traffic| traffic.sites.is_empty());
-    // A file that is refused may have the site.
+    // The site may be in a file that was rejected.
     let is_whole = report.config.refused.is_empty();
     report.is_blind = has_no_site && is_whole && report.sites.is_empty() && !grant.covers(None);
     if report.is_blind {
@@ -249,7 +254,8 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     report
 }
 
-/// Reads the config and robots.txt again, of all sites, or robots.txt of `?site=` one, and waits for the outcome.
+/// Reloads the config and all robots.txt files, or only the robots.txt of `?site=`, and waits for
+/// the outcome.
 async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&["site"])?;
     serving(&state)?;
@@ -257,7 +263,7 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
         None => state.reconfigure().await,
         Some(_) => None,
     };
-    // Those of the config as it is now.
+    // The sites of the config after the reload.
     let sites = &serving(&state)?.sites;
     let report = ReloadReport { config, ..sites.reload(query.value("site")).await.map_err(refused)? };
     let of_sites = report.sites.iter().map(|site| (&*site.outcome, &*site.message));
@@ -270,7 +276,7 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     Ok(reply)
 }
 
-/// Has a new process take the place of this one, and waits for the outcome.
+/// Lets a new process replace this one, and waits for the outcome.
 async fn upgrade(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&[])?;
     let report = state.upgrade().await.ok_or_else(|| AdminReply::unavailable("this process starts or ends"))?;
@@ -279,7 +285,7 @@ async fn upgrade(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer 
     Ok(reply)
 }
 
-/// The attempts for `?site=`.
+/// Returns the reloads of `?site=`.
 fn history(state: &ServerState, query: &Query) -> Answer {
     query.only(&["site"])?;
     let site = query.needed("site", "NAME")?;
@@ -287,7 +293,7 @@ fn history(state: &ServerState, query: &Query) -> Answer {
     Ok(AdminReply::json(&report))
 }
 
-/// Brings the version `?hash=` of `?site=` live, which waits; with `?fleet=` on every replica.
+/// Accepts the pending version `?hash=` of `?site=`; with `?fleet=`, on all replicas.
 async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["site", "hash", "fleet"])?;
     let (site, hash) = (query.needed("site", "NAME")?, version(&query.needed("hash", "HASH")?)?);
@@ -297,7 +303,8 @@ async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answ
     }
 }
 
-/// Brings the version of `?site=` live that was accepted before; with `?fleet=` on every replica, `?hash=` if that is known.
+/// Rolls `?site=` back to the previously accepted version; with `?fleet=`, on all replicas, to
+/// `?hash=` if given.
 async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(if query.value("fleet").is_some() { &["site", "fleet", "hash"] } else { &["site"] })?;
     let (site, hash) = (query.needed("site", "NAME")?, query.value("hash").map(version).transpose()?);
@@ -307,7 +314,7 @@ async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> A
     }
 }
 
-/// What a rollback of `?site=` would change.
+/// Returns what a rollback of `?site=` would change.
 async fn rollback_effect(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&["site"])?;
     let site = query.needed("site", "NAME")?;
@@ -318,7 +325,8 @@ fn version(written: &str) -> Result<VersionHashPrefix, AdminReply> {
     written.parse().map_err(|error: ValueError| AdminReply::bad_request(&error.to_string()))
 }
 
-/// Turns enforcement `?to=off` or `?to=on`, of every site or of `?site=`; with `?mark=` of the fleet, if the process is of one.
+/// Turns enforcement on or off, for all sites or for `?site=`. If the process belongs to a fleet,
+/// `?mark=` names a fleet-wide off switch.
 async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["to", "site", "mark"])?;
     let to = match &*query.needed("to", "off or to=on")? {
@@ -337,7 +345,8 @@ async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Ans
     fleet_changes::enforce(serving, to, site, mark.to_owned(), by).await
 }
 
-/// Makes a change, or looks at what one would do, on a thread that may block. It is made also when the client has gone.
+/// Makes a change, or previews one, on a blocking thread. It is completed even if the client
+/// disconnects.
 async fn change(
     serving: Arc<Serving>,
     make: impl FnOnce(&Sites) -> Result<ChangeReport, ChangeError> + Send + 'static,
@@ -347,16 +356,17 @@ async fn change(
     made.map(AdminReply::change).map_err(refused)
 }
 
-/// How long `/fleet` waits for the store to be read.
+/// Maximum time for which `/fleet` waits for the store to be read.
 const FRESH: Duration = Duration::from_millis(750);
 
-/// The fleet as the store has it now; if the store does not answer, as it was read last.
+/// Returns the fleet as it is in the store. If the store does not respond, returns what was last
+/// read.
 async fn fleet(state: Arc<ServerState>) -> Answer {
     let serving = serving(&state)?;
     let fleet = fleet_changes::fleet_of(&serving)?;
     let is_late = timeout(FRESH, fleet.look()).await.is_err();
     let mut report = fleet.report();
-    // Any other failure is in the report already.
+    // The report already contains any other failure.
     if is_late && report.state == ReplicaState::Current {
         report.state = ReplicaState::Stale;
         let late = format!("{}: no answer within {} ms: this is what was read before", report.store, FRESH.as_millis());
@@ -365,13 +375,14 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
     Ok(AdminReply::json(&report))
 }
 
-/// Makes the document of the fleet.
+/// Creates the document of the fleet.
 async fn begin_fleet(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&[])?;
     fleet_changes::written(fleet_changes::fleet_of(&*serving(&state)?)?.init().await)
 }
 
-/// Writes back what the store has lost of it; with `?repair=1` what cannot be read is mended as well.
+/// Restores entries that the store has lost. With `?repair=1`, also repairs entries that cannot be
+/// read.
 async fn restore_fleet(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
     query.only(&["repair"])?;
     let serving = serving(&state)?;
@@ -396,7 +407,7 @@ fn refused(refusal: ChangeError) -> AdminReply {
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads a query: pairs with percent-encoded names and values.
+    /// Parses a query: pairs with percent-encoded names and values.
     pub(super) fn new(query: Option<&str>) -> Self {
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
@@ -408,33 +419,33 @@ impl Query {
         )
     }
 
-    /// The site that is named.
+    /// Returns the site that the query names.
     pub(super) fn site(&self) -> Option<&str> {
         self.value("site").filter(|site| !site.is_empty())
     }
 
-    /// Whether it turns enforcement off.
+    /// Reports whether the query turns enforcement off.
     fn stops(&self) -> bool {
         self.value("to") == Some("off")
     }
 
-    /// Takes the value of a name out.
+    /// Removes a name, and returns its value.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         let at = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.remove(at).1)
     }
 
-    /// The value of a name; the first one.
+    /// Returns the first value of a name.
     fn value(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// Every value of a name.
+    /// Returns all values of a name.
     fn values<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// The value of a name that has to be there.
+    /// Returns the value of a required name.
     fn needed(&self, name: &str, what: &str) -> Result<String, AdminReply> {
         match self.value(name) {
             Some(value) if !value.is_empty() => Ok(value.to_owned()),
@@ -442,17 +453,18 @@ impl Query {
         }
     }
 
-    /// Refuses other names than these.
+    /// Refuses names other than these.
     fn only(&self, names: &[&str]) -> Result<(), AdminReply> {
         let Some((name, _)) = self.0.iter().find(|(name, _)| !names.contains(&&**name)) else { return Ok(()) };
         Err(AdminReply::bad_request(&format!("{name:?} is not known here; there is {}", names.join(", "))))
     }
 }
 
-/// How long a request waits for the files.
+/// Maximum time for which a request waits for the files.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The report of the board for `?site=`, or for every site, over `?period=`; with `?fleet=1` of every replica of the config that answers.
+/// Returns the board of `?site=` or of all sites, over `?period=`. With `?fleet=1`, it covers all
+/// configured replicas that respond.
 async fn board(
     state: Arc<ServerState>,
     Asked { query, grant, .. }: Asked,
@@ -461,7 +473,7 @@ async fn board(
     let wanted = board_query(&query)?;
     if wanted.is_of_fleet {
         let mut report = board_of_all(&state, wanted).await?;
-        // Where the others are is for who may look at everything.
+        // Only clients with access to all sites may see the addresses of the other replicas.
         report.notes.truncate(if grant.covers(None) { usize::MAX } else { 1 });
         return Ok(write(&state, &report));
     }
@@ -475,16 +487,16 @@ async fn board(
     .await
 }
 
-/// What this process counted, for the board of all.
+/// Returns the counts of this process, for the board of all replicas.
 async fn board_rows(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     let wanted = board_query(&query)?;
     read_board(state, move |state, board| AdminReply::json(&own_rows(state, board, &wanted))).await
 }
 
-/// Reads the board on a thread that may block.
+/// Reads the board on a blocking thread.
 ///
-/// Few read at a time: the answer to a request that waits too long says what it waited for, and the interface goes on
-/// answering.
+/// The number of concurrent readers is limited. If a request waits too long, the response names
+/// what it waited for, and the interface stays responsive.
 async fn read_board(
     state: Arc<ServerState>,
     read: impl FnOnce(&ServerState, &Board) -> AdminReply + Send + 'static,
@@ -502,7 +514,8 @@ async fn read_board(
     let reader = timeout_at(deadline, board.reader()).await;
     let reader = reader.map_err(|_| late("other requests are reading the files already"))?;
     let read = spawn_blocking(move || {
-        // Another request may read once this one has ended, also where no request waits for it any more.
+        // Another request may read when this one has ended, even if no client waits for this one
+        // any more.
         let _reader = reader;
         read(&state, &board)
     });
@@ -510,10 +523,11 @@ async fn read_board(
     read.map_err(|error| AdminReply::fault(&error))
 }
 
-/// The seconds after which a browser may load the board again: its numbers are at most five seconds old, so less would show no others.
+/// Times after which a browser may reload the board, in seconds. The counts are up to five seconds
+/// old, so shorter times would show nothing new.
 const RELOADS: [&str; 2] = ["5", "60"];
 
-/// The board for a browser, which loads it again with `?reload=5`.
+/// Returns the board for a browser, which reloads it with `?reload=5` or `?reload=60`.
 async fn board_page(state: Arc<ServerState>, asked: Asked) -> Answer {
     let (query, grant) = (board_query(&asked.query)?, asked.grant.clone());
     let reload = asked.query.value("reload").map(|written| RELOADS.into_iter().find(|seconds| *seconds == written));

@@ -1,4 +1,4 @@
-//! Connections: few, short, one request each.
+//! Connections: few, short, and with one request each.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,25 +27,25 @@ use super::state::ServerState;
 use crate::date;
 use crate::log::{LogEvent, LogLevel};
 
-/// For a head, and then for a body.
+/// Timeout for a head, and for a body.
 const READ: Duration = Duration::from_secs(5);
 
-/// For everything: thousands of sites can take a while to be read again.
+/// Timeout for the whole connection. Reloading thousands of sites can take a while.
 const WHOLE: Duration = Duration::from_secs(300);
 
 const HEAD: usize = 16 * 1024;
 const FIELDS: usize = 64;
 
-/// No request needs a body; one that has a small one is answered all the same.
+/// Maximum size of a body, in bytes. No request needs a body, but a small one is allowed.
 const BODY: usize = 64 * 1024;
 
-/// Answers on a listener, until dropped.
+/// Serves a listener until dropped.
 pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
     let slots = Arc::clone(&listening.slots);
     loop {
         match &listening.listener {
             AdminListener::Address(listener, terms) => match listener.accept().await {
-                // Without an address of its own it is gone again.
+                // A connection without a local address is already closed.
                 Ok((socket, remote)) => {
                     if let (Ok(local), Some(slot)) = (socket.local_addr(), slots.take(PeerRole::Other)) {
                         let peer = TcpPeer { local: local.ip(), remote: remote.ip(), certificate: None };
@@ -65,12 +65,13 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
                 Err(error) => pause(&state, &error).await,
             },
         }
-        // A request that came with its connection is read before connections that came later can close it.
+        // A request that arrives with its connection is read before later connections can close it.
         yield_now().await;
     }
 }
 
-/// The user at the other end; one that no config names where the kernel does not say which.
+/// Returns the user at the other end. If the kernel does not identify the user, returns IDs that no
+/// config names.
 fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor }: SocketOrigin) -> SocketPeer {
     let Ok(peer) = socket.peer_cred() else {
         return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false, is_of_supervisor };
@@ -79,14 +80,15 @@ fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor 
     SocketPeer { uid, group: peer.gid(), is_owner: uid == 0 || uid == own || Some(uid) == owner, is_of_supervisor }
 }
 
-/// Most often the process is out of descriptors: accepting again at once would only spin.
+/// Waits before accepting again. Usually, the process is out of file descriptors, and a retry would
+/// fail at once.
 async fn pause(state: &ServerState, error: &std::io::Error) {
     let message = format!("a connection could not be accepted: {error}");
     state.log.say_at(LogLevel::Error, LogEvent::Admin, message);
     sleep(Duration::from_secs(1)).await;
 }
 
-/// Answers a connection to an address, behind a handshake where that speaks TLS.
+/// Handles a TCP connection, after a handshake if the listener uses TLS.
 fn open_address(
     socket: TcpStream,
     peer: TcpPeer,
@@ -105,7 +107,8 @@ fn open_address(
             secured = timeout(READ, certificates.secure(socket)) => secured,
             _ = &mut closing => return,
         };
-        // A client that speaks no TLS, or has no certificate, has been answered as far as possible.
+        // A client without TLS or without a certificate has already received whatever response is
+        // possible.
         if let Ok(Ok((socket, certificate))) = secured {
             let access = AccessRule::Address(TcpPeer { certificate, ..peer }, terms);
             converse(socket, access, state, (slot, closing)).await;
@@ -138,7 +141,8 @@ async fn converse<T>(
         .auto_date_header(date::is_clock_set())
         .serve_connection(TokioIo::new(socket), service);
     tokio::select! {
-        // A client that breaks off, or sends no HTTP, has been answered as far as possible.
+        // A client that disconnects or does not send HTTP has already received whatever response is
+        // possible.
         _ = timeout(WHOLE, connection) => {}
         _ = &mut closing => {}
     }
@@ -166,7 +170,7 @@ async fn reply(
     answer
 }
 
-/// Admits a request to a path, or refuses it; none where its connection is being closed.
+/// Admits a request to a path, or refuses it; `None` if its connection is being closed.
 async fn admit(
     head: &Parts,
     body: Incoming,
@@ -179,7 +183,8 @@ async fn admit(
     if body.size_hint().lower() > BODY as u64 {
         return Err(too_large());
     }
-    // Read before anything is answered: closing on octets that were not read would take the answer with it.
+    // The body is read before a response is sent: closing a connection with unread bytes could lose
+    // the response.
     let read = timeout(READ, Limited::new(body, BODY).collect()).await;
     let late = |_| AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time");
     read.map_err(late)?.map_err(|_| too_large())?;

@@ -1,4 +1,4 @@
-//! The state of the process, from which the answers are made. The control thread keeps it up to date.
+//! The state of the process, from which responses are made. The control thread updates it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,66 +35,69 @@ pub(crate) struct ServerState {
     pub(super) started: (SystemTime, Instant),
     phase: Mutex<Phase>,
     serving: ArcSwapOption<Serving>,
-    /// The names of the sites that had no robots.txt when every listener listened for the first time, and the paths of included files
-    /// whose sites were not served then.
+    /// Names of the sites without a robots.txt when all listeners first listened, and paths of
+    /// included files whose sites were not served then.
     began_without: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
-    /// The last upgrade, and the files that it was made with.
+    /// The last upgrade, and the files with which it was made.
     last_upgrade: Mutex<Option<(UpgradeReport, UpgradeFiles)>>,
-    /// Read while an operator changes something, written while another process may take over.
+    /// Read-locked while an operator makes a change, write-locked while another process may take
+    /// over.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Held while the replicas of the fleet are asked for a board of all.
+    /// Held while the replicas of the fleet are asked for the board of all replicas.
     pub(super) asking: Arc<RwLock<()>>,
     /// Whether the config file is in force.
     pub(crate) config: ConfigState,
-    /// It is made once, with the sites; none where the config wants none.
+    /// Set once, with the sites. Empty if the board is disabled.
     pub(crate) board: OnceLock<Arc<Board>>,
     pub(crate) log: Log,
-    /// The clients that the admin interface knows, by the config that is served.
+    /// Known clients of the admin interface, from the config in force.
     pub(crate) rights: ArcSwap<AdminRights>,
     pub(crate) audit: AuditWriter,
     pub(crate) watchdog: Arc<Watchdog>,
-    /// What the log of requests has lost; none where there is no such log.
+    /// Lost lines of the access log; `None` if there is no access log.
     lost: Option<Arc<LostLines>>,
 }
 
-/// The program and the config of an upgrade, each by its file and the time of its last change; `None` if there is none.
+/// The program and the config of an upgrade: device, inode and modification time of each file;
+/// `None` if the file does not exist.
 #[derive(Debug, PartialEq, Eq)]
 struct UpgradeFiles {
     program: Option<(u64, u64, SystemTime)>,
     config: Option<(u64, u64, SystemTime)>,
 }
 
-/// The sites and listeners that are served.
+/// The sites and listeners in service.
 #[derive(Debug)]
 pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
     pub(crate) listeners: Vec<ListenerReport>,
     pub(crate) listener_configs: Vec<ListenerConfig>,
-    /// Those of each listener for decisions.
+    /// Errors per listener for decisions.
     pub(crate) question_errors: Vec<Arc<QuestionErrors>>,
     pub(crate) certificates: Vec<LiveCertificates>,
-    /// Those of each worker.
+    /// Lookups per worker.
     pub(crate) agent_lookups: Vec<Arc<AgentLookups>>,
     pub(crate) edge: Edge,
 }
 
 word_enum! {
-    /// How far the process is.
+    /// The phase of the process.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Phase {
-        /// Sites are read and listeners opened.
+        /// Sites are being read and listeners opened.
         Starting = "starting",
-        /// Every listener listens.
+        /// All listeners are listening.
         Serving = "serving",
-        /// Listeners are closed; requests under way are finished.
+        /// Listeners are closed, and open requests are being finished.
         Draining = "draining",
     }
 }
 
 impl ServerState {
-    /// The state of a process that starts with the config at this path, and what receives the requests to the control thread.
+    /// Returns the state of a process that starts with the config at this path, and the receivers
+    /// of requests to the control thread.
     pub(crate) fn new(path: &Path, log: Log, lost: Option<Arc<LostLines>>) -> (Self, ControlRequests) {
         let (requests, reloads) = mpsc::channel(16);
         let (upgrades, upgrades_requested) = mpsc::channel(4);
@@ -119,7 +122,7 @@ impl ServerState {
         (state, ControlRequests { reloads, upgrades: upgrades_requested })
     }
 
-    /// Every listener listens, for these sites; also when others take their place.
+    /// Records that all listeners serve these sites. Also called when the sites are replaced.
     pub(crate) fn is_serving(&self, serving: Serving) {
         self.began_without.get_or_init(|| {
             let refused = self.config.report().refused.into_iter();
@@ -133,12 +136,13 @@ impl ServerState {
         }
     }
 
-    /// Whether the process began without a robots.txt of this site, or without the sites of this file.
+    /// Reports whether the process started without the robots.txt of this site, or without the
+    /// sites of this file.
     pub(super) fn began_without(&self, site: &str) -> bool {
         self.began_without.get().is_some_and(|names| names.contains(site))
     }
 
-    /// The listeners are closed, or open again.
+    /// Sets the phase: the listeners are closed, or open again.
     pub(crate) fn enter(&self, phase: Phase) {
         *self.phase.lock() = phase;
     }
@@ -147,22 +151,23 @@ impl ServerState {
         *self.phase.lock()
     }
 
-    /// The sites and listeners that are served; none while starting.
+    /// Returns the sites and listeners in service; `None` while starting.
     pub(crate) fn serving(&self) -> Option<Arc<Serving>> {
         self.serving.load_full()
     }
 
-    /// The process that has taken this one's place.
+    /// Returns the ID of the process that has replaced this one.
     pub(super) fn successor(&self) -> Option<u32> {
         self.last_upgrade.lock().as_ref().filter(|(upgrade, _)| upgrade.state == "done")?.0.process
     }
 
-    /// What each log has lost, by its name.
+    /// Returns the lost lines of each log, with the name of the log.
     pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, &LostLines)> {
         [("events", self.log.lost())].into_iter().chain(self.lost.iter().map(|lost| ("access", &**lost)))
     }
 
-    /// Has the config file read again and applied, and waits for the outcome. None while the process starts or ends.
+    /// Requests that the config file is read and applied again, and waits for the outcome. `None`
+    /// while the process starts or ends.
     pub(crate) async fn reconfigure(&self) -> Option<ReloadOutcome> {
         let (waiter, outcome) = oneshot::channel();
         let requesting = async {
@@ -175,14 +180,14 @@ impl ServerState {
         })
     }
 
-    /// Has the place of this process taken, and waits for the outcome. None while the process starts or ends.
+    /// Requests an upgrade, and waits for the outcome. `None` while the process starts or ends.
     pub(super) async fn upgrade(&self) -> Option<UpgradeReport> {
         let (waiter, outcome) = oneshot::channel();
         self.upgrades.send(waiter).await.ok()?;
         outcome.await.ok()
     }
 
-    /// Notes what came of an upgrade, with the files that it began with.
+    /// Records the outcome of an upgrade, with the files with which it began.
     pub(crate) fn note_upgrade(&self, report: UpgradeReport) {
         let mut last = self.last_upgrade.lock();
         let files = match last.take() {
@@ -192,14 +197,15 @@ impl ServerState {
         *last = Some((report, files));
     }
 
-    /// The last upgrade. One that failed with another program or another config says nothing about the next.
+    /// Returns the last upgrade. A failed upgrade is forgotten once the program or the config has
+    /// changed.
     fn upgrade_report(&self) -> Option<UpgradeReport> {
         let mut last = self.last_upgrade.lock();
         last.take_if(|(report, files)| report.state == "failed" && *files != self.upgrade_files());
         last.as_ref().map(|(report, _)| report.clone())
     }
 
-    /// The files that a new process would be made with.
+    /// Returns the files with which a new process would be started.
     fn upgrade_files(&self) -> UpgradeFiles {
         let version = |path: &Path| {
             let found = fs::metadata(path).ok()?;
@@ -209,7 +215,8 @@ impl ServerState {
         UpgradeFiles { program, config: version(Path::new(&self.config.report().path)) }
     }
 
-    /// The status, with what troubles of the process say of any site where the client may look at all of them.
+    /// Returns the status. Problems that name sites are included only if the client may read all
+    /// sites.
     pub(crate) fn report(&self, is_of_all: bool) -> StatusReport {
         let serving = self.serving();
         let (notify, unnotified) = serving.as_ref().map(|serving| serving.sites.notify_report()).unwrap_or_default();
@@ -247,14 +254,16 @@ impl ServerState {
         }
     }
 
-    /// Whether the state directory can be written, with the board in it; none without one, and while starting.
+    /// Reports whether the state directory is writable, including the board. `None` without a state
+    /// directory, and while starting.
     pub(super) fn is_state_writable(&self) -> Option<bool> {
         let is_writable = self.serving()?.sites.is_state_writable()?;
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
     }
 
-    /// Troubles that concern every site: those of threads, of other proxies' questions, of certificates, of the admin interface, of the
-    /// state directory, of the registry, of the evidence and the store of rates, of the board, and of the logs.
+    /// Returns problems that are not about a single site: threads, decision requests of other
+    /// proxies, certificates, the admin interface, the state directory, the registry, identity
+    /// evidence, the rate store, the board, and logs.
     fn troubles(&self, serving: Option<&Serving>) -> Vec<String> {
         let state = serving.map(|serving| serving.sites.troubles()).unwrap_or_default();
         let board = self.board.get().map(|board| board.troubles()).unwrap_or_default();
@@ -267,14 +276,15 @@ impl ServerState {
         let rejected = pairs().flat_map(LiveCertificates::rejections).filter_map(|(_, why)| why);
         // Listeners may share a file.
         let certificates: BTreeSet<_> = rejected.chain(dates).collect();
-        // The token is made once the state directory is open.
+        // The token is created when the state directory is open.
         let token = serving.and_then(|_| self.rights.load().trouble());
         let of_process = self.watchdog.troubles().chain(questions).chain(certificates);
         let of_process = of_process.chain(token).chain(self.audit.trouble());
         of_process.chain(state).chain(board).chain(logs).collect()
     }
 
-    /// Troubles that name sites: those of the fleet, of certificates that are for none of their hosts, and of files that are for no host.
+    /// Returns problems that name sites: problems with the fleet, certificates that cover none of
+    /// the sites' hosts, and files for no host.
     fn troubles_of_sites(&self, serving: Option<&Serving>) -> Vec<String> {
         let Some(Serving { sites, listener_configs, .. }) = serving else { return Vec::new() };
         let of_names = uncovered(listener_configs, sites.iter().flat_map(ServedSite::host_patterns));
@@ -333,7 +343,7 @@ impl Serving {
         self.sites.write_metrics(exposition, &labels);
     }
 
-    /// In one line, for a supervisor.
+    /// Returns a one-line summary for a supervisor.
     pub(crate) fn summary(&self) -> String {
         let number = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
         let (sites, listeners) = (self.sites.iter().len(), self.listeners.len());
@@ -341,32 +351,34 @@ impl Serving {
     }
 }
 
-/// How long a request waits for its outcome, and how long one that hangs holds up a newer one.
+/// Maximum time for which a request waits for its outcome, and for which a hanging reload delays a
+/// newer one.
 pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Receives the outcome of a request to read the config again.
+/// Receives the outcome of a request to reload the config.
 pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;
 
 /// Receives the outcome of a request for an upgrade.
 pub(crate) type UpgradeWaiter = oneshot::Sender<UpgradeReport>;
 
-/// The requests of clients to the control thread.
+/// Requests of clients to the control thread.
 #[derive(Debug)]
 pub(crate) struct ControlRequests {
     pub(crate) reloads: mpsc::Receiver<ReloadWaiter>,
     pub(crate) upgrades: mpsc::Receiver<UpgradeWaiter>,
 }
 
-/// The config that is served, and the file if that holds another which cannot be used: when the first was accepted, and the report.
+/// The config in force: the time at which it was accepted, and its report. The report also covers a
+/// newer file that was rejected.
 #[derive(Debug)]
 pub(crate) struct ConfigState(Mutex<(SystemTime, ConfigReport)>);
 
 impl ConfigState {
-    /// The config of a process that starts.
+    /// Creates the state of a process that starts with the config at `path`.
     pub(crate) fn new(path: &Path) -> Self {
         let now = SystemTime::now();
         let report = ConfigReport {
-            // As it is typed from anywhere.
+            // Absolute, so that it can be typed in any folder.
             path: absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
             state: "accepted".to_owned(),
             accepted: rfc3339(now),
@@ -375,8 +387,8 @@ impl ConfigState {
         Self(Mutex::new((now, report)))
     }
 
-    /// The file is in force, but for the settings that have effect from the next start on; `is_new` says whether it differs
-    /// from what was served before.
+    /// Records that the file is in force, except for `next_start`: settings that take effect at the
+    /// next start. `is_new` tells whether the file differs from the previous config.
     pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>, refused: &[RefusedFile]) {
         let mut state = self.0.lock();
         let (accepted, report) = &mut *state;
@@ -397,8 +409,8 @@ impl ConfigState {
         (report.state, report.rejected, report.next_start) = ("accepted".to_owned(), None, next_start);
     }
 
-    /// The file cannot be used. `changes` are the settings that it would change, where it can be read. Returns whether that is
-    /// news.
+    /// Records that the file is rejected. `changes` are the settings that it would change, if it
+    /// can be parsed. Returns whether the reason is new.
     pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) -> bool {
         let report = &mut self.0.lock().1;
         let is_news = report.rejected.as_ref().is_none_or(|before| before.why != why);
@@ -414,14 +426,14 @@ impl ConfigState {
         is_news
     }
 
-    /// Since when and why the file is not what is served, in one line; none where it is.
+    /// Returns in one line since when and why the file is rejected; `None` if it is in force.
     pub(crate) fn trouble(&self) -> Option<String> {
         let state = self.0.lock();
         let RejectedConfigReport { since, why, .. } = state.1.rejected.as_ref()?;
         Some(format!("the config is rejected since {since}: {why}"))
     }
 
-    /// When the config that is served was accepted.
+    /// Returns the time at which the config in force was accepted.
     pub(super) fn accepted(&self) -> SystemTime {
         self.0.lock().0
     }

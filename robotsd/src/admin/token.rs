@@ -1,8 +1,8 @@
-//! Tokens of the admin interface: `rbd_`, 256 random bits and a checksum, so that scanners for secrets find one, and a command notices one
-//! that was cut.
+//! Tokens of the admin interface: `rbd_`, 256 random bits and a checksum. Secret scanners can
+//! recognise them, and commands detect truncated ones.
 //!
-//! One is robotsd's own: the local token, in a file that only its owner can read. It keeps programs of other users from changing something
-//! over a loopback address.
+//! The local token is created by robotsd, in a file that only its owner can read. It prevents
+//! programs of other users from making changes over a loopback address.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
@@ -18,18 +18,21 @@ use crate::files;
 
 const PREFIX: &str = "rbd_";
 
-/// Hex digits of the random part, and of the checksum behind it.
+/// Number of hex digits of the random part. [`CHECKED`] is the number of digits of the checksum
+/// after it.
 const DIGITS: usize = 64;
 const CHECKED: usize = 8;
 
-/// The variables in which a command finds its token, or the file with it: as an argument every user of the machine would see it.
+/// Environment variables with the token, or the path of its file. As an argument, every user of the
+/// machine could see it.
 const TOKEN: &str = "ROBOTSD_TOKEN";
 const TOKEN_FILE: &str = "ROBOTSD_TOKEN_FILE";
 
-/// No token is larger.
+/// Maximum size of a token file, in bytes.
 const LARGEST: u64 = 4096;
 
-/// A new token, and what the config has of it; fails where the system has no randomness to give.
+/// Creates a token, and returns it with its hash for the config. Fails if the system provides no
+/// randomness.
 pub(crate) fn new_token() -> Result<(String, String), String> {
     let mut secret = [0; DIGITS / 2];
     let random = ring::default_provider().secure_random;
@@ -39,7 +42,7 @@ pub(crate) fn new_token() -> Result<(String, String), String> {
     Ok((token, hash))
 }
 
-/// The token of a command, by its environment.
+/// Returns the token of a command, from its environment.
 pub(super) fn token_of_environment() -> Result<Option<String>, String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let (token, at) = match (variable(TOKEN), variable(TOKEN_FILE)) {
@@ -53,30 +56,32 @@ pub(super) fn token_of_environment() -> Result<Option<String>, String> {
     token.map(Some).ok_or_else(|| format!("{at}: this is no token of robotsd, or one that was cut"))
 }
 
-/// Reads the token in a file, and what the file is. The token is `None` if the file has anything else.
+/// Reads the token in a file, and the file's metadata. The token is `None` if the file contains
+/// anything else.
 fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
     let (bytes, found) = files::read_at_most(path, LARGEST)?;
     Ok((whole(&String::from_utf8_lossy(&bytes)), found))
 }
 
-/// The local token, and the files that have it.
+/// The local token, and the files that contain it.
 #[derive(Debug)]
 pub(crate) struct KeptToken {
     pub(crate) token: String,
-    /// The preferred one first; not empty.
+    /// Files with the token, the preferred one first. Never empty.
     pub(crate) files: Vec<PathBuf>,
-    /// Why files that were there have a new token.
+    /// Why the token in existing files was replaced.
     pub(crate) replaced: Vec<String>,
-    /// Why others do not have it.
+    /// Why other files do not contain the token.
     pub(crate) failures: Vec<String>,
 }
 
-/// Reads the local token from these files, or makes one, and writes it to those that lack it: a command has to find it while the state
-/// directory cannot be read, too. If others may know what is in one of them, all get a new one. Blocks.
+/// Reads the local token from these files, or creates one, and writes it to the files without it: a
+/// command must find the token even if the state directory cannot be read. If others may know the
+/// token in one of the files, all files get a new one. Blocks.
 ///
 /// # Errors
 ///
-/// If no file can have it.
+/// Returns an error if the token cannot be stored in any file.
 pub(crate) fn keep_local_token(files: &[PathBuf]) -> Result<KeptToken, String> {
     let found: Vec<_> = files.iter().map(|path| local_token(path)).collect();
     let is_secret = found.iter().all(Result::is_ok);
@@ -108,7 +113,8 @@ fn write_local_token(path: &Path, token: &str) -> io::Result<()> {
     files::replace(path, format!("{token}\n").as_bytes())
 }
 
-/// Reads the local token of this user; `None` if there is no file. One that others may know is an error.
+/// Reads the local token of this user; `None` if there is no file. Returns an error if others may
+/// know the token.
 fn local_token(path: &Path) -> Result<Option<String>, String> {
     let (token, found) = match read_token(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -129,15 +135,16 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
 }
 
 impl TokenFile {
-    /// Reads the token. `None` if this user cannot, and if the file is not what its process says: the process would be sent a secret of
-    /// somebody else.
+    /// Reads the token. `None` if this user cannot read it, or if the file has another owner than
+    /// its process recorded: otherwise, the process could be sent the secret of somebody else.
     pub(super) fn read(&self) -> Option<String> {
         let (token, found) = read_token(&self.path).ok()?;
         token.filter(|_| found.uid() == self.owner)
     }
 }
 
-/// The token that a text has, without the space around it; `None` if the text has anything else.
+/// Returns the token in a string, without surrounding space; `None` if the string contains anything
+/// else.
 fn whole(text: &str) -> Option<String> {
     let token = text.trim();
     is_whole(token).then(|| token.to_owned())

@@ -1,11 +1,14 @@
-//! The watchdog: event loops that stand still, and panics, as the log, the status, the metrics and `/livez` have them.
+//! The watchdog: reports stalled event loops and panics in the log, the status, the metrics and
+//! `/livez`.
 //!
-//! A thread of its own gives each event loop a task every other second, and sees whether it was taken up: that costs no request anything, and
-//! a control thread that stands still is seen too.
+//! A separate thread gives each event loop a task every two seconds, and checks whether the task
+//! was taken up. This costs requests nothing, and also detects a stalled control thread.
 //!
-//! **It ends nothing.** A loop that stands still may go on, and the other workers answer meanwhile. The process is ended by its supervisor:
-//! systemd is not notified, and `/livez` answers 503. A worker whose thread has *ended* ends the process, with the reason: its
-//! clients are gone, and a supervisor starts a whole process sooner than anything here could put a thread in its place.
+//! **It ends nothing.** A stalled loop may continue, and the other workers respond meanwhile.
+//! Ending the process is left to its supervisor: systemd is no longer notified, and `/livez`
+//! returns 503. If the thread of a worker has *ended*, the process exits with the reason: the
+//! worker's clients are lost, and a supervisor can start a new process faster than a thread could
+//! be replaced here.
 
 use std::convert::Infallible;
 use std::panic::PanicHookInfo;
@@ -21,14 +24,14 @@ use tokio::runtime::Handle;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::metrics::{Exposition, family};
 
-/// How often each event loop gets a task.
+/// Interval between two tasks for an event loop.
 const BEAT: Duration = Duration::from_secs(2);
 
-/// How many beats a loop misses before it stands still. They are counted, so that a process that was stopped as a whole, or a machine that slept,
-/// has missed none.
+/// Number of missed beats after which a loop counts as stalled. Beats are counted rather than time,
+/// so that a stopped process or a sleeping machine misses none.
 const MISSED: u64 = 3;
 
-/// What is known of the threads of this process.
+/// The known state of the threads of this process.
 #[derive(Debug, Default)]
 pub(crate) struct Watchdog {
     loops: OnceLock<Vec<EventLoop>>,
@@ -36,20 +39,20 @@ pub(crate) struct Watchdog {
     last_panic: Mutex<Option<String>>,
 }
 
-/// Held for as long as event loops are watched.
+/// Event loops are watched until this is dropped.
 pub(crate) type WatchGuard = Sender<Infallible>;
 
 #[derive(Debug)]
 struct EventLoop {
     thread: String,
     runtime: Handle,
-    /// Whether it has a task that it has not taken up.
+    /// Whether the loop has a task that it has not taken up.
     is_awaited: Arc<AtomicBool>,
     missed: AtomicU64,
 }
 
 impl Watchdog {
-    /// Watches the event loops of these threads. They are named once.
+    /// Watches the event loops of these threads. Only the first call sets them.
     pub(crate) fn watch(
         self: &Arc<Self>,
         loops: impl IntoIterator<Item = (String, Handle)>,
@@ -69,7 +72,7 @@ impl Watchdog {
         Ok(guard)
     }
 
-    /// Has every panic from now on counted and logged, besides what standard error has of it.
+    /// Counts and logs all later panics, in addition to their output on stderr.
     pub(crate) fn report_panics(self: &Arc<Self>, log: &Log) {
         let (watchdog, log, usual) = (Arc::clone(self), log.clone(), std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| {
@@ -85,17 +88,17 @@ impl Watchdog {
         }));
     }
 
-    /// The last panic, if there was one.
+    /// Returns the last panic, if any.
     pub(crate) fn last_panic(&self) -> Option<String> {
         self.last_panic.lock().clone()
     }
 
-    /// The threads that stand still.
+    /// Returns the names of stalled threads.
     pub(super) fn stalled(&self) -> Vec<String> {
         self.loops().filter(|watched| watched.is_stalled()).map(|watched| watched.thread.clone()).collect()
     }
 
-    /// Each thread that stands still, and the last panic, in a line each.
+    /// Returns a message for each stalled thread, and one for the last panic.
     pub(super) fn troubles(&self) -> impl Iterator<Item = String> {
         let panic = self.last_panic().map(|last| {
             let panics = self.panics.load(Ordering::Relaxed);
@@ -106,7 +109,7 @@ impl Watchdog {
 
     pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
         exposition.sample(&family::PANICS, &[], self.panics.load(Ordering::Relaxed));
-        // While the control thread stands still no client gets this text.
+        // If the control thread is stalled, no client receives these metrics.
         for watched in self.loops() {
             exposition.holds(&family::WORKER_STALLED, &[("worker", &watched.thread)], watched.is_stalled());
         }
@@ -127,7 +130,8 @@ impl EventLoop {
         }
         let goes_on =
             self.is_stalled().then(|| format!("the thread {} goes on, after {} s", self.thread, self.seconds()));
-        // Reset before the line is logged: a status that is requested because of the line agrees with it.
+        // Reset before the line is logged, so that a status requested because of that line agrees
+        // with it.
         self.missed.store(0, Ordering::Relaxed);
         if let Some(message) = goes_on {
             log.say_at(LogLevel::Info, LogEvent::Stalled, message);
@@ -154,7 +158,7 @@ impl EventLoop {
     }
 }
 
-/// The thread, the place and the message of a panic.
+/// Describes a panic: its thread, place and message.
 fn described(panic: &PanicHookInfo<'_>) -> String {
     let (thread, payload) = (thread::current(), panic.payload());
     let message = payload.downcast_ref::<&str>().copied();
