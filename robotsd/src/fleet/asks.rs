@@ -1,5 +1,6 @@
-//! What the tasks that talk to the store are asked for, by the rest of the process and by each other, and what they ask of its sites. None
-//! of them waits for another's requests, and those who ask for the same round share it.
+//! Requests to the tasks that talk to the store, from the rest of the process and between these
+//! tasks, and the interface through which they use the sites. Each task has its own queue, and
+//! requests that arrive before a round begins share that round.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,20 +10,21 @@ use tower_robots::live::{Attribution, Status};
 use super::document::{WriteAnswer, WriteCall};
 use crate::publish_hook::{Turn, TurnOf};
 
-/// What the tasks that talk to the store are asked for. None of them waits for another's requests.
+/// Sends requests to the tasks that talk to the store. Each task has its own queue.
 #[derive(Debug)]
 pub(super) struct Asks {
     writes: mpsc::UnboundedSender<WriteRequest>,
     reads: mpsc::UnboundedSender<Round>,
     beats: mpsc::UnboundedSender<BeatRequest>,
     pub(super) turns: mpsc::UnboundedSender<TurnRequest>,
-    /// The entries that the store had lost when it was read last.
+    /// Entries that were missing from the store when it was last read.
     pub(super) lost: watch::Sender<Vec<WriteCall>>,
-    /// A write failed since the document was read: something may be lost that no change of it shows.
+    /// Whether a write has failed since the document was read. Entries may then be missing although
+    /// the document looks unchanged.
     pub(super) has_failed: AtomicBool,
 }
 
-/// The other ends of [`Asks`].
+/// The receivers for [`Asks`].
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) writes: mpsc::UnboundedReceiver<WriteRequest>,
@@ -32,11 +34,12 @@ pub(super) struct Asked {
     pub(super) lost: watch::Receiver<Vec<WriteCall>>,
 }
 
-/// Writes, and what comes of them.
+/// Writes, and the channel for their result.
 pub(super) type WriteRequest = (Vec<WriteCall>, oneshot::Sender<Result<Vec<WriteAnswer>, String>>);
 pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String>>;
 
-/// A question about a notice, by its id. An answer that is dropped has the asker send.
+/// A request to send a notice, by its ID. If the channel is dropped without a reply, the requester
+/// sends the notice.
 pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
 
 /// Dropped at the end of a round that began after it was sent.
@@ -44,9 +47,9 @@ pub(super) type Round = oneshot::Sender<()>;
 
 #[derive(Debug)]
 pub(super) enum BeatRequest {
-    /// To say what this replica has, and hear the others.
+    /// Sends this replica's heartbeat and reads those of the others.
     Beat(#[expect(dead_code, reason = "dropping it is the answer")] Round),
-    /// To take this replica from the list.
+    /// Removes this replica from the list.
     Leave(#[expect(dead_code, reason = "dropping it is the answer")] Round),
 }
 
@@ -61,24 +64,24 @@ impl Asks {
         (Self { writes, reads, beats, turns, lost, has_failed: AtomicBool::new(false) }, asked)
     }
 
-    /// Has the document read.
+    /// Requests that the document is read.
     pub(super) fn ask_read(&self) {
         let _ = self.reads.send(oneshot::channel().0);
     }
 
-    /// Has a heartbeat sent.
+    /// Requests that a heartbeat is sent.
     pub(super) fn ask_beat(&self) {
         let _ = self.beats.send(BeatRequest::Beat(oneshot::channel().0));
     }
 
-    /// Has changes written.
+    /// Requests that changes are written.
     pub(super) fn write(&self, calls: Vec<WriteCall>) -> WriteAnswers {
         let (answer, answered) = oneshot::channel();
         let _ = self.writes.send((calls, answer));
         answered
     }
 
-    /// Waits for a reading of the document that begins now.
+    /// Waits until the document has been read again, beginning now.
     pub(super) async fn read(&self) {
         let (round, end) = oneshot::channel();
         let _ = self.reads.send(round);
@@ -90,7 +93,7 @@ impl Asks {
         self.beats(BeatRequest::Beat).await;
     }
 
-    /// Takes this replica from the list.
+    /// Removes this replica from the list.
     pub(super) async fn leave(&self) {
         self.beats(BeatRequest::Leave).await;
     }
@@ -104,15 +107,15 @@ impl Asks {
 
 /// The sites of the process.
 pub(crate) trait FleetSites: Send + Sync {
-    /// Each robots.txt by its name, and how it stands.
+    /// Returns the name and the status of each robots.txt.
     fn statuses(&self) -> Vec<(String, Status)>;
 
-    /// Brings the version live that waits. Blocks.
+    /// Accepts the pending version with this hash. Blocks.
     fn accept(&self, site: &str, hash: &str, by: &Attribution);
 
-    /// Goes back to the version before. Blocks.
+    /// Goes back to the previous version. Blocks.
     fn roll_back(&self, site: &str, by: &Attribution);
 
-    /// Enforcement was turned, so what was counted has a gap.
+    /// Records that enforcement was switched, which leaves a gap in the counts.
     fn were_switched_off(&self);
 }

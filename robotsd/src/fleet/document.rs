@@ -2,17 +2,22 @@
 //!
 //! ```text
 //! format       1
-//! epoch        128 random bits in hex: which document this is
-//! rev          counts writes, and is raised by each
-//! tag          random with each write, so that a store that used a rev twice is noticed
-//! off:SCOPE:ID {"rev":41,"by":"alice","at":1795867200,"why":"…"}    a mark: nothing is enforced for SCOPE, "*" or a site
-//! lifted:SCOPE:ID {"rev":43,"by":"bob",…}                        a tombstone: that mark no longer counts
-//! accept:SITE  {"rev":42,"id":"…","hash":"…","by":…,"at":…}         permission for a version, by its hash
+//! epoch        128 random bits in hex: the identity of this document
+//! rev          counts writes; each write increases it
+//! tag          random for each write, to detect a store that used a rev twice
+//! off:SCOPE:ID {"rev":41,"by":"alice","at":1795867200,"why":"…"}
+//!              a mark (off switch): nothing is enforced for SCOPE, which is "*" or a site
+//! lifted:SCOPE:ID {"rev":43,"by":"bob",…}
+//!              a tombstone: that off switch no longer counts
+//! accept:SITE  {"rev":42,"id":"…","hash":"…","by":…,"at":…}
+//!              permission for a version, by its hash
 //! ```
 //!
-//! Each field is read by itself. A mark and a tombstone count by their names alone, so no damage, to their own value or to another field,
-//! turns anything on or hides a mark. The scope is a part of the name: a client that may switch one site can use the id of any mark, and
-//! reaches only marks of that site. Numbers have a bound when they are read and when they are written: a damaged one spoils no later write.
+//! Each field is parsed separately. An off switch and a tombstone count by their names alone, so no
+//! damage to their value or to another field can turn enforcement on or hide an off switch. The
+//! scope is part of the name: a client with rights for one site can reuse the ID of any off switch,
+//! but affects only its own site. Numbers are bounded when read and when written, so a damaged
+//! number cannot spoil later writes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,16 +26,16 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use tower_robots::live::VersionHashPrefix;
 
-/// The scope of a mark that is about every site.
+/// Scope of an off switch for all sites.
 pub(crate) const EVERY_SITE: &str = "*";
 
 /// The format that this program reads and writes.
 const FORMAT: u64 = 1;
 
-/// The largest rev and format: no fleet writes so often, and the script counts exactly up to 2^53.
+/// Maximum rev and format. No fleet writes this often, and the script counts exactly up to 2^53.
 pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
-/// The end of the year 9999, in seconds since 1970.
+/// The end of the year 9999, as Unix time in seconds.
 const MAX_TIME: u64 = 253_402_300_799;
 
 /// Maximum length of an epoch, in bytes.
@@ -39,7 +44,7 @@ const MAX_EPOCH: usize = 64;
 /// The name and the value of a field of a hash in the store.
 pub(super) type Field = (Vec<u8>, Vec<u8>);
 
-/// The document, as it was read.
+/// The document as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Document {
     /// Empty if it cannot be read.
@@ -47,22 +52,22 @@ pub(crate) struct Document {
     /// 0 if it cannot be read.
     pub(crate) rev: u64,
     pub(crate) tag: String,
-    /// By their names.
+    /// Off switches by name.
     pub(crate) marks: BTreeMap<String, Mark>,
-    /// By the names of the marks.
+    /// Stamps of lifted off switches, by the name of the off switch.
     pub(crate) lifted: BTreeMap<String, Stamp>,
-    /// By their sites.
+    /// Accepted versions by site.
     pub(crate) accepts: BTreeMap<String, Accept>,
-    /// The fields that cannot be read, by their names.
+    /// Fields that cannot be read, by name.
     pub(crate) damaged: BTreeMap<Vec<u8>, Damage>,
 }
 
 /// A field that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
-    /// Its value; `None` if the field is missing.
+    /// Value of the field; `None` if the field is missing.
     pub(crate) value: Option<Vec<u8>>,
-    /// What is wrong with it, for the operator.
+    /// Description of the damage, for the operator.
     pub(crate) why: String,
 }
 
@@ -70,18 +75,18 @@ pub(crate) struct Damage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Stamp {
-    /// The rev of the write; 0 before it is in the store.
+    /// The rev of the write; 0 before the entry is in the store.
     #[serde(deserialize_with = "rev")]
     pub(crate) rev: u64,
     pub(crate) by: String,
-    /// Seconds since 1970, for people: order is rev alone.
+    /// Unix time in seconds, for people. Entries are ordered by rev only.
     #[serde(deserialize_with = "time")]
     pub(crate) at: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
 }
 
-/// Nothing is enforced for a scope.
+/// An off switch: nothing is enforced for its scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
     pub(crate) scope: String,
@@ -91,13 +96,14 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Its scope and its id: two operators may choose one id for different scopes, and both marks count.
+    /// Returns the scope and the ID. Two operators may choose the same ID for different scopes, and
+    /// both off switches count.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.scope, self.id)
     }
 }
 
-/// A version may go live.
+/// Permission for a version to go live.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Accept {
     pub(crate) id: String,
@@ -107,7 +113,8 @@ pub(crate) struct Accept {
 }
 
 impl Accept {
-    /// Whether it is for this version: its hash may be the beginning of one, of as many digits as an operator may write.
+    /// Reports whether this permission is for the version with this hash. The stored hash may be a
+    /// prefix, of at least the length that an operator must type.
     pub(crate) fn is_of(&self, hash: &str) -> bool {
         let digits = |hash: &str| hash.trim_start_matches("sha256:").to_owned();
         let (own, hash) = (digits(&self.hash), digits(hash));
@@ -116,11 +123,11 @@ impl Accept {
 }
 
 impl Document {
-    /// Reads the fields of the hash; `None` if there is no document.
+    /// Parses the fields of the hash; `None` if there is no document.
     ///
     /// # Errors
     ///
-    /// The document is of a later version of this program.
+    /// Returns an error if a later version of this program wrote the document.
     pub(crate) fn read(fields: impl IntoIterator<Item = Field>) -> Result<Option<Self>, String> {
         let (mut document, mut known, mut format) = (Self::default(), Vec::new(), FORMAT);
         for (field, value) in fields {
@@ -145,7 +152,7 @@ impl Document {
         Ok(Some(document))
     }
 
-    /// Marks that are lifted no longer count, whatever stands in their fields.
+    /// Removes off switches that are lifted, even if their own fields are damaged.
     pub(super) fn leave_out_lifted(&mut self) {
         let Self { marks, lifted, damaged, .. } = self;
         let is_lifted = |name: &String| lifted.contains_key(name);
@@ -155,13 +162,13 @@ impl Document {
         marks.retain(|name, _| !is_lifted(name));
     }
 
-    /// The document in a key that is not a hash, which nothing of it can be read from.
+    /// Returns the document for a key that is not a hash: nothing can be read from it.
     pub(super) fn unreadable(key: &str, why: &str) -> Self {
         let damage = Damage { value: None, why: format!("the key has another type than hash ({why})") };
         Self { damaged: [(key.as_bytes().to_owned(), damage)].into(), ..Self::default() }
     }
 
-    /// Takes one field. Fields of later versions are passed over.
+    /// Parses one field. Ignores fields of later versions.
     fn take(&mut self, field: &[u8], value: &[u8], format: &mut u64) -> Result<(), String> {
         let field = str::from_utf8(field).map_err(|_| "its name is not UTF-8".to_owned())?;
         match field.split_once(':') {
@@ -190,13 +197,13 @@ impl Document {
         Ok(())
     }
 
-    /// The fields that cannot be read, each with what is wrong.
+    /// Describes the fields that cannot be read.
     pub(crate) fn damages(&self) -> impl Iterator<Item = String> {
         self.damaged.iter().map(|(field, damage)| format!("{:?}: {}", String::from_utf8_lossy(field), damage.why))
     }
 
-    /// What mends the fields that cannot be read: the stamp of a mark is the one that it has in `known`, or this one, as is that of a
-    /// tombstone; another field is removed.
+    /// Returns the repairs for the fields that cannot be read. An off switch gets its stamp from
+    /// `known`, or else `stamp`; a tombstone gets `stamp`. Other fields are removed.
     pub(super) fn mends(&self, known: &BTreeMap<String, Mark>, stamp: &Stamp) -> Vec<Mend> {
         let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {
@@ -212,7 +219,8 @@ impl Document {
         self.damaged.iter().map(mend).collect()
     }
 
-    /// The same for documents, and replicas, that have the same marks and accepts.
+    /// Returns a digest that is equal for documents and replicas with the same off switches and
+    /// accepted versions.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
@@ -236,7 +244,8 @@ fn number(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("{:?} is not a number from 0 to {MAX_NUMBER}", shortened(text)))
 }
 
-/// The stamp of an entry that counts by its name, and whether it can be read.
+/// Parses the stamp of an entry that counts by its name alone. Also reports whether the stamp could
+/// be read.
 fn stamp(value: &[u8]) -> (Stamp, Result<(), String>) {
     match serde_json::from_slice(value) {
         Ok(stamp) => (stamp, Ok(())),
@@ -250,7 +259,7 @@ fn epoch(text: &str) -> Result<String, String> {
     is_plain.then(|| text.to_owned()).ok_or_else(why)
 }
 
-/// The beginning of a text that anybody may have written.
+/// Returns the beginning of a string that anybody may have written.
 fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(40) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -258,7 +267,7 @@ fn shortened(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Reads a rev within its bound.
+/// Parses a rev within its bound.
 pub(super) fn rev<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     within(from, MAX_NUMBER)
 }
@@ -275,52 +284,55 @@ fn within<'de, D: Deserializer<'de>>(from: D, max: u64) -> Result<u64, D::Error>
 /// A change to one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
-    /// The document itself, if there is none.
+    /// Creates the document if there is none.
     Begin,
     Mark(Mark),
-    /// The mark of this name is lifted; the stamp is that of lifting it.
+    /// Lifts the off switch with this name. The stamp says who lifted it.
     Lift(String, Stamp),
-    /// For a site. The last is the rev of the entry that it takes the place of, 0 where there is none.
+    /// Accepts a version of a site. The number is the rev of the entry that it replaces, or 0 if
+    /// there is none.
     Accept(String, Accept, u64),
-    /// Fields that cannot be read; and the document itself, if there is none.
+    /// Repairs fields that cannot be read, and creates the document if there is none.
     Mend(Vec<Mend>),
 }
 
-/// How one field is mended, if it still has the value that was read.
+/// The repair of one field, applied only if the field still has the value that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mend {
     pub(crate) field: Vec<u8>,
     pub(crate) from: Vec<u8>,
-    /// `None` removes the field.
+    /// The new value; `None` removes the field.
     pub(crate) to: Option<Vec<u8>>,
 }
 
-/// A write as the store gets it. A store without a document gets one with this epoch: what a replica remembers outlives the store.
+/// A write in the form in which it is sent to the store. A store without a document gets one with
+/// this epoch, because replicas remember the document even if the store loses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteCall {
     pub(crate) epoch: String,
-    /// A rev that the writer has seen: the new one is above it, whatever the store remembers.
+    /// A rev that the writer has seen. The new rev is higher, even if the store has lost that one.
     pub(crate) floor: u64,
     pub(crate) tag: String,
     pub(crate) write: Write,
 }
 
-/// What the store makes of a write.
+/// Result of a write in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
-    /// It is in the document, with this rev.
+    /// The entry is in the document, with this rev.
     Written(u64),
-    /// The document had it already, or the mark is lifted.
+    /// The document already had the entry, or the off switch is lifted.
     Kept,
-    /// The entry has another rev than was expected.
+    /// The entry has another rev than expected.
     Conflict(u64),
-    /// The document is of another epoch.
+    /// The document has another epoch.
     Foreign(String),
 }
 
 impl WriteCall {
-    /// The arguments of the script: epoch, floor, tag, format; the field and its value without rev; a field that makes the write
-    /// superfluous, one that is removed by it, and the rev that is expected; then field, value and new value of each that is mended.
+    /// Returns the arguments of the script: epoch, floor, tag, format; the field and its value
+    /// without rev; a field whose presence makes the write superfluous; a field to remove; and the
+    /// expected rev. For each repaired field, its name, value and new value follow.
     pub(crate) fn arguments(&self) -> Vec<Vec<u8>> {
         let Self { epoch, floor, tag, write } = self;
         let none = String::new;
@@ -343,7 +355,7 @@ impl WriteCall {
     }
 }
 
-/// Without the rev, which the script knows.
+/// Serializes a value without its rev, which the script adds.
 fn json(value: &impl Serialize) -> String {
     let mut value = serde_json::to_value(value).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {

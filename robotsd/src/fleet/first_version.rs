@@ -1,5 +1,6 @@
-//! The first version of a site on a new replica, which has none to compare it with: it goes live if the fleet has accepted it, or if a
-//! replica that lives serves it. If the fleet knows nothing of the site, the gate is as it is without a fleet.
+//! The first version of a site on a new replica, which has no version to compare it with. It goes
+//! live if the fleet has accepted it, or if a running replica serves it. If the fleet does not know
+//! the site, the gate works as it does without a fleet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,11 +19,12 @@ use super::reader::DocumentReader;
 use crate::render::short_hash;
 use crate::report::is_of;
 
-/// How long a start of one that never saw the document waits for the store. Without it the files go live, and nothing is enforced.
+/// Maximum time for which a replica that never read the document waits for the store at start.
+/// Without the document, files go live, and nothing is enforced.
 const CONTACT: Duration = Duration::from_secs(3);
 
 impl Fleet {
-    /// Reads the store before any site is opened, if this replica knows nothing of it. Blocks.
+    /// Reads the store before any site is opened, if this replica knows nothing about it. Blocks.
     pub(crate) fn make_contact(self: &Arc<Self>) {
         if self.member.lock().is_known() {
             return;
@@ -31,15 +33,15 @@ impl Fleet {
         let contact = move || {
             let Ok(runtime) = Builder::new_current_thread().enable_all().build() else { return };
             let contact = contact(fleet);
-            // What the store says of it is said once sites are served.
+            // Problems with the store are reported once sites are served.
             let _ = runtime.block_on(LocalSet::new().run_until(async { timeout(CONTACT, contact).await }));
             runtime.shutdown_background();
         };
-        // No runtime begins within another.
+        // A runtime cannot be started within another.
         let _ = thread::spawn(contact).join();
     }
 
-    /// The gate of a site, for its first version here.
+    /// Returns the gate of a site for its first version on this replica.
     pub(crate) fn gate(&self, site: &str, gate: Gate) -> Gate {
         let known = self.known_versions(site);
         if known.is_empty() {
@@ -53,7 +55,7 @@ impl Fleet {
         )
     }
 
-    /// The hashes of a site, and of its hosts, that are accepted or served.
+    /// Returns the hashes that are accepted or served for a site and its hosts.
     fn known_versions(&self, site: &str) -> BTreeSet<String> {
         let (member, store) = (self.member.lock(), self.store.lock());
         let accepted = member.accepts().iter().filter(|(name, _)| is_of(site, name)).map(|(_, accept)| &accept.hash);
@@ -65,7 +67,7 @@ impl Fleet {
     }
 }
 
-/// Reads the document, and what the replicas last said.
+/// Reads the document and the last heartbeats of the replicas.
 async fn contact(fleet: Arc<Fleet>) -> Result<(), String> {
     DocumentReader::new(Arc::clone(&fleet), None).read().await?;
     let mut link = StoreLink::new(&fleet.settings.store);

@@ -1,7 +1,9 @@
-//! The fleet as the other rooms have it: the switches that it turns, the changes that an operator makes, and its report.
+//! The interface of the fleet to other modules: the kill switches that it operates, changes by an
+//! operator, and its report.
 //!
-//! **A mark is in force whatever can be written**: the store is asked for it while the switches are turned and the state directory is
-//! written, which may take its time. What the store does not take is kept, and written once the store is read.
+//! **An off switch takes effect even if nothing can be written.** The request to the store is sent
+//! before the kill switches are operated and the state directory is written, which may take a
+//! while. Entries that the store did not accept are kept, and written once the store is read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -26,10 +28,11 @@ use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::report::{FleetEntry, FleetReport, ReplicaState, ServedVersions};
 
-/// The file of the state directory that has what the replica knows.
+/// Name of the file in the state directory with everything that the replica knows.
 const FILE: &str = "fleet.json";
 
-/// Free bytes at the end of the file: some fifty marks are kept in it on a disk that is full.
+/// Number of free bytes at the end of the file. On a full disk, they suffice for about fifty off
+/// switches.
 const ROOM: usize = 8 << 10;
 
 /// A process as a member of its fleet.
@@ -42,63 +45,66 @@ pub(crate) struct Fleet {
     /// Held while the file is written.
     saving: Mutex<()>,
     every_site: KillSwitch,
-    /// Another process has its place, and its name: that one says what the replica has.
+    /// Whether another process has replaced this one under the same name, and sends the heartbeats.
     pub(crate) is_replaced: AtomicBool,
-    /// Of every site, and host of one, that was opened.
+    /// Kill switches of all sites, and hosts of sites, that were opened.
     sites: Mutex<HashMap<String, KillSwitch>>,
     pub(super) store: Mutex<StoreView>,
     pub(super) asks: Asks,
-    /// Until the threads take it.
+    /// Taken when the threads start.
     pub(super) asked: Mutex<Option<Asked>>,
 }
 
-/// What an operator decided, on its way to the store.
+/// A decision of an operator that is being sent to the store.
 #[derive(Debug)]
 pub(crate) struct Decision {
-    /// The number of entries that it changes.
+    /// Number of entries that the decision changes.
     pub(crate) writes: usize,
     answer: WriteAnswers,
 }
 
-/// Longer than a process and the one that takes its place both say what the replica has.
+/// Longer than the time in which a process and its successor both send heartbeats.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
-/// What was seen of the store last.
+/// The last known state of the store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoreView {
     pub(super) standing: Standing,
     pub(super) document: Option<Document>,
-    /// When it was read last.
+    /// Time at which the document was last read.
     pub(super) read: Option<SystemTime>,
-    /// Whether that was the last attempt.
+    /// Whether the last attempt to read the document succeeded.
     is_read: bool,
-    /// When a heartbeat of another process was found under its name: first, and last, with no long gap between.
+    /// The first and the last time at which a heartbeat of another process had this replica's name,
+    /// without a long gap in between.
     other: Option<(Instant, Instant)>,
-    /// Why it cannot be read.
+    /// Why the store cannot be read.
     read_trouble: Option<String>,
-    /// Why it cannot be written.
+    /// Why the store cannot be written.
     write_trouble: Option<String>,
-    /// How many entries are to be written back.
+    /// Number of entries that must be written back.
     lost: usize,
     file_trouble: Option<String>,
     pub(super) replicas: Arc<BTreeMap<String, Heartbeat>>,
     /// The clock of the store at the last heartbeat.
     pub(super) now: u64,
-    /// Since when they are heard without a gap: behind one, all seem silent.
+    /// Start of the current period without gaps in reading heartbeats. After a gap, all replicas
+    /// seem silent.
     hearing: Option<Instant>,
-    /// Those that are silent, and when they were heard last.
+    /// Silent replicas, with the time at which each was last heard.
     pub(super) missing: BTreeMap<String, u64>,
 }
 
 impl StoreView {
-    /// Why the store cannot be read, or written.
+    /// Returns why the store cannot be read or written.
     pub(super) fn trouble(&self) -> Option<&String> {
         self.read_trouble.as_ref().or(self.write_trouble.as_ref())
     }
 
-    /// How the replica stands. Two processes with one name come first: the others take them for one.
+    /// Returns the state of the replica. A name used by two processes is reported first: other
+    /// replicas take them for one.
     pub(super) fn state(&self) -> StateAndReason {
-        // For a moment a process meets the one that takes its place.
+        // For a moment, a process finds heartbeats of its successor.
         let is_other = |(first, last): (Instant, Instant)| last.elapsed().as_secs() < SILENT && last - first >= AT_ONCE;
         if !self.other.is_some_and(is_other) {
             return self.standing.state();
@@ -109,7 +115,8 @@ impl StoreView {
 }
 
 impl Fleet {
-    /// What the state directory has of it. Every site that joins is off where that cannot be read, or is not there.
+    /// Reads the file in the state directory. If it is missing or unreadable, all sites that join
+    /// are off.
     pub(crate) fn open(settings: &FleetSettings, state_dir: Option<&Path>, log: &Log) -> Arc<Self> {
         let (asks, asked) = Asks::new();
         let fleet = Self {
@@ -129,7 +136,7 @@ impl Fleet {
         Arc::new(fleet)
     }
 
-    /// Reads what another process has written since, whose place this one takes.
+    /// Reads the file again, which the process that this one replaces may have changed.
     pub(crate) fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
@@ -150,14 +157,15 @@ impl Fleet {
         self.follow();
     }
 
-    /// Has a robots.txt of this name follow the marks for it.
+    /// Connects a robots.txt with this name to the off switches for it.
     pub(crate) fn join<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let switch = self.sites.lock().entry(name.to_owned()).or_default().clone();
         self.follow_site(name, &switch);
         builder.outer_switch(&self.every_site).outer_switch(&switch)
     }
 
-    /// Changes what is known. In force when it returns, and written to the state directory if that takes it. Blocks.
+    /// Changes what this replica knows. The change is in force on return, and stored if the state
+    /// directory is writable. Blocks.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Member) -> R) -> R {
         let (made, is_changed) = self.change_member(change);
         if is_changed {
@@ -167,7 +175,8 @@ impl Fleet {
         made
     }
 
-    /// The same for a decision of an operator. The store is asked at once: the history of many sites, or a disk, may take longer.
+    /// Like [`change`](Self::change), for a decision of an operator. The store is asked first: the
+    /// histories of many sites, or a slow disk, may take longer.
     fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> Decision {
         let (writes, is_changed) = self.change_member(change);
         let calls = self.calls(writes);
@@ -187,7 +196,7 @@ impl Fleet {
 
     fn follow(&self) {
         follow(&self.every_site, || self.unknown(), || self.member.lock().is_every_site_off());
-        // The lock is held over no turn, which may wait for a disk.
+        // The lock is not held while switches are operated, which may wait for a disk.
         let sites: Vec<_> = self.sites.lock().iter().map(|(name, switch)| (name.clone(), switch.clone())).collect();
         sites.iter().for_each(|(name, switch)| self.follow_site(name, switch));
     }
@@ -200,7 +209,7 @@ impl Fleet {
         let Some(file) = &self.file else { return };
         let _saving = self.saving.lock();
         let text = serde_json::to_vec(&*self.member.lock()).unwrap_or_default();
-        // A full disk takes no new file: there the one that it has is overwritten.
+        // A full disk cannot hold a new file, so the existing one is overwritten.
         let written = files::replace(file, &files::with_room(&text, ROOM));
         let written = written.or_else(|error| files::overwrite(file, &text).map_err(|_| error));
         let trouble = written.err().map(|error| format!("{}: {error}", file.display()));
@@ -214,7 +223,7 @@ impl Fleet {
         self.log.say_at(LogLevel::Warn, LogEvent::Fleet, message);
     }
 
-    /// Takes what comes of a document. Blocks.
+    /// Applies a document that was read. Blocks.
     pub(super) fn saw(&self, read: Result<Option<Document>, String>) -> Vec<WriteCall> {
         let seen = match &read {
             Ok(document) => self.change(|member| member.seen(document.as_ref())),
@@ -243,9 +252,10 @@ impl Fleet {
         self.calls(seen.write_back)
     }
 
-    /// What the replicas say, by the clock of the store. Blocks: there may be much of it.
+    /// Stores the heartbeats of the replicas, with the clock of the store. Blocks: there may be
+    /// many.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
-        // Nearly all serve the same.
+        // Nearly all replicas serve the same versions.
         let mut versions: Vec<ServedVersions> = Vec::new();
         let replicas = replicas.into_iter().map(|(name, beat)| {
             let mut beat: Heartbeat = serde_json::from_slice(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
@@ -264,13 +274,13 @@ impl Fleet {
         });
         let missing = silent.map(|(name, beat)| (name.clone(), beat.at)).collect();
         store.missing = missing;
-        // The reader of the document waits for this lock: the others are dropped without it.
+        // The document reader waits for this lock, so the old heartbeats are dropped without it.
         let before = std::mem::replace(&mut store.replicas, replicas);
         drop(store);
         drop(before);
     }
 
-    /// A heartbeat of another process was the last under the name of this replica.
+    /// Records that the last heartbeat with the name of this replica came from another process.
     pub(super) fn meets_another(&self) {
         let mut store = self.store.lock();
         let before = store.state().0;
@@ -281,7 +291,7 @@ impl Fleet {
         why.into_iter().filter(|_| before != state).for_each(|why| self.warn(why));
     }
 
-    /// The document was read, or why not.
+    /// Records that the document was read, or why it was not.
     pub(super) fn was_read(&self, trouble: Option<String>) {
         let is_back = self.note(|store| {
             store.is_read = trouble.is_none();
@@ -292,17 +302,17 @@ impl Fleet {
             before.is_some() && store.is_read
         });
         if is_back {
-            // So can it be written, perhaps.
+            // The store can probably be written as well.
             self.asks.ask_beat();
         }
     }
 
-    /// The store was written, or why not.
+    /// Records that the store was written, or why it was not.
     pub(super) fn was_written(&self, trouble: Option<String>) {
         self.note(|store| store.write_trouble = trouble);
     }
 
-    /// Changes what is seen of the store, and logs whether there is trouble if that has changed.
+    /// Changes the view of the store, and logs if a problem appeared or disappeared.
     fn note<R>(&self, change: impl FnOnce(&mut StoreView) -> R) -> R {
         let mut store = self.store.lock();
         let before = store.trouble().cloned();
@@ -327,11 +337,11 @@ impl Fleet {
         writes.into_iter().filter_map(|write| member.call(write, &random())).collect()
     }
 
-    /// Turns enforcement of a scope off by a mark. It is off when this returns. Blocks.
+    /// Turns enforcement off for a scope, with the off switch `id`. It is off on return. Blocks.
     ///
     /// # Errors
     ///
-    /// The id was used before, so nothing is turned off.
+    /// Returns an error if the ID was used before. Nothing is turned off then.
     pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Result<Decision, String> {
         let mut refused = None;
         let decision = self.decide(|member| match member.turn_off(id, scope, stamp(by)) {
@@ -344,7 +354,7 @@ impl Fleet {
         refused.map_or(Ok(decision), Err)
     }
 
-    /// Lifts every mark of a scope that is known here. Blocks.
+    /// Lifts all known off switches of a scope. Blocks.
     pub(crate) fn lift(&self, scope: &str, by: &Attribution) -> Decision {
         let stamp = stamp(by);
         self.decide(|member| {
@@ -354,11 +364,11 @@ impl Fleet {
         })
     }
 
-    /// Waits until the store has a decision, and the document is read then.
+    /// Waits until the store has a decision, and the document has been read after that.
     ///
     /// # Errors
     ///
-    /// Why the store does not have it.
+    /// Returns why the store does not have it.
     pub(crate) async fn stored(&self, Decision { writes, answer }: Decision) -> Result<(), String> {
         if writes == 0 { Err(self.nothing_to_write()) } else { self.written(answer).await.map(drop) }
     }
@@ -367,19 +377,19 @@ impl Fleet {
         format!("no document of fleet {:?} is known here: `robotsd fleet init` makes one", self.settings.name)
     }
 
-    /// Accepts a version for the fleet, in place of the one that is accepted as far as is known here.
+    /// Accepts a version for the fleet, replacing the accepted one that is known here.
     pub(crate) fn accept(&self, site: &str, hash: &str, by: &Attribution) -> Vec<WriteCall> {
         let accept = self.member.lock().accept(site, &random(), hash, stamp(by));
         self.calls(vec![accept])
     }
 
-    /// Whether every site is off by it, and that is a decision.
+    /// Reports whether an off switch for all sites is in force.
     pub(crate) fn is_off(&self) -> bool {
         let member = self.member.lock();
         member.is_known() && member.is_every_site_off()
     }
 
-    /// That no document was ever read, so that nothing is enforced.
+    /// Returns a message if no document was ever read, so that nothing is enforced.
     pub(crate) fn unknown(&self) -> Option<String> {
         let (of, store) = (&self.settings.name, self.settings.store.place());
         let why =
@@ -387,16 +397,16 @@ impl Fleet {
         (!self.member.lock().is_known()).then_some(why)
     }
 
-    /// Whether it outlives the process.
+    /// Reports whether the state of the fleet survives a restart.
     pub(crate) fn is_kept(&self) -> bool {
         self.file.is_some() && self.store.lock().file_trouble.is_none()
     }
 
-    /// Has the store written, and the document read then.
+    /// Writes to the store, and waits until the document has been read after that.
     ///
     /// # Errors
     ///
-    /// Why it was not written.
+    /// Returns why it was not written.
     pub(crate) async fn ask(&self, calls: Vec<WriteCall>) -> Result<Vec<WriteAnswer>, String> {
         if calls.is_empty() { Err(self.nothing_to_write()) } else { self.written(self.asks.write(calls)).await }
     }
@@ -414,22 +424,23 @@ impl Fleet {
         refused.map_or(Ok(answers), Err)
     }
 
-    /// Reads the document, and hears the replicas, at the same time. An error is a trouble of the report.
+    /// Reads the document and the heartbeats at the same time. Errors appear in the report.
     pub(crate) async fn look(&self) {
         tokio::join!(self.asks.read(), self.asks.beat());
     }
 
-    /// Takes this replica from the list: the process ends.
+    /// Removes this replica from the list when the process ends.
     pub(crate) async fn leave(&self) {
         self.asks.leave().await;
     }
 
-    /// When the document was read last.
+    /// Returns the time at which the document was last read.
     pub(crate) fn read(&self) -> Option<SystemTime> {
         self.store.lock().read
     }
 
-    /// That it goes on without what the store has; none before the store was asked, or where it has never read a document.
+    /// Returns why the replica does not follow the store. `None` before the store was first read,
+    /// and if no document was ever read.
     pub(crate) fn trouble(&self) -> Option<String> {
         let store = self.store.lock();
         let (state, why) = match store.state() {
@@ -445,11 +456,11 @@ impl Fleet {
 
     pub(crate) fn report(&self) -> FleetReport {
         let member = self.member.lock().clone();
-        // The reader of the document waits for this lock, and there may be much to report.
+        // The document reader waits for this lock, and the report may be long.
         let store = self.store.lock().clone();
         let own_name = &self.settings.replica;
         let sites = store.replicas.get(own_name).map(|own| own.sites.clone()).unwrap_or_default();
-        // The others are as they were when it was read last.
+        // The other replicas are shown as of the last reading.
         let state = match store.state().0 {
             ReplicaState::Current if !store.is_read => ReplicaState::Stale,
             state => state,
@@ -484,7 +495,7 @@ impl Fleet {
     }
 }
 
-/// Turns a switch as is wanted; again, where that has changed meanwhile.
+/// Sets a kill switch as wanted. Repeats this if the wanted state changes meanwhile.
 fn follow(switch: &KillSwitch, why: impl Fn() -> Option<String>, is_off: impl Fn() -> bool) {
     loop {
         let wanted = is_off();
@@ -500,10 +511,10 @@ pub(super) fn stamp(by: &Attribution) -> Stamp {
     Stamp { rev: 0, by: by.who.clone().unwrap_or_default(), at, why: by.reason.clone() }
 }
 
-/// 64 random bits in hex.
+/// Returns 64 random bits in hex.
 pub(crate) fn random() -> String {
     let mut octets = [0; 8];
-    // Without randomness no connection with TLS is made either; a tag that repeats only delays a reader.
+    // Without randomness, TLS connections fail as well. A repeated tag only delays readers.
     let _ = ring::default_provider().secure_random.fill(&mut octets);
     HEXLOWER.encode(&octets)
 }

@@ -1,6 +1,7 @@
--- A replica says what it has, by the clock of the store, and learns what the others have, and what was under its name before. One that is silent for a day is forgotten.
+-- Stores the heartbeat of a replica with the clock of the store. Returns the heartbeats of all
+-- replicas, and the previous one under this name. Replicas that were silent for a day are removed.
 -- KEYS[1]  the replicas
--- ARGV     name, what it has as JSON
+-- ARGV     name, heartbeat as JSON
 local before = redis.call('HGET', KEYS[1], ARGV[1])
 local now = tonumber(redis.call('TIME')[1])
 redis.call('HSET', KEYS[1], ARGV[1], '{"at":' .. string.format('%.0f', now) .. ',' .. string.sub(ARGV[2], 2))

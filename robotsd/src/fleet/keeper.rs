@@ -1,6 +1,7 @@
-//! The threads that talk to the store of a fleet. One reads the document and does nothing else ([`reader`](super::reader)); on the other
-//! are the tasks that write what this replica is asked to, say every five seconds what it has, and ask which replica sends a notice, each by
-//! a connection of its own.
+//! The threads that talk to the store of a fleet. One only reads the document
+//! ([`reader`](super::reader)). The other runs three tasks, each with its own connection: they
+//! write requested changes, send a heartbeat every five seconds, and ask which replica sends a
+//! notice.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,17 +27,18 @@ use super::standing::Heartbeat;
 use super::turns::choose;
 use crate::store::StoreScript;
 
-/// How often a replica says what it has.
+/// Interval between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// How often it looks whether a version that is accepted has come to its source.
+/// Interval at which the sites are checked for accepted versions.
 const LOOK: Duration = Duration::from_secs(1);
 
 static WRITE: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("write.lua")));
 static HEARTBEAT_SCRIPT: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("heartbeat.lua")));
 
 impl Fleet {
-    /// Starts the threads that talk to the store, and accepts for these sites what the fleet accepts.
+    /// Starts the threads that talk to the store, and accepts on these sites what the fleet
+    /// accepts.
     pub(crate) fn start(self: &Arc<Self>, sites: Arc<dyn FleetSites>) -> io::Result<()> {
         let Some(Asked { writes, reads, beats, turns, lost }) = self.asked.lock().take() else { return Ok(()) };
         self.unknown().into_iter().for_each(|why| self.warn(why));
@@ -54,7 +56,7 @@ impl Fleet {
     }
 }
 
-/// Runs a future on a thread of its own, until it ends.
+/// Runs a future on its own thread until it completes.
 fn on_thread<F: AsyncFnOnce() + Send + 'static>(name: &str, run: F) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let thread = move || {
@@ -64,7 +66,7 @@ fn on_thread<F: AsyncFnOnce() + Send + 'static>(name: &str, run: F) -> io::Resul
     thread::Builder::new().name(name.to_owned()).spawn(thread).map(drop)
 }
 
-/// Writes what operators decide here, and what the store has lost.
+/// Writes decisions of operators, and entries that the store has lost.
 struct Writer {
     fleet: Arc<Fleet>,
     link: StoreLink,
@@ -72,11 +74,11 @@ struct Writer {
 
 impl Writer {
     async fn run(mut self, mut requests: UnboundedReceiver<WriteRequest>, mut lost: watch::Receiver<Vec<WriteCall>>) {
-        // The first decision does not wait for it.
+        // Connects early, so that the first decision does not wait for the connection.
         let _ = self.link.connected().await;
         let mut rest = VecDeque::new();
         loop {
-            // A decision waits for one entry that is written back, and not for all of them.
+            // A decision waits for at most one entry that is written back.
             let request = if rest.is_empty() {
                 tokio::select! {
                     request = requests.recv() => request,
@@ -103,12 +105,12 @@ impl Writer {
                     break;
                 }
             }
-            // Its client may have gone.
+            // The client may have disconnected.
             let _ = answer.send(answers.into_iter().collect());
         }
     }
 
-    /// Writes the next entry back. After an error the reader gives all that are lost again.
+    /// Writes the next lost entry back. After an error, the reader supplies all lost entries again.
     async fn write_back(&mut self, rest: &mut VecDeque<WriteCall>) {
         let Some(call) = rest.pop_front() else { return };
         if self.write(&call).await.is_err() {
@@ -135,15 +137,15 @@ impl Writer {
     }
 }
 
-/// Says what this replica has, hears what the others have, and brings live what the fleet has accepted.
+/// Sends this replica's heartbeat, reads those of the others, and brings accepted versions live.
 struct Heart {
     fleet: Arc<Fleet>,
     sites: Arc<dyn FleetSites>,
     link: StoreLink,
     beaten: Option<Instant>,
-    /// What tells its heartbeats from those of another process with the same name.
+    /// Distinguishes its heartbeats from those of another process with the same name.
     process: String,
-    /// The accepting that is under way.
+    /// The running attempt to accept versions.
     accepting: Option<JoinHandle<()>>,
 }
 
@@ -178,7 +180,8 @@ impl Heart {
     async fn beat(&mut self) -> Result<(), String> {
         let (fleet, sites, process) = (Arc::clone(&self.fleet), Arc::clone(&self.sites), self.process.clone());
         let own = spawn_blocking(move || {
-            // As short as commands take it: every replica reads those of all, every few seconds.
+            // In the short form that commands accept: every replica reads the hashes of all others
+            // every few seconds.
             let statuses = sites.statuses().into_iter();
             let sites =
                 statuses.map(|(site, of)| (site, of.live.map(|live| live.short()).unwrap_or_default())).collect();
@@ -192,7 +195,7 @@ impl Heart {
         let (now, replicas, before): (u64, Vec<Field>, Option<Vec<u8>>) =
             self.link.run(&HEARTBEAT_SCRIPT, &key, &[replica, own]).await?;
         let before: Option<Heartbeat> = before.and_then(|beat| serde_json::from_slice(&beat).ok());
-        // The first finds that of the process whose place this one takes.
+        // The first heartbeat finds the one of the process that this one replaces.
         let is_other = |before: &Heartbeat| before.process != self.process;
         if self.beaten.is_some() && before.as_ref().is_some_and(is_other) {
             self.fleet.meets_another();
@@ -202,7 +205,8 @@ impl Heart {
         spawn_blocking(move || fleet.hear(now, replicas)).await.map_err(|error| error.to_string())
     }
 
-    /// Brings live what the fleet has accepted, where it is here. Whether an attempt has ended.
+    /// Brings accepted versions live if this replica has them. Reports whether an attempt has
+    /// ended.
     fn accept(&mut self) -> bool {
         let is_over = self.accepting.take_if(|accepting| accepting.is_finished()).is_some();
         if self.accepting.is_some() || self.fleet.member.lock().lacking().next().is_none() {
@@ -210,7 +214,8 @@ impl Heart {
         }
         let (fleet, sites) = (Arc::clone(&self.fleet), Arc::clone(&self.sites));
         self.accepting = Some(spawn_blocking(move || {
-            // What the first round brings live is noted in the second, so that the next heartbeat says it.
+            // Versions that the first round brings live are recorded in the second, so that the
+            // next heartbeat includes them.
             for _ in 0..2 {
                 let lacking: Vec<_> = {
                     let member = fleet.member.lock();

@@ -1,4 +1,5 @@
-//! A connection to the store of a fleet, which belongs to one task: what another task waits for does not hold it up.
+//! A connection to the store of a fleet. It belongs to one task, so that waits of other tasks do
+//! not delay it.
 
 use std::sync::Arc;
 
@@ -9,15 +10,15 @@ use crate::store::{StoreAddresses, StoreConnection, StoreScript, StoreSettings, 
 pub(super) struct StoreLink {
     settings: StoreSettings,
     addresses: StoreAddresses,
-    /// `None` before the first command, and after one that failed.
+    /// `None` before the first command, and after a failed one.
     connection: Option<StoreConnection>,
 }
 
-/// Why the store did not do what it was asked.
+/// Why the store did not execute a command.
 pub(super) enum LinkError {
-    /// For the operator.
+    /// Message for the operator.
     Failed(String),
-    /// The key has a value of another type; the words of the store.
+    /// The key has a value of another type. Contains the store's message.
     WrongType(String),
 }
 
@@ -35,7 +36,7 @@ impl StoreLink {
         Self { settings: settings.clone(), addresses, connection: None }
     }
 
-    /// A key of the fleet.
+    /// Returns a key of the fleet.
     pub(super) fn key(&self, of: &str) -> String {
         format!("{}{of}", self.settings.prefix)
     }
@@ -61,8 +62,9 @@ impl StoreLink {
         answer.map_err(|error| self.failed(&error, "write", key).text())
     }
 
-    /// Asks the store, and asks again by a new connection if the one that was open is closed: a store closes those that were idle for long.
-    /// A write that was done before the connection was closed changes nothing the second time.
+    /// Sends a command. If an open connection turns out to be closed, connects again and repeats
+    /// the command: stores close idle connections. Repeating a write that was already executed
+    /// changes nothing.
     async fn ask<T>(
         &mut self,
         question: impl AsyncFn(&mut StoreConnection) -> RedisResult<T>,
@@ -76,7 +78,7 @@ impl StoreLink {
         Ok(question(self.connected().await?).await)
     }
 
-    /// The connection, which several commands may use at the same time.
+    /// Returns the connection. Several commands may use it at the same time.
     pub(super) async fn connected(&mut self) -> Result<&mut StoreConnection, String> {
         if self.connection.is_none() {
             let key = self.key("doc");
@@ -84,7 +86,7 @@ impl StoreLink {
                 let mut command = cmd("HMGET");
                 command.arg(&key).arg("epoch").arg("tag");
                 async move {
-                    // Whatever it answers, it answers again to the command; one that hangs is passed over.
+                    // The command will get the same response. Only a server that hangs is skipped.
                     match connection.query::<redis::Value>(&command).await {
                         Err(error) if error.is_timeout() => Err("no answer in time".to_owned()),
                         _ => Ok(()),
@@ -97,7 +99,8 @@ impl StoreLink {
         self.connection.as_mut().ok_or_else(|| "no connection".to_owned())
     }
 
-    /// Why a command was not done. The next one connects again, unless the store has answered.
+    /// Returns why a command failed. The next command reconnects, unless the store itself refused
+    /// this one.
     pub(super) fn failed(&mut self, error: &RedisError, what: &str, key: &str) -> LinkError {
         let store = &self.settings;
         let text = error.to_string();

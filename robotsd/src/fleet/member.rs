@@ -1,17 +1,23 @@
-//! A replica as a member of its fleet: what it knows of the document, and what it does with the one that it reads.
+//! A replica as a member of its fleet: what it knows about the document, and how it applies a
+//! document that it reads.
 //!
-//! It is a value without clock, files, store and randomness: ids, tags and times are arguments. Its owner reads the document and calls
-//! [`seen`](Member::seen) (`None` where the store has none), sends what that returns as calls ([`call`](Member::call) with a new tag) to the
-//! store, and keeps the member as JSON: [`Member`] is all that a restart needs, and one that starts without it is `Member::default()`.
-//! [`turn_off`](Member::turn_off) and [`lift`](Member::lift) count at once, whether the store takes their writes or not; an
-//! [`accept`](Member::accept) counts once it is read back. A write that got no answer may be sent again.
+//! It is a plain value without clock, files, store or randomness: IDs, tags and times are
+//! arguments. Its owner reads the document and calls [`seen`](Member::seen) (with `None` if the
+//! store has none), sends the returned writes to the store ([`call`](Member::call) with a new tag),
+//! and stores the member as JSON. A [`Member`] is all that a restart needs; a member without stored
+//! state is `Member::default()`. [`turn_off`](Member::turn_off) and [`lift`](Member::lift) take
+//! effect at once, whether or not the store executes their writes. An [`accept`](Member::accept)
+//! takes effect once it is read back. A write without a response may be sent again.
 //!
-//! - A mark that it holds keeps it off until it is lifted: here, or by a tombstone that it reads. Marks and tombstones that the store
-//!   has lost are written back. An id that was used before turns nothing off, and that is an error.
-//! - Of a damaged document, marks and tombstones count, and every other field that can be read; what cannot be read keeps its value here.
-//! - An accept is taken only from a higher rev than the one it has. Anything else is not applied, named, and left to a person
-//!   ([`restore`](Member::restore)).
-//! - It takes nothing from a document of another epoch. One that never saw a document enforces nothing.
+//! - An off switch that the member knows stays in force until it is lifted: here, or by a tombstone
+//!   that it reads. Off switches and tombstones that the store has lost are written back. Reusing
+//!   an ID turns nothing off, and is an error.
+//! - In a damaged document, off switches, tombstones and all other readable fields count. For an
+//!   unreadable field, the member keeps its own value.
+//! - An accepted version is replaced only by one with a higher rev. Anything else is not applied
+//!   but reported, and left to the operator ([`restore`](Member::restore)).
+//! - The member ignores a document with another epoch. A member that never saw a document enforces
+//!   nothing.
 
 use std::collections::BTreeMap;
 
@@ -20,52 +26,53 @@ use serde::{Deserialize, Serialize};
 use super::document::{Accept, Document, EVERY_SITE, Mark, Stamp, Write, WriteCall, digest, rev};
 use crate::report::is_of;
 
-/// What a replica knows.
+/// What a replica knows about its fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Member {
-    /// Of the first document that it saw.
+    /// Epoch of the first document that it saw.
     epoch: Option<String>,
-    /// The highest rev that it has seen.
+    /// Highest rev that it has seen.
     #[serde(deserialize_with = "rev")]
     rev: u64,
-    /// Those that count, its own that are in no store too, by their names.
+    /// Off switches in force, by name, including its own that are in no store yet.
     marks: BTreeMap<String, Mark>,
     lifted: BTreeMap<String, Stamp>,
     accepts: BTreeMap<String, Accept>,
-    /// The ids of those whose version was live here, by their sites: what is live later lacks nothing.
+    /// IDs of accepted versions that were live here, by site. These sites lack nothing even if
+    /// another version is live later.
     reached: BTreeMap<String, String>,
 }
 
-/// How the document that was read last stands to what a replica knows.
+/// How the last document relates to what the replica knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// None was read yet, or there is none and never was.
+    /// No document was read yet, or there never was one.
     #[default]
     Unknown,
     Current,
-    /// Entries of the document are older than those that the replica has, or gone.
+    /// Entries of the document are missing, or older than the replica's.
     WentBack(Vec<String>),
-    /// It is of another epoch.
+    /// The document has another epoch.
     Foreign(String),
-    /// It is of a later version.
+    /// A later version of this program wrote the document.
     Rejected(String),
-    /// Fields of it cannot be read; then entries that went back.
+    /// Descriptions of unreadable fields, and then of entries that went back.
     Damaged(Vec<String>),
 }
 
-/// What comes of a document.
+/// Result of reading a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) standing: Standing,
-    /// What has changed for this replica, for the log.
+    /// Changes for this replica, for the log.
     pub(crate) changes: Vec<String>,
-    /// What the store has lost.
+    /// Entries that the store has lost.
     pub(crate) write_back: Vec<Write>,
 }
 
 impl Member {
-    /// Whether it ever saw a document.
+    /// Reports whether the replica ever saw a document.
     pub(crate) const fn is_known(&self) -> bool {
         self.epoch.is_some()
     }
@@ -74,64 +81,67 @@ impl Member {
         self.epoch.as_deref()
     }
 
-    /// Whether nothing is enforced at all.
+    /// Reports whether nothing is enforced at all.
     pub(crate) fn is_every_site_off(&self) -> bool {
         !self.is_known() || self.marks.values().any(|mark| mark.scope == EVERY_SITE)
     }
 
-    /// Whether a site is off by a mark of its own.
+    /// Reports whether a site is off through its own off switch.
     pub(crate) fn is_marked(&self, site: &str) -> bool {
         self.marks.values().any(|mark| is_of(&mark.scope, site))
     }
 
-    /// The marks that count, by their names.
+    /// Returns the off switches in force, by name.
     pub(crate) const fn marks(&self) -> &BTreeMap<String, Mark> {
         &self.marks
     }
 
-    /// The id of the mark that was lifted last.
+    /// Returns the ID of the off switch that was lifted last.
     pub(crate) fn lifted_last(&self) -> Option<&str> {
         let (name, _) = self.lifted.iter().max_by_key(|(_, stamp)| stamp.at)?;
         name.rsplit(':').next()
     }
 
-    /// The versions that may go live, by their sites.
+    /// Returns the accepted versions, by site.
     pub(crate) const fn accepts(&self) -> &BTreeMap<String, Accept> {
         &self.accepts
     }
 
-    /// The accepts whose versions were never live here.
+    /// Returns the accepted versions that were never live here.
     pub(crate) fn lacking(&self) -> impl Iterator<Item = (&str, &Accept)> {
         let is_reached = |site: &String, accept: &Accept| self.reached.get(site) == Some(&accept.id);
         let lacking = self.accepts.iter().filter(move |(site, accept)| !is_reached(site, accept));
         lacking.map(|(site, accept)| (&**site, accept))
     }
 
-    /// A version is live here, which meets an accept of it.
+    /// Records that a version is live here, which fulfils a permission for it.
     pub(crate) fn serves(&mut self, site: &str, hash: &str) {
         let met = self.accepts.get(site).filter(|accept| accept.is_of(hash)).map(|accept| accept.id.clone());
         self.reached.extend(met.map(|id| (site.to_owned(), id)));
     }
 
-    /// The same for replicas that have the same marks and accepts, and for their document.
+    /// Returns a digest that is equal for replicas, and their document, with the same off switches
+    /// and accepted versions.
     pub(crate) fn digest(&self) -> String {
         digest(&self.marks, &self.accepts)
     }
 
-    /// A write as it is sent to the store; none before a document was seen.
+    /// Returns a write in the form in which it is sent to the store; `None` before a document was
+    /// seen.
     pub(crate) fn call(&self, write: Write, tag: &str) -> Option<WriteCall> {
         let epoch = self.epoch.clone()?;
         Some(WriteCall { epoch, floor: self.rev, tag: tag.to_owned(), write })
     }
 
-    /// Reads the document, or that there is none.
+    /// Applies the document, or the fact that there is none.
     pub(crate) fn seen(&mut self, document: Option<&Document>) -> Seen {
         let mut seen = Seen::default();
         let none = Document::default();
         let read = match document {
             None if !self.is_known() => return seen,
             None => &none,
-            // Whose document it is cannot be read: what is known of this fleet is safe to compare with, and the rest is not taken.
+            // The epoch is unreadable. Comparing the document with the known state is safe, but
+            // nothing else is taken from it.
             Some(document) if document.epoch.is_empty() && !self.is_known() => {
                 seen.standing = Standing::Damaged(document.damages().collect());
                 return seen;
@@ -147,7 +157,8 @@ impl Member {
             && !self.is_known()
         {
             self.epoch = Some(document.epoch.clone());
-            // Those of before its time are permissions: the others may be further by now.
+            // Versions accepted before this replica joined are permissions: other replicas may be
+            // further by now.
             self.reached = document.accepts.iter().map(|(site, accept)| (site.clone(), accept.id.clone())).collect();
             seen.changes.push(format!("the document of the fleet is known: epoch {}", document.epoch));
         }
@@ -159,7 +170,7 @@ impl Member {
         }
         for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
             match self.marks.get_mut(name) {
-                // Who wrote it is known here still.
+                // This replica still knows who wrote the damaged field.
                 Some(_) if read.damaged.contains_key(format!("off:{name}").as_bytes()) => {}
                 Some(own) => own.clone_from(mark),
                 None => {
@@ -184,7 +195,8 @@ impl Member {
         seen
     }
 
-    /// Takes the accepts that are newer than its own. Returns those that are older, or gone; one that cannot be read is neither.
+    /// Takes accepted versions that are newer than its own. Returns those that are older or
+    /// missing, without unreadable ones.
     fn take_accepts(&mut self, read: &Document, seen: &mut Seen) -> Vec<String> {
         let mut gone = Vec::new();
         for (site, accept) in &read.accepts {
@@ -205,7 +217,7 @@ impl Member {
         gone.into_iter().map(|site| format!("accept of site {site:?}")).collect()
     }
 
-    /// The marks and tombstones that the store does not have.
+    /// Returns the off switches and tombstones that the store lacks.
     fn lost(&self, document: &Document) -> Vec<Write> {
         let is_lost = |name: &String| !document.marks.contains_key(name) && !document.lifted.contains_key(name);
         let marks = self.marks.iter().filter(|(name, _)| is_lost(name));
@@ -215,11 +227,12 @@ impl Member {
         marks.chain(lifted).collect()
     }
 
-    /// Turns a scope off, here and now.
+    /// Turns a scope off at once on this replica.
     ///
     /// # Errors
     ///
-    /// The mark was lifted before, for example because a call comes late: nothing is turned off.
+    /// Returns an error if the off switch was lifted before, for example if a call arrives late.
+    /// Nothing is turned off then.
     pub(crate) fn turn_off(&mut self, id: &str, scope: &str, stamp: Stamp) -> Result<Write, String> {
         let mark = Mark { scope: scope.to_owned(), id: id.to_owned(), stamp };
         if let Some(Stamp { by, .. }) = self.lifted.get(&mark.name()) {
@@ -229,20 +242,22 @@ impl Member {
         Ok(Write::Mark(mark))
     }
 
-    /// Lifts the mark of a name, whether it is known here or not.
+    /// Lifts the off switch with this name, whether or not it is known here.
     pub(crate) fn lift(&mut self, name: &str, stamp: Stamp) -> Write {
         self.marks.remove(name);
         self.lifted.entry(name.to_owned()).or_insert_with(|| stamp.clone());
         Write::Lift(name.to_owned(), stamp)
     }
 
-    /// Accepts a version in place of the one that is accepted here; the store refuses it if it has another by now.
+    /// Accepts a version, replacing the one accepted here. The store refuses if it has another
+    /// entry by now.
     pub(crate) fn accept(&self, site: &str, id: &str, hash: &str, stamp: Stamp) -> Write {
         let accept = Accept { id: id.to_owned(), hash: hash.to_owned(), stamp };
         Write::Accept(site.to_owned(), accept, rev_of(&self.accepts, site))
     }
 
-    /// What brings the entries of this replica back that the document does not have. They get new revs, so every replica takes them.
+    /// Returns the writes that restore this replica's entries which the document lacks. They get
+    /// new revs, so every replica takes them.
     pub(crate) fn restore(&self, document: Option<&Document>) -> Vec<Write> {
         let none = Document::default();
         let read = document.unwrap_or(&none);
@@ -255,7 +270,7 @@ impl Member {
     }
 }
 
-/// The rev of a site's accept, 0 where there is none.
+/// Returns the rev of a site's accepted version, or 0 if there is none.
 fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
     accepts.get(site).map_or(0, |accept| accept.stamp.rev)
 }
@@ -265,7 +280,7 @@ fn changed(to: &str, Mark { scope, id, .. }: &Mark, Stamp { by, why, .. }: &Stam
     format!("the fleet turned enforcement of {} {to} (mark {id}, by {by}){why}", of(scope))
 }
 
-/// A scope, for people.
+/// Formats a scope for people.
 fn of(scope: &str) -> String {
     if scope == EVERY_SITE { "every site".to_owned() } else { format!("site {scope:?}") }
 }

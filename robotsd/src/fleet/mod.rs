@@ -1,12 +1,14 @@
-//! The replicas of the same sites as a fleet: one document in the store that all of them read.
+//! The replicas of the same sites as a fleet: all of them read one document in the store.
 //!
-//! `document` is what stands there and how it is changed, `member` what a replica knows and makes of it; both are pure. `handle` is what
-//! the other rooms have of it, `upkeep` what an operator does to the document as a whole, `reader` the thread that reads it, `keeper` the
-//! one that writes it and says what the replica has, `link` the connection that each of their tasks has of its own, `asks` what they are
-//! asked for, `standing` the words for the state of each replica, `turns` which replica notifies people of it.
+//! `document` defines the document and its changes, and `member` what a replica knows and how it
+//! applies the document; both are pure. `handle` is the interface for other modules, and `upkeep`
+//! contains operations on the document as a whole. `reader` is the thread that reads the document,
+//! and `keeper` the thread that writes it and sends heartbeats. `link` is the connection of each of
+//! their tasks, and `asks` contains the requests to them. `standing` names the state of each
+//! replica, and `turns` decides which replica notifies people.
 //!
-//! No request waits for the store, and none asks whether there is a fleet: a mark turns a kill switch, which is a part of the
-//! snapshot that a request loads.
+//! No request waits for the store or checks whether there is a fleet: an off switch operates a kill
+//! switch, which is part of the snapshot that a request loads.
 
 mod asks;
 mod document;

@@ -1,6 +1,8 @@
-//! Reads the document every half second, on a thread and a connection of its own: nothing that the process does otherwise holds up a mark.
+//! Reads the document every half second, on its own thread and connection, so that nothing else in
+//! the process can delay an off switch.
 //!
-//! There is no subscription, so that nothing can be lost: what is polled is epoch and tag, and the document where they have changed.
+//! There is no subscription, so no message can be lost: the reader polls epoch and tag, and reads
+//! the whole document if they have changed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,14 +18,15 @@ use super::document::{Document, Field};
 use super::handle::Fleet;
 use super::link::{LinkError, StoreLink};
 
-/// How often the store is read at least. A mark is in force everywhere within two seconds: it is written, which may take a quarter of a
-/// second, found with the next reading, and that takes two answers of the store.
+/// Maximum interval between two readings. An off switch takes effect everywhere within two seconds:
+/// writing it may take a quarter of a second, the next reading finds it, and a reading needs two
+/// responses of the store.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// How long a disk may hold up the reading of the store.
+/// Maximum time for which a disk may delay the next reading of the store.
 const DISK: Duration = Duration::from_secs(1);
 
-/// The next time to read: fixed when a reading begins, and put off by nothing.
+/// The time of the next reading. It is fixed when a reading begins, and nothing postpones it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadTimer {
     period: Duration,
@@ -31,33 +34,34 @@ pub(super) struct ReadTimer {
 }
 
 impl ReadTimer {
-    /// `share`, from 0 to 1, tells replicas apart: with different periods they do not go in step.
+    /// Creates a timer. `share`, from 0 to 1, varies the period between replicas, so that they do
+    /// not read in step.
     pub(super) fn new(now: Instant, share: f64) -> Self {
         Self { period: PERIOD.mul_f64(1.0 - 0.2 * share.clamp(0.0, 1.0)), next: now }
     }
 
-    /// How long until the document is read again.
+    /// Returns the time until the document is read again.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         self.next.saturating_duration_since(now)
     }
 
-    /// A reading begins.
+    /// Records that a reading begins.
     pub(super) fn begins(&mut self, now: Instant) {
         self.next = now + self.period;
     }
 }
 
-/// Epoch and tag: what has changed with each write.
+/// Epoch and tag, which change with each write.
 type Edition = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 pub(super) struct DocumentReader {
     fleet: Arc<Fleet>,
-    /// `None` before they are open.
+    /// `None` before the sites are open.
     sites: Option<Arc<dyn FleetSites>>,
     link: StoreLink,
-    /// The one that was read last.
+    /// The edition that was read last.
     seen: Option<Edition>,
-    /// The document lacked nothing that this replica knows.
+    /// Whether the document contained everything that this replica knows.
     is_whole: bool,
 }
 
@@ -67,7 +71,8 @@ impl DocumentReader {
         Self { fleet, sites, link, seen: None, is_whole: false }
     }
 
-    /// Reads for as long as there is somebody who may ask for it. All who ask before a reading begins share it.
+    /// Reads until all senders of requests are dropped. Requests that arrive before a reading
+    /// begins share it.
     pub(super) async fn run(mut self, share: f64, mut rounds: UnboundedReceiver<Round>) {
         let mut timer = ReadTimer::new(Instant::now(), share);
         loop {
@@ -82,7 +87,8 @@ impl DocumentReader {
         }
     }
 
-    /// Reads the document if it has changed, and has its marks in force. Entries that the store has lost are given to the writer.
+    /// Reads the document if it has changed, and applies its off switches. Passes lost entries to
+    /// the writer.
     pub(super) async fn read(&mut self) -> Result<(), String> {
         let read = self.read_changed().await;
         if read.is_err() {
@@ -111,7 +117,7 @@ impl DocumentReader {
         let is_changed = self.seen != now;
         let (fleet, sites) = (Arc::clone(&self.fleet), self.sites.clone());
         let saw = spawn_blocking(move || {
-            // Switches are turned first; a disk that hangs holds up no more than this.
+            // Kill switches are set first. A hanging disk delays only this task.
             let lost = fleet.saw(read);
             let is_whole = lost.is_empty();
             if is_changed {

@@ -1,4 +1,4 @@
-//! What each replica says of itself, and the word for it.
+//! The heartbeat of each replica, and the state derived from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,34 +6,34 @@ use super::document::Document;
 use super::member::{Member, Standing};
 use crate::report::{FleetReplica, ReplicaState, ServedVersions};
 
-/// Seconds of silence after which a replica is missing.
+/// Time without a heartbeat after which a replica counts as missing, in seconds.
 pub(super) const SILENT: u64 = 15;
 
-/// What a replica has, as it says every few seconds.
+/// The data that a replica sends every few seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Heartbeat {
-    /// By the clock of the store, in seconds since 1970.
+    /// Unix time by the clock of the store, in seconds.
     #[serde(skip_serializing)]
     pub(super) at: u64,
     pub(super) version: String,
-    /// A random text that tells the process from others.
+    /// A random string that identifies the process.
     pub(super) process: String,
     pub(super) epoch: Option<String>,
     pub(super) state: ReplicaState,
     pub(super) why: Option<String>,
     pub(super) digest: String,
-    /// The accepts whose versions it never had live.
+    /// Sites whose accepted version was never live here.
     pub(super) lacks: Vec<String>,
-    /// The version that it serves of each site.
+    /// The version that the replica serves for each site.
     pub(super) sites: ServedVersions,
 }
 
-/// How a replica stands, and why, if that is not well.
+/// The state of a replica, with the reason if it is not good.
 pub(super) type StateAndReason = (ReplicaState, Option<String>);
 
 impl Standing {
-    /// The state, and the reason for it.
+    /// Returns the state, and the reason for it.
     pub(super) fn state(&self) -> StateAndReason {
         let (state, why) = match self {
             Self::Current => return (ReplicaState::Current, None),
@@ -69,7 +69,7 @@ impl Heartbeat {
         }
     }
 
-    /// One of another version of robotsd, which counts as alive.
+    /// Returns a heartbeat for a replica with another version of robotsd. It counts as alive.
     pub(super) fn unreadable(now: u64) -> Self {
         let why = Some("its heartbeat cannot be read: it is of another version".to_owned());
         Self { at: now, state: ReplicaState::Unknown, why, ..Self::default() }
@@ -83,7 +83,7 @@ impl Heartbeat {
         self.silence(now) > SILENT
     }
 
-    /// The state of the replica, by what the store has now.
+    /// Returns the state of the replica, compared with the current document.
     pub(super) fn report(&self, replica: &str, now: u64, document: Option<&Document>) -> FleetReplica {
         let silent = self.silence(now);
         let (state, why) = if self.is_missing(now) {

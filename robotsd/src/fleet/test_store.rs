@@ -1,8 +1,8 @@
-//! The store, played: it makes of a write what the script makes of it.
+//! A fake store: it executes a write like the script.
 
 use super::document::{Accept, Damage, Document, MAX_NUMBER, Mark, Mend, Stamp, Write, WriteAnswer, WriteCall};
 
-/// The document that a store has.
+/// The document in the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlayedStore(pub(crate) Option<Document>);
 
@@ -56,7 +56,7 @@ impl PlayedStore {
         WriteAnswer::Written(rev)
     }
 
-    /// Damages a field, by its name; a field that is not there is left alone.
+    /// Damages a field, given by its name. A missing field is left alone.
     pub(crate) fn damage(&mut self, field: &str, value: &[u8]) {
         let Some(document) = &mut self.0 else { return };
         let is_there = match field.split_once(':') {
@@ -81,7 +81,7 @@ impl PlayedStore {
 }
 
 impl Document {
-    /// Whether a field was mended.
+    /// Applies repairs. Reports whether a field was repaired.
     fn mend(&mut self, mends: &[Mend]) -> bool {
         let mut is_mended = false;
         for Mend { field, from, to } in mends {

@@ -86,7 +86,7 @@ fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_bac
     send(&b, &mut store, lift);
     read(&mut a, &mut store);
     assert!(!a.is_off("shop") && a.digest() == b.digest() && a.digest() == store.0.as_ref().unwrap().digest());
-    // The mark comes with a backup, and with a direct call that is late.
+    // The off switch returns with a backup, and with a late direct call.
     store = with_mark;
     read(&mut a, &mut store);
     let error = a.turn_off("m", "shop", by("alice")).unwrap_err();
@@ -108,7 +108,7 @@ fn no_accept_goes_back_and_a_person_restores_it() {
     let next = a.accept("shop", "3", "three", by("alice"));
     send(&a, &mut store, next);
     read(&mut a, &mut store);
-    // One that had not seen the third writes another with the same rev.
+    // A replica that had not seen the third accept writes another with the same rev.
     store = backup;
     read(&mut b, &mut store);
     let other = b.accept("shop", "4", "four", by("bob"));
@@ -124,7 +124,7 @@ fn no_accept_goes_back_and_a_person_restores_it() {
         assert_eq!(read(member, &mut store).standing, Standing::Current);
         assert!(member.accepted("shop", "three"));
     }
-    // Nothing is left to restore, and a restart knows all of it.
+    // Nothing is left to restore, and a restart knows everything.
     assert_eq!(a.restore(store.0.as_ref()), [Write::Begin]);
     let kept = serde_json::to_string(&a).unwrap();
     assert_eq!(serde_json::from_str::<Member>(&kept).unwrap(), a);
@@ -178,7 +178,8 @@ fn a_document_is_read_field_by_field() {
     assert!(whole.damaged.is_empty() && document(&[("format", b"2")]).unwrap_err().contains("update it"));
 }
 
-/// Each kind of damage to each field: the mark counts, one problem names the field, and no number goes on.
+/// Every kind of damage to every field: the off switch counts, one problem names the field, and no
+/// damaged number is used.
 #[test]
 fn no_damaged_field_hides_another() {
     let mut before = Member::default();
@@ -187,7 +188,7 @@ fn no_damaged_field_hides_another() {
     let values = [b"\xff", far, b"-1", b"1.5", b"{", b"", br#"{"rev":18446744073709551614,"id":"1","hash":"one"}"#];
     let fields =
         KNOWN.iter().map(|(field, _)| *field).chain(["lifted:x", "off:shop:n", "off:*", "off::", "accept:news"]);
-    // That would be another fleet's.
+    // This value would be the epoch of another fleet.
     let is_damage = |case: &(&str, &[u8])| *case != ("epoch", far);
     for (field, value) in fields.flat_map(|field| values.map(|value| (field, value))).filter(is_damage) {
         let others = KNOWN.into_iter().filter(|(other, _)| *other != field);
@@ -198,7 +199,7 @@ fn no_damaged_field_hides_another() {
         assert!(member.is_off("blog") && member.is_off("any"), "{field} {value:?}");
         assert!(field != "off:shop:n" || member.is_off("shop"), "{field} {value:?}");
         assert!(member.accepted("shop", "one"), "{field} {value:?}");
-        // Some values are right for some fields.
+        // Some values are valid for some fields.
         match seen.standing {
             Standing::Damaged(fields) => assert!(fields.len() == 1 && fields[0].contains(field), "{fields:?}"),
             standing => assert_eq!((standing, field), (Standing::Current, "tag"), "{value:?}"),
@@ -207,7 +208,8 @@ fn no_damaged_field_hides_another() {
     }
 }
 
-/// Whoever may switch one site only may know the id of any mark, and ask a replica that has not read that mark.
+/// A client with rights for one site may know the ID of any off switch, and use a replica that has
+/// not read that off switch.
 #[test]
 fn the_id_of_a_mark_changes_and_lifts_no_mark_of_another_scope() {
     for other in [EVERY_SITE, "news"] {

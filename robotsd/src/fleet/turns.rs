@@ -1,7 +1,7 @@
-//! Which replica sends a notice of the fleet: the one whose name the store has for the notice.
+//! Decides which replica sends a notice of the fleet: the one whose name is stored for the notice.
 //!
 //! ```text
-//! said:ID      "sends REPLICA" until that is done, and "sent REPLICA" then; a day
+//! said:ID      "sends REPLICA" until the notice is sent, then "sent REPLICA"; kept for a day
 //! ```
 
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::link::StoreLink;
 use crate::publish_hook::{Turn, TurnOf, Turns};
 use crate::store::StoreConnection;
 
-/// For how long it is known who sent a notice, in seconds.
+/// Time for which the sender of a notice is remembered, in seconds.
 const KEPT: u64 = 86_400;
 
-/// Questions to the store at the same time: as many notices are sent at once.
+/// Maximum number of concurrent requests to the store: this many notices are sent at once.
 const AT_ONCE: usize = 32;
 
 impl Turns for Fleet {
@@ -32,12 +32,12 @@ impl Turns for Fleet {
 }
 
 impl Fleet {
-    /// The replicas that are missing, with the seconds since 1970 when each was heard last.
+    /// Returns the missing replicas, with the Unix time in seconds at which each was last heard.
     pub(crate) fn missing(&self) -> Vec<(String, u64)> {
         self.store.lock().missing.iter().map(|(name, at)| (name.clone(), *at)).collect()
     }
 
-    /// The id of the mark that was lifted last.
+    /// Returns the ID of the off switch that was lifted last.
     pub(crate) fn lifted_last(&self) -> String {
         self.member.lock().lifted_last().unwrap_or_default().to_owned()
     }
@@ -48,8 +48,8 @@ impl Fleet {
     }
 }
 
-/// Answers questions, some at a time. Those whose asker has gone, which has sent by then, are passed over; if the store cannot be asked,
-/// all that were asked at a time are without an answer.
+/// Responds to requests, several at a time. Skips requests whose sender has given up waiting and
+/// sent the notice itself. If the store cannot be reached, the current requests get no response.
 pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<TurnRequest>) {
     let mut link = StoreLink::new(&fleet.settings.store);
     loop {
@@ -112,7 +112,7 @@ async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf
         return Ok(Turn::Sent);
     }
     if !fleet.is_alive(holder) {
-        // One that has just started is known by now.
+        // A replica that has just started is known after this heartbeat.
         fleet.asks.beat().await;
     }
     if fleet.is_alive(holder) {

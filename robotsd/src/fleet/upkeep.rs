@@ -1,4 +1,4 @@
-//! What an operator does to the document as a whole: it is made, restored and repaired.
+//! Operations on the document as a whole: creating, restoring and repairing it.
 
 use tower_robots::live::Attribution;
 
@@ -6,11 +6,11 @@ use super::document::{Document, Mend, Write, WriteAnswer, WriteCall};
 use super::handle::{Fleet, random, stamp};
 
 impl Fleet {
-    /// Makes the document, with an epoch of its own.
+    /// Creates the document, with a new epoch.
     ///
     /// # Errors
     ///
-    /// There is one, or replicas remember one.
+    /// Returns an error if there is a document, or if replicas remember one.
     pub(crate) async fn init(&self) -> Result<String, String> {
         self.look().await;
         let name = &self.settings.name;
@@ -33,7 +33,7 @@ impl Fleet {
         Ok(format!("fleet {name:?} has a document, of epoch {epoch}"))
     }
 
-    /// Whether another replica that is alive has read a document.
+    /// Reports whether another running replica has read a document.
     fn is_remembered(&self) -> bool {
         let store = self.store.lock();
         store.replicas.values().any(|beat| beat.epoch.is_some() && !beat.is_missing(store.now))
@@ -43,7 +43,7 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// Why the store does not take them, or the fields that cannot be read.
+    /// Returns an error if the store does not accept them, or if fields cannot be read.
     pub(crate) async fn restore(&self) -> Result<String, String> {
         self.look().await;
         let name = &self.settings.name;
@@ -65,11 +65,13 @@ impl Fleet {
         })
     }
 
-    /// Mends the fields of the document that cannot be read, and restores what this replica knows. Marks are kept.
+    /// Repairs unreadable fields of the document, and restores the entries of this replica. Off
+    /// switches are kept.
     ///
     /// # Errors
     ///
-    /// Why the store does not take that, or nothing is damaged and nothing is known here.
+    /// Returns an error if the store does not accept the repair, or if nothing is damaged and no
+    /// document is known here.
     pub(crate) async fn repair(&self, by: &Attribution) -> Result<String, String> {
         self.look().await;
         let Some(document) = self.store.lock().document.clone().filter(|document| !document.damaged.is_empty()) else {
@@ -79,7 +81,8 @@ impl Fleet {
         let epoch = self.member.lock().epoch().map(str::to_owned);
         let epoch = match epoch.or_else(|| Some(document.epoch.clone()).filter(|epoch| !epoch.is_empty())) {
             Some(epoch) => epoch,
-            // Nobody knows whose document it is, so this is the one of the fleet from now on.
+            // No replica knows the document's epoch, so it becomes the fleet's document with a new
+            // one.
             None if !self.is_remembered() => new_epoch(),
             None => {
                 return Err(format!("this replica knows no document of fleet {name:?}: repair it by one that does"));
@@ -111,12 +114,12 @@ impl Fleet {
     }
 }
 
-/// 128 random bits in hex.
+/// Returns 128 random bits in hex.
 fn new_epoch() -> String {
     format!("{}{}", random(), random())
 }
 
-/// The fields that cannot be read, and the command that mends them.
+/// Describes the unreadable fields, and names the command that repairs them.
 fn damaged(name: &str, damages: &[String]) -> String {
     format!(
         "the document of fleet {name:?} has fields that cannot be read: {}: `robotsd fleet restore --repair` mends them, and keeps every mark",

@@ -1,8 +1,9 @@
 -- One write to the document of a fleet.
 -- KEYS[1]  the document
--- ARGV     epoch, floor, tag, format; the field and its value without rev; a field that makes the write superfluous, one that is
---          removed by it, the rev that is expected. An empty field: the document itself. Then, for each field that is mended: its name,
---          the value that it has, and the new value, which is empty to remove the field.
+-- ARGV     epoch, floor, tag, format; the field and its value without rev; a field whose presence
+--          makes the write superfluous; a field to remove; the expected rev. An empty field stands
+--          for the document itself. Then, for each repaired field: its name, its current value, and
+--          its new value, which is empty to remove the field.
 local doc = KEYS[1]
 local epoch, floor, tag, format, field, value, unless, removed, expected = unpack(ARGV, 1, 9)
 local is_mending = #ARGV > 9
@@ -27,7 +28,7 @@ if type(known) == 'table' then
   known = false
 end
 if known and (#known > 64 or not string.match(known, '^%w+$')) then
-  -- Whose document it is cannot be read: it is written again.
+  -- The epoch cannot be read: it is written again.
   known = false
 end
 if known and known ~= epoch then
@@ -56,7 +57,7 @@ if field == '' then
 else
   local held = redis.call('HGET', doc, field)
   if expected ~= '' then
-    -- An accept that cannot be read gives way to any.
+    -- An unreadable accept entry may be replaced by any other.
     local rev = held and rev_of(held) or not held and 0
     rev = rev and string.format('%.0f', rev)
     if rev and rev ~= expected then
@@ -67,7 +68,7 @@ else
   end
 end
 if not rev then
-  -- Above those of all accepts, which are told apart by it.
+  -- The new rev must be above those of all accept entries, which are distinguished by it.
   rev = 0
   local all = redis.call('HGETALL', doc)
   for at = 1, #all, 2 do

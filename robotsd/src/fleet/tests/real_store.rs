@@ -1,5 +1,5 @@
-//! The store as the simulation plays it, against the script in a real one: the same writes have the same answers, and leave the same
-//! document.
+//! Compares the fake store of the simulation with the script in a real store: the same writes have
+//! the same results and leave the same document.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
@@ -56,7 +56,7 @@ impl RealStore {
     fn document(&mut self) -> Option<Document> {
         let fields: Vec<(Vec<u8>, Vec<u8>)> = cmd("HGETALL").arg("doc").query(&mut self.1).unwrap();
         let mut document = Document::read(fields).unwrap();
-        // The played store does not say what is wrong.
+        // The fake store does not describe the damage.
         document.iter_mut().flat_map(|document| document.damaged.values_mut()).for_each(|damage| damage.why.clear());
         document
     }
@@ -101,7 +101,8 @@ impl Dice {
                 Write::Accept(site, Accept { id, hash: format!("sha256:{:x}", self.roll(1 << 40)), stamp }, expected)
             }
         };
-        // Far revs too, as a store that was put back has; beyond 2^53 no script counts exactly, and none comes near.
+        // Also large revs, as in a store that was restored. Beyond 2^53, no script counts exactly,
+        // but no rev comes near that.
         let floor = match self.roll(40) {
             0 => 1 << 40,
             1..10 => rev,

@@ -1,9 +1,12 @@
-//! A simulation of a fleet: replicas, one store, and what is on its way between them. Messages are lost, late and doubled, the store goes
-//! back, replicas restart with their disk, with an older state of it, and without; single fields are damaged, ids are used again, and floods of
-//! notices keep replicas busy. The members and the timers of their readers are the real ones, the store is played.
+//! A simulation of a fleet: replicas, one store, and the messages between them. Messages are lost,
+//! delayed and duplicated, and the store goes back to earlier states. Replicas restart with their
+//! disk, with an older state of it, or without. Single fields are damaged, IDs are reused, and
+//! floods of notices keep replicas busy. The members and the timers of their readers are real, and
+//! the store is a fake.
 //!
-//! Beside each replica stands what a reader of the protocol expects of it, in sets of numbers: the marks that it was shown, those that it was
-//! shown to be lifted, and the accepts that it had. [`Planted`] faults show that the simulation finds what it is for.
+//! For each replica, the simulation tracks what the protocol requires, as sets of numbers: the off
+//! switches that the replica was shown, those that it was shown as lifted, and its accepts.
+//! [`Planted`] faults prove that the simulation detects violations.
 
 mod planted;
 mod shown;
@@ -21,19 +24,20 @@ use super::super::reader::ReadTimer;
 use super::super::test_store::PlayedStore;
 use super::harness::{Random, World, simulate, steps};
 
-/// Schedules, a twentieth of which are usual for what is right, and the steps of each.
+/// Number of schedules and steps per schedule. An ordinary test run uses a twentieth of the
+/// schedules.
 const SCHEDULES: u64 = 100_000;
 const LENGTH: usize = 24;
 
-/// How long a mark may be in the store before every replica that reads it is off.
+/// Time within which an off switch in the store must take effect on every replica that reads it.
 const EVERYWHERE: Duration = Duration::from_secs(2);
 
-/// The states of the store that it can go back to.
+/// Number of earlier states that the store can go back to.
 const REMEMBERED: usize = 12;
 
 struct Replica {
     timer: ReadTimer,
-    /// The end of its notices.
+    /// Time at which its notices end.
     busy: Instant,
     member: Member,
     shown: Shown,
@@ -44,18 +48,18 @@ struct Replica {
 
 struct Fleet<const PLANT: usize> {
     store: PlayedStore,
-    /// Its last states.
+    /// The last states of the store.
     before: Vec<Option<Document>>,
     replicas: Vec<Replica>,
     under_way: Vec<Message>,
-    /// Those that the step has changed.
+    /// Replicas that the step has changed.
     changed: BTreeSet<usize>,
-    /// Counts accepts, tags and epochs.
+    /// Counter for accepts, tags and epochs.
     number: u64,
-    /// What the first accept of each id was for.
+    /// The site and hash of the first accept of each ID.
     accepted: BTreeMap<String, (String, String)>,
     now: Instant,
-    /// Since when each mark has been in the store.
+    /// Time since which each off switch has been in the store.
     since: BTreeMap<u8, Instant>,
 }
 
@@ -77,12 +81,12 @@ fn by() -> Stamp {
     Stamp { by: "p".to_owned(), ..Stamp::default() }
 }
 
-/// What tells two accepts of a site apart.
+/// Returns what distinguishes two accepts of a site.
 fn identity(accept: &Accept) -> (u64, &str) {
     (accept.stamp.rev, &accept.id)
 }
 
-/// A member with other contents, for a fault.
+/// Returns a member with changed contents, for a planted fault.
 fn changed(member: &Member, change: impl FnOnce(&mut serde_json::Value)) -> Member {
     let mut value = serde_json::to_value(member).unwrap();
     change(&mut value);
@@ -97,7 +101,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.number
     }
 
-    /// Puts writes of a replica on their way.
+    /// Sends the writes of a replica.
     fn send(&mut self, at: usize, writes: impl IntoIterator<Item = Write>) {
         for write in writes {
             let tag = self.next().to_string();
@@ -110,7 +114,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.under_way.extend(others.map(message));
     }
 
-    /// Keeps what a replica knows, where its disk takes it.
+    /// Stores what a replica knows, if its disk accepts writes.
     fn save(&mut self, at: usize) {
         self.changed.insert(at);
         let replica = &mut self.replicas[at];
@@ -150,7 +154,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// Looks since when each mark has been in the store.
+    /// Records since when each off switch has been in the store.
     fn look(&mut self) {
         let there = self.store.0.as_ref().map_or(0, |document| bits(&document.marks));
         self.since.retain(|mark, _| there & 1 << mark != 0);
@@ -159,7 +163,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         }
     }
 
-    /// Time passes, in which replicas read.
+    /// Lets time pass, during which replicas read.
     fn pass(&mut self, time: Duration) -> Result<(), String> {
         let until = self.now + time;
         loop {
@@ -193,7 +197,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// A document arrives.
+    /// Delivers a document to a replica.
     fn see(&mut self, to: usize, read: Option<&Document>) -> Vec<Write> {
         let replica = &mut self.replicas[to];
         let before = (Self::FAULT == Planted::AcceptEndsMark).then(|| replica.member.accepts().clone());
@@ -224,7 +228,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         seen.write_back
     }
 
-    /// Reads and writes back, with nothing in between.
+    /// Reads and writes back without interruption.
     fn read(&mut self, at: usize) -> Result<bool, String> {
         let read = self.store.0.clone();
         let lost = self.see(at, read.as_ref());
@@ -277,7 +281,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// Damages one of the fields that the document has.
+    /// Damages one field of the document.
     fn damage(&mut self, number: usize) {
         let Some(document) = &self.store.0 else { return };
         let entries = document.marks.keys().map(|name| format!("off:{name}"));
@@ -288,7 +292,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.store.damage(&fields[number % fields.len()], b"\xff");
     }
 
-    /// Mends the document by a replica that knows whose it is.
+    /// Repairs the document from a replica that knows its epoch.
     fn repair(&mut self, at: usize) -> Result<(), String> {
         let Some(document) = self.store.0.clone().filter(|document| !document.damaged.is_empty()) else {
             return Ok(());
@@ -310,7 +314,8 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// The replicas that `status` calls synced: they stand well to the document, and have what it has.
+    /// Returns the replicas that `status` reports as synced: their state is current, and they have
+    /// what the document has.
     fn synced(&self) -> Vec<&Replica> {
         let digest = self.store.0.as_ref().map(Document::digest);
         let is_equal =
@@ -319,7 +324,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         current.filter(is_equal).collect()
     }
 
-    /// Replicas of the store's epoch have come to one another.
+    /// Lets all replicas with the store's epoch converge.
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..self.replicas.len() + 2 {
             for at in 0..self.replicas.len() {
@@ -346,7 +351,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         self.compare()
     }
 
-    /// Replicas that are synced have the same.
+    /// Checks that synced replicas have the same state.
     fn compare(&self) -> Result<(), String> {
         for pair in self.synced().windows(2) {
             let [one, other] = [pair[0], pair[1]].map(|Replica { member, .. }| member);
@@ -362,7 +367,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         Ok(())
     }
 
-    /// What holds of each replica at any time.
+    /// Checks the invariants of each replica.
     fn check(&mut self) -> Result<(), String> {
         for at in std::mem::take(&mut self.changed) {
             let Replica { member, shown, .. } = &mut self.replicas[at];
@@ -405,7 +410,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
 }
 
 impl<const PLANT: usize> World for Fleet<PLANT> {
-    /// How many replicas there are.
+    /// Number of replicas.
     type Settings = usize;
     type Step = Step;
 
@@ -526,7 +531,7 @@ impl<const PLANT: usize> World for Fleet<PLANT> {
                 let Replica { disk, is_disk_full, .. } = &mut self.replicas[at];
                 let (disk, is_disk_full) = (disk.take().filter(|_| with_disk), *is_disk_full);
                 let (member, shown) = disk.clone().unwrap_or_default();
-                // As a state directory has it.
+                // The stored form, as in a state directory.
                 let member = changed(&member, |member| {
                     if Self::FAULT == Planted::TombstonesForgotten {
                         member.as_object_mut().unwrap().remove("lifted");

@@ -1,27 +1,27 @@
-//! Faults that are planted, and that the simulation must find.
+//! Planted faults that the simulation must find.
 
 use super::super::harness::{first_failure, simulate};
 use super::{Fleet, LENGTH, SCHEDULES};
 
-/// A fault of the world: the protocol is right, and what is around it is not.
+/// A planted fault, next to which the protocol itself is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Planted {
     None,
-    /// Who accepts writes the whole document, as it was read before.
+    /// Accepting a version writes the whole document as it was read before.
     AcceptOverwritesDocument,
-    /// Who takes up an accept forgets that the site is off.
+    /// A replica that takes an accept forgets that the site is off.
     AcceptEndsMark,
-    /// Tombstones are not kept on the disk.
+    /// Tombstones are not stored on disk.
     TombstonesForgotten,
-    /// An accept is taken up whatever its rev.
+    /// An accept is taken whatever its rev.
     AnyAccept,
-    /// A replica counts as synced where it had nothing to say against the document.
+    /// A replica counts as synced if its state is current, even with another digest.
     SyncedWithoutDigest,
-    /// Questions about notices restart the timer of the reader.
+    /// Requests about notices restart the timer of the reader.
     NoticesRestartTimer,
-    /// A document with a field that cannot be read is not read at all.
+    /// A document with an unreadable field is not read at all.
     DamageHidesDocument,
-    /// Off is confirmed whatever came of it.
+    /// Off is confirmed even if the switch failed.
     ConfirmedUnseen,
 }
 
@@ -37,7 +37,7 @@ pub(super) const PLANTED: [Planted; 9] = [
     Planted::ConfirmedUnseen,
 ];
 
-/// The kinds of step that a failure comes down to.
+/// Checks that the simulation finds the planted fault, with a message that contains `why`.
 fn found<const PLANT: usize>(why: &str) {
     let failure = simulate::<Fleet<PLANT>>(SCHEDULES * LENGTH as u64, LENGTH).failure;
     let failure = failure.unwrap_or_else(|| panic!("{:?} is not found", PLANTED[PLANT]));

@@ -1,20 +1,20 @@
-//! The marks of a schedule by their numbers, and what a replica was shown of them.
+//! The off switches of a schedule, by number, and what a replica was shown of them.
 
 use std::collections::BTreeMap;
 
 use super::super::super::document::{Document, EVERY_SITE};
 
-/// Marks: five ids, each for three scopes.
+/// Number of off switches: five IDs, each for three scopes.
 pub(super) const MARKS: u8 = 15;
 pub(super) const SCOPES: [&str; 3] = [EVERY_SITE, "a", "b"];
 
-/// What a replica has been shown, by the numbers of marks as bits.
+/// What a replica has been shown. Each bit stands for the off switch with that number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     pub(super) epoch: Option<String>,
     pub(super) marks: u16,
     pub(super) lifted: u16,
-    /// Rev and id of each site's accept.
+    /// Rev and ID of each site's accept.
     pub(super) accepts: BTreeMap<String, (u64, String)>,
 }
 
@@ -26,13 +26,13 @@ pub(super) fn scope(mark: u8) -> &'static str {
     SCOPES[usize::from(mark) % SCOPES.len()]
 }
 
-/// The marks of these names, as bits.
+/// Returns the off switches with these names, as bits.
 pub(super) fn bits<V>(names: &BTreeMap<String, V>) -> u16 {
     let bit = |name: &str| 1 << (0..MARKS).find(|mark| format!("{}:{}", scope(*mark), id(*mark)) == name).unwrap();
     names.keys().fold(0, |bits, name| bits | bit(name))
 }
 
-/// A site of its scope.
+/// Returns a site in the scope of an off switch.
 pub(super) fn site_of(mark: u8) -> &'static str {
     if scope(mark) == EVERY_SITE { "any" } else { scope(mark) }
 }
@@ -60,7 +60,7 @@ impl Shown {
         }
     }
 
-    /// The marks that count.
+    /// Returns the off switches in force.
     pub(super) const fn held(&self) -> u16 {
         self.marks & !self.lifted
     }

@@ -1,16 +1,17 @@
-//! The steps of a schedule, and the messages that they put on their way.
+//! The steps of a schedule, and the messages that they send.
 
 use super::super::super::document::{Document, WriteCall};
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// An operator turns a scope off at one replica; with `direct` the others are called too.
+    /// An operator turns a scope off at one replica. With `direct`, the other replicas are called,
+    /// too.
     Off {
         at: usize,
         mark: u8,
         direct: bool,
     },
-    /// An operator lifts each mark that one replica has.
+    /// An operator lifts all off switches of one replica.
     On {
         at: usize,
         direct: bool,
@@ -19,57 +20,57 @@ pub(super) enum Step {
         at: usize,
         site: usize,
     },
-    /// A person has the entries of a replica written into the store.
+    /// An operator restores the entries of a replica into the store.
     Restore {
         at: usize,
     },
-    /// A person has the fields mended that cannot be read.
+    /// An operator repairs the fields that cannot be read.
     Repair {
         at: usize,
     },
     /// A field of the document is damaged.
     Damage(usize),
-    /// Hooks of a replica ask about notices, without a pause, for some milliseconds.
+    /// Hooks of a replica send requests about notices for some milliseconds, without a pause.
     Notices {
         at: usize,
         time: u64,
     },
-    /// Some milliseconds pass: replicas read when it is time.
+    /// Some milliseconds pass, and replicas read when it is time.
     Pass(u64),
     /// A replica reads the store, and writes back what is lost.
     Read {
         at: usize,
     },
-    /// The same, and the document is on its way.
+    /// A replica reads the store, and the document is delivered later.
     Ask {
         at: usize,
     },
-    /// One that is on its way arrives.
+    /// A message is delivered.
     Deliver(usize),
     Lose(usize),
     Double(usize),
-    /// The store has nothing any more, or an earlier state.
+    /// The store loses everything, or goes back to an earlier state.
     Wipe,
     GoBack(usize),
-    /// Somebody makes another document in its place.
+    /// Somebody replaces the document with another one.
     Replace,
-    /// The disk of a replica takes no writes, or takes them again.
+    /// The disk of a replica stops or resumes accepting writes.
     Disk {
         at: usize,
         works: bool,
     },
-    /// A replica ends and begins again.
+    /// A replica restarts.
     Restart {
         at: usize,
         with_disk: bool,
     },
-    /// Somebody looks which replicas are synced.
+    /// Somebody checks which replicas are synced.
     Status,
     /// Each replica reads until nothing is left to be written back.
     Settle,
 }
 
-/// What is on its way.
+/// A message that has not arrived yet.
 #[derive(Clone, Debug)]
 pub(super) enum Message {
     Document { to: usize, read: Option<Document> },
