@@ -1,7 +1,9 @@
-//! The audit: who changed what, and who was refused to, as lines of JSON that only their owner reads.
+//! The audit: who changed something, and who was refused, as lines of JSON that only the owner can
+//! read.
 //!
-//! Accepting, rolling back and turning enforcement on are there twice under one id: as `started`, so that none is done that cannot be
-//! written down, and with the outcome. Anything else is written afterwards: nothing keeps enforcement from being turned off.
+//! Accepting, rolling back and turning enforcement on have two records with the same ID: `started`,
+//! so that nothing is done that cannot be recorded, and one with the outcome. All other actions are
+//! recorded afterwards: nothing may prevent turning enforcement off.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -16,48 +18,50 @@ use crate::date::rfc3339_millis;
 use crate::files;
 use crate::render;
 
-/// Its name in the state directory.
+/// Name of the audit file in the state directory.
 pub(crate) const AUDIT_FILE: &str = "audit.jsonl";
 
-/// Characters of a text that a client chose.
+/// Maximum length of a string from a client, in characters.
 const LONGEST: usize = 300;
 
-/// Who wanted what, and what came of it.
+/// Who requested what, and the outcome.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AuditRecord {
     pub(crate) event: String,
-    /// The same in both lines of a change.
+    /// The same in both records of a change.
     pub(crate) id: String,
     pub(crate) ts: String,
-    /// The name of a token or of a proxy's user, or `uid 1000`; none where that is not known.
+    /// Name of a token or of a proxy's user, or `uid 1000`; `None` if unknown.
     pub(crate) who: Option<String>,
-    /// `socket`, `token`, `certificate`, `proxy`, `address` (anyone may), `command` (no robotsd ran), `file` (the config).
+    /// How the client was identified: `socket`, `token`, `certificate`, `proxy`, `address` (not
+    /// identified), `command` (no robotsd was running), `file` (the config).
     pub(crate) how: String,
-    /// The address of the client.
+    /// Address of the client.
     pub(crate) from: Option<String>,
-    /// The name of the replica, or of the machine.
+    /// Name of the replica, or of the machine.
     pub(crate) replica: String,
-    /// The path without its slash: `enforce`, `accept`, `rollback`, `reload`, `upgrade`, or of a refused question; `mode` of a config.
+    /// The path without its slash: `enforce`, `accept`, `rollback`, `reload`, `upgrade`, or the
+    /// path of a refused read; `mode` for a change by the config.
     pub(crate) action: String,
-    /// `*` for every site; none where it is about the process.
+    /// `*` for all sites; `None` if the action concerns the process.
     pub(crate) site: Option<String>,
-    /// The position of the switch, the hash of the version that was live, or the mode; and the one now.
+    /// The previous position of the switch, live hash or mode. `after` is the new one.
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
-    /// As the client gives it.
+    /// The reason given by the client.
     pub(crate) reason: Option<String>,
-    /// `started`, `done`, `failed`, `refused`.
+    /// `started`, `done`, `failed` or `refused`.
     pub(crate) result: String,
-    /// Why it was refused, or failed.
+    /// Why the action was refused or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
-    /// Refusals before this one that are not written: there were too many.
+    /// Number of earlier refusals that were not recorded because there were too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left_out: Option<usize>,
 }
 
 impl AuditRecord {
-    /// An attempt at something, now, on this machine.
+    /// Creates a record of an action that begins now.
     pub(crate) fn new(how: &str, action: &str) -> Self {
         let now = SystemTime::now();
         Self {
@@ -70,33 +74,34 @@ impl AuditRecord {
         }
     }
 
-    /// The same, with what came of it by now.
+    /// Returns the record with a result and the current time.
     pub(crate) fn with(&self, result: &str) -> Self {
         Self { ts: rfc3339_millis(SystemTime::now()), result: result.to_owned(), ..self.clone() }
     }
 }
 
-/// A text of a client, cut where it is long.
+/// Truncates a string from a client to the maximum length.
 pub(crate) fn cut(text: &str) -> String {
     render::cut(text, LONGEST)
 }
 
-/// The name of this machine, as the kernel has it: that of a replica, unless `[fleet]` has another.
+/// Returns the name of this machine from the kernel. It is the name of the replica, unless
+/// `[fleet]` sets another.
 pub(crate) fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Appends a record, which is on the disk then. Blocks.
+/// Appends a record, which is on the disk on return. Blocks.
 pub(crate) fn append(path: &Path, record: &AuditRecord) -> Result<(), String> {
     let written = || {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
         let mut file = open(path)?;
-        // A full disk may have cut the line before: it is not to take this one with it.
+        // A full disk may have truncated the line before, which must not damage this one.
         if is_cut(&mut file)? {
             line.insert(0, b'\n');
         }
-        // In one piece: another process may write too.
+        // Written in one piece, because another process may write as well.
         file.write_all(&line)?;
         file.sync_data()
     };
@@ -112,7 +117,8 @@ fn open(path: &Path) -> io::Result<File> {
             let folder = files::folder_of(path);
             fs::create_dir_all(folder)?;
             let file = options.create(true).open(path)?;
-            // Made by root for a robotsd that runs as another user, who has to write it too.
+            // If root creates the file for a robotsd that runs as another user, that user must be
+            // able to write it.
             if let Ok(of) = fs::metadata(folder) {
                 use std::os::unix::fs::{MetadataExt, fchown};
                 let _ = fchown(&file, Some(of.uid()), Some(of.gid()));
@@ -123,7 +129,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The records of a file, each with the last that is known of it, and how many lines are none.
+/// Reads the records of a file, each with its latest result, and the number of invalid lines.
 pub(crate) fn read(path: &Path) -> io::Result<(Vec<AuditRecord>, usize)> {
     let (file, _) = files::open(path)?;
     let (mut records, mut broken) = (Vec::<AuditRecord>::new(), 0);
@@ -145,7 +151,7 @@ pub(crate) fn read(path: &Path) -> io::Result<(Vec<AuditRecord>, usize)> {
     Ok((records, broken))
 }
 
-/// Where the audit is: as the config says, else in the state directory.
+/// Returns the path of the audit file: from the config, or in the state directory.
 pub(crate) fn place(of_config: Option<PathBuf>, state_dir: Option<&Path>) -> Option<PathBuf> {
     of_config.or_else(|| state_dir.map(|folder| folder.join(AUDIT_FILE)))
 }

@@ -1,5 +1,5 @@
-//! The certificate authorities in a file that a config or a command names: of upstreams, of other servers, and of the clients of the admin
-//! interface.
+//! Certificate authorities from a file that a config or a command names: for upstreams, other
+//! servers, and clients of the admin interface.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::files;
 /// Certificate authorities to trust, and no others.
 #[derive(Clone, derive_more::Debug)]
 pub(crate) struct Authorities {
-    /// The text of their file.
+    /// Contents of the file.
     #[debug(skip)]
     pub(crate) pem: Arc<[u8]>,
     pub(crate) roots: Arc<RootCertStore>,
 }
 
 impl Authorities {
-    /// Reads the certificates of a PEM file. An error is for operators.
+    /// Reads the certificates of a PEM file. Errors are messages for operators.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let pem = files::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;

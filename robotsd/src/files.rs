@@ -1,5 +1,6 @@
-//! Files beside the program: those that a config names, or a request, in whose place anything may stand; and those below the state
-//! directory, which only the owner reads, and which are replaced whole or not at all.
+//! Reading and writing files. Paths from a config or a request may lead to anything, not only to
+//! regular files. Files in the state directory are readable for their owner only, and replaced as a
+//! whole.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};
@@ -8,31 +9,33 @@ use std::path::Path;
 
 use tower_robots::internals;
 
-/// The folder that a file is in, or is to be in.
+/// Returns the folder of a file, which need not exist.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens a regular file, and says what it is. A FIFO would wait for a writer, and a device for whatever it likes, so nothing is waited
-/// for; the opened file is looked at, so nothing can take its place in between.
+/// Opens a regular file, and returns its metadata. Opening never waits, unlike for a FIFO without a
+/// writer or for some devices. The check uses the opened file, so it cannot be replaced in between.
 ///
 /// # Errors
 ///
-/// Those of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) where it is no regular file.
+/// Returns the errors of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) if this is
+/// not a regular file.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let other = || io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file");
-    // A terminal would become that of the process.
+    // Opening a terminal would make it the controlling terminal of the process.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = opened.map_err(|error| if is_unopenable(&error) { other() } else { error })?;
     let metadata = file.metadata()?;
     if metadata.is_file() { Ok((file, metadata)) } else { Err(other()) }
 }
 
-/// The octets of a regular file, and its kind; one octet more than `most` shows that it is larger.
+/// Reads a regular file, and returns its metadata. If the file is longer than `most` bytes, returns
+/// one byte more than `most`.
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// Returns the same errors as [`open`].
 pub(crate) fn read_at_most(path: &Path, most: u64) -> io::Result<(Vec<u8>, Metadata)> {
     let (file, metadata) = open(path)?;
     let mut octets = Vec::new();
@@ -40,11 +43,11 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> io::Result<(Vec<u8>, Metad
     Ok((octets, metadata))
 }
 
-/// The octets of a regular file.
+/// Reads a regular file.
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// Returns the same errors as [`open`].
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_at_most(path, u64::MAX).map(|(octets, _)| octets)
 }
@@ -52,14 +55,15 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Maximum length of a line with a secret, in bytes.
 const MAX_LINE: u64 = 8 * 1024;
 
-/// Reads the only line of a regular file: a secret. Errors name the file, and repeat nothing of it.
+/// Reads the only line of a regular file: a secret. Errors name the file, but contain nothing from
+/// it.
 pub(crate) fn read_line(path: &Path) -> Result<Vec<u8>, String> {
     let shown = path.display();
     let (bytes, _) = read_at_most(path, MAX_LINE).map_err(|error| format!("{shown}: {error}"))?;
     if bytes.len() as u64 > MAX_LINE {
         return Err(format!("{shown}: the file is longer than {MAX_LINE} bytes"));
     }
-    // An editor's byte order mark is no part of the line.
+    // An editor's byte order mark is not part of the line.
     let line = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes).trim_ascii_end();
     if line.is_empty() {
         return Err(format!("{shown}: the file is empty"));
@@ -70,17 +74,17 @@ pub(crate) fn read_line(path: &Path) -> Result<Vec<u8>, String> {
     Ok(line.to_vec())
 }
 
-/// The error for a socket, and a device that is not there.
+/// Reports whether the path is a socket, or a device that does not exist.
 fn is_unopenable(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV | libc::EOPNOTSUPP))
 }
 
-/// Replaces a file that only the owner reads, whole, and makes the folders above it. Blocks.
+/// Replaces a file as a whole, readable for its owner only, and creates its parent folders. Blocks.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(bytes))
 }
 
-/// The same with bytes that are written one after the other.
+/// Like [`replace`], with contents from a function.
 pub(crate) fn replace_by(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
@@ -93,19 +97,20 @@ pub(crate) fn replace_by(
     written.map(drop)
 }
 
-/// JSON with room behind it: bytes that [`overwrite`] can use on a disk that is full.
+/// Appends spaces to JSON, which [`overwrite`] can use on a full disk.
 pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
     let mut octets = json.to_vec();
     octets.resize(json.len() + room, b' ');
     octets
 }
 
-/// Overwrites a file with a value of JSON that it has room for, where it is: a disk that is full takes no other. A process that ends
-/// meanwhile leaves what is no JSON. Blocks.
+/// Overwrites a file in place with a JSON value that fits into it: a full disk cannot hold another
+/// file. If the process ends meanwhile, the file contains invalid JSON. Blocks.
 ///
 /// # Errors
 ///
-/// Those of the system, and [`StorageFull`](io::ErrorKind::StorageFull) if the file is too short.
+/// Returns the errors of the system, and [`StorageFull`](io::ErrorKind::StorageFull) if the file is
+/// too short.
 pub(crate) fn overwrite(path: &Path, json: &[u8]) -> io::Result<()> {
     let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
@@ -151,7 +156,7 @@ mod tests {
         let path = folder.path().join("made/a.txt");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         replace(&path, b"1").unwrap();
-        // One of a version that let others read it, and a draft of it.
+        // A file of a version that let others read it, and a temporary file next to it.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         fs::write(path.with_extension("tmp"), b"left").unwrap();
         replace(&path, b"2").unwrap();

@@ -1,6 +1,7 @@
-//! Enums whose values have one word each, for the log, metrics, JSON and pages.
+//! Enums with a string form for each variant, for the log, metrics, JSON and pages.
 
-/// Declares one, with `ALL` in the order of declaration and `as_str`. Nothing reads the words back.
+/// Declares such an enum, with `ALL` in the order of declaration and `as_str`. The strings are
+/// never parsed.
 macro_rules! word_enum {
     (
         $(#[$about:meta])*
@@ -12,11 +13,11 @@ macro_rules! word_enum {
         }
 
         impl $name {
-            /// Every value, in the order of declaration.
+            /// All variants, in the order of declaration.
             #[allow(dead_code, reason = "not every one is gone through")]
             $vis const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
-            /// The word of it.
+            /// Returns the string form.
             $vis const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$value => $word,)+
