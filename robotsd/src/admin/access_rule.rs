@@ -5,15 +5,15 @@
 //! The page cannot read the responses unless its own name resolves to this address (DNS rebinding),
 //! so over TCP the `Host` must be one that no web page can have. The page can also send a POST
 //! blindly. Therefore, changes over TCP need a header field that a page can add only after a
-//! preflight request (CORS), which is refused. Fields that browsers add (`Origin`,
-//! `Sec-Fetch-Site`) are always checked, on the Unix socket too: the socket may be forwarded to a
-//! port of the machine on which a browser runs.
+//! preflight request (CORS), and preflight requests are refused. Fields that browsers add
+//! (`Origin`, `Sec-Fetch-Site`) are always checked, on the Unix socket too: someone may forward the
+//! socket to a port of a machine with a browser.
 //!
 //! A proxy that forwards requests to this interface would give its clients access. Proxies add
-//! header fields about the client (robotsd's own listeners always do), and requests with these
-//! fields are refused, except from the proxy for which a listener is configured. Requests of
-//! robotsd's own fetcher are refused, too: if a robots.txt URL leads here, by a redirect or by
-//! mistake, a response of this interface would be published.
+//! header fields about the client (robotsd's own listeners always do). Requests with these fields
+//! are refused unless the listener is configured for a proxy. Requests of robotsd's own fetcher are
+//! refused, too: if a robots.txt URL leads here, by a redirect or by mistake, a response of this
+//! interface would be published.
 //!
 //! [`authority`](super::authority) decides who a client is and what it may do.
 

@@ -1,4 +1,4 @@
-//! The client with which commands reach the running robotsd.
+//! The client that commands use to reach the running robotsd.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -44,7 +44,7 @@ const RELOADED_OF_MANY: Duration = Duration::from_secs(120);
 /// Timeout for the rows of one of many replicas. A page waits for them.
 const ROWS_OF_MANY: Duration = Duration::from_secs(2);
 
-/// Time after which a command announces that it is waiting.
+/// Delay before a command announces that it is waiting.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// Environment variable that names a file of certificate authorities, used instead of the system's.

@@ -129,8 +129,8 @@ impl ConnectionSlots {
         Some((Arc::new(ConnectionSlot { number, peer, slots: Arc::clone(self) }), closing))
     }
 
-    /// Gives out no more slots, and closes connections without a complete request. A request on
-    /// such a connection would have the access with which the connection was accepted.
+    /// Gives out no more slots, and closes connections without a complete request: a later request
+    /// would still have the access that the connection had when it was accepted.
     pub(crate) fn close(&self) {
         let mut table = self.table.lock();
         table.is_closed = true;

@@ -115,7 +115,7 @@ fn bound(address: SocketAddr) -> Result<TcpListener, String> {
     Ok(listener)
 }
 
-/// A bound address, from which listeners are made.
+/// A bound address. Several listeners can be made from it.
 #[derive(Debug)]
 pub(crate) struct AddressSocket {
     socket: TcpListener,
@@ -176,7 +176,7 @@ impl AddressSocket {
     }
 }
 
-/// The open Unix socket for commands, from which its listener is made.
+/// The open Unix socket for commands. Several listeners can be made from it.
 #[derive(Debug)]
 pub(crate) struct CommandSocket {
     listener: UnixListener,

@@ -1,6 +1,6 @@
-//! The file in which a process records the place of its admin interface, so that commands find the
-//! process even if the config has changed since. It also names the file with the local token, and
-//! the addresses for which that token is valid.
+//! The place file: a process records where its admin interface is, so that commands find the
+//! process even if the config has changed since. The file also names the file with the local token,
+//! and the addresses that accept this token.
 //!
 //! One copy is in the runtime folder, with a name that depends only on the path of the config.
 //! Another is in the state directory, for commands with a different runtime folder. The process

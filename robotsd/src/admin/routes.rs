@@ -184,8 +184,9 @@ fn alive(state: &ServerState) -> AdminReply {
 ///
 /// The same holds for a rejected included file without a copy: its sites are missing.
 ///
-/// If the config cannot be used, the response says so, and the previous config stays in force. This
-/// counts as not ready only with `?require=config`. Both can be required: `?require=sites,config`.
+/// If the config cannot be used, the response reports this, and the previous config stays in force.
+/// This counts as not ready only with `?require=config`. Both can be required:
+/// `?require=sites,config`.
 fn ready(state: &ServerState, query: &Query) -> Answer {
     query.only(&["require"])?;
     let (mut sites, mut config) = (StatusCode::OK, StatusCode::OK);
@@ -356,7 +357,7 @@ async fn change(
     made.map(AdminReply::change).map_err(refused)
 }
 
-/// Maximum time for which `/fleet` waits for the store to be read.
+/// Maximum time that `/fleet` waits for the store.
 const FRESH: Duration = Duration::from_millis(750);
 
 /// Returns the fleet as it is in the store. If the store does not respond, returns what was last
@@ -460,7 +461,7 @@ impl Query {
     }
 }
 
-/// Maximum time for which a request waits for the files.
+/// Maximum time that a request waits for the files.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns the board of `?site=` or of all sites, over `?period=`. With `?fleet=1`, it covers all
@@ -523,8 +524,8 @@ async fn read_board(
     read.map_err(|error| AdminReply::fault(&error))
 }
 
-/// Times after which a browser may reload the board, in seconds. The counts are up to five seconds
-/// old, so shorter times would show nothing new.
+/// Intervals at which a browser may reload the board, in seconds. The counts are up to five seconds
+/// old, so shorter intervals would show nothing new.
 const RELOADS: [&str; 2] = ["5", "60"];
 
 /// Returns the board for a browser, which reloads it with `?reload=5` or `?reload=60`.

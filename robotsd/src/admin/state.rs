@@ -1,4 +1,4 @@
-//! The state of the process, from which responses are made. The control thread updates it.
+//! The state of the process. Responses are built from it, and the control thread updates it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -40,12 +40,12 @@ pub(crate) struct ServerState {
     began_without: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
-    /// The last upgrade, and the files with which it was made.
+    /// The last upgrade, and the files that it used.
     last_upgrade: Mutex<Option<(UpgradeReport, UpgradeFiles)>>,
     /// Read-locked while an operator makes a change, write-locked while another process may take
     /// over.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Held while the replicas of the fleet are asked for the board of all replicas.
+    /// Held while a request to all replicas of the fleet is in progress.
     pub(super) asking: Arc<RwLock<()>>,
     /// Whether the config file is in force.
     pub(crate) config: ConfigState,
@@ -187,7 +187,7 @@ impl ServerState {
         outcome.await.ok()
     }
 
-    /// Records the outcome of an upgrade, with the files with which it began.
+    /// Records the outcome of an upgrade, and the files that it used from the beginning.
     pub(crate) fn note_upgrade(&self, report: UpgradeReport) {
         let mut last = self.last_upgrade.lock();
         let files = match last.take() {
@@ -205,7 +205,7 @@ impl ServerState {
         last.as_ref().map(|(report, _)| report.clone())
     }
 
-    /// Returns the files with which a new process would be started.
+    /// Returns the files that a new process would use.
     fn upgrade_files(&self) -> UpgradeFiles {
         let version = |path: &Path| {
             let found = fs::metadata(path).ok()?;
@@ -351,8 +351,7 @@ impl Serving {
     }
 }
 
-/// Maximum time for which a request waits for its outcome, and for which a hanging reload delays a
-/// newer one.
+/// Maximum time that a request waits for its outcome, and that a hanging reload delays a newer one.
 pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Receives the outcome of a request to reload the config.
@@ -368,8 +367,8 @@ pub(crate) struct ControlRequests {
     pub(crate) upgrades: mpsc::Receiver<UpgradeWaiter>,
 }
 
-/// The config in force: the time at which it was accepted, and its report. The report also covers a
-/// newer file that was rejected.
+/// The acceptance time of the config in force, and its report. The report also covers a newer file
+/// that was rejected.
 #[derive(Debug)]
 pub(crate) struct ConfigState(Mutex<(SystemTime, ConfigReport)>);
 
@@ -433,7 +432,7 @@ impl ConfigState {
         Some(format!("the config is rejected since {since}: {why}"))
     }
 
-    /// Returns the time at which the config in force was accepted.
+    /// Returns when the config in force was accepted.
     pub(super) fn accepted(&self) -> SystemTime {
         self.0.lock().0
     }

@@ -27,8 +27,8 @@ use crate::metrics::{Exposition, family};
 /// Interval between two tasks for an event loop.
 const BEAT: Duration = Duration::from_secs(2);
 
-/// Number of missed beats after which a loop counts as stalled. Beats are counted rather than time,
-/// so that a stopped process or a sleeping machine misses none.
+/// Number of missed beats that make a loop count as stalled. Beats are counted rather than time, so
+/// that a stopped process or a sleeping machine misses none.
 const MISSED: u64 = 3;
 
 /// The known state of the threads of this process.

@@ -1,6 +1,6 @@
-//! The records of one site for one or more days: rows, the times in which reads were watched, and
-//! the times for which reads may be missing. Also reads and writes the file of a day: one JSON
-//! object per line, the last of which holds the hash of everything before it.
+//! The records of one site for one or more days: rows, times when reads were watched, and times
+//! when reads may be missing. Also reads and writes the file of a day. The file has one JSON object
+//! per line; the last line holds the hash of all lines before it.
 //!
 //! The contents of a file are not trusted. If any byte is damaged, or the end of the file is
 //! missing, reads may have been lost on the whole day. The lines that can still be parsed count,
@@ -32,10 +32,10 @@ pub(crate) struct DayRows {
     /// `None` if nothing was recorded.
     pub(crate) site: Option<SiteLine>,
     pub(crate) watches: Vec<Watch>,
-    /// Times in which counts may be missing.
+    /// Times when counts may be missing.
     pub(crate) lost: Vec<Lost>,
-    /// Times in which reads may have reached other processes: the site was configured differently
-    /// then. Never written to a file.
+    /// Times when reads may have reached other processes, because the site was configured
+    /// differently. Never written to a file.
     pub(crate) unseen: Vec<Lost>,
     /// Rows per crawler and hour.
     #[serde(with = "pairs")]

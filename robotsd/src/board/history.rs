@@ -32,9 +32,9 @@ const TRY_AGAIN: Duration = Duration::from_millis(10);
 /// How long rows are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retention {
-    /// Time for which hours are kept, in seconds.
+    /// Retention of hours, in seconds.
     pub(crate) hours: Second,
-    /// Time for which days are kept, in seconds.
+    /// Retention of days, in seconds.
     pub(crate) days: Second,
     /// Maximum size of all files together, in bytes.
     pub(crate) size: u64,

@@ -19,8 +19,8 @@ use tower_robots::rules::{Access, PathForm, RuleSet};
 
 use super::row::{ANY_ORIGIN, Case, DAY, Second};
 
-/// Time for which a crawler may rely on the version it read (RFC 9309, section 2.4), in seconds,
-/// with an hour to spare.
+/// How long a crawler may rely on the version it read (RFC 9309, section 2.4), in seconds, with an
+/// hour to spare.
 pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
 
 /// Maximum number of versions of a site that requests are judged by.
@@ -126,7 +126,7 @@ pub(crate) enum Reader {
     Operator,
 }
 
-/// A time in which a read may have been missed.
+/// A time when a read may have been missed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
     pub(crate) from: Second,

@@ -25,7 +25,7 @@ const MOST_HOURS: usize = 40_000;
 /// Maximum number of bars in a trend.
 const MOST_BARS: Second = 400;
 
-/// Times at which a log has lines: the first and the last line of each hour.
+/// Times of lines in a log: the first and the last line of each hour.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoggedTimes(BTreeMap<Second, (Second, Second)>);
 
@@ -56,7 +56,7 @@ impl LoggedTimes {
         other.0.values().for_each(|(first, last)| self.note_span(*first, *last));
     }
 
-    /// Returns the spans in which no two consecutive lines are more than an hour apart.
+    /// Returns the spans without a gap of more than an hour between two lines.
     fn spans(&self) -> Vec<(Second, Second)> {
         let mut spans: Vec<(Second, Second)> = Vec::new();
         for (first, last) in self.0.values().copied() {
@@ -94,9 +94,8 @@ impl LogBoard {
         self.times.merge(times);
     }
 
-    /// Finishes counting. `versions` holds each version with the time at which it came into force,
-    /// oldest first. Impostors of `crawlers` count as claimed: the log may not contain the
-    /// addresses of clients.
+    /// Finishes counting. `versions` holds each version and when it came into force, oldest first.
+    /// Impostors of `crawlers` count as claimed: the log may not contain the addresses of clients.
     pub(crate) fn conclude(&mut self, versions: &[(Second, &str)], crawlers: &[String]) {
         self.rows.watches = watches(&self.times.spans(), versions);
         for rows in [&mut self.rows.rows, &mut self.rows.days] {

@@ -1,13 +1,13 @@
 //! The board: which crawler read which version of robots.txt, what it requested after that, and
 //! whether it obeys.
 //!
-//! Workers count in a [`recorder`]. The control thread moves these counts into the [`table`], which
-//! is written to the [`history`]: one file per site and [`day`]. All of them add up [`row`]s.
-//! [`judgement`] decides what the requests of a crawler show, given the times that [`watch`] does
-//! not cover. [`summary`] builds the [`report`] from that. [`requested_paths`] are kept for the
-//! gate. [`visitors`] are people whom services refer to the site; [`given_back`](mod@given_back)
-//! compares them with the pages that crawlers fetched. The board decides about no request, and no
-//! request waits for it.
+//! Workers count in a [`recorder`]. The control thread moves these counts into the [`table`], and a
+//! blocking thread writes the table to the [`history`]: one file per site and [`day`]. All of them
+//! add up [`row`]s. [`judgement`] decides what the requests of a crawler show, given the times that
+//! [`watch`] does not cover. [`summary`] builds the [`report`] from that. [`requested_paths`] are
+//! kept for the gate. [`visitors`] are people that services referred to the site;
+//! [`given_back`](mod@given_back) compares them with the pages that crawlers fetched. The board
+//! decides about no request, and no request waits for it.
 
 mod row;
 

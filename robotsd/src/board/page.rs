@@ -39,7 +39,7 @@ pub(crate) struct BoardPage<'a> {
     pub(crate) query: &'a BoardQuery,
     /// Whether there are other replicas to ask.
     pub(crate) has_others: bool,
-    /// Time after which the browser reloads the page, in seconds.
+    /// Interval at which the browser reloads the page, in seconds.
     pub(crate) reload: Option<&'static str>,
 }
 

@@ -29,7 +29,7 @@ const MOST_ROWS: usize = 4096;
 /// takes, and per hour on the board of a site. Clients choose these names.
 pub(super) const MOST_UNKNOWN: usize = 64;
 
-/// Name under which the remaining unregistered crawlers are counted.
+/// Common name for the remaining unregistered crawlers.
 pub(super) const UNKNOWN: &str = "other crawlers";
 
 /// Maximum length of a stored name or host, in bytes.

@@ -13,7 +13,7 @@ use crate::render::csv_row;
 /// Response body of `GET /board.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BoardReport {
-    /// Time at which the report was made.
+    /// Time of the report.
     pub(crate) when: String,
     /// Start of the period that is counted.
     pub(crate) from: String,
@@ -70,7 +70,7 @@ pub(crate) struct CrawlerBoard {
     /// for an unregistered crawler.
     #[serde(default)]
     pub(crate) pages: u64,
-    /// Disallowed requests, by what the crawler had read before them.
+    /// Disallowed requests, grouped by the reads before them.
     pub(crate) judged: Judged,
     pub(crate) done: Done,
     pub(crate) first_disallowed: Option<String>,
@@ -110,7 +110,7 @@ pub(crate) struct NeverHit {
     pub(crate) lines: Vec<LineBoard>,
 }
 
-/// Disallowed requests, by what the crawler had read before them.
+/// Disallowed requests, grouped by the reads before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Judged {
     /// The version last read disallows them, or was read more than 24 hours before.

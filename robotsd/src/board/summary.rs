@@ -20,7 +20,7 @@ use super::watch::gaps;
 /// Maximum number of lines listed per site.
 const MOST_LINES: usize = 50;
 
-/// The period that is counted: whole hours or whole days, the last of which has not ended.
+/// The period that is counted: whole hours or whole days, including the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Period {
     pub(crate) from: Second,
@@ -221,7 +221,7 @@ impl<'r> Crawler<'r> {
         board
     }
 
-    /// Returns the reads by which the crawler's requests are judged.
+    /// Returns the reads that decide about the crawler's requests.
     fn readings(&self, operator: &str, chain: &[String]) -> Vec<Reading<'r>> {
         let mut readings = Vec::new();
         for of in self.rows.of_same_operator(self.crawler, operator) {
@@ -360,7 +360,7 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
     never
 }
 
-/// Returns the time at which a version last went live, as far as that was watched.
+/// Returns when a version last went live, as far as that was watched.
 fn since_live(rows: &DayRows, version: &str, from: Second) -> Second {
     let is_other = |other: &Option<String>| other.as_deref().is_some_and(|other| other != version);
     let replaced = rows.watches.iter().filter(|watch| is_other(&watch.version)).map(|watch| watch.to).max();
@@ -400,8 +400,8 @@ mod tests {
         let rest = LineHits { version: String::new(), line: 0, pattern: String::new(), hits: 1 };
         rows.rows.get_mut(&key).unwrap().lines.push(rest);
         assert!(!never_hit(&content, &rows, 5, 1).is_certain);
-        // Hits of an hour before the version went live do not count. Hits of the hour in which it
-        // went live may be its own.
+        // Hits of an earlier hour do not count. Hits of the hour when the version went live may be
+        // its own.
         for (begin, is_certain) in [(7_200, true), (7_199, false), (3_601, false)] {
             rows.watches = vec![watch(10, begin, "another"), watch(begin, 9_000, &version)];
             assert_eq!(never_hit(&content, &rows, 5, 1).is_certain, is_certain, "{begin}");

@@ -33,7 +33,7 @@ use crate::counting::{PageTotals, VisitorTotals};
 /// Maximum number of rows held until they are written.
 pub(crate) const MOST_LIVE: usize = 65_536;
 
-/// Time for which requests count for the gate, in seconds.
+/// Requests of this time count for the gate, in seconds.
 const WEEK: Second = 7 * DAY;
 
 /// Maximum number of concurrent readers of the history. While a file system hangs, each blocks a
@@ -47,7 +47,7 @@ pub(crate) struct Board {
     /// `None` without a state directory.
     folder: Option<PathBuf>,
     readers: Arc<Semaphore>,
-    /// Time at which the process began to count.
+    /// Start of counting.
     pub(super) since: Second,
     /// Locked before the table, and while files of these days are read or written: every count is
     /// in the table or in the files.
@@ -155,8 +155,8 @@ impl SiteTable {
     }
 }
 
-/// Names of unregistered crawlers that were counted in an hour, written or not. The number is
-/// bounded, because clients can invent names.
+/// Names of unregistered crawlers in an hour, whether their counts are written or not. The number
+/// is bounded, because clients can invent names.
 #[derive(Debug, Default)]
 pub(super) struct UnregisteredNames {
     hour: Second,
@@ -493,9 +493,9 @@ impl Table {
     }
 }
 
-/// Splits rows by day. A watch belongs to the day in which it ends, including quiet days before it.
-/// If a day has counts, its part of the watch belongs to that day: no file may state that nothing
-/// is missing from another.
+/// Splits rows by day. A watch belongs to the day of its end, including quiet days before it. If a
+/// day has counts, its part of the watch belongs to that day: no file may state that nothing is
+/// missing from another.
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
     for (key, row) in rows.rows {

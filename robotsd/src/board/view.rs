@@ -22,7 +22,7 @@ use crate::word_enum::word_enum;
 /// Maximum number of sites shown together. The query must name a site beyond them.
 const MOST_SITES: usize = 50;
 
-/// How long before a period reads are looked for, in seconds.
+/// Time before a period that is searched for reads, in seconds.
 const EARLIER: Second = 14 * DAY;
 
 /// The query of a request for the board.

@@ -1,5 +1,5 @@
-//! The times in which reads of robots.txt were watched, and the live version. Time that is not
-//! covered is a gap, in which a read may have been missed.
+//! The times when reads of robots.txt were watched, and the live version. Any other time is a gap:
+//! a read may have been missed.
 //!
 //! **A gap counts as a possible read.** Unwatched time is judged as a read of whatever version was
 //! live then, and a crawler is accused only if every candidate for its last read accuses it. Each
@@ -20,15 +20,15 @@ const LONGEST_TICK: Second = 30;
 /// Maximum number of watches of a site held while writing fails. Dropped watches become gaps.
 const MOST_HELD: usize = 256;
 
-/// A time in which every read was counted and one version was live.
+/// A time when every read was counted and one version was live.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Watch {
     pub(crate) from: Second,
     pub(crate) to: Second,
     /// The version that was live. `None` if there was none, or if each host had its own.
     pub(crate) version: Option<String>,
-    /// Time at which the watching process began to serve the site with its current hosts. Between
-    /// two watches of one process, more is certain than between watches of two processes.
+    /// When the watching process began to serve the site with its current hosts. Between two
+    /// watches of one process, more is certain than between watches of two processes.
     pub(crate) process: Second,
     /// For a watch that follows a gap: the time since which the process has served no other
     /// version.
@@ -36,8 +36,8 @@ pub(crate) struct Watch {
     pub(crate) live_since: Option<Second>,
 }
 
-/// A time in which counts may be missing, because a file was damaged or another server responded
-/// for part of it.
+/// A time when counts may be missing, because a file was damaged or another server responded for
+/// part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lost {
     pub(crate) from: Second,

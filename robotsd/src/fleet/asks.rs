@@ -1,6 +1,6 @@
 //! Requests to the tasks that talk to the store, from the rest of the process and between these
-//! tasks, and the interface through which they use the sites. Each task has its own queue, and
-//! requests that arrive before a round begins share that round.
+//! tasks, and the interface of the sites for these tasks. Each task has its own queue, and requests
+//! that arrive before a round begins share that round.
 
 use std::sync::atomic::AtomicBool;
 

@@ -305,8 +305,8 @@ pub(crate) struct Mend {
     pub(crate) to: Option<Vec<u8>>,
 }
 
-/// A write in the form in which it is sent to the store. A store without a document gets one with
-/// this epoch, because replicas remember the document even if the store loses it.
+/// A write, ready to be sent to the store. A store without a document gets one with this epoch,
+/// because replicas remember the document even if the store loses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WriteCall {
     pub(crate) epoch: String,

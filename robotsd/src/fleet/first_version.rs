@@ -19,8 +19,8 @@ use super::reader::DocumentReader;
 use crate::render::short_hash;
 use crate::report::is_of;
 
-/// Maximum time for which a replica that never read the document waits for the store at start.
-/// Without the document, files go live, and nothing is enforced.
+/// Maximum time that a replica waits for the store at start if it never read the document. Without
+/// the document, files go live, and nothing is enforced.
 const CONTACT: Duration = Duration::from_secs(3);
 
 impl Fleet {

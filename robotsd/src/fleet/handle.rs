@@ -63,7 +63,7 @@ pub(crate) struct Decision {
     answer: WriteAnswers,
 }
 
-/// Longer than the time in which a process and its successor both send heartbeats.
+/// Longer than a process and its successor both send heartbeats.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
 /// The last known state of the store.
@@ -71,12 +71,12 @@ const AT_ONCE: Duration = Duration::from_secs(4);
 pub(super) struct StoreView {
     pub(super) standing: Standing,
     pub(super) document: Option<Document>,
-    /// Time at which the document was last read.
+    /// When the document was last read.
     pub(super) read: Option<SystemTime>,
     /// Whether the last attempt to read the document succeeded.
     is_read: bool,
-    /// The first and the last time at which a heartbeat of another process had this replica's name,
-    /// without a long gap in between.
+    /// First and last time of a heartbeat from another process with this replica's name, without a
+    /// long gap in between.
     other: Option<(Instant, Instant)>,
     /// Why the store cannot be read.
     read_trouble: Option<String>,
@@ -91,7 +91,7 @@ pub(super) struct StoreView {
     /// Start of the current period without gaps in reading heartbeats. After a gap, all replicas
     /// seem silent.
     hearing: Option<Instant>,
-    /// Silent replicas, with the time at which each was last heard.
+    /// Silent replicas, and when each was last heard.
     pub(super) missing: BTreeMap<String, u64>,
 }
 
@@ -434,7 +434,7 @@ impl Fleet {
         self.asks.leave().await;
     }
 
-    /// Returns the time at which the document was last read.
+    /// Returns when the document was last read.
     pub(crate) fn read(&self) -> Option<SystemTime> {
         self.store.lock().read
     }

@@ -30,7 +30,7 @@ use crate::store::StoreScript;
 /// Interval between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Interval at which the sites are checked for accepted versions.
+/// Interval between two checks of the sites for accepted versions.
 const LOOK: Duration = Duration::from_secs(1);
 
 static WRITE: LazyLock<StoreScript> = LazyLock::new(|| StoreScript::new(include_str!("write.lua")));

@@ -44,7 +44,7 @@ pub(crate) struct Member {
     reached: BTreeMap<String, String>,
 }
 
-/// How the last document relates to what the replica knows.
+/// How the last document relates to the replica's own knowledge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// No document was read yet, or there never was one.
@@ -126,8 +126,7 @@ impl Member {
         digest(&self.marks, &self.accepts)
     }
 
-    /// Returns a write in the form in which it is sent to the store; `None` before a document was
-    /// seen.
+    /// Returns a write, ready to be sent to the store; `None` before a document was seen.
     pub(crate) fn call(&self, write: Write, tag: &str) -> Option<WriteCall> {
         let epoch = self.epoch.clone()?;
         Some(WriteCall { epoch, floor: self.rev, tag: tag.to_owned(), write })

@@ -6,7 +6,7 @@ use super::document::Document;
 use super::member::{Member, Standing};
 use crate::report::{FleetReplica, ReplicaState, ServedVersions};
 
-/// Time without a heartbeat after which a replica counts as missing, in seconds.
+/// A replica counts as missing after this time without a heartbeat, in seconds.
 pub(super) const SILENT: u64 = 15;
 
 /// The data that a replica sends every few seconds.

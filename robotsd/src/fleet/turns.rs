@@ -17,7 +17,7 @@ use super::link::StoreLink;
 use crate::publish_hook::{Turn, TurnOf, Turns};
 use crate::store::StoreConnection;
 
-/// Time for which the sender of a notice is remembered, in seconds.
+/// How long the sender of a notice is remembered, in seconds.
 const KEPT: u64 = 86_400;
 
 /// Maximum number of concurrent requests to the store: this many notices are sent at once.
@@ -32,7 +32,7 @@ impl Turns for Fleet {
 }
 
 impl Fleet {
-    /// Returns the missing replicas, with the Unix time in seconds at which each was last heard.
+    /// Returns the missing replicas, and the Unix time in seconds when each was last heard.
     pub(crate) fn missing(&self) -> Vec<(String, u64)> {
         self.store.lock().missing.iter().map(|(name, at)| (name.clone(), *at)).collect()
     }
