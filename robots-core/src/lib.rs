@@ -2,8 +2,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
-/// Debugs a value by what a reader wants to know of it, because its fields are many, large, secret or functions. The parameters of a
-/// generic type stand in brackets: `|it| [S: std::fmt::Debug] Robots::<S> { inner: it.inner }`.
+/// Implements `Debug` with chosen values, for types whose fields are numerous, large, secret or
+/// functions. The parameters of a generic type come first, in brackets: `|it| [S: std::fmt::Debug]
+/// Robots::<S> { inner: it.inner }`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as {
@@ -17,7 +18,8 @@ macro_rules! debug_as {
     };
 }
 
-/// Debugs an error as it is displayed, because that is what the operator sees of one that `main` returns.
+/// Implements `Debug` for an error like its `Display`, because operators see the debug form of an
+/// error that `main` returns.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as_displayed {
@@ -40,7 +42,8 @@ pub mod policy;
 #[cfg(feature = "rate")]
 pub mod rate;
 
-/// Items for `tower-robots` and `robotsd`. No promise: any release may change it.
+/// Items for `tower-robots` and `robotsd`, without any stability guarantee: every release may
+/// change them.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::agent::network::bits;

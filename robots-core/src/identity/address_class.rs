@@ -1,10 +1,11 @@
-//! The kind of network an address belongs to: whether a client can be identified by it, and where a redirect from it may
-//! lead.
+//! The kind of network that an address belongs to: whether it can identify a client, and which
+//! redirects a server at this address may send.
 //!
-//! A fetch is sent from inside the operator's network. A server that redirects it chooses an address, and must not be able
-//! to choose one that only this machine or its network can reach: an admin interface on the loopback, or the metadata
-//! service of a cloud on a link-local address. The address that is connected to counts, after the name has been resolved,
-//! because a name says nothing and may be resolved differently each time (DNS rebinding).
+//! A fetch is sent from inside the operator's network. A server that redirects it chooses an
+//! address, and must not be able to choose one that only this machine or its network can reach: an
+//! admin interface on the loopback, or the metadata service of a cloud on a link-local address. The
+//! check uses the address of the connection, after name resolution, because a name may resolve
+//! differently each time (DNS rebinding).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,21 +17,22 @@ use crate::agent::UndecidedReason;
 pub enum AddressClass {
     /// Reachable from everywhere.
     Public,
-    /// Of an organisation's own network: RFC 1918, shared address space (RFC 6598), unique local (RFC 4193) and the
-    /// site-local addresses before those.
+    /// In an organisation's own network: RFC 1918, shared address space (RFC 6598), unique local
+    /// (RFC 4193) and the older site-local addresses.
     Private,
-    /// This machine. The unspecified address belongs here: connecting to it reaches this machine.
+    /// This machine. Includes the unspecified address: connecting to it reaches this machine.
     Loopback,
-    /// Of the attached network only: RFC 3927, RFC 4291.
+    /// Only in the attached network: RFC 3927, RFC 4291.
     LinkLocal,
     /// Multicast, reserved or for benchmarks.
     Special,
-    /// Of examples: never routed.
+    /// For documentation; never routed.
     Documentation,
 }
 
 impl AddressClass {
-    /// Addresses that embed an IPv4 address are classified by that.
+    /// Classifies an address. An address that embeds an IPv4 address is classified by the IPv4
+    /// address.
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => Self::of_v4(address),
@@ -38,8 +40,8 @@ impl AddressClass {
         }
     }
 
-    /// Whether a server of this class may redirect to one of the other: within a class, and from a less public one to a
-    /// more public one.
+    /// Reports whether a server of this class may redirect to an address of class `to`: within a
+    /// class, or from a less public to a more public one.
     pub const fn may_redirect_to(self, to: Self) -> bool {
         match to {
             Self::Public => true,
@@ -71,14 +73,15 @@ impl AddressClass {
             [0x2001, 0xDB8, ..] | [0x3FFF, 0..=0xFFF, ..] => Self::Documentation,
             // IETF protocol assignments (Teredo among them).
             [0x2001, 0..=0x1FF, ..] => Self::Special,
-            // RFC 4291, section 2.4: global unicast; of the rest nothing is assigned for it.
+            // RFC 4291, section 2.4: global unicast. Nothing else is assigned for it.
             [0x2000..=0x3FFF, ..] => Self::Public,
             _ => Self::Special,
         }
     }
 }
 
-/// The IPv4 address that an IPv6 address leads to: mapped, compatible, translated (SIIT), NAT64 or 6to4.
+/// Returns the IPv4 address that an IPv6 address leads to: mapped, compatible, translated (SIIT),
+/// NAT64 or 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let from = |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {
@@ -103,10 +106,10 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// An address that a claim can be judged by: the client's own, and reachable from everywhere.
+/// An address that a claim can be judged by: the client's own, and publicly reachable.
 ///
-/// An IPv4 address mapped into IPv6 is the IPv4 address. Addresses of documentation (RFC 5737, RFC 3849) count as public:
-/// no client has one, and examples and tests do.
+/// An IPv4 address mapped into IPv6 counts as the IPv4 address. Documentation addresses (RFC 5737,
+/// RFC 3849) count as public: no client has one, but examples and tests use them.
 ///
 /// ```
 /// use robots_core::agent::UndecidedReason;
@@ -123,19 +126,20 @@ impl fmt::Display for AddressClass {
 pub struct PublicAddress(IpAddr);
 
 impl PublicAddress {
-    /// The client's address, unless it says nothing about the client.
+    /// Checks the client's address.
     ///
     /// # Errors
     ///
-    /// [`UndecidedReason::Address`] where it is missing, private (RFC 1918, RFC 4193), shared (RFC 6598), reserved, of this
-    /// machine or link, or that of a trusted proxy: a request that came through one is no evidence about the client.
+    /// [`UndecidedReason::Address`] if the address is missing, private (RFC 1918, RFC 4193), shared
+    /// (RFC 6598), reserved, local to this machine or link, or the address of a trusted proxy: a
+    /// request through a proxy is no evidence about the client.
     pub fn of(address: Option<IpAddr>, is_trusted_proxy: impl FnOnce(IpAddr) -> bool) -> Result<Self, UndecidedReason> {
         let address = address.ok_or(UndecidedReason::Address)?.to_canonical();
         let is_public = matches!(AddressClass::of(address), AddressClass::Public | AddressClass::Documentation);
         if is_public && !is_trusted_proxy(address) { Ok(Self(address)) } else { Err(UndecidedReason::Address) }
     }
 
-    /// The address.
+    /// Returns the address.
     pub const fn get(self) -> IpAddr {
         self.0
     }
@@ -219,7 +223,7 @@ mod tests {
         ] {
             assert_eq!(allowed(from).collect::<Vec<_>>(), to, "from {from}");
         }
-        // No chain of redirects leads where a single one may not.
+        // No chain of redirects reaches an address that a single redirect may not.
         for from in classes {
             for (by, to) in allowed(from).flat_map(|by| allowed(by).map(move |to| (by, to))) {
                 assert!(from.may_redirect_to(to), "{from} to {to} by {by}");

@@ -1,4 +1,4 @@
-//! From what each method says, with the evidence at hand, to one identity.
+//! Combines the outcomes of all methods into one identity.
 
 #[cfg(feature = "signatures")]
 use std::sync::Arc;
@@ -12,17 +12,18 @@ use crate::agent::{Crawler, Identity, IdentityMethod, Refutation, UndecidedReaso
 #[cfg(feature = "signatures")]
 use super::signature::{DirectoryUrl, KeySet, MessageHead, SignatureCheck};
 
-/// The sender that a request claims to come from.
+/// The kind of sender that a request claims to come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ClaimKind {
     /// No crawler.
     Unclaimed,
-    /// No crawler by its `User-Agent`, but its `Signature-Agent` says who signed it.
+    /// The `User-Agent` names no crawler, but the `Signature-Agent` names the signer.
     #[cfg_attr(not(feature = "signatures"), allow(dead_code, reason = "only signatures bring such claims"))]
     Signer,
     /// A crawler.
     Crawler,
-    /// A fetcher that acts for a person, from the operator's addresses or from the person's own device.
+    /// A fetcher that acts for a person, from the operator's addresses or from the person's own
+    /// device.
     UserTriggered,
 }
 
@@ -32,25 +33,29 @@ pub(super) enum ClaimKind {
 pub(super) struct Examination {
     claim: ClaimKind,
     signature: Option<MethodOutcome>,
-    /// The outcome by the operator's lists; `None` without lists.
+    /// Outcome of the operator's lists; `None` without lists.
     pub(super) range: Option<MethodOutcome>,
-    /// The outcome by the names of the address; `None` without patterns of hosts.
+    /// Outcome of the names of the address; `None` without host name patterns.
     pub(super) rdns: Option<MethodOutcome>,
-    /// The names of the operator's addresses are not dependable: they verify, and a failure says nothing.
+    /// Whether the names of the operator's addresses are unreliable. They then verify, but do not
+    /// refute.
     pub(super) is_rdns_weak: bool,
-    /// The claimed crawler's operator publishes keys, which a request without a signature is not tried with.
+    /// Whether the claimed crawler's operator publishes keys. They are not tried on a request
+    /// without a signature.
     pub(super) is_signing: bool,
 }
 
 impl Examination {
-    /// The examination of a claim that no method has been tried for.
+    /// Creates the examination of a claim, before any method was tried.
     pub(super) const fn of(claim: ClaimKind) -> Self {
         Self { claim, signature: None, range: None, rdns: None, is_rdns_weak: false, is_signing: false }
     }
 
-    /// The outcome of the request's signatures for this claim; without one the method is not tried.
+    /// Adds the outcome of the request's signatures for this claim. Without signatures, the method
+    /// is not tried.
     ///
-    /// `directories` are those of the claimed crawler's operator; `None` where the claim names none, and any that is configured counts.
+    /// `directories` are the directories of the claimed crawler's operator. `None` means that the
+    /// claim names no known operator; then any configured directory counts.
     #[cfg(feature = "signatures")]
     pub(super) fn signatures(self, checks: &[SignatureCheck], directories: Option<&[DirectoryUrl]>) -> Self {
         let outcomes = checks.iter().filter_map(|check| check.outcome_for(directories));
@@ -62,24 +67,28 @@ impl Examination {
         Self { signature: outcomes.min_by_key(strength), ..self }
     }
 
-    /// Whether a name look-up could still change the identity: a crawler is claimed, and nothing verified it.
+    /// Reports whether a name lookup could still change the identity: a crawler is claimed, but not
+    /// verified.
     pub(super) fn wants_rdns(&self) -> bool {
         let is_verified = [self.signature, self.range].contains(&Some(MethodOutcome::Verified));
         self.is_of_crawler() && !is_verified && self.rdns.is_none()
     }
 
-    /// The identity: the first method that verified; else the first that is undecided; else, if one failed, refuted.
+    /// Returns the identity: the first method that verified, or else the first undecided one. If
+    /// none is undecided and one failed, the claim is refuted.
     ///
-    /// A doubt that the sender can bring about at will does not outweigh an address that failed: a signature with an unknown
-    /// key costs nothing, and the holder of an address decides what its reverse zone answers, if it does. The lists of an
-    /// operator are complete by themselves; names are a second chance, which such an answer ends. Without proof that the
-    /// resolver answers for the operator, names could not be tried at all.
+    /// A doubt that the sender can cause at will does not outweigh an address that failed. A
+    /// signature with an unknown key costs nothing, and the holder of an address controls whether
+    /// and what its reverse zone answers. An operator's lists are complete by themselves. Names are
+    /// a second chance, which such an answer ends. Without proof that the resolver answers for the
+    /// operator, names could not be tried at all.
     ///
-    /// A user-triggered fetcher that fails by its address is unverifiable, because it may run on a person's device. A
-    /// signature that does not hold refutes it all the same: the request itself carries the false evidence. Without a claim,
-    /// there is nothing to refute.
+    /// A user-triggered fetcher whose address fails is unverifiable, because it may run on a
+    /// person's device. An invalid signature still refutes it: the request itself contains the
+    /// false evidence. Without a claim, there is nothing to refute.
     pub(super) fn conclude(&self) -> Identity {
-        // Addresses verify and refute crawlers; a request that claims none is judged by its signature only.
+        // Addresses verify and refute only crawlers. A request without such a claim is judged only
+        // by its signature.
         let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.is_of_crawler());
         let tried = [
             (IdentityMethod::Signature, self.signature),
@@ -119,7 +128,7 @@ impl Examination {
         matches!(self.claim, ClaimKind::Crawler | ClaimKind::UserTriggered)
     }
 
-    /// Whether a failure of the method refutes this claim.
+    /// Reports whether a failure of the method refutes this claim.
     fn counts(&self, method: IdentityMethod) -> bool {
         match method {
             IdentityMethod::Signature => true,
@@ -129,46 +138,54 @@ impl Examination {
     }
 }
 
-/// Whether the sender of a request can bring this doubt about, by its request or by the reverse zone of its address.
+/// Reports whether the sender can cause this doubt, through the request or the reverse zone of its
+/// address.
 const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
     use UndecidedReason::{
         AgentAbsent, Busy, ComponentNotCovered, DirectoryNotConfigured, KeyUnknownThere, ResolverFailure, TestKey,
         Timeout, Truncated, UnprovenResolver,
     };
     match method {
-        // Checks are bounded by the address that fails many.
+        // Checks are limited per address that fails many.
         IdentityMethod::Signature => {
             matches!(
                 reason,
                 AgentAbsent | ComponentNotCovered | DirectoryNotConfigured | KeyUnknownThere | TestKey | Busy
             )
         }
-        // `Busy` and `Pending` are ours: the look-up is still to come.
+        // `Busy` and `Pending` are our own: the lookup is still to come.
         IdentityMethod::Rdns => matches!(reason, Timeout | ResolverFailure | Truncated | UnprovenResolver),
         IdentityMethod::Range => false,
     }
 }
 
-/// The evidence that is at hand. No method waits: missing evidence makes the outcome undecided.
+/// The available evidence. No method waits: with missing evidence, the outcome is undecided.
 pub trait ClaimEvidence {
-    /// The outcome by the operator's lists for an address; `None` if it publishes none.
+    /// Returns the outcome of the operator's lists for an address; `None` if the operator publishes
+    /// none.
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;
 
-    /// The outcome by the names of an address; `None` if the operator's addresses have no names that are known.
+    /// Returns the outcome of the names of an address; `None` if no names are known for the
+    /// operator's addresses.
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome>;
 
-    /// The keys of a directory, for a signature by the key with this thumbprint, or why there are none:
-    /// [`DirectoryNotConfigured`](UndecidedReason::DirectoryNotConfigured) where neither the registry nor the configuration names it
-    /// (it is not fetched then: a request must not choose what is), [`DirectoryUnavailable`](UndecidedReason::DirectoryUnavailable)
-    /// where it could not be fetched yet. By default none is configured.
+    /// Returns the keys of a directory, for a signature by the key with this thumbprint.
+    ///
+    /// Without keys, returns the reason.
+    /// [`DirectoryNotConfigured`](UndecidedReason::DirectoryNotConfigured) means that neither the
+    /// registry nor the configuration names the directory; it is not fetched, because a request
+    /// must not choose what is fetched.
+    /// [`DirectoryUnavailable`](UndecidedReason::DirectoryUnavailable) means that it could not be
+    /// fetched yet. By default, no directory is configured.
     #[cfg(feature = "signatures")]
     fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> Result<Arc<KeySet>, UndecidedReason> {
         let _ = (directory, keyid, now);
         Err(UndecidedReason::DirectoryNotConfigured)
     }
 
-    /// The outcome of the signatures of a request that came from this address; `None` for one that is not signed. By default all of
-    /// them are checked, with [`keys`](Self::keys); results may be kept, and a sender whose signatures fail may be made to wait.
+    /// Returns the outcomes of the signatures of a request from this address; `None` if it is not
+    /// signed. By default, all signatures are checked with [`keys`](Self::keys). An implementation
+    /// may cache results, and delay senders whose signatures fail.
     #[cfg(feature = "signatures")]
     fn signatures(
         &self,
@@ -181,34 +198,39 @@ pub trait ClaimEvidence {
     }
 }
 
-/// A list this old still refutes.
+/// Maximum age of a list that still refutes.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long before a confirmation an address has to be seen first for the confirmation to be about it. A clock that was off
-/// by a day puts either time a day too early.
+/// Minimum time between the first sight of an address and a confirmation that covers the address. A
+/// clock that was off by a day makes either time a day too early.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How far a confirmation may lie ahead of now; further ahead, the clock was wrong then or is wrong now.
+/// Maximum time by which a confirmation may be ahead of now. If it is further ahead, the clock was
+/// or is wrong.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// A list of an operator, as it is at hand.
+/// A list of an operator.
 ///
-/// A list verifies at any age, and refutes only while it is fresh: over four months one list lost 119 of its 240 prefixes
-/// and gained 83, so an address that an old copy lacks may be the crawler's by now.
+/// A list verifies at any age, but refutes only while it is fresh: over four months, one list lost
+/// 119 of its 240 prefixes and gained 83, so an address that an old copy lacks may belong to the
+/// crawler by now.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
-    /// Its addresses.
+    /// Addresses on the list.
     pub set: &'a RangeSet,
-    /// When its operator confirmed it: it was fetched, or its server answered that it is unchanged. Without that nothing says that it is
-    /// still right, as of an embedded one: it verifies and never refutes.
+    /// Time of the last confirmation by the operator: the list was fetched, or the server answered
+    /// that it is unchanged. Without a confirmation, as for an embedded list, the list verifies but
+    /// never refutes.
     pub confirmed: Option<SystemTime>,
 }
 
 impl ListEvidence<'_> {
-    /// The outcome by the lists of a crawler for an address; `None` stands for a list that is not loaded.
+    /// Returns the outcome of a crawler's lists for an address. `None` represents a list that is
+    /// not loaded.
     ///
-    /// The address is in one of them, or fails them all if each can refute: it was confirmed at most 24 hours ago, or more than
-    /// 24 hours after the address was first seen with this claim.
+    /// The claim is verified if one of the lists contains the address. It fails if none does and
+    /// each list can refute: it was confirmed at most 24 hours ago, or more than 24 hours after the
+    /// address was first seen with this claim.
     pub fn examine(
         lists: impl IntoIterator<Item = Option<Self>>,
         address: PublicAddress,
@@ -222,7 +244,7 @@ impl ListEvidence<'_> {
         Self::combine(outcomes)
     }
 
-    /// The outcome by this list alone for an address.
+    /// Returns the outcome of this list alone for an address.
     #[doc(hidden)]
     pub fn outcome(&self, address: PublicAddress, first_seen: Option<SystemTime>, now: SystemTime) -> MethodOutcome {
         if self.set.contains(address.get()) {
@@ -234,7 +256,8 @@ impl ListEvidence<'_> {
         }
     }
 
-    /// The outcome of several lists together: one verifies, and all refute.
+    /// Combines the outcomes of several lists: one is enough to verify, and all must fail to
+    /// refute.
     #[doc(hidden)]
     pub fn combine(outcomes: impl IntoIterator<Item = MethodOutcome>) -> MethodOutcome {
         const NOT_LOADED: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::NotLoaded);
@@ -242,7 +265,7 @@ impl ListEvidence<'_> {
         for outcome in outcomes {
             match (outcome, missed) {
                 (MethodOutcome::Verified, _) => return outcome,
-                // That a list is missing says more than that another is old.
+                // A missing list is more important to report than an old one.
                 (_, Some(NOT_LOADED)) | (MethodOutcome::Failed(_), Some(_)) => {}
                 (outcome, _) => missed = Some(outcome),
             }
@@ -250,7 +273,8 @@ impl ListEvidence<'_> {
         missed.unwrap_or(NOT_LOADED)
     }
 
-    /// Whether a list that its server confirmed then refutes a claim now, whenever the address was first seen.
+    /// Reports whether a list that was confirmed at `confirmed` refutes claims at `now`, no matter
+    /// when the address was first seen.
     pub fn is_fresh(confirmed: SystemTime, now: SystemTime) -> bool {
         match now.duration_since(confirmed) {
             Ok(age) => age <= FRESH,
@@ -276,7 +300,7 @@ mod tests {
     use crate::agent::Refutation;
 
     impl Examination {
-        /// The outcome of the signature, whatever key made it.
+        /// Adds the outcome of a signature, whatever key made it.
         const fn signature(self, outcome: MethodOutcome) -> Self {
             Self { signature: Some(outcome), ..self }
         }
@@ -357,7 +381,7 @@ mod tests {
             assert_eq!(signed.weak_rdns(NO_NAME).conclude(), Identity::Undecided(reason));
             assert_eq!(signed.range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
             assert_eq!(signed.rdns(NO_NAME).conclude(), Identity::Refuted(Refutation::NoName));
-            // A missing result about the address still counts.
+            // A missing result for the address still counts.
             assert_eq!(signed.range(STALE).rdns(NO_NAME).conclude(), Identity::Undecided(UndecidedReason::Stale));
         }
         for reason in [
@@ -453,9 +477,10 @@ mod tests {
             (Some(35), Some(10), 400, FAILED),
             (Some(34), Some(10), 400, STALE),
             (Some(20), Some(20), 400, STALE),
-            // The clock was a day behind when the address was first seen: that was after the confirmation.
+            // The clock was a day behind when the address was first seen, which was after the
+            // confirmation.
             (Some(30), Some(31 - 24), 400, STALE),
-            // The clock was set back: the time of the confirmation says nothing.
+            // The clock was set back, so the time of the confirmation proves nothing.
             (Some(30), None, 6, STALE),
             (Some(30), Some(5), 6, STALE),
             (None, None, 0, STALE),

@@ -1,10 +1,12 @@
-//! The functions that the fuzz targets call: the readers of octets that others choose, each with the properties it holds.
+//! Entry points for the fuzz targets: the parsers of bytes from other parties, with the properties
+//! that must hold.
 
 use super::published_list::RangeList;
 
 pub use super::signature::test_octets::{signature_base, structured_field};
 
-/// A list is whole or an error, and never loses addresses to itself.
+/// Parsing gives a complete list or an error, and a list never counts as shrunk compared with
+/// itself.
 pub fn range_list(octets: &[u8]) {
     let _ = RangeList::check_media_type(&String::from_utf8_lossy(octets));
     let Ok(list) = RangeList::parse(octets) else { return };
@@ -20,10 +22,11 @@ mod tests {
 
     use super::*;
 
-    /// The corpus of a fuzz target, so that an input which failed once is tried in every build.
+    /// Runs the corpus of a fuzz target, so that an input which failed once is tried in every
+    /// build.
     fn corpus(target: &str, entry: fn(&[u8])) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
-        // The package does not hold the corpus.
+        // The package does not contain the corpus.
         let Ok(inputs) = fs::read_dir(&folder) else { return };
         let tried = inputs.map(|input| entry(&fs::read(input.expect("an entry").path()).expect("an input"))).count();
         assert!(tried >= 10, "{target}: {tried} inputs");

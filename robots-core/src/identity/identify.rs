@@ -1,4 +1,4 @@
-//! Claim, registry and evidence put together: the one way from a request to its identity.
+//! Combines claim, registry and evidence: the only way from a request to its identity.
 
 use std::time::SystemTime;
 
@@ -16,7 +16,7 @@ use crate::agent::{Agent, Category, Class, Crawler, Identity, UndecidedReason};
 #[non_exhaustive]
 pub struct IdentityRequest<'a> {
     agents: &'a [Agent],
-    /// The client's address, where it says something about the client.
+    /// The client's address, if it is evidence about the client.
     #[doc(hidden)]
     pub address: Option<PublicAddress>,
     #[cfg(feature = "signatures")]
@@ -27,21 +27,22 @@ pub struct IdentityRequest<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Identified<'a> {
-    /// The result of checking the claim.
+    /// The result of verifying the claim.
     pub identity: Identity,
-    /// The crawler that is claimed, or that a valid signature is from.
+    /// The crawler that the request claims to be, or that made a valid signature.
     pub crawler: Option<&'a str>,
-    /// The crawler that a signature names, where the `User-Agent` names none of the registry: then the request is that
-    /// crawler's, for groups, policy and log.
+    /// The crawler that made a valid signature, if the `User-Agent` names no registered crawler.
+    /// Groups, policy and log then treat the request as that crawler's.
     pub signer: Option<&'a Agent>,
-    /// The crawler of the registry that the `User-Agent` names.
+    /// The registered crawler that the `User-Agent` names.
     #[doc(hidden)]
     pub registered: Option<&'a str>,
 }
 
 impl<'a> IdentityRequest<'a> {
-    /// A request of these agents, as its `User-Agent` lines name them, from this address; `None` stands for an address that
-    /// says nothing about the client ([`PublicAddress::of`]).
+    /// Creates a request with the agents that its `User-Agent` lines name, and with its client
+    /// address. `None` represents an address that is no evidence about the client
+    /// ([`PublicAddress::of`]).
     pub const fn new(agents: &'a [Agent], address: Option<PublicAddress>) -> Self {
         Self {
             agents,
@@ -51,20 +52,23 @@ impl<'a> IdentityRequest<'a> {
         }
     }
 
-    /// Adds the request itself, whose signatures are looked at, and whose keys are where.
+    /// Adds the request itself, whose signatures are checked, and the key directories.
     #[cfg(feature = "signatures")]
     pub const fn signed(self, message: &'a MessageHead<'a>, signers: &'a Signers) -> Self {
         Self { signed: Some((message, signers)), ..self }
     }
 
-    /// The identity of the sender.
+    /// Identifies the sender.
     ///
-    /// 1. A crawler that the `User-Agent` names is judged by the methods of its row, and by signatures of its operator. One
-    ///    that no row describes has no operator that is known; the signature of any that is configured says who it is.
-    /// 2. A request that names no crawler, and has a `Signature-Agent`, claims by that: a valid signature says which crawler
-    ///    it is, and one that does not hold is an impostor's.
-    /// 3. Of several agents an impostor counts first, and a verified one last. If one verifies, the other crawlers of its
-    ///    operator do not count: AdsBot's addresses are not in Googlebot's list, and its header may name both.
+    /// 1. A crawler that the `User-Agent` names is judged by the methods of its registry row, and
+    ///    by signatures of its operator. An unregistered crawler has no known operator; the
+    ///    signature of any configured operator identifies it.
+    /// 2. A request that names no crawler, but has a `Signature-Agent`, makes its claim through
+    ///    that field. A valid signature identifies the crawler, and an invalid one refutes the
+    ///    claim.
+    /// 3. With several agents, an impostor takes precedence, and a verified one comes last. If one
+    ///    agent verifies, other crawlers of the same operator do not count: AdsBot's addresses are
+    ///    not in Googlebot's list, and its header may name both.
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]
         let checks = self.signed.and_then(|(message, _)| evidence.signatures(message, self.address, now));
@@ -91,14 +95,14 @@ impl<'a> IdentityRequest<'a> {
         now: SystemTime,
     ) -> Identified<'a> {
         let registered = agent.and_then(Agent::registered);
-        // A crawler by its own words.
+        // A crawler that declares itself.
         let declared = agent.filter(|agent| registered.is_none() && agent.class() == Class::Declared);
         let kind = match registered {
             Some(crawler) if crawler.category == Category::UserFetch => ClaimKind::UserTriggered,
             Some(_) => ClaimKind::Crawler,
             None if declared.is_some() => ClaimKind::Crawler,
             #[cfg(feature = "signatures")]
-            // Without a signature there is nothing to look at.
+            // Without a signature, there is nothing to check.
             None if !checks.is_empty() && self.signed.is_some_and(|(message, _)| message.names_signer()) => {
                 ClaimKind::Signer
             }
@@ -146,7 +150,7 @@ impl<'a> IdentityRequest<'a> {
     }
 }
 
-/// The operator of a registered crawler.
+/// Returns the operator of a registered crawler.
 fn operator(agent: &Agent) -> Option<&str> {
     agent.registered().map(|crawler| crawler.operator.as_str()).filter(|operator| !operator.is_empty())
 }
@@ -160,7 +164,8 @@ fn strictest<'a>(mut found: Vec<(Option<&str>, Identified<'a>)>) -> Identified<'
     found.into_iter().map(|(_, found)| found).min_by_key(|found| rank(found.identity)).unwrap_or(unclaimed)
 }
 
-/// The less an identity shows, the earlier; one that was refuted shows an impostor, whatever else the request says.
+/// Orders identities by how little they prove. A refuted claim comes first: it proves an impostor,
+/// whatever else the request claims.
 const fn rank(identity: Identity) -> u8 {
     match identity {
         Identity::Refuted(_) => 0,
@@ -181,7 +186,7 @@ mod tests {
     use crate::agent::{IdentityMethod, Recognizer, Refutation, Registry};
     use crate::rules::RobotsTxt;
 
-    /// Googlebot's lists and names: one address verifies by range, one by name, one fails.
+    /// Googlebot's lists and names: one address verifies by range, one by name, and one fails.
     struct Played;
 
     impl ClaimEvidence for Played {
@@ -251,7 +256,7 @@ mod tests {
         assert_eq!(identify(&[BROWSER, GOOGLEBOT], Some(1)).0, Identity::Verified(IdentityMethod::Range));
     }
 
-    /// At address 4 the list of AdsBot verifies, and Googlebot's does not.
+    /// Address 4 is in AdsBot's list, but not in Googlebot's.
     #[test]
     fn another_crawler_of_the_same_operator_is_no_impostor() {
         const ADSBOT: &str = "AdsBot-Google (+http://www.google.com/adsbot.html)";

@@ -1,25 +1,32 @@
-//! A claim and its evidence to an [`Identity`](crate::agent::Identity): is the crawler who it says it is? For programs that have
-//! evidence of their own; a server on Tower has a `Verifier` of `tower-robots`, which does all of this.
+//! Verifies the identity of a crawler: from a claim and its evidence to an
+//! [`Identity`](crate::agent::Identity). For programs that have their own evidence; for a server on
+//! Tower, the `Verifier` of `tower-robots` does all of this.
 //!
-//! Three methods check a claim: address ranges that the operator publishes, the names of an address, and a signature on the
-//! request. Nothing here is fetched, looked up or timed: lists, answers of a resolver, keys and the time are arguments.
+//! Three methods verify a claim: address ranges that the operator publishes, the names of an
+//! address, and a signature on the request. Nothing here fetches, resolves or reads the clock:
+//! lists, DNS answers, keys and the time are arguments.
 //!
-//! 1. A claim is judged by the client's own address. One that is missing, private, reserved or a trusted proxy's decides
-//!    nothing ([`PublicAddress`]).
-//! 2. Methods are tried in the order signature, range, reverse DNS; the first that confirms the claim ends it.
-//! 3. A claim is refuted only where every complete method that could be tried failed. Evidence that is missing, too old or
-//!    doubtful makes it undecided.
-//! 4. A list verifies at any age. It refutes only if it was confirmed after the address was first seen, or at most a day
-//!    ago ([`ListEvidence`]).
-//! 5. A name of an address counts only if it is the operator's and resolves back to that address: the same name, both
-//!    times ([`RdnsCheck`]). A failure counts only while the resolver is known to answer for that operator.
+//! 1. A claim is judged by the client's own address. A missing, private or reserved address, or the
+//!    address of a trusted proxy, decides nothing ([`PublicAddress`]).
+//! 2. Methods are tried in the order signature, range, reverse DNS. The first method that confirms
+//!    the claim decides.
+//! 3. A claim is refuted only if every complete method that could be tried failed. With missing,
+//!    old or doubtful evidence, the claim is undecided.
+//! 4. A list verifies at any age. It refutes only if it was confirmed after the address was first
+//!    seen, or at most a day ago ([`ListEvidence`]).
+//! 5. A name of an address counts only if it is the operator's name and resolves back to that
+//!    address: the same name must satisfy both ([`RdnsCheck`]). A failure counts only while the
+//!    resolver is known to answer for that operator.
 //!
-//! If so many claims fail that the path of the requests is in doubt, a caller that counts them refutes nothing; `Verifier` does.
+//! If so many claims fail that the network path of the requests is in doubt, the caller should
+//! refute nothing; `Verifier` counts failures and does this.
 //!
-//! Lists and signatures are behind features: `RangeList`, `EmbeddedList` and `DocumentError` behind `identity`, all about signatures and keys behind
-//! `signatures`. `tower-robots` has both with `verify`. A [`RangeSet`] of prefixes of your own needs neither.
+//! Lists and signatures need features: `RangeList`, `EmbeddedList` and `DocumentError` need
+//! `identity`, and everything about signatures and keys needs `signatures`. The feature `verify` of
+//! `tower-robots` enables both. A [`RangeSet`] of your own prefixes needs neither.
 //!
-//! [`IdentityRequest::identify`] puts claim, registry and evidence together; the layer, `explain` and `replay` all ask it.
+//! [`IdentityRequest::identify`] combines claim, registry and evidence. The layer, `explain` and
+//! `replay` all use it.
 
 pub(crate) mod address_class;
 mod examination;
@@ -57,13 +64,13 @@ pub use self::signature::{
 #[cfg(feature = "signatures")]
 pub use self::signers::Signers;
 
-/// The outcome of one method for a claim.
+/// Outcome of one method for a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MethodOutcome {
-    /// It confirms the claim.
+    /// The method confirms the claim.
     Verified,
-    /// The request fails it.
+    /// The request fails the method.
     Failed(Refutation),
-    /// It cannot tell.
+    /// The method cannot decide.
     Undecided(UndecidedReason),
 }

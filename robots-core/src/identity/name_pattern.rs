@@ -1,15 +1,16 @@
-//! Host names that the addresses of a crawler have.
+//! Patterns for the host names of a crawler's addresses.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::rules::ValueError;
 
-/// A suffix (`.googlebot.com`) or a pattern (`crawl-*-*-*-*.googlebot.com`) of host names, compared label by label and
-/// without regard to case.
+/// A suffix (`.googlebot.com`) or a pattern (`crawl-*-*-*-*.googlebot.com`) for host names. Names
+/// are compared label by label, and case is ignored.
 ///
-/// A suffix stands for the names below it. In a pattern `*` stands for one or more octets of one label, and there are as many
-/// labels in a name as in the pattern. So neither `xgooglebot.com` nor `googlebot.com.evil.example` is a name of Google's.
+/// A suffix matches the names below it. In a pattern, `*` matches one or more bytes of one label,
+/// and a name must have as many labels as the pattern. So neither `xgooglebot.com` nor
+/// `googlebot.com.evil.example` counts as a name of Google.
 ///
 /// ```
 /// use robots_core::identity::NamePattern;
@@ -21,17 +22,17 @@ use crate::rules::ValueError;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NamePattern {
-    /// In lower case, without the dot before a suffix.
+    /// In lower case, without the leading dot of a suffix.
     text: Box<str>,
     is_suffix: bool,
 }
 
-/// RFC 1035, section 2.3.4.
+/// Maximum length of a name, and of a label, in bytes (RFC 1035, section 2.3.4).
 const LONGEST_NAME: usize = 253;
 const LONGEST_LABEL: usize = 63;
 
 impl NamePattern {
-    /// Whether a name, with or without its final dot, is one of these.
+    /// Reports whether the pattern matches a name, with or without its final dot.
     pub fn matches(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name);
         if !is_name(name, is_label_octet) {
@@ -58,7 +59,8 @@ impl FromStr for NamePattern {
 
     /// # Errors
     ///
-    /// If no name could match, or names of other people could: the last two labels hold no `*`.
+    /// Returns an error if no name could match, or names of other operators could: the last two
+    /// labels must not contain `*`.
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let error = |fault: &str| ValueError::of_any(text, format_args!("is no pattern of host names: {fault}"));
         if !text.is_ascii() {
@@ -85,7 +87,8 @@ impl FromStr for NamePattern {
     }
 }
 
-/// Hyphens and underscores are octets of names in the DNS, whatever their place.
+/// Reports whether a byte may be in a label. In the DNS, hyphens and underscores may be anywhere in
+/// a label.
 pub(super) const fn is_label_octet(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_')
 }
@@ -95,7 +98,8 @@ pub(super) fn is_name(name: &str, is_octet: impl Fn(u8) -> bool) -> bool {
     name.len() <= LONGEST_NAME && name.split('.').all(is_label)
 }
 
-/// The literals between stars, each at the first place it fits; the last one at the end.
+/// Matches the literals between stars, each at the first possible place, and the last one at the
+/// end.
 fn label_matches(label: &[u8], pattern: &[u8]) -> bool {
     let mut literals = pattern.split(|octet| *octet == b'*');
     let Some(mut rest) = literals.next().and_then(|first| without_prefix(label, first)) else { return false };
@@ -104,7 +108,7 @@ fn label_matches(label: &[u8], pattern: &[u8]) -> bool {
         return rest.is_empty();
     }
     while let Some(literal) = literals.next() {
-        // A star stands for one octet at least.
+        // A star matches at least one byte.
         let Some(at) = (if literals.peek().is_none() {
             rest.len().checked_sub(literal.len()).filter(|at| rest[*at..].eq_ignore_ascii_case(literal))
         } else {
@@ -218,7 +222,7 @@ mod tests {
                 assert!(!pattern(text).matches(name), "{text}: {name}");
             }
         }
-        // Many stars that almost match take no time worth mentioning.
+        // Many stars that almost match take no noticeable time.
         let stars = pattern(&format!("{}b.example.com", "a*".repeat(20)));
         assert!(!stars.matches(&format!("{}.example.com", "a".repeat(63))));
     }

@@ -1,13 +1,14 @@
-//! Whether an address is in a list, found by a table first and a short search then.
+//! Finds whether a list contains an address: with a table, and then a short search.
 
 use std::hint::select_unpredictable;
 use std::net::IpAddr;
 
 use crate::agent::Network;
 
-/// The addresses of a list: sorted ranges that neither overlap nor touch, one run of them for each family.
+/// The addresses of a list: sorted ranges that neither overlap nor touch, in one sequence per
+/// address family.
 ///
-/// A look-up takes one step into a table, and a few more where ranges stand close together.
+/// A lookup takes one step into a table, and a few more if many ranges are close together.
 ///
 /// ```
 /// use robots_core::identity::RangeSet;
@@ -23,12 +24,13 @@ pub struct RangeSet {
     v4: Ranges<u32>,
     v4_index: SearchIndex,
     v6: Ranges<u128>,
-    /// The upper halves of the starts in `v6`, which are searched first: they are half as large, and compared in one step.
+    /// The upper halves of the starts in `v6`. They are searched first, because they are half as
+    /// large and compared in one step.
     v6_upper: Box<[u64]>,
     v6_index: SearchIndex,
 }
 
-/// Starts and ends are apart, so that a search touches starts only.
+/// Ranges with starts and ends in separate slices, so that a search reads only starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ranges<T> {
     starts: Box<[T]>,
@@ -36,7 +38,8 @@ struct Ranges<T> {
 }
 
 impl RangeSet {
-    /// Whether an address is in the list. An IPv4 address mapped into IPv6 is the IPv4 address.
+    /// Reports whether the list contains an address. An IPv4 address mapped into IPv6 counts as the
+    /// IPv4 address.
     #[inline]
     pub fn contains(&self, address: IpAddr) -> bool {
         match address.to_canonical() {
@@ -52,7 +55,8 @@ impl RangeSet {
     fn contains_v6(&self, address: u128) -> bool {
         let upper = (address >> 64) as u64;
         let mut after = self.v6_index.not_above(&self.v6_upper, upper);
-        // Ranges within one /64 begin with the same upper half; the starts themselves are read only then.
+        // Ranges within one /64 have the same upper half. Only then, the starts themselves are
+        // read.
         if after.checked_sub(1).and_then(|at| self.v6_upper.get(at)) == Some(&upper)
             && self.v6.starts[after - 1] > address
         {
@@ -61,18 +65,19 @@ impl RangeSet {
         self.v6.ends_after(after, address)
     }
 
-    /// Whether no address is in the list.
+    /// Reports whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.v4.starts.is_empty() && self.v6.starts.is_empty()
     }
 
-    /// How many ranges the list has once overlapping and touching ones are one.
+    /// Returns the number of ranges after overlapping and touching ranges are merged.
     pub fn ranges(&self) -> usize {
         self.v4.starts.len() + self.v6.starts.len()
     }
 
-    /// Whether another list lacks more than half of these addresses, counted for each family by itself: the IPv6 addresses
-    /// of a list are so many that all IPv4 addresses of it would not count beside them.
+    /// Reports whether another list lacks more than half of these addresses in one family. Families
+    /// are counted separately: a list has so many IPv6 addresses that its IPv4 addresses would not
+    /// matter in the total.
     pub fn lost_most_in(&self, other: &Self) -> bool {
         let v4 = (self.v4.shared_with(&other.v4), self.v4.addresses());
         let v6 = (self.v6.shared_with(&other.v6), self.v6.addresses());
@@ -100,8 +105,8 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         let (mut starts, mut ends): (Vec<T>, Vec<T>) = (Vec::new(), Vec::new());
         for (start, end) in ranges {
             match ends.last_mut() {
-                // In 128 bits the successor of the last IPv4 address is a number too; that of the last IPv6 address is not,
-                // and nothing begins after it.
+                // In 128 bits, the last IPv4 address has a successor. The last IPv6 address has
+                // none, and no range begins after it.
                 Some(last) if start.into() <= (*last).into().saturating_add(1) => *last = (*last).max(end),
                 _ => {
                     starts.push(start);
@@ -112,7 +117,7 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         Self { starts: starts.into(), ends: ends.into() }
     }
 
-    /// Whether the range before this place reaches an address.
+    /// Reports whether the range before this position contains an address.
     #[inline]
     fn ends_after(&self, place: usize, address: T) -> bool {
         place.checked_sub(1).and_then(|at| self.ends.get(at)).is_some_and(|end| address <= *end)
@@ -126,7 +131,7 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         self.iter().fold(0, |sum: u128, (start, end)| sum.saturating_add((end - start).saturating_add(1)))
     }
 
-    /// How many addresses are in both.
+    /// Returns the number of addresses in both.
     fn shared_with(&self, other: &Self) -> u128 {
         let (mut left, mut right) = (self.iter().peekable(), other.iter().peekable());
         let mut shared: u128 = 0;
@@ -145,21 +150,22 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
     }
 }
 
-/// A table over sorted numbers: it cuts the span from the first to the last into about as many equal parts as there are
-/// numbers, and says where each part begins.
+/// A table over sorted numbers. It divides the span from the first to the last number into about as
+/// many equal parts as there are numbers, and stores where each part begins.
 ///
-/// Numbers that are spread are found in one step, those in a few clusters with a search within one cluster. That search has
-/// no branch that depends on the numbers: of addresses that are not foreseen, a predictor is wrong every second time.
+/// Evenly spread numbers are found in one step, and numbers in a few clusters by a search within
+/// one cluster. That search has no branch that depends on the numbers: for unpredictable addresses,
+/// a branch predictor would be wrong half of the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SearchIndex {
     first: u64,
     shift: u32,
-    /// How many numbers lie before each part, and at the end all of them.
+    /// Number of elements before each part, followed by the total.
     parts: Box<[u32]>,
 }
 
 impl SearchIndex {
-    /// The table of sorted numbers. A list has at most 50,000.
+    /// Creates the table for sorted numbers. A list has at most 50,000.
     pub(super) fn of<T: Copy + Into<u64>>(sorted: &[T]) -> Self {
         let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Self::default() };
         let (first, last): (u64, u64) = ((*first).into(), (*last).into());
@@ -178,7 +184,7 @@ impl SearchIndex {
         Self { first, shift, parts: parts.into() }
     }
 
-    /// How many of the numbers are not greater than this one.
+    /// Returns how many of the numbers are at most `number`.
     #[inline]
     pub(super) fn not_above<T: Copy + Into<u64>>(&self, sorted: &[T], number: u64) -> usize {
         let Some(distance) = number.checked_sub(self.first) else { return 0 };
@@ -246,7 +252,7 @@ mod tests {
             (&["10.0.0.0/25", "10.0.1.0/25", "2001:db8::/64"], false),
             (&["10.0.0.0/25", "2001:db8::/48", "2001:db8:1::/64"], true),
             (&["10.0.0.0/23", "2001:db8::/65"], true),
-            // As large as before, and another list.
+            // As large as before, but a different list.
             (&["10.9.0.0/23", "2001:db8::/63", "2001:db8:1::/64"], true),
             (&["10.0.0.0/23"], true),
             (&["2001:db8::/32"], true),
@@ -259,7 +265,7 @@ mod tests {
     }
 
     fn prefix() -> impl Strategy<Value = Network> {
-        // Few different octets, so that ranges overlap, touch and repeat.
+        // Few different bytes, so that ranges overlap, touch and repeat.
         let v4 = (prop::array::uniform4(prop::sample::select(vec![0_u8, 1, 2, 127, 128, 255])), 0_u32..=32).prop_map(
             |(octets, length)| {
                 let bits = u32::from_be_bytes(octets) & u32::MAX.checked_shl(32 - length).unwrap_or(0);
@@ -276,7 +282,7 @@ mod tests {
         prop_oneof![v4, v6].prop_map(|text| text.parse().expect("a prefix"))
     }
 
-    /// Each prefix by itself, bit by bit.
+    /// Compares with each prefix separately, bit by bit.
     fn scan(prefixes: &[Network], address: IpAddr) -> bool {
         let octets = |address: IpAddr| match address.to_canonical() {
             IpAddr::V4(address) => address.octets().to_vec(),

@@ -1,4 +1,5 @@
-//! Forward-confirmed reverse DNS, without a resolver: the next question, and the meaning of the answers.
+//! Forward-confirmed reverse DNS without a resolver: determines the next query, and interprets the
+//! responses.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -10,19 +11,20 @@ use super::address_class::PublicAddress;
 use super::name_pattern::NamePattern;
 use crate::agent::{Refutation, UndecidedReason};
 
-/// How many names of an address are looked at.
+/// Maximum number of names of an address that are checked.
 const MOST_NAMES: usize = 4;
 
-/// How many addresses of a name are looked at.
+/// Maximum number of addresses of a name that are checked.
 const MOST_ADDRESSES: usize = 8;
 
-/// How long a verified address of an operator shows that the resolver answers for it.
+/// Time for which a verified address of an operator proves that the resolver answers for it.
 const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 
 /// The check of one address.
 ///
-/// The owner of a resolver asks [`step`](Self::step) for a question, sends it as an absolute name, and hands the answer to
-/// [`answer`](Self::answer), until the outcome is there: at most five questions.
+/// The owner of a resolver calls [`step`](Self::step) to get a query, sends it as an absolute name,
+/// and passes the response to [`answer`](Self::answer), until `step` returns the outcome: at most
+/// five queries.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -47,53 +49,53 @@ pub struct RdnsCheck {
 #[derive(Clone, Debug)]
 enum RdnsState {
     Reverse,
-    /// Names of the operator's that are not queried yet; the last one is queried now.
+    /// Names of the operator that were not queried yet. The last one is queried now.
     Forward {
         names: Vec<String>,
-        /// Why a name that does not verify proves nothing.
+        /// Why a failure would prove nothing.
         doubt: Option<UndecidedReason>,
     },
     Done(MethodOutcome),
 }
 
-/// A question for a resolver, by the kind of record.
+/// A query for a resolver, by record type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RdnsQuestion<'a> {
-    /// The names of an address.
+    /// Queries the names of an address.
     Ptr(IpAddr),
-    /// The IPv4 addresses of a name, to be queried as an absolute one, without search domains.
+    /// Queries the IPv4 addresses of a name. The name is absolute: search domains must not be used.
     A(&'a str),
-    /// The IPv6 addresses of a name, to be queried likewise.
+    /// Queries the IPv6 addresses of a name, in the same way.
     Aaaa(&'a str),
 }
 
-/// The answer of a resolver.
+/// The response of a resolver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DnsAnswer {
-    /// The names of PTR records, in the order of the answer.
+    /// Names in PTR records, in the order of the response.
     Names(Vec<String>),
-    /// The addresses of A or AAAA records, CNAME records followed.
+    /// Addresses in A or AAAA records, after following CNAME records.
     Addresses(Vec<IpAddr>),
-    /// There is no such name (NXDOMAIN).
+    /// The name does not exist (NXDOMAIN).
     NoSuchName,
     /// The name has no such record (NOERROR without data).
     NoRecords,
-    /// SERVFAIL, REFUSED, or an answer that cannot be read.
+    /// SERVFAIL, REFUSED, or an invalid response.
     Failure,
-    /// No answer in time.
+    /// No response in time.
     Timeout,
-    /// The answer was cut, and could not be had over TCP.
+    /// The response was truncated, and could not be received over TCP.
     Truncated,
 }
 
 impl RdnsCheck {
-    /// The check of an address for a crawler whose addresses have names of these patterns.
+    /// Creates the check of an address for a crawler with these host name patterns.
     pub fn new(address: PublicAddress, patterns: Arc<[NamePattern]>) -> Self {
         Self { address: address.get(), patterns, state: RdnsState::Reverse }
     }
 
-    /// The next step.
+    /// Returns the next query, or the outcome.
     pub fn step(&self) -> ControlFlow<MethodOutcome, RdnsQuestion<'_>> {
         match &self.state {
             RdnsState::Reverse => ControlFlow::Continue(RdnsQuestion::Ptr(self.address)),
@@ -105,8 +107,8 @@ impl RdnsCheck {
         }
     }
 
-    /// Takes the answer to the question of [`step`](Self::step). An answer to another question counts as a failure of the
-    /// resolver.
+    /// Processes the response to the query from [`step`](Self::step). A response to another query
+    /// counts as a failure of the resolver.
     pub fn answer(&mut self, answer: DnsAnswer) {
         let state = std::mem::replace(&mut self.state, RdnsState::Reverse);
         self.state = match state {
@@ -116,7 +118,7 @@ impl RdnsCheck {
         };
     }
 
-    /// The question for the record that the client's address could be in.
+    /// Returns the query for the record type that can contain the client's address.
     const fn addresses_of<'n>(&self, name: &'n str) -> RdnsQuestion<'n> {
         match self.address {
             IpAddr::V4(_) => RdnsQuestion::A(name),
@@ -133,9 +135,9 @@ impl RdnsCheck {
         if names.is_empty() {
             return RdnsState::Done(MethodOutcome::Failed(Refutation::NoName));
         }
-        // A name that is not the operator's needs no question: the holder of the address chose it.
+        // Other names are not queried, because the holder of the address chose them.
         let is_operators = |name: &String| self.patterns.iter().any(|pattern| pattern.matches(name));
-        // Names that are not looked at could be the operator's.
+        // The names beyond the limit could be the operator's.
         let doubt = (names.len() > MOST_NAMES).then_some(UndecidedReason::Truncated);
         let mut names: Vec<String> = names.into_iter().take(MOST_NAMES).filter(is_operators).collect();
         if names.is_empty() {
@@ -164,9 +166,9 @@ impl RdnsCheck {
         if names.is_empty() { RdnsState::Done(not_confirmed(doubt)) } else { RdnsState::Forward { names, doubt } }
     }
 
-    /// The outcome as it counts with this resolver: it refutes only while an address of the same operator was verified
-    /// through the resolver within the last hour. A resolver without egress, or one that serves an inner view, answers
-    /// NXDOMAIN to everything.
+    /// Restricts an outcome to what this resolver can prove. A failure refutes only if an address
+    /// of the same operator was verified through the resolver within the last hour: a resolver
+    /// without Internet access, or with an internal view, may answer NXDOMAIN to everything.
     pub fn through(outcome: MethodOutcome, last_verified: Option<SystemTime>, now: SystemTime) -> MethodOutcome {
         let is_proven = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age <= RESOLVER_PROOF);
         match outcome {
@@ -178,7 +180,8 @@ impl RdnsCheck {
     }
 }
 
-/// No name of the operator's led back to the address, unless one of them could not be queried.
+/// Returns the outcome if no name of the operator resolved back to the address. It is undecided if
+/// a query failed.
 fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
     doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
 }
@@ -211,7 +214,7 @@ mod tests {
         DnsAnswer::Addresses(addresses.iter().map(|address| address.parse().expect(address)).collect())
     }
 
-    /// The outcome, and every question that was asked.
+    /// Returns the outcome, and all queries.
     fn run(address: &str, answers: &[DnsAnswer]) -> (MethodOutcome, Vec<String>) {
         let public = PublicAddress::of(Some(address.parse().expect(address)), |_| false).expect("a public address");
         let patterns = [".googlebot.com", "google-proxy-*.google.com"].map(|text| text.parse().expect(text));
@@ -252,7 +255,8 @@ mod tests {
 
     #[test]
     fn the_same_name_has_to_match_and_to_lead_back() {
-        // One name is the operator's and leads elsewhere, the other leads back and is the impostor's.
+        // One name is the operator's but resolves elsewhere; the other resolves back but is the
+        // impostor's.
         let two = names(&["crawl.googlebot.com", "evil.example"]);
         let (found, asked) = run("66.249.66.1", &[two, addresses(&["66.249.66.2"])]);
         assert_eq!(found, NOT_CONFIRMED);
@@ -311,7 +315,7 @@ mod tests {
             assert_eq!(outcome(&[two.clone(), DnsAnswer::NoSuchName, answer.clone()]), undecided(reason));
             assert_eq!(outcome(&[two, answer, addresses(&["66.249.66.1"])]), MethodOutcome::Verified);
         }
-        // An answer to another question.
+        // A response to another query.
         assert_eq!(outcome(&[addresses(&["66.249.66.1"])]), undecided(UndecidedReason::ResolverFailure));
         let want = undecided(UndecidedReason::ResolverFailure);
         assert_eq!(outcome(&[names(&["a.googlebot.com"]), names(&["a.googlebot.com"])]), want);

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use super::signature::DirectoryUrl;
 use crate::agent::{Agent, Crawler, Registry};
 
-/// The key directories of a registry: whose they are, and which verify the claims of a crawler.
+/// The key directories of a registry: which crawler signs with a directory, and which directories
+/// verify a crawler's claims.
 ///
-/// A directory belongs to an operator: its keys verify every crawler of that operator. A signature alone, without a crawler's
-/// name, comes from the first crawler of the registry that has the directory.
+/// A directory belongs to an operator, and its keys verify every crawler of that operator. A
+/// signature without a crawler name counts as that of the first registered crawler with the
+/// directory.
 #[derive(Clone, Debug, Default)]
 pub struct Signers {
     crawlers: HashMap<DirectoryUrl, Agent>,
@@ -16,7 +18,7 @@ pub struct Signers {
 }
 
 impl Signers {
-    /// The directories that rows of a registry name. A value that is no URL of a directory is left out.
+    /// Collects the directories in the rows of a registry. Invalid directory URLs are left out.
     pub fn of(registry: &Registry) -> Self {
         let mut signers = Self::default();
         for agent in registry.agents() {
@@ -33,18 +35,19 @@ impl Signers {
         signers
     }
 
-    /// The crawler that signs with the keys of a directory.
+    /// Returns the crawler that signs with the keys of a directory.
     pub fn agent(&self, directory: &DirectoryUrl) -> Option<&Agent> {
         self.crawlers.get(directory)
     }
 
-    /// The directories of a crawler's operator, whose signatures verify its claims; none where it publishes no keys.
+    /// Returns the directories that verify a crawler's claims; empty if its operator publishes no
+    /// keys.
     pub(super) fn of_claim(&self, crawler: &Crawler) -> &[DirectoryUrl] {
         self.directories.get(operator(crawler)).map_or(&[], Vec::as_slice)
     }
 }
 
-/// A crawler whose operator is not known is one by itself.
+/// Returns the operator; a crawler without a known operator is its own.
 fn operator(crawler: &Crawler) -> &str {
     if crawler.operator.is_empty() { &crawler.name } else { &crawler.operator }
 }

@@ -1,7 +1,7 @@
-//! Copies of published lists that are compiled in, for a first start without a network: 59 KB.
+//! Embedded copies of published lists, for a first start without a network: 59 KB.
 //!
-//! They are old when they are compiled, and older when they run: they verify, and never refute. Their licences are in
-//! `ranges_notice.txt`.
+//! The copies are already old when they are compiled, so they verify, but never refute. Their
+//! licences are in `ranges_notice.txt`.
 
 use std::sync::LazyLock;
 
@@ -18,24 +18,24 @@ static LISTS: LazyLock<Box<[EmbeddedList]>> = LazyLock::new(|| read(SNAPSHOT));
 pub struct EmbeddedList {
     /// The URL at which the operator publishes the list.
     pub url: &'static str,
-    /// The day of the copy, as `2026-09-02`.
+    /// Date of the copy, for example `2026-09-02`.
     pub fetched: &'static str,
-    /// The collection that the copy is from.
+    /// The collection that contained the copy.
     pub via: &'static str,
     /// The licence of that collection.
     pub licence: &'static str,
-    /// The list, made on the day of the copy as far as it is known.
+    /// The list. Its creation time is the date of the copy.
     pub list: RangeList,
 }
 
 impl EmbeddedList {
-    /// The copies, each of one URL. The first call reads them, in about a millisecond.
+    /// Returns the copies, one per URL. The first call parses them in about a millisecond.
     pub fn all() -> &'static [Self] {
         &LISTS
     }
 }
 
-/// The file is read as it is; a test sees to it that nothing in it is skipped.
+/// Parses the file leniently; a test checks that nothing in it is skipped.
 fn read(text: &'static str) -> Box<[EmbeddedList]> {
     let lists = text.split("\n[").skip(1).filter_map(|section| {
         let (url, rest) = section.split_once("]\n")?;
@@ -79,7 +79,7 @@ mod tests {
         }
     }
 
-    /// The MIT License asks for its notice in every copy.
+    /// The MIT License requires its notice in every copy.
     #[test]
     fn every_collection_is_in_the_notice() {
         let notice = include_str!("ranges_notice.txt");
@@ -89,7 +89,7 @@ mod tests {
         assert!(notice.contains("Permission is hereby granted, free of charge"));
     }
 
-    /// The larger set that the file is made from, where it is beside the project.
+    /// Compares with the larger file that the snapshot was made from, if it is available.
     #[test]
     fn the_snapshot_is_the_published_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/identity/ranges_snapshot.json");
@@ -112,8 +112,8 @@ mod tests {
         }
     }
 
-    /// Both families, mapped addresses too, at the edges of every range and around them. The bench `identity` does the same with
-    /// a million addresses.
+    /// Both families and mapped addresses, at the edges of every range and around them. The bench
+    /// `identity` does the same with a million addresses.
     #[test]
     fn membership_equals_a_scan_of_all_prefixes() {
         use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -121,7 +121,7 @@ mod tests {
         let all: Vec<Network> = EmbeddedList::all().iter().flat_map(|list| list_prefixes(list.url)).collect();
         assert_eq!(all.len(), 3088);
         let set: RangeSet = all.iter().copied().collect();
-        // The scan of an address looks at every prefix; to stay quick, it compares numbers.
+        // To stay quick, the scan compares numbers with every prefix.
         let v4: Vec<(u32, u32)> = all.iter().filter_map(Network::v4).collect();
         let v6: Vec<(u128, u128)> = all.iter().filter_map(Network::v6).collect();
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;

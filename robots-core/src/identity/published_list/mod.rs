@@ -1,4 +1,5 @@
-//! The lists of addresses that operators publish: their formats, the requirements for a new list, and the embedded copies.
+//! Address lists that operators publish: their formats, the requirements for a new list, and the
+//! embedded copies.
 
 mod embedded;
 mod range_list;
@@ -10,29 +11,31 @@ use std::fmt;
 pub use self::embedded::EmbeddedList;
 pub use self::range_list::RangeList;
 
-/// Why octets are no list of addresses, or none that may take the place of the one before, or no set of keys.
+/// Why a document is rejected: it is not a valid list of addresses or set of keys, or it must not
+/// replace the previous list.
 ///
-/// Shown with its place, as `12:3: message`, where the list is text; a path or URL before it is the caller's.
+/// Displayed with the position, as in `12:3: message`, if the list is text. The caller adds a path
+/// or URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DocumentError {
-    /// The kind of mistake.
+    /// The kind of error.
     pub kind: DocumentErrorKind,
-    /// The line and the column of the mistake, from 1, where one line holds it.
+    /// Line and column of the error, from 1, if it is in one line.
     pub position: Option<(usize, usize)>,
-    /// The mistake and its correction, without the place.
+    /// The error and its correction, without the position.
     pub message: String,
 }
 
-/// The kind of mistake that a [`DocumentError`] reports.
+/// The kind of error that a [`DocumentError`] reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DocumentErrorKind {
-    /// More than 1 MiB, or 64 KiB of keys.
+    /// More than 1 MiB, or 64 KiB for keys.
     TooLarge,
-    /// Neither a JSON list nor text of a prefix a line.
+    /// Neither a JSON list nor text with one prefix per line.
     UnknownFormat,
-    /// No JSON.
+    /// Invalid JSON.
     InvalidJson,
     /// JSON without a `prefixes` array.
     NoPrefixes,
@@ -40,15 +43,15 @@ pub enum DocumentErrorKind {
     NoKeySet,
     /// A newer version of the format.
     NewerFormat,
-    /// A line that is no prefix.
+    /// A line that is not a valid prefix.
     InvalidLine,
     /// No valid prefix.
     Empty,
     /// More than 50,000 prefixes, or 32 keys.
     TooMany,
-    /// A prefix that holds a large part of the Internet.
+    /// A prefix that covers a large part of the Internet.
     TooWide,
-    /// More than half of the addresses of the list before are missing.
+    /// More than half of the previous list's addresses are missing.
     Shrunk,
 }
 
@@ -73,5 +76,6 @@ impl fmt::Display for DocumentError {
 
 impl Error for DocumentError {}
 
-/// Five times the longest list of addresses that is published, and 50 times the longest of prefixes.
+/// Maximum number of prefixes: five times the longest published list of addresses, and 50 times the
+/// longest published list of prefixes.
 pub(super) const MOST_PREFIXES: usize = 50_000;

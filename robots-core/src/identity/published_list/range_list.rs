@@ -1,4 +1,4 @@
-//! A list that an operator publishes: the JSON object that most publish, and JAFAR.
+//! Parses a list that an operator publishes: the usual JSON object, or JAFAR.
 
 use serde_json::{Map, Value};
 
@@ -7,18 +7,19 @@ use super::{DocumentError, DocumentErrorKind, MOST_PREFIXES};
 use crate::agent::Network;
 use crate::identity::range_set::RangeSet;
 
-/// The largest published list has 100 KiB.
+/// Maximum size of a list, in bytes. The largest published list has 100 KiB.
 const LARGEST: usize = 1 << 20;
 
-/// The shortest prefixes that are taken for a part of one operator's network.
+/// Minimum prefix lengths that count as part of one operator's network.
 const SHORTEST_V4: u32 = 8;
 const SHORTEST_V6: u32 = 19;
 
 /// The addresses that an operator publishes for a crawler.
 ///
-/// Three formats are read: the JSON object that search engines and AI crawlers publish, also as JAFAR
-/// (draft-illyes-webbotauth-jafar), a prefix a line, and the CSV of a geofeed (RFC 8805). Anything that is not clearly such a
-/// list is an error, because an empty list makes impostors of genuine crawlers.
+/// Three formats are supported: the JSON object that search engines and AI crawlers publish, also
+/// as JAFAR (draft-illyes-webbotauth-jafar); text with one prefix per line; and the CSV of a
+/// geofeed (RFC 8805). Anything else is an error, because an empty list would turn genuine crawlers
+/// into impostors.
 ///
 /// ```
 /// use robots_core::identity::{RangeList, DocumentErrorKind};
@@ -26,7 +27,7 @@ const SHORTEST_V6: u32 = 19;
 /// let list = RangeList::parse(br#"{"creationTime":"2026-09-02T14:46:00","prefixes":[{"ipv4Prefix":"66.249.64.0/27"}]}"#)?;
 /// assert!(list.set.contains("66.249.64.1".parse()?));
 ///
-/// // What an old URL answers once its list has moved.
+/// // The response of an old URL after its list has moved.
 /// let moved = RangeList::parse(br#"{"Action needed":"update the location you're fetching from"}"#).unwrap_err();
 /// assert_eq!(moved.kind, DocumentErrorKind::NoPrefixes);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -36,21 +37,22 @@ const SHORTEST_V6: u32 = 19;
 pub struct RangeList {
     /// The addresses.
     pub set: RangeSet,
-    /// How many valid prefixes it has.
+    /// Number of valid prefixes.
     pub prefixes: usize,
-    /// How many entries were skipped because they are no valid prefix.
+    /// Number of entries that were skipped because they are not valid prefixes.
     pub skipped: usize,
-    /// When the operator made it, as written: few write it as RFC 3339 has it.
+    /// Creation time as written by the operator, which is rarely in the form of RFC 3339.
     pub created: Option<Box<str>>,
 }
 
 impl RangeList {
-    /// Checks the `Content-Type` of a list: `application/jafar+json; version=2.0` is a format that is not read here. Operators
-    /// send lists under any type, so a type alone is no mistake.
+    /// Checks the `Content-Type` of a list: `application/jafar+json; version=2.0` is not supported.
+    /// Operators send lists with any type, so other types are accepted.
     ///
     /// # Errors
     ///
-    /// If the major version is greater than 1, or is no number: such a list must not be parsed, and the list before stays.
+    /// Returns an error if the major version is greater than 1, or not a number. Such a list must
+    /// not be parsed, and the previous list stays in use.
     pub fn check_media_type(content_type: &str) -> Result<(), DocumentError> {
         let mut parts = content_type.split(';');
         let is_jafar = parts.next().is_some_and(|name| name.trim().eq_ignore_ascii_case("application/jafar+json"));
@@ -61,12 +63,12 @@ impl RangeList {
         version.filter(|_| is_jafar).map_or(Ok(()), check_version)
     }
 
-    /// Reads a list.
+    /// Parses a list.
     ///
     /// # Errors
     ///
-    /// If the octets are no list in a format that is read, hold no valid prefix or more than 50,000, are more than 1 MiB, or
-    /// hold a prefix that is shorter than `/8` (IPv4) or `/19` (IPv6).
+    /// Returns an error if the format is not supported, the list has no valid prefix or more than
+    /// 50,000, it is larger than 1 MiB, or a prefix is shorter than `/8` (IPv4) or `/19` (IPv6).
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = DocumentError::new;
         if octets.len() > LARGEST {
@@ -75,7 +77,7 @@ impl RangeList {
         }
         let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(octets);
         let (prefixes, skipped, created) = match octets.trim_ascii_start().first() {
-            // A JSON array has no `prefixes`, and its error says so.
+            // A JSON array has no `prefixes`; its error mentions that.
             Some(b'{' | b'[') => read_json(octets)?,
             _ => (text::read(octets)?, 0, None),
         };
@@ -93,13 +95,15 @@ impl RangeList {
         Ok(Self { prefixes: prefixes.len(), set: prefixes.into_iter().collect(), skipped, created })
     }
 
-    /// Checks that this list may take the place of one that was fetched before.
+    /// Checks that this list may replace a list that was fetched before.
     ///
-    /// An embedded list is none: it is older than any that is fetched, and may have lost most of its addresses since.
+    /// An embedded list does not count as such: it is older than every fetched list, and its
+    /// operator may have dropped most of its addresses since.
     ///
     /// # Errors
     ///
-    /// If more than half of the addresses of the list before, of either family, are missing. Then the list before stays.
+    /// Returns an error if more than half of the previous list's addresses are missing, in either
+    /// family. The previous list then stays in use.
     pub fn check_after(&self, before: &RangeSet) -> Result<(), DocumentError> {
         if !before.lost_most_in(&self.set) {
             return Ok(());
@@ -116,10 +120,10 @@ fn is_too_wide(prefix: &Network) -> bool {
     prefix.length() < if prefix.first().is_ipv4() { SHORTEST_V4 } else { SHORTEST_V6 }
 }
 
-/// How much of a time is kept.
+/// Maximum length of a stored creation time, in characters.
 const LONGEST_TIME: usize = 64;
 
-/// The prefixes, how many entries were skipped, and when the list was made.
+/// The prefixes, the number of skipped entries, and the creation time of the list.
 type ListEntries = (Vec<Network>, usize, Option<Box<str>>);
 
 fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
@@ -146,8 +150,8 @@ fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
     Ok((prefixes, skipped, created))
 }
 
-/// The one prefix of an entry; `None` if it has both kinds, neither, or one that is none of its kind. JAFAR has consumers
-/// ignore such entries.
+/// Returns the prefix of an entry. `None` if it has both kinds of prefix, neither, or an invalid
+/// one. JAFAR requires consumers to ignore such entries.
 fn prefix(entry: &Map<String, Value>) -> Option<Network> {
     let (text, is_v4) = match (entry.get("ipv4Prefix"), entry.get("ipv6Prefix")) {
         (Some(text), None) => (text, true),
@@ -155,7 +159,7 @@ fn prefix(entry: &Map<String, Value>) -> Option<Network> {
         _ => return None,
     };
     let text = text.as_str()?;
-    // By the address as written: IPv4 mapped into IPv6 is an IPv6 prefix here.
+    // The written form decides: an IPv4 address mapped into IPv6 is an IPv6 prefix here.
     let prefix: Network = text.parse().ok()?;
     (text.contains(':') != is_v4).then_some(prefix)
 }
@@ -165,17 +169,17 @@ fn no_prefixes(wanted: &str, found: &str) -> DocumentError {
     DocumentError::new(DocumentErrorKind::NoPrefixes, message)
 }
 
-/// The message without its ` at line 1 column 2`, which is the place of the error.
+/// Returns the message without ` at line 1 column 2`, because the position is stored separately.
 fn without_place(error: &serde_json::Error) -> String {
     let message = error.to_string();
     message.rsplit_once(" at line ").map_or(message.clone(), |(message, _)| message.to_owned())
 }
 
-/// The greatest major version that is read.
+/// Maximum supported major version.
 const MAJOR: u64 = 1;
 
-/// Checks a version of the form `major.minor`, which stands in the media type of a JAFAR list or, before that draft, in
-/// the list.
+/// Checks a version of the form `major.minor`. It is in the media type of a JAFAR list or, before
+/// that draft, in the list itself.
 fn check_version(version: &str) -> Result<(), DocumentError> {
     let major = version.split('.').next().unwrap_or_default();
     if major.parse::<u64>().is_ok_and(|major| major <= MAJOR) {
@@ -302,7 +306,7 @@ mod tests {
         let moved = error(r#"{"Action needed":"update"}"#).to_string();
         let want = "the list is JSON and not a `prefixes` array: its keys are [\"Action needed\"]; ";
         assert!(moved.starts_with(want), "{moved}");
-        // As deep as a parser can be made to go.
+        // As deeply nested as the size limit allows.
         let deep = format!("{{\"prefixes\":{}", "[".repeat(500_000));
         assert_eq!(error(&deep).kind, InvalidJson);
     }

@@ -1,9 +1,10 @@
-//! Lists of a prefix a line, and geofeeds (RFC 8805), of which the first column counts.
+//! Parses lists with one prefix per line, and geofeeds (RFC 8805), whose first column is the
+//! prefix.
 
 use super::{DocumentError, DocumentErrorKind, MOST_PREFIXES};
 use crate::agent::Network;
 
-/// How to make a list of something else.
+/// How to convert another document to a list.
 pub(super) const CONVERT: &str = "write one address or prefix a line, or JSON such as \
                                   {\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"}]}";
 
@@ -22,7 +23,8 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
         let column = line.find(field).map_or(1, |at| line[..at].chars().count() + 1);
         let prefix: Network = field.parse().map_err(|error| {
             if read.is_empty() {
-                // Of a file that begins with something else, the first line says little.
+                // If the file begins with something else, an error about the first line alone would
+                // not help.
                 return unknown(&format!("{error}"), number + 1, column);
             }
             DocumentError::new(DocumentErrorKind::InvalidLine, format!("{error}")).at(number + 1, column)
@@ -36,10 +38,11 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
     Ok(read)
 }
 
-/// The first column of a line of CSV, which may be quoted (RFC 4180); of a line without commas, all of it.
+/// Returns the first column of a CSV line, which may be quoted (RFC 4180). Without a comma, that is
+/// the whole line.
 fn first_column(line: &str) -> &str {
     match line.strip_prefix('"') {
-        // Of a quote that is not closed all is left, which is no prefix.
+        // For an unterminated quote, returns the whole line, which is not a valid prefix.
         Some(quoted) => quoted.split_once('"').map_or(line, |(field, _)| field.trim()),
         None => line.split(',').next().unwrap_or_default().trim(),
     }

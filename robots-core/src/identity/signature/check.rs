@@ -1,4 +1,4 @@
-//! From a request to what its signature says.
+//! Checks the signatures of a request.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -14,46 +14,47 @@ use super::structured_field::{as_received, read, text};
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
-/// How many signatures of a request are tried: each may cost a check of 60 µs.
+/// Maximum number of signatures per request that are tried: each may cost a check of 60 µs.
 const MOST_SIGNATURES: usize = 2;
 
-/// The keys of a directory, or why none are known of it.
+/// The keys of a directory, or why there are none.
 pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 
-/// A signature of Web Bot Auth that holds by all that the request says; its key is still to be looked up.
+/// A signature of Web Bot Auth that is valid as far as the request alone shows. Its key is still to
+/// be looked up.
 ///
-/// Two candidates that are equal are signed alike: a result can be kept by base, signature and directory until
-/// [`until`](Self::until).
+/// Equal candidates have equal results. A result can be cached by base, signature and directory
+/// until [`until`](Self::until).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SignatureCandidate {
-    /// The signature base: the octets that are signed (RFC 9421, section 2.5).
+    /// The signature base: the bytes that are signed (RFC 9421, section 2.5).
     pub base: String,
-    /// The octets of the signature.
+    /// Bytes of the signature.
     pub signature: Vec<u8>,
-    /// The directory of its key.
+    /// Directory of the key.
     pub directory: DirectoryUrl,
-    /// Which key it is.
+    /// ID of the key in the directory.
     pub keyid: String,
     pub(super) window: ValidityWindow,
-    /// `None` where not all of them can be compared.
+    /// `None` if some of the covered values cannot be compared.
     pub(super) covered: Option<CoveredValues>,
 }
 
-/// The result of checking a signature of a request.
+/// Result of checking a signature of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SignatureCheck {
-    /// The outcome of the signature, whatever key made it.
+    /// Outcome of the signature, whatever key made it.
     pub outcome: MethodOutcome,
-    /// The directory that the signature names, where the request alone did not refute it. Of a verified signature it says
-    /// who the crawler is.
+    /// The directory that the signature names, unless the request alone refutes the signature. For
+    /// a verified signature, it identifies the crawler.
     pub directory: Option<DirectoryUrl>,
-    /// Until when the result holds.
+    /// Time until which the result is valid.
     pub until: Option<SystemTime>,
 }
 
-/// The members that are signatures of Web Bot Auth, the first two of them.
+/// Returns the members that are signatures of Web Bot Auth, at most two.
 fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
     let is_own = |(_, member): &(&str, &ListEntry)| {
         let parameters = match member {
@@ -66,9 +67,11 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
 }
 
 impl SignatureCandidate {
-    /// The signatures of Web Bot Auth that a request bears, at most two, each with the reason where it cannot hold.
+    /// Returns the signatures of Web Bot Auth in a request, at most two, or for each the reason why
+    /// it cannot be valid.
     ///
-    /// Empty for a request that is not signed: one without `Signature-Input`, or with signatures of another `tag` only.
+    /// Empty if the request is not signed: it has no `Signature-Input`, or only signatures with
+    /// another `tag`.
     pub fn all(message: &MessageHead<'_>, now: SystemTime) -> Vec<Result<Self, MethodOutcome>> {
         const UNPARSABLE: MethodOutcome = MethodOutcome::Failed(Refutation::Unparsable);
         let Some(input) = message.field("signature-input") else { return Vec::new() };
@@ -77,7 +80,7 @@ impl SignatureCandidate {
             FieldValue::OtherOctets => None,
         };
         let Some((input, dictionary)) = dictionary else {
-            // Without `Signature-Agent` nothing says that the signature is meant for this.
+            // Without `Signature-Agent`, the signature may have another purpose.
             let is_meant = message.field("signature-agent").is_some();
             return if is_meant { vec![Err(UNPARSABLE)] } else { Vec::new() };
         };
@@ -130,12 +133,14 @@ impl SignatureCandidate {
         })
     }
 
-    /// Reports whether the signature covers a component. One that covers `@authority` alone holds for any method, path and query.
+    /// Reports whether the signature covers a component. A signature that covers only `@authority`
+    /// is valid for any method, path and query.
     pub fn covers(&self, component: &RequiredComponent) -> bool {
         component.is_covered_by(&self.base)
     }
 
-    /// Checks the signature with the keys of its directory, unless the sender keeps the machine busy with such checks.
+    /// Checks the signature with the keys of its directory, unless the sender causes too many such
+    /// checks.
     pub(super) fn check(&self, keys: &FoundKeys, is_busy: impl FnOnce() -> bool) -> SignatureCheck {
         let key = keys.as_ref().map_err(|reason| *reason).and_then(|keys| keys.key(&self.keyid));
         let outcome = match key {
@@ -147,15 +152,15 @@ impl SignatureCandidate {
         SignatureCheck { outcome, directory: Some(self.directory.clone()), until: Some(self.until()) }
     }
 
-    /// Until when the signature holds.
+    /// Returns the time until which the signature is valid.
     pub fn until(&self) -> SystemTime {
         self.window.until()
     }
 }
 
 impl SignatureCheck {
-    /// Checks the signatures of a request, at most two; `None` if it is not signed. `keys` finds the keys of a directory, for the
-    /// `keyid` of a signature, or says why there are none.
+    /// Checks the signatures of a request, at most two; `None` if it is not signed. `keys` returns
+    /// the keys of a directory for the `keyid` of a signature, or why there are none.
     pub fn all(
         message: &MessageHead<'_>,
         now: SystemTime,
@@ -169,14 +174,15 @@ impl SignatureCheck {
         (!candidates.is_empty()).then(|| candidates.into_iter().map(check).collect())
     }
 
-    /// The check of a signature that cannot hold, by what the request alone says.
+    /// Returns the check of a signature that the request alone refutes or leaves undecided.
     pub(super) const fn of_request(outcome: MethodOutcome) -> Self {
         Self { outcome, directory: None, until: None }
     }
 
-    /// The outcome of the signature for a claim whose operator has these directories; `None` stands for a claim that names no
-    /// operator that is known. A valid one by another operator says nothing: it neither confirms the claim, nor is it false. That
-    /// the keys of another operator cannot be had is no doubt about this claim either.
+    /// Returns the outcome of the signature for a claim whose operator has these directories.
+    /// `None` represents a claim without a known operator. A valid signature of another operator
+    /// neither confirms nor refutes the claim. Likewise, it does not matter for the claim if the
+    /// keys of another operator are unavailable.
     pub(in crate::identity) fn outcome_for(&self, directories: Option<&[DirectoryUrl]>) -> Option<MethodOutcome> {
         let is_of_claim = match (directories, &self.directory) {
             (None, _) | (_, None) => true,

@@ -1,4 +1,5 @@
-//! The signed data: the components of a request, and the signature base that they make (RFC 9421, section 2).
+//! The signed data: the components of a request, and the signature base built from them (RFC 9421,
+//! section 2).
 
 use std::str::FromStr;
 
@@ -9,13 +10,14 @@ use super::structured_field::{read, text};
 use crate::agent::Refutation;
 use crate::rules::ValueError;
 
-/// More components than any signer names; each costs a pass over the fields.
+/// Maximum number of components. No signer uses as many, and each costs a pass over the fields.
 const MOST_COMPONENTS: usize = 32;
 
-/// How many octets of fields are read for one base: a member of a dictionary costs reading all of it.
+/// Maximum number of bytes read from fields for one base: one member of a dictionary requires
+/// parsing the whole field.
 const MOST_OCTETS: usize = 64 * 1024;
 
-/// The components that a signature covers, none of them twice.
+/// The components that a signature covers, without duplicates.
 pub(super) struct Components<'l> {
     list: &'l InnerList,
     /// The list with its parameters, as received.
@@ -35,25 +37,27 @@ impl<'l> Components<'l> {
         Ok(Self { list, raw })
     }
 
-    /// Whether the signature is for one site: it covers the authority, by itself or in the URI.
+    /// Reports whether the signature is for one site: it covers the authority, alone or in the URI.
     pub(super) fn cover_target(&self) -> bool {
         let is_target =
             |item: &Item| item.params.is_empty() && matches!(text(&item.bare_item), Some("@authority" | "@target-uri"));
         self.list.items.iter().any(is_target)
     }
 
-    /// The covered members of a dictionary field, by their keys; `None` for the field as a whole.
+    /// Returns the covered members of a dictionary field, by key; `None` represents the whole
+    /// field.
     pub(super) fn members_of(&self, field: &str) -> Vec<Option<&str>> {
         let items = self.list.items.iter().filter(|item| text(&item.bare_item) == Some(field));
         items.map(|item| item.params.get("key").and_then(text)).collect()
     }
 
-    /// The names of the components.
+    /// Returns the names of the components.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.list.items.iter().filter_map(|item| text(&item.bare_item))
     }
 
-    /// The signature base: a line for each component, and the parameters exactly as received.
+    /// Builds the signature base: a line for each component, and then the parameters exactly as
+    /// received.
     pub(super) fn base(&self, message: &MessageHead<'_>) -> Result<String, Refutation> {
         let mut base = String::new();
         let mut budget = MOST_OCTETS;
@@ -67,9 +71,11 @@ impl<'l> Components<'l> {
     }
 }
 
-/// A component that signatures have to cover: `@path`, or the name of a field in lower case.
+/// A component that signatures must cover: `@path`, for example, or the name of a field in lower
+/// case.
 ///
-/// `@target-uri` covers `@scheme`, `@authority`, `@path` and `@query` too, and `@request-target` the last two.
+/// `@target-uri` also covers `@scheme`, `@authority`, `@path` and `@query`. `@request-target` also
+/// covers `@path` and `@query`.
 ///
 /// ```
 /// use robots_core::identity::RequiredComponent;
@@ -81,7 +87,7 @@ impl<'l> Components<'l> {
 pub struct RequiredComponent(Box<str>);
 
 impl RequiredComponent {
-    /// Whether a signature base has a line for it, or for a component that includes it.
+    /// Reports whether a signature base has a line for the component, or for one that includes it.
     pub(super) fn is_covered_by(&self, base: &str) -> bool {
         let includes = |component: &str| match (component, &*self.0) {
             ("@target-uri", "@scheme" | "@authority" | "@path" | "@query")
@@ -102,7 +108,7 @@ impl FromStr for RequiredComponent {
             ["@method", "@scheme", "@authority", "@target-uri", "@request-target", "@path", "@query"];
         let is_field =
             !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
-        // A field of this name is not what is meant, and no signature covers one.
+        // A field with this name is certainly not intended, and no signature covers one.
         let lacks_at = DERIVED.iter().any(|component| component[1..] == *text);
         if is_field && !lacks_at || DERIVED.contains(&text) {
             return Ok(Self(text.into()));
@@ -125,12 +131,12 @@ fn value(item: &Item, message: &MessageHead<'_>, budget: &mut usize) -> Result<S
     } else {
         field(name, item, message, budget)?
     };
-    // A target is text of the caller's.
+    // The target is an arbitrary string from the caller.
     let is_line = value.bytes().all(|octet| matches!(octet, b'\t' | b' '..=b'~'));
     if is_line { Ok(value) } else { Err(Refutation::ComponentUnsupported) }
 }
 
-/// RFC 9421, section 2.2.
+/// Returns the value of a derived component (RFC 9421, section 2.2).
 fn derived(name: &str, message: &MessageHead<'_>) -> Result<String, Refutation> {
     let (path, query) = message.path_and_query();
     match name {
@@ -145,7 +151,8 @@ fn derived(name: &str, message: &MessageHead<'_>) -> Result<String, Refutation> 
     }
 }
 
-/// RFC 9421, section 2.1: a field, or with `;key` a member of one that is a dictionary.
+/// Returns the value of a field, or with `;key` of a member of a dictionary field (RFC 9421,
+/// section 2.1).
 fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize) -> Result<String, Refutation> {
     let is_name_octet = |octet: u8| octet.is_ascii_graphic() && !octet.is_ascii_uppercase();
     if name.is_empty() || !name.bytes().all(is_name_octet) || !item.params.keys().all(|key| key.as_str() == "key") {
@@ -165,10 +172,12 @@ fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize)
     Ok(member.finish().unwrap_or_default())
 }
 
-/// The fields of a signature. Results are kept by all of them, so they are not compared again.
+/// The fields of a signature. Cached results are looked up by all of them, so they need not be
+/// compared again.
 pub(super) const SIGNATURE_FIELDS: [&str; 3] = ["signature-input", "signature", "signature-agent"];
 
-/// The values that a signature covers of one request, as received: a request with the same values has the same signature base.
+/// The values of a request that a signature covers, as received. A request with the same values has
+/// the same signature base.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CoveredValues(Box<[CoveredValue]>);
 
@@ -184,7 +193,7 @@ enum CoveredValue {
 }
 
 impl CoveredValues {
-    /// The values of these components; `None` where one of them cannot be compared.
+    /// Returns the values of these components; `None` if one of them cannot be compared.
     pub(super) fn of<'a>(components: impl Iterator<Item = &'a str>, message: &MessageHead<'_>) -> Option<Self> {
         let method = || CoveredValue::Method(message.method.into());
         let scheme = || CoveredValue::Scheme(message.scheme.into());
@@ -209,7 +218,7 @@ impl CoveredValues {
         Some(Self(values.into()))
     }
 
-    /// Whether another request has the same values.
+    /// Reports whether another request has the same values.
     pub(super) fn are_those_of(&self, message: &MessageHead<'_>) -> bool {
         self.0.iter().all(|value| match value {
             CoveredValue::Method(method) => **method == *message.method,

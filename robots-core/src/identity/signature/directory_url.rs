@@ -1,7 +1,8 @@
 //! The URL at which the keys of an operator are published.
 //!
-//! **A directory's URL has one form** (`DirectoryUrl`), and keys are looked up by it and `keyid` together. With `keyid`
-//! alone, a key that one operator publishes would sign for another.
+//! **A directory's URL has one canonical form** (`DirectoryUrl`), and keys are looked up by that
+//! form and `keyid` together. If they were looked up by `keyid` alone, a key of one operator could
+//! sign for another.
 
 use std::error::Error;
 use std::fmt;
@@ -10,16 +11,17 @@ use std::net::Ipv6Addr;
 use crate::identity::name_pattern::{is_label_octet, is_name};
 use crate::rules::{Authority, Port};
 
-/// The path of a directory that only an origin is named for.
+/// Path of the directory of an origin.
 const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
 
-/// The longest URL that is looked at.
+/// Maximum length of a URL, in bytes.
 const LONGEST: usize = 2048;
 
-/// The URL of a JWK Set, in one form: keys are looked up by it, and a registry or configuration names it.
+/// The canonical URL of a JWK Set. It identifies the set for lookups, and in a registry or
+/// configuration.
 ///
-/// An origin stands for the directory at its well-known path; any other `https` URL is that of the JWK Set. Scheme and host
-/// are in lower case, and the default port is left out.
+/// An origin means the directory at its well-known path. Any other `https` URL is the URL of the
+/// JWK Set itself. Scheme and host are in lower case, and the default port is left out.
 ///
 /// ```
 /// use robots_core::identity::DirectoryUrl;
@@ -33,22 +35,24 @@ const LONGEST: usize = 2048;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DirectoryUrl(Box<str>);
 
-/// Why a text is no [`DirectoryUrl`].
+/// Why a string is not a valid [`DirectoryUrl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DirectoryUrlError {
     /// The scheme is not `https`.
     NotHttps,
-    /// It is no URL, or has user information, a fragment or octets that no URL has.
+    /// The string is not a URL, or has user information, a fragment or bytes that a URL cannot
+    /// contain.
     Malformed,
 }
 
 impl DirectoryUrl {
-    /// Reads the URL of a directory or of a JWK Set.
+    /// Parses the URL of a directory or a JWK Set.
     ///
     /// # Errors
     ///
-    /// If it is no `https` URL, or one that two readers could understand differently.
+    /// Returns an error if the string is not an `https` URL, or if two parsers could interpret it
+    /// differently.
     pub fn parse(text: &str) -> Result<Self, DirectoryUrlError> {
         let is_url_octet = |octet: u8| {
             octet.is_ascii_graphic()
@@ -80,20 +84,21 @@ impl DirectoryUrl {
         }
         match target {
             "" | "/" => url.push_str(WELL_KNOWN),
-            // A query without a path is one of the path `/` (RFC 3986, section 6.2.3).
+            // A query without a path has the path `/` (RFC 3986, section 6.2.3).
             query if query.starts_with('?') => url.push_str(&format!("/{query}")),
             target => url.push_str(target),
         }
         Ok(Self(url.into()))
     }
 
-    /// The URL in its one form.
+    /// Returns the URL in its canonical form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A name or an address; no name of another script, which stands in its `xn--` form in a URL.
+/// Reports whether this is a host name or an IP address. Names in other scripts must be in their
+/// `xn--` form.
 fn is_host(host: &str) -> bool {
     if let Some(address) = host.strip_prefix('[') {
         return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());

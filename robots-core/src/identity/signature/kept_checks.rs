@@ -1,4 +1,4 @@
-//! The results of the signatures of one request, to be used for requests that bear the same ones.
+//! Caches the results for the signatures of one request, for requests with the same signatures.
 
 use std::hash::BuildHasher;
 use std::ptr;
@@ -14,10 +14,11 @@ use super::parameters::ValidityWindow;
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
-/// Requests with longer signature fields are checked each time. Signers send some 500 octets.
+/// Maximum size of cached signature fields, in bytes. Requests with longer ones are checked each
+/// time. Signers send about 500 bytes.
 const LONGEST: usize = 4 * 1024;
 
-/// The checks of a request, and all that they depend on.
+/// The checks of a request, and everything that they depend on.
 #[derive(Debug)]
 pub struct KeptChecks {
     lines: Vec<u8>,
@@ -31,18 +32,19 @@ struct KeptSignature {
     window: ValidityWindow,
     directory: DirectoryUrl,
     keyid: String,
-    /// The keys that it was checked with. Others are loaded once the directory was fetched again.
+    /// The keys used for the check. They are replaced when the directory is fetched again.
     keys: Weak<KeySet>,
 }
 
 impl KeptChecks {
-    /// The lines of the signature fields of a request, as received; `None` if it has no `Signature-Input`, and so is not signed.
+    /// Returns the lines of the signature fields of a request, as received; `None` if it is not
+    /// signed, because it has no `Signature-Input`.
     pub fn lines(message: &MessageHead<'_>) -> Option<Vec<u8>> {
         const END: [u8; 2] = u16::MAX.to_le_bytes();
         let mut octets = Vec::new();
         for name in SIGNATURE_FIELDS {
             message.for_each_line(name, &mut |line| {
-                // Octets past the limit are not copied.
+                // Bytes beyond the limit are not copied.
                 let line = &line[..line.len().min(LONGEST)];
                 if octets.len() <= LONGEST {
                     if octets.is_empty() {
@@ -60,14 +62,14 @@ impl KeptChecks {
         Some(octets)
     }
 
-    /// The key by which checks of requests with these lines are kept that are for the same target.
+    /// Returns the cache key for checks of requests with these lines and the same target.
     pub fn key_for_target(lines: &[u8], message: &MessageHead<'_>, hasher: &impl BuildHasher) -> u64 {
         let target = (message.method, message.scheme, message.authority, message.target);
         hasher.hash_one((lines, target))
     }
 
-    /// Checks the signatures of a request that cover the required components. A result that depends only on the request and on loaded
-    /// keys can be kept.
+    /// Checks the signatures of a request that cover the required components. Also returns a
+    /// cacheable result if it depends only on the request and on loaded keys.
     pub fn check(
         lines: Vec<u8>,
         message: &MessageHead<'_>,
@@ -103,8 +105,8 @@ impl KeptChecks {
         (Some(checks), kept)
     }
 
-    /// The checks, if they are those of another request at this time: it bears the same signatures, has the same values for
-    /// what they cover, and finds the same keys.
+    /// Returns the checks if they apply to another request at this time: it has the same signatures
+    /// and the same values of what they cover, and the same keys are loaded.
     pub fn of_request(
         &self,
         lines: &[u8],

@@ -1,7 +1,7 @@
-//! The keys of a directory: a JWK Set (RFC 7517), of which the Ed25519 keys count (RFC 8037).
+//! The keys of a directory: a JWK Set (RFC 7517), from which Ed25519 keys are used (RFC 8037).
 //!
-//! **Unusable keys are left out when a key set is read**: with a point of small order as key, anybody makes signatures
-//! that verify. `ring` checks the signature's form, not that.
+//! **Unusable keys are skipped when a key set is parsed.** If a key is a point of small order,
+//! anybody can make signatures that verify. `ring` checks the form of signatures, but not this.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 use crate::agent::UndecidedReason;
 use crate::identity::published_list::{DocumentError, DocumentErrorKind};
 
-/// The largest key set, and the most keys of one.
+/// Maximum size of a key set, in bytes.
 const LARGEST: usize = 64 * 1024;
 const MOST_KEYS: usize = 32;
 
-/// `test-key-ed25519` of RFC 9421, appendix B.1.4, of which everyone has the private key.
+/// `test-key-ed25519` of RFC 9421, appendix B.1.4. Its private key is public.
 const TEST_KEY: [u8; 32] = [
     0x26, 0xB4, 0x0B, 0x8F, 0x93, 0xFF, 0xF3, 0xD8, 0x97, 0x11, 0x2F, 0x7E, 0xBC, 0x58, 0x2B, 0x23, 0x2D, 0xBD, 0x72,
     0x51, 0x7D, 0x08, 0x2F, 0xE8, 0x3C, 0xFB, 0x30, 0xDD, 0xCE, 0x43, 0xD1, 0xBB,
@@ -26,25 +26,28 @@ const TEST_KEY: [u8; 32] = [
 #[non_exhaustive]
 pub struct KeySet {
     keys: Vec<(String, VerifyingKey)>,
-    /// How many keys were skipped: other kinds, or keys that cannot be used.
+    /// Number of keys that were skipped: keys of other kinds, and unusable keys.
     pub skipped: usize,
-    /// Whether the key that RFC 9421 publishes for tests verifies. Everyone has it, so it does in tests alone.
+    /// Whether the test key of RFC 9421 verifies. Everyone has its private key, so this must be set
+    /// only in tests.
     pub accepts_test_key: bool,
 }
 
-/// The octets of a public key that can be used: a point in its one encoding, and none of small order.
+/// The bytes of a usable public key: a point in its canonical encoding, not of small order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VerifyingKey([u8; 32]);
 
 impl KeySet {
-    /// Reads a JWK Set, or a JWK by itself.
+    /// Parses a JWK Set or a single JWK.
     ///
-    /// Real directories are read: `kid` may be missing or anything, `alg` may be missing, `EdDSA` or `Ed25519`, and there may be
-    /// no keys at all. Keys of other kinds are skipped, and Ed25519 keys that verify what was not signed.
+    /// The parser accepts real directories: `kid` may be missing or have any value, `alg` may be
+    /// missing, `EdDSA` or `Ed25519`, and there may be no keys at all. Skips keys of other kinds,
+    /// and Ed25519 keys that verify forged signatures.
     ///
     /// # Errors
     ///
-    /// If the octets are no key set, more than 64 KiB, or hold more than 32 keys. Then the keys at hand stay.
+    /// Returns an error if the bytes are not a key set, are more than 64 KiB, or contain more than
+    /// 32 keys. The current keys then stay in use.
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = |kind, message: String| DocumentError::new(kind, message);
         if octets.len() > LARGEST {
@@ -77,17 +80,17 @@ impl KeySet {
         Ok(set)
     }
 
-    /// How many keys it holds.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether it holds no key.
+    /// Reports whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The thumbprints of its keys: what `keyid` is in signatures.
+    /// Returns the thumbprints of the keys, which signatures use as `keyid`.
     pub fn thumbprints(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|(thumbprint, _)| thumbprint.as_str())
     }
@@ -113,7 +116,7 @@ impl VerifyingKey {
         is_usable(&key).then_some(Self(key))
     }
 
-    /// RFC 7638 over the members that RFC 8037, section 2, requires.
+    /// Returns the thumbprint (RFC 7638), from the members that RFC 8037, section 2, requires.
     fn thumbprint(&self) -> String {
         let x = URL_SAFE_NO_PAD.encode(self.0);
         let members = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
@@ -125,10 +128,11 @@ impl VerifyingKey {
     }
 }
 
-/// Whether the octets are a point in its one encoding, and none of small order: with one of those, anybody can make
-/// signatures that verify.
+/// Reports whether the bytes are a point in its canonical encoding, and not of small order. With a
+/// point of small order, anybody can make signatures that verify.
 fn is_usable(key: &[u8; 32]) -> bool {
-    /// The y coordinates of the eight points of small order, little-endian; two of them differ in the sign only.
+    /// The y coordinates of the eight points of small order, in little-endian order. Some points
+    /// differ only in their sign.
     const SMALL_ORDER: [[u8; 32]; 5] = [
         [0; 32],
         [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -142,7 +146,7 @@ fn is_usable(key: &[u8; 32]) -> bool {
         ],
         MINUS_ONE,
     ];
-    /// The prime less one: the greatest coordinate there is.
+    /// The prime minus one: the greatest possible coordinate.
     const MINUS_ONE: [u8; 32] = [
         0xEC, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
         0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F,
@@ -201,7 +205,7 @@ mod tests {
             jwk("").replace(X, ""),
             jwk("").replace(X, &format!("{X}AAAA")),
             jwk("").replace(X, &X.replace('_', "/")),
-            // Bits that are left over: the same key in a second form.
+            // The unused bits differ: the same key in a second form.
             jwk("").replace(X, &format!("{}t", &X[..42])),
             r#"{"kty":"OKP","crv":"Ed25519"}"#.to_owned(),
             r#"{"kty":"RSA","n":"x","e":"AQAB"}"#.to_owned(),
@@ -228,7 +232,7 @@ mod tests {
             "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05".to_owned(),
             "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a".to_owned(),
             format!("ec{f}7f"),
-            // The same points, and others, in an encoding that is not the one.
+            // The same points, and others, in a non-canonical encoding.
             format!("ed{f}7f"),
             format!("ee{f}7f"),
             format!("f0{f}7f"),
@@ -244,7 +248,8 @@ mod tests {
         }
         assert!(is_usable(&TEST_KEY));
         assert!(is_usable(&octets(&format!("eb{f}7f"))));
-        // The forgery that is kept out: a signature that no key made, of all zeros but one, for any message.
+        // The forgery that this prevents: a signature made without a key, all zeros except for one
+        // byte, for any message.
         let mut forged = [0; 64];
         forged[0] = 1;
         let neutral = VerifyingKey(octets(&format!("01{}", "00".repeat(31))));

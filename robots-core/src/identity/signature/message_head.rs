@@ -1,4 +1,4 @@
-//! The request that a signature is over, without the types of an HTTP library.
+//! The signed parts of a request, independent of an HTTP library.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,11 @@ use crate::rules::{Authority, Port};
 
 /// The fields of a request.
 pub trait FieldLines {
-    /// Calls `each` with the value of every line of a field, in their order. The name is in lower case.
+    /// Calls `each` with the value of every line of a field, in order. The name is in lower case.
     fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8]));
 }
 
-/// Names and values, a line each.
+/// Pairs of name and value, one per line.
 impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
     fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
         let lines = self.iter().filter(|(found, _)| found.as_ref().eq_ignore_ascii_case(name));
@@ -18,10 +18,11 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
     }
 }
 
-/// A request as the client sent it: the data that a signature can be over.
+/// A request as the client sent it: the data that a signature can cover.
 ///
-/// The target is as on the request line, or the `:path` of HTTP/2. The authority is that of `:authority`, of an absolute
-/// target, or of `Host`; the scheme is the client's, which a proxy in front may have ended TLS for.
+/// The target is that of the request line, or the `:path` of HTTP/2. The authority comes from
+/// `:authority`, an absolute target, or `Host`. The scheme is the client's: if a proxy terminates
+/// TLS, it is `https`.
 #[derive(Clone, Copy)]
 pub struct MessageHead<'a> {
     pub(super) method: &'a str,
@@ -34,7 +35,7 @@ pub struct MessageHead<'a> {
 }
 
 impl<'a> MessageHead<'a> {
-    /// A request.
+    /// Creates a request.
     pub fn new(
         method: &'a str,
         scheme: &'a str,
@@ -45,8 +46,8 @@ impl<'a> MessageHead<'a> {
         Self { method, scheme, authority, target, fields }
     }
 
-    /// The value of a field: its lines, without blanks around them, joined with `, `. `None` where there is no line, or
-    /// where an octet is none that a signature base can hold.
+    /// Returns the value of a field: its lines, trimmed and joined with `, `. `None` if there is no
+    /// line; `OtherOctets` if a signature base cannot contain one of the bytes.
     pub(super) fn field(&self, name: &str) -> Option<FieldValue> {
         let mut value: Option<String> = None;
         let mut is_text = true;
@@ -70,7 +71,8 @@ impl<'a> MessageHead<'a> {
         value.map(|value| if is_text { FieldValue::Text(value) } else { FieldValue::OtherOctets })
     }
 
-    /// The same as text; `None` also where an octet is none that a signature base can hold.
+    /// Returns the value of a field; `None` if there is no line, or if a signature base cannot
+    /// contain one of the bytes.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         match self.field(name)? {
             FieldValue::Text(value) => Some(value),
@@ -78,7 +80,7 @@ impl<'a> MessageHead<'a> {
         }
     }
 
-    /// Whether a field has this value, without putting it together.
+    /// Reports whether a field has this value, without joining its lines.
     pub(super) fn has_text(&self, name: &str, value: &str) -> bool {
         let mut rest = Some(value.as_bytes());
         let mut is_first = true;
@@ -90,12 +92,12 @@ impl<'a> MessageHead<'a> {
         !is_first && rest.is_some_and(<[u8]>::is_empty)
     }
 
-    /// The lines of a field as received, in their order.
+    /// Calls `each` with the lines of a field as received, in order.
     pub(super) fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
         self.fields.for_each_line(name, each);
     }
 
-    /// Whether the request says whose signature it has.
+    /// Reports whether the request names the signer.
     pub(in crate::identity) fn names_signer(&self) -> bool {
         let mut is_named = false;
         self.fields.for_each_line("signature-agent", &mut |_| is_named = true);
@@ -106,7 +108,8 @@ impl<'a> MessageHead<'a> {
         self.scheme.to_ascii_lowercase()
     }
 
-    /// In lower case, without the default port of the scheme (RFC 9421, section 2.2.3).
+    /// Returns the authority in lower case, without the default port of the scheme (RFC 9421,
+    /// section 2.2.3).
     pub(super) fn authority(&self) -> Option<String> {
         let authority = self.authority.filter(|authority| !authority.is_empty())?;
         let split = Authority::of_host_field(authority.as_bytes());
@@ -119,7 +122,8 @@ impl<'a> MessageHead<'a> {
         Some(shown.to_ascii_lowercase())
     }
 
-    /// Path and query of the target; an empty path is `/`, an absent query `None`.
+    /// Returns path and query of the target. An empty path becomes `/`, and a missing query is
+    /// `None`.
     pub(super) fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
         let target = self.target.split('#').next().unwrap_or_default();
         // An absolute target begins with its scheme (RFC 9112, section 3.2.2).
@@ -133,7 +137,7 @@ impl<'a> MessageHead<'a> {
         (if path.is_empty() { "/" } else { path }, query)
     }
 
-    /// The whole URI of the target.
+    /// Returns the full URI of the target.
     pub(super) fn target_uri(&self) -> Option<String> {
         let (path, query) = self.path_and_query();
         let query = query.map_or(Cow::Borrowed(""), |query| Cow::Owned(format!("?{query}")));
@@ -141,11 +145,12 @@ impl<'a> MessageHead<'a> {
     }
 }
 
-/// The value of a field that is there.
+/// The value of an existing field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FieldValue {
     Text(String),
-    /// Octets that no signature base holds: it is ASCII, and a line feed would end a component (RFC 9421, section 2.5).
+    /// Bytes that a signature base cannot contain: it is ASCII, and a line feed would end a
+    /// component (RFC 9421, section 2.5).
     OtherOctets,
 }
 

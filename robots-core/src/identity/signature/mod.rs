@@ -1,13 +1,17 @@
-//! Web Bot Auth: a signature on the request (RFC 9421) by a key that the crawler's operator publishes.
+//! Web Bot Auth: a signature on the request (RFC 9421) by a key that the crawler's operator
+//! publishes.
 //!
-//! All four forms of `Signature-Agent` on the wire are read by one rule ([`DirectoryUrl::parse`]): a String is the oldest, a
-//! Dictionary the others; what names an origin stands for the directory at its well-known path, any other URL for a JWK Set.
+//! One rule ([`DirectoryUrl::parse`]) handles all four forms of `Signature-Agent`. The oldest form
+//! is a String, and the others are Dictionaries. An origin means the directory at its well-known
+//! path, and any other URL means a JWK Set.
 //!
-//! 1. `Signature-Input` is read, and of it the first two members whose `tag` is `web-bot-auth`. A request without one is
-//!    not signed, whatever else it carries.
-//! 2. Checks that need nothing but the request come first: parameters, algorithm, time, and which components are signed.
-//! 3. The signature base is put together (RFC 9421, section 2.5).
-//! 4. The key is looked up by directory and `keyid`, never by `keyid` alone, and the signature is checked.
+//! 1. From `Signature-Input`, the first two members with the `tag` `web-bot-auth` are used. A
+//!    request without such a member is not signed, whatever else it contains.
+//! 2. Checks that need only the request come first: parameters, algorithm, time, and covered
+//!    components.
+//! 3. The signature base is built (RFC 9421, section 2.5).
+//! 4. The key is looked up by directory and `keyid`, never by `keyid` alone, and the signature is
+//!    checked.
 
 mod check;
 mod components;

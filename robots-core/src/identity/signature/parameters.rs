@@ -1,4 +1,4 @@
-//! The parameters of a signature: which are required, and when it holds.
+//! The parameters of a signature: the required ones, and the time for which it is valid.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,23 +11,23 @@ use super::structured_field::{read, text};
 use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
-/// The tag of Web Bot Auth. A signature with another one, or none, has another purpose.
+/// The tag of Web Bot Auth. A signature with another tag, or without a tag, has another purpose.
 pub(super) const TAG: &str = "web-bot-auth";
 
-/// How far the signer's clock may be off.
+/// Maximum error of the signer's clock, in seconds.
 const SKEW: i64 = 60;
 
-/// The longest time that a signature may hold.
+/// Maximum validity of a signature, in seconds.
 const LONGEST: i64 = 24 * 60 * 60;
 
-/// When a signature holds by its own words, in seconds since the epoch.
+/// Validity of a signature according to its parameters, as Unix times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ValidityWindow {
     created: i64,
     expires: i64,
 }
 
-/// The `keyid` of parameters that hold now, and when they do.
+/// Returns the `keyid` and the validity, if the parameters are valid at `now`.
 pub(super) fn required(parameters: &Parameters, now: SystemTime) -> Result<(&str, ValidityWindow), Refutation> {
     let required = |key: &str| parameters.get(key).ok_or(Refutation::MissingParameter);
     let (created, expires, keyid) = (required("created")?, required("expires")?, required("keyid")?);
@@ -45,10 +45,10 @@ pub(super) fn required(parameters: &Parameters, now: SystemTime) -> Result<(&str
 }
 
 impl ValidityWindow {
-    /// Whether a signature holds at this time, by a clock that may be off by a minute.
+    /// Checks whether a signature is valid at this time, by a clock that may be off by a minute.
     pub(super) fn check(self, now: SystemTime) -> Result<(), Refutation> {
         let Self { created, expires } = self;
-        // Numbers have 15 digits, so nothing here overflows.
+        // Numbers have at most 15 digits, so nothing here overflows.
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let now = i64::try_from(now).unwrap_or(i64::MAX / 2).min(i64::MAX / 2);
         if expires < created {
@@ -64,7 +64,7 @@ impl ValidityWindow {
         }
     }
 
-    /// Until when, with the skew.
+    /// Returns the end of the validity, including the clock error.
     pub(super) fn until(self) -> SystemTime {
         let until = Duration::from_secs(u64::try_from(self.expires + SKEW).unwrap_or(0));
         SystemTime::UNIX_EPOCH.checked_add(until).unwrap_or(SystemTime::UNIX_EPOCH)
@@ -73,9 +73,10 @@ impl ValidityWindow {
 
 const FIELD: &str = "signature-agent";
 
-/// The directory that a signature with this label names, and covers.
+/// Returns the directory that a signature with this label names and covers.
 ///
-/// Of several covered members the one with the signature's own label is the signer's; a single one is, whatever its key.
+/// If several members are covered, the signer's member is the one with the signature's own label. A
+/// single covered member is the signer's, whatever its key.
 pub(super) fn directory(
     message: &MessageHead<'_>,
     label: &str,
@@ -90,13 +91,13 @@ pub(super) fn directory(
 }
 
 fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<DirectoryUrl, Refutation> {
-    // The oldest form is a String for all signatures.
+    // The oldest form is one String for all signatures.
     if value.starts_with('"') {
         let item: Item = read(value).ok_or(Refutation::Unparsable)?;
         return match covered {
             [] => Err(Refutation::AgentNotCovered),
             [None] => url(&item),
-            // Members are covered of a field that has none.
+            // The signature covers members, but the field has none.
             _ => Err(Refutation::Unparsable),
         };
     }
@@ -105,7 +106,7 @@ fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<Directory
         [] => return Err(Refutation::AgentNotCovered),
         covered if covered.contains(&Some(label)) => dictionary.get(label),
         [Some(key)] => dictionary.get(*key),
-        // The whole field is covered, and so the signer's member.
+        // The whole field is covered, and therefore the signer's member.
         covered if covered.contains(&None) => match dictionary.get(label) {
             None if dictionary.len() == 1 => dictionary.values().next(),
             None => return Err(Refutation::AgentNotCovered),
@@ -119,7 +120,7 @@ fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<Directory
     }
 }
 
-/// Parameters such as `type` say nothing that the URL does not.
+/// Parses the URL of an item. Parameters such as `type` add nothing to the URL.
 fn url(item: &Item) -> Result<DirectoryUrl, Refutation> {
     DirectoryUrl::parse(text(&item.bare_item).ok_or(Refutation::Unparsable)?).map_err(|error| match error {
         DirectoryUrlError::NotHttps => Refutation::AgentNotHttps,

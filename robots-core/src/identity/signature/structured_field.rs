@@ -1,22 +1,24 @@
-//! Structured fields (RFC 9651), read with the crate `sfv`, and the octets that a member of one was read from.
+//! Parses structured fields (RFC 9651) with the crate `sfv`, and finds the bytes of a member.
 //!
-//! A signature is over its parameters exactly as received, and the crate does not say which octets a value was read from.
+//! A signature covers its parameters exactly as received, but the crate does not tell which bytes a
+//! value was parsed from.
 
 use sfv::{BareItem, FieldType, Parser, StringRef};
 
-/// More commas, semicolons and blanks than any signer sends: a field of 64 KiB could have tens of thousands of members.
+/// Maximum number of commas, semicolons and spaces, which no signer reaches. A field of 64 KiB
+/// could otherwise have tens of thousands of members.
 const MOST: usize = 256;
 
-/// Reads the value of a field whose lines are joined; none where it is no such field.
+/// Parses the value of a field whose lines are joined; `None` if it is invalid.
 pub(crate) fn read<T: FieldType>(field: &str) -> Option<T> {
-    // Those in strings count too.
+    // Separators in strings count, too.
     let is_few = |separator| memchr::memchr_iter(separator, field.as_bytes()).count() <= MOST;
     let is_short = [b',', b';', b' '].into_iter().all(is_few);
     is_short.then(|| Parser::new(field).parse().ok()).flatten()
 }
 
-/// The value of a member as received, of a dictionary that was read; of a repeated key the last. None where the key stands
-/// alone.
+/// Returns the value of a dictionary member as received, for a field that was already parsed. The
+/// last of several members with the same key counts. `None` if the key has no value.
 pub(super) fn as_received<'f>(field: &'f str, key: &str) -> Option<&'f str> {
     let (mut is_quoted, mut has_escapes, mut before) = (false, false, '\0');
     let members = field.split(|char: char| {
@@ -26,7 +28,7 @@ pub(super) fn as_received<'f>(field: &'f str, key: &str) -> Option<&'f str> {
             '"' if !has_escapes || before != '\\' => is_quoted = false,
             _ => {}
         }
-        // A backslash that is escaped escapes nothing.
+        // An escaped backslash escapes nothing.
         before = if is_quoted && has_escapes && before == '\\' { '\0' } else { char };
         char == ',' && !is_quoted
     });
@@ -37,7 +39,7 @@ pub(super) fn as_received<'f>(field: &'f str, key: &str) -> Option<&'f str> {
     values.last().flatten()
 }
 
-/// The text of a value that is a string.
+/// Returns the text of a string value.
 pub(super) fn text(value: &BareItem) -> Option<&str> {
     value.as_string().map(StringRef::as_str)
 }

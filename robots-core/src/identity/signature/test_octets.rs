@@ -1,4 +1,4 @@
-//! The properties of structured fields and signature bases, whatever the octets.
+//! Properties of structured fields and signature bases that must hold for arbitrary bytes.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,8 +9,8 @@ use super::directory_url::DirectoryUrl;
 use super::message_head::MessageHead;
 use super::structured_field::{as_received, read};
 
-/// A field that is read has one written form, and that form is read as the same; so is each member of a dictionary, alone and as it
-/// was received.
+/// A parsed field has one serialized form, which parses to the same value. The same holds for each
+/// member of a dictionary, alone and as received.
 pub fn structured_field(octets: &[u8]) {
     let Ok(text) = std::str::from_utf8(octets) else { return };
     if let Some(dictionary) = read::<Dictionary>(text) {
@@ -23,7 +23,7 @@ pub fn structured_field(octets: &[u8]) {
                     let alone = alone.as_ref().map(|alone| (alone.len(), alone.get("x")));
                     assert_eq!(alone, Some((1, Some(member))), "{text:?}");
                 }
-                // `key;parameters`, which is true.
+                // `key;parameters`, which means true.
                 None => assert!(
                     matches!(member, ListEntry::Item(item) if item.bare_item.as_boolean() == Some(true)),
                     "{text:?}"
@@ -36,10 +36,10 @@ pub fn structured_field(octets: &[u8]) {
     }
 }
 
-/// A signature base has a line for each component, and nothing that a client sends adds one.
+/// A signature base has one line per component, and nothing that a client sends adds one.
 ///
-/// The input is `Signature-Input`, `Signature`, `Signature-Agent`, authority and target, one a line; further lines are those of
-/// a field `x`.
+/// The input consists of `Signature-Input`, `Signature`, `Signature-Agent`, authority and target,
+/// one per line. Further lines are lines of a field `x`.
 pub fn signature_base(octets: &[u8]) {
     let mut lines = octets.split(|octet| *octet == b'\n');
     let mut line = || lines.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Requests that are signed here, and their outcomes.
+//! Signs requests, and checks their outcomes.
 
 mod candidates;
 mod components;
@@ -81,7 +81,8 @@ impl Signed {
         Self { now, ..self }
     }
 
-    /// Adds a signature of this label over this base; the base of the standard components where none is given.
+    /// Adds a signature with this label over `base`, or over the base of the standard components if
+    /// `None`.
     fn sign(self, label: &str, list: &str, base: Option<&str>) -> Self {
         let standard = format!(
             "\"@authority\": example.com\n\"signature-agent\";key=\"sig1\": \"https://signature-agent.test\"\n\
@@ -92,7 +93,7 @@ impl Signed {
         self.field("Signature-Input", format!("{label}={list}")).field("Signature", format!("{label}=:{signature}:"))
     }
 
-    /// The check that says most.
+    /// Returns the most conclusive check.
     fn check(&self) -> Option<SignatureCheck> {
         let fields = self.fields.as_slice();
         let message = MessageHead::new("GET", "https", Some(&self.authority), "/path?x=1", &fields);
@@ -145,7 +146,7 @@ fn a_signature_verifies_the_claim_of_its_own_operator_only() {
     assert_eq!(valid.outcome_for(None), VERIFIED);
     assert_eq!(valid.outcome_for(Some(&others)), None);
     assert_eq!(valid.outcome_for(Some(&[])), None);
-    // One that does not hold is false evidence, regardless of whom it names.
+    // An invalid signature is false evidence, no matter whom it names.
     let forged = check(&Signed::new(AGENT).sign("sig1", &list, Some("another base")));
     assert_eq!(forged.outcome_for(Some(&others)), failed(BadSignature));
     let outcome = MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable);
@@ -159,7 +160,7 @@ fn a_signature_verifies_the_claim_of_its_own_operator_only() {
     }
 }
 
-/// The base and the signature of each; their windows are those of the drafts.
+/// Checks base and signature of each vector. Their validity windows are those of the drafts.
 #[test]
 fn published_vectors_verify() {
     let cases: serde_json::Value =

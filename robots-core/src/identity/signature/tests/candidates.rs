@@ -1,4 +1,4 @@
-//! Which signatures of a request are tried, with whose keys.
+//! Tests which signatures of a request are tried, and with whose keys.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn a_request_is_signed_only_by_what_is_meant_for_this() {
     };
     assert!(unsigned(&[]));
     assert!(unsigned(&[("signature-agent", AGENT)]));
-    // The older drafts of HTTP signatures, which servers of the fediverse use.
+    // The older drafts of HTTP signatures, which servers of the Fediverse use.
     assert!(unsigned(&[("signature", r#"keyId="https://a.example/#key",headers="date",signature="x""#)]));
     assert!(unsigned(&[("signature-input", "not a dictionary"), ("signature", "x")]));
     assert!(unsigned(&[("signature-input", ""), ("signature-agent", AGENT)]));
@@ -30,10 +30,10 @@ fn of_several_signatures_two_are_tried() {
     assert_eq!(wrong(new(), "a").sign("sig1", &list, None).outcome(), VERIFIED);
     assert_eq!(wrong(new(), "sig1").outcome(), failed(BadSignature));
     assert_eq!(wrong(wrong(new(), "a"), "b").sign("sig1", &list, None).outcome(), failed(BadSignature));
-    // Of a repeated label the last.
+    // If a label is repeated, the last one counts.
     assert_eq!(wrong(new(), "sig1").sign("sig1", &list, None).outcome(), VERIFIED);
     assert_eq!(wrong(new().sign("sig1", &list, None), "sig1").outcome(), failed(BadSignature));
-    // One that cannot be judged keeps the other from refuting.
+    // An undecided signature keeps the other from refuting the claim.
     let unknown = list.replace(KEYID, "unknown");
     let doubtful = wrong(new(), "a").sign("b", &unknown, None);
     assert_eq!(doubtful.outcome(), undecided(UndecidedReason::KeyUnknownThere));
@@ -65,7 +65,7 @@ fn keys_are_looked_up_in_the_directory_that_is_named() {
     {
         assert_eq!(named(agent, "x"), failed(Unparsable), "{agent}");
     }
-    // Of a repeated member the last.
+    // If a member is repeated, the last one counts.
     let repeated = r#"sig1="https://other.example", sig1="https://signature-agent.test""#;
     assert_eq!(named(repeated, "https://signature-agent.test"), VERIFIED);
 }
@@ -84,7 +84,7 @@ fn a_string_or_a_whole_dictionary_can_name_the_signer() {
     let two = r#"a="https://signature-agent.test", b="https://other.example""#;
     assert_eq!(named(two, "a"), VERIFIED);
     assert_eq!(named(two, "c"), failed(AgentNotCovered));
-    // Two strings are no string.
+    // Two strings are not a valid String.
     assert_eq!(named(r#""https://signature-agent.test", "https://other.example""#, "sig1"), failed(Unparsable));
     // A string has no members.
     let member = Signed::new(r#""https://signature-agent.test""#).sign("sig1", &format!("{COVERED};{all}"), None);

@@ -1,4 +1,4 @@
-//! The components that a signature covers, and the base that it is over.
+//! Tests the components that a signature covers, and its base.
 
 use super::*;
 

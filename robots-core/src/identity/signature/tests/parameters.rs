@@ -1,4 +1,5 @@
-//! The parameters of a signature: the window, and the required ones with their form.
+//! Tests the parameters of a signature: the validity window, and the required parameters and their
+//! form.
 
 use super::*;
 
@@ -17,7 +18,7 @@ fn windows_are_as_long_as_they_may_be_and_no_longer() {
     assert_eq!(window(created + 61, created + 100, CREATED), failed(CreatedInFuture));
     assert_eq!(window(created - 100, created - 60, CREATED), VERIFIED);
     assert_eq!(window(created - 100, created - 61, CREATED), failed(Expired));
-    // Numbers as large as they get.
+    // The largest possible numbers.
     assert_eq!(window(-999_999_999_999_999, 999_999_999_999_999, CREATED), failed(WindowTooLong));
     assert_eq!(window(999_999_999_999_999, 999_999_999_999_999, CREATED), failed(CreatedInFuture));
     assert_eq!(window(-999_999_999_999_999, -999_999_999_999_999, CREATED), failed(Expired));
@@ -36,7 +37,7 @@ fn parameters_are_required_and_of_their_kind() {
     for name in ["created", "expires", "keyid"] {
         assert_eq!(without(name), failed(MissingParameter), "{name}");
     }
-    // Without the tag it is a signature for another purpose.
+    // Without the tag, the signature has another purpose.
     assert_eq!(without("tag"), None);
     for (change, outcome) in [
         ("tag=web-bot-auth", None),
@@ -59,7 +60,8 @@ fn parameters_are_required_and_of_their_kind() {
         ("nonce=\"\\\"; created=0\"", VERIFIED),
         ("unknown;other=(1)", failed(Unparsable)),
         ("unknown;other=1.5", VERIFIED),
-        // Of a repeated parameter the last counts (RFC 9651, section 4.2.3.2); the base has all, as received.
+        // If a parameter is repeated, the last one counts (RFC 9651, section 4.2.3.2). The base
+        // contains all, as received.
         ("created=1735689601", VERIFIED),
         ("created=9999999999", failed(WindowNegative)),
         (" created=1735689601", VERIFIED),
@@ -87,7 +89,8 @@ fn a_signature_has_one_form() {
     assert_eq!(change(&|octets| octets.truncate(63)), failed(BadSignature));
     assert_eq!(change(&Vec::clear), failed(BadSignature));
     assert_eq!(change(&|octets| octets[0] ^= 1), failed(BadSignature));
-    // The order of the group added to the second half: the same number, written another way (RFC 8032, section 5.1.7).
+    // The group order was added to the second half: the same number in another form (RFC 8032,
+    // section 5.1.7).
     assert_eq!(
         change(&|octets| {
             let order: [u8; 32] = [
