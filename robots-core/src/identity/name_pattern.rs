@@ -62,14 +62,14 @@ impl FromStr for NamePattern {
     /// Returns an error if no name could match, or names of other operators could: the last two
     /// labels must not contain `*`.
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let error = |fault: &str| ValueError::of_any(text, format_args!("is no pattern of host names: {fault}"));
+        let error = |fault: &str| ValueError::of_any(text, format_args!("is not a pattern of host names: {fault}"));
         if !text.is_ascii() {
             return Err(error("write a name of another script in its \"xn--\" form"));
         }
         let lower = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
         let is_suffix = !lower.contains('*');
         if !is_suffix && lower.starts_with('.') {
-            return Err(error("a suffix holds no `*`: leave out the first dot, or the `*`"));
+            return Err(error("a suffix cannot contain `*`: leave out the first dot, or the `*`"));
         }
         let name = lower.strip_prefix('.').unwrap_or(&lower);
         if !is_name(name, |octet| is_label_octet(octet) || octet == b'*') {
@@ -77,11 +77,11 @@ impl FromStr for NamePattern {
             return Err(error(right));
         }
         let Some((below, top)) = name.rsplit_once('.') else {
-            return Err(error("names of other people would match it: add the operator's domain"));
+            return Err(error("names of other operators would match it: add the operator's domain"));
         };
         let domain = below.rsplit_once('.').map_or(below, |(_, domain)| domain);
         if top.contains('*') || domain.contains('*') {
-            return Err(error("names of other people would match it: the last two labels hold no `*`"));
+            return Err(error("names of other operators would match it: the last two labels must not contain `*`"));
         }
         Ok(Self { text: name.into(), is_suffix })
     }
@@ -243,7 +243,7 @@ mod tests {
             ("*.com", "the last two labels"),
             ("a.*.com", "the last two labels"),
             ("a.b.c*m", "the last two labels"),
-            (".crawl-*.a.com", "a suffix holds no `*`"),
+            (".crawl-*.a.com", "a suffix cannot contain `*`"),
         ] {
             let error = text.parse::<NamePattern>().expect_err(text).to_string();
             assert!(error.contains(reason), "{error}");

@@ -72,7 +72,7 @@ impl RangeList {
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = DocumentError::new;
         if octets.len() > LARGEST {
-            let message = format!("the list has {} octets: at most {LARGEST} are read", octets.len());
+            let message = format!("the list has {} bytes: at most {LARGEST} are read", octets.len());
             return Err(error(DocumentErrorKind::TooLarge, message));
         }
         let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(octets);
@@ -87,8 +87,8 @@ impl RangeList {
         }
         if let Some(wide) = prefixes.iter().find(|prefix| is_too_wide(prefix)) {
             let message = format!(
-                "the prefix {wide} holds a large part of the Internet: prefixes of at least /{SHORTEST_V4} (IPv4) and \
-                 /{SHORTEST_V6} (IPv6) are taken"
+                "the prefix {wide} covers a large part of the Internet: prefixes of at least /{SHORTEST_V4} (IPv4) and \
+                 /{SHORTEST_V6} (IPv6) are accepted"
             );
             return Err(error(DocumentErrorKind::TooWide, message));
         }
@@ -109,7 +109,7 @@ impl RangeList {
             return Ok(());
         }
         let message = format!(
-            "the list lacks more than half of the addresses of the list before: its {} prefixes are not taken",
+            "the list lacks more than half of the previous list's addresses: its {} prefixes are not used",
             self.prefixes
         );
         Err(DocumentError::new(DocumentErrorKind::Shrunk, message))
@@ -128,7 +128,7 @@ type ListEntries = (Vec<Network>, usize, Option<Box<str>>);
 
 fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
     let value: Value = serde_json::from_slice(octets).map_err(|error| {
-        let message = format!("the list is no JSON: {}", without_place(&error));
+        let message = format!("the list is not JSON: {}", without_place(&error));
         DocumentError::new(DocumentErrorKind::InvalidJson, message).at(error.line(), error.column())
     })?;
     let object = value.as_object().ok_or_else(|| no_prefixes("an object", "it is another value"))?;
@@ -165,7 +165,7 @@ fn prefix(entry: &Map<String, Value>) -> Option<Network> {
 }
 
 fn no_prefixes(wanted: &str, found: &str) -> DocumentError {
-    let message = format!("the list is JSON and not {wanted}: {found}; {CONVERT}");
+    let message = format!("the list is JSON, but not {wanted}: {found}; {CONVERT}");
     DocumentError::new(DocumentErrorKind::NoPrefixes, message)
 }
 
@@ -302,9 +302,9 @@ mod tests {
         ] {
             assert_eq!(error(text).kind, kind, "{}", &text[..text.len().min(80)]);
         }
-        assert_eq!(error("{\"prefixes\":\n  [}").to_string(), "2:4: the list is no JSON: expected value");
+        assert_eq!(error("{\"prefixes\":\n  [}").to_string(), "2:4: the list is not JSON: expected value");
         let moved = error(r#"{"Action needed":"update"}"#).to_string();
-        let want = "the list is JSON and not a `prefixes` array: its keys are [\"Action needed\"]; ";
+        let want = "the list is JSON, but not a `prefixes` array: its keys are [\"Action needed\"]; ";
         assert!(moved.starts_with(want), "{moved}");
         // As deeply nested as the size limit allows.
         let deep = format!("{{\"prefixes\":{}", "[".repeat(500_000));

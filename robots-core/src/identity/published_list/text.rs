@@ -5,11 +5,11 @@ use super::{DocumentError, DocumentErrorKind, MOST_PREFIXES};
 use crate::agent::Network;
 
 /// How to convert another document to a list.
-pub(super) const CONVERT: &str = "write one address or prefix a line, or JSON such as \
+pub(super) const CONVERT: &str = "write one address or prefix per line, or JSON such as \
                                   {\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"}]}";
 
 pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
-    let Ok(text) = std::str::from_utf8(octets) else { return Err(unknown("it is no text", 1, 1)) };
+    let Ok(text) = std::str::from_utf8(octets) else { return Err(unknown("it is not text", 1, 1)) };
     if text.trim_start().starts_with('<') {
         return Err(unknown("it is HTML or XML", 1, 1));
     }
@@ -49,7 +49,7 @@ fn first_column(line: &str) -> &str {
 }
 
 fn unknown(found: &str, line: usize, column: usize) -> DocumentError {
-    let message = format!("the list is neither JSON nor prefixes, one a line: {found}; {CONVERT}");
+    let message = format!("the list is neither JSON nor prefixes, one per line: {found}; {CONVERT}");
     DocumentError::new(DocumentErrorKind::UnknownFormat, message).at(line, column)
 }
 
@@ -106,7 +106,7 @@ mod tests {
         let want = "2:1: \"9.9.9.9/33\" is not a network: the length after the slash is a number up to 32";
         assert_eq!(refused("8.8.8.8\n9.9.9.9/33\n").to_string(), want);
         let html = refused("<html>").to_string();
-        let expected = "1:1: the list is neither JSON nor prefixes, one a line: it is HTML or XML; write one ";
+        let expected = "1:1: the list is neither JSON nor prefixes, one per line: it is HTML or XML; write one ";
         assert!(html.starts_with(expected), "{html}");
     }
 }

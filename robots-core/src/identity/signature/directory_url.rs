@@ -116,7 +116,7 @@ impl fmt::Display for DirectoryUrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotHttps => "keys are fetched over https only: write a URL such as \"https://agent.example\"",
-            Self::Malformed => "no URL of a key directory: write one such as \"https://agent.example\"",
+            Self::Malformed => "not the URL of a key directory: write one such as \"https://agent.example\"",
         })
     }
 }

@@ -51,11 +51,11 @@ impl KeySet {
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = |kind, message: String| DocumentError::new(kind, message);
         if octets.len() > LARGEST {
-            let message = format!("the key set has {} octets: at most {LARGEST} are read", octets.len());
+            let message = format!("the key set has {} bytes: at most {LARGEST} are read", octets.len());
             return Err(error(DocumentErrorKind::TooLarge, message));
         }
         let value: Value = serde_json::from_slice(octets)
-            .map_err(|cause| error(DocumentErrorKind::InvalidJson, format!("the key set is no JSON: {cause}")))?;
+            .map_err(|cause| error(DocumentErrorKind::InvalidJson, format!("the key set is not JSON: {cause}")))?;
         let no_key_set = || {
             let message = "the JSON is neither a JWK Set, {\"keys\":[…]}, nor a JWK, {\"kty\":\"OKP\",…}";
             error(DocumentErrorKind::NoKeySet, message.to_owned())
