@@ -104,8 +104,8 @@ impl AccessRule {
         };
         if head.headers.get_all(USER_AGENT).iter().any(is_fetcher) {
             return refuse(
-                "the User-Agent is that of robotsd fetching a robots.txt, and there is none here: check the url or the \
-                 upstreams of the site, and where they redirect to",
+                "the User-Agent is that of robotsd's own fetcher, and there is no robots.txt here: check the url or the \
+                 upstreams of the site, and their redirects",
             );
         }
         let Self::Address(peer, terms) = self else { return Ok(()) };
@@ -132,12 +132,11 @@ impl AccessRule {
         match self {
             Self::Address(_, terms) if terms.config.access == Some(AdminAccess::Read) => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,
-                "this listener of the admin interface changes nothing: use the socket or another address of [admin], which a command finds by --config FILE",
+                "this admin listener is read-only: use the socket or another address of [admin]; commands find them with --config FILE",
             )),
-            Self::Address(..) if !said => Err(AdminReply::error(
-                StatusCode::FORBIDDEN,
-                "to change something send the field \"Robotsd-Admin: 1\" as well",
-            )),
+            Self::Address(..) if !said => {
+                Err(AdminReply::error(StatusCode::FORBIDDEN, "a change needs the header field \"Robotsd-Admin: 1\""))
+            }
             _ => Ok(()),
         }
     }
@@ -171,7 +170,7 @@ fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
         origin.zip(host.as_ref()).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host.as_str()))
     };
     if !fields.get_all(ORIGIN).iter().all(is_own) {
-        return Some("the Origin is another: requests of web pages are refused");
+        return Some("the Origin is another site: requests of web pages are refused");
     }
     let is_own = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
     (!fields.get_all(FETCH_SITE).iter().all(is_own)).then_some("sent by a web page of another site")

@@ -64,7 +64,7 @@ impl AuditWriter {
     /// Appends a record to the file.
     pub(super) async fn append(&self, record: AuditRecord) -> Result<(), String> {
         let Some((Some(path), _)) = self.place.get().cloned() else { return Ok(()) };
-        let late = format!("{}: the audit cannot be written: no answer of the disk", path.display());
+        let late = format!("{}: the audit cannot be written: the disk does not respond", path.display());
         let written = match timeout(PATIENCE, spawn_blocking(move || append(&path, &record))).await {
             Ok(written) => written.unwrap_or_else(|error| Err(error.to_string())),
             Err(_) => Err(late),

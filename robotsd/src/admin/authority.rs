@@ -59,7 +59,7 @@ impl AccessRule {
             (Self::Address(peer, terms), None) => by_token(peer, terms, head, rights),
         }?;
         if client.grant.has_ended(SystemTime::now()) {
-            return Err(refused(&format!("{}: what [admin] lets them do has ended: see until", client.who)));
+            return Err(refused(&format!("{}: the access in [admin] has expired: see until", client.who)));
         }
         Ok(client)
     }
@@ -72,12 +72,12 @@ impl AccessRule {
             {
                 Err(AdminReply::unauthorized(&match rights.local_token() {
                     Some(LocalToken { file, token: Ok(_) }) => format!(
-                        "a change over this address takes the token in {}, which commands find by themselves if their user may read \
+                        "a change over this address needs the token in {}, which commands find themselves if their user may read \
                          it: run the command as root or as the user of robotsd, use the socket, or name a copy in ROBOTSD_TOKEN_FILE",
                         file.display()
                     ),
                     Some(LocalToken { token: Err(why), .. }) => {
-                        format!("a change over this address takes a token, and there is none: {why}")
+                        format!("a change over this address needs a token, and there is none: {why}")
                     }
                     None => NEEDS_TOKEN.to_owned(),
                 }))
@@ -114,14 +114,15 @@ impl SocketPeer {
 /// Returns the user that the proxy names. The request must come from the proxy of this listener.
 fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &AdminRights) -> Identified {
     if !proxy.from.iter().any(|network| network.contains(peer.remote)) {
-        let message = format!("{}: this listener is for its proxy: from does not hold this address", peer.remote);
+        let message =
+            format!("{}: this listener is only for its proxy: from does not contain this address", peer.remote);
         return Err(refused(&message));
     }
     let header = &proxy.user_header;
     let mut names = head.headers.get_all(header).iter();
     let name = match (names.next().and_then(|name| name.to_str().ok()), names.next()) {
         (Some(name), None) if !name.is_empty() => name.to_owned(),
-        _ => return Err(AdminReply::unauthorized(&format!("the proxy has to name its user in {header}, once"))),
+        _ => return Err(AdminReply::unauthorized(&format!("the proxy must name its user in {header}, exactly once"))),
     };
     let known = rights.user(&[AdminUser::Named(name.clone())]);
     let unknown = || refused(&format!("no [[admin.user]] has name = {name:?}"));
@@ -158,13 +159,13 @@ fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRi
     };
     if terms.config.certificates.is_none() && !peer.local.to_canonical().is_loopback() {
         return Err(AdminReply::unauthorized(
-            "tokens are taken over TLS or on the loopback only: this one came in the clear, so make a new one",
+            "tokens are accepted only over TLS or on the loopback: this one was sent unencrypted, so create a new one",
         ));
     }
     let unknown = || match rights.local_token() {
         None => AdminReply::unauthorized("no [[admin.token]] has this token"),
         Some(local) => AdminReply::unauthorized(&format!(
-            "this is not the token in {}; a command sends that of ROBOTSD_TOKEN or ROBOTSD_TOKEN_FILE if one of them is set",
+            "this is not the token in {}; commands send the token of ROBOTSD_TOKEN or ROBOTSD_TOKEN_FILE if one of them is set",
             local.file.display()
         )),
     };
@@ -198,7 +199,7 @@ impl AdminClient {
             return Ok(());
         }
         let Self { who, grant, .. } = self;
-        Err(refused(&format!("this takes the role {}{of}; {who} has {grant}", role.as_str())))
+        Err(refused(&format!("this needs the role {}{of}; {who} has {grant}", role.as_str())))
     }
 }
 

@@ -125,7 +125,7 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
     if route.is_written_first(&asked.query)
         && let Err(why) = state.audit.append(record.with("started")).await
     {
-        let message = format!("{why}; nothing was changed: only to turn enforcement off is not held up by that");
+        let message = format!("{why}; nothing was changed: only turning enforcement off works without the audit");
         state.log.say_at(LogLevel::Error, LogEvent::Admin, &*message);
         return Err(AdminReply::error(StatusCode::INSUFFICIENT_STORAGE, &message));
     }
@@ -150,7 +150,7 @@ async fn make(state: &Arc<ServerState>, route: &Route, asked: Asked) -> Answer {
         // change.
         _change = Some(Arc::clone(&state.changes).read_owned().await);
         if let Some(process) = state.successor() {
-            let message = format!("process {process} has taken the place of this one: ask again");
+            let message = format!("process {process} has replaced this one: try again");
             return Err(AdminReply::unavailable(&message));
         }
     }

@@ -130,7 +130,7 @@ fn ask_within<T: DeserializeOwned>(
         }
         announce(&format_args!("{place}: waiting for the answer of robotsd, for {} s at most", whole.as_secs()));
         let late = || {
-            let may_be_done = if of.0.is_safe() { "" } else { "; it may be done all the same" };
+            let may_be_done = if of.0.is_safe() { "" } else { "; it may still be done" };
             broken(format!(
                 "no answer after {} s: robotsd is stopped (SIGSTOP), or waits for a file system that hangs{may_be_done}",
                 whole.as_secs()
@@ -145,10 +145,10 @@ fn ask_within<T: DeserializeOwned>(
             error: String,
         }
         let refused = serde_json::from_slice::<Refused>(&body);
-        let text = refused.map_or_else(|_| "this is no answer of robotsd".to_owned(), |refused| refused.error);
+        let text = refused.map_or_else(|_| "this is not a response of robotsd".to_owned(), |refused| refused.error);
         return Err(AskError::Refused(answer.status, text));
     }
-    serde_json::from_slice(&body).map_err(|error| broken(format!("this is no answer of robotsd: {error}")))
+    serde_json::from_slice(&body).map_err(|error| broken(format!("this is not a response of robotsd: {error}")))
 }
 
 /// Whether anything was sent or received over a connection.
@@ -240,7 +240,7 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
                 let stream = TcpStream::connect((name, *port)).await.map_err(failed)?;
                 let local = stream.peer_addr().ok().filter(|address| !is_open(*address));
                 let trust = authorities().map_err(|why| broken(&why))?;
-                let known_by = |error| format!("{error} (ca of a command is the file that {AUTHORITIES} names)");
+                let known_by = |error| format!("{error} ({AUTHORITIES} names the ca file of commands)");
                 let stream = secured(trust.as_ref(), name, stream).await.map_err(|error| broken(&known_by(error)))?;
                 let socket = Socket::Tls(Box::new(stream.into()));
                 Ok(Connection { socket, host: format!("{host}:{port}"), takes_token: true, local })

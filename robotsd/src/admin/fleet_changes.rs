@@ -43,7 +43,7 @@ impl FleetSites for ServerState {
 
 /// Returns the fleet, if the process belongs to one.
 pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
-    let none = "this robotsd is of no fleet: write name = \"…\" in [fleet], and start it again";
+    let none = "this robotsd belongs to no fleet: write name = \"…\" in [fleet], and restart it";
     serving.sites.state.fleet.as_ref().ok_or_else(|| AdminReply::error(StatusCode::NOT_FOUND, none))
 }
 
@@ -82,10 +82,10 @@ pub(super) async fn enforce(
     let of = site.as_ref().map_or_else(|| "every site".to_owned(), |site| format!("site {site:?}"));
     let message = match (to, decision.writes, &*still_off) {
         (Enforcement::Off, ..) => format!("enforcement of {of} is switched off by the fleet"),
-        (Enforcement::On, lifted, []) => format!("the fleet lets {of} be enforced; marks that were lifted: {lifted}"),
+        (Enforcement::On, lifted, []) => format!("the fleet lets {of} be enforced; off switches lifted: {lifted}"),
         (Enforcement::On, lifted, off) => {
             format!(
-                "the fleet lets {of} be enforced; marks that were lifted: {lifted}; off still, by other marks or switches: {}",
+                "the fleet lets {of} be enforced; off switches lifted: {lifted}; still off by other switches: {}",
                 off.join(", ")
             )
         }
@@ -110,7 +110,7 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     };
     let before = live.robots.status().before.map(|hash| hash.short());
-    let none = || conflict(&format!("site {site:?}: there is no version to go back to here"));
+    let none = || conflict(&format!("site {site:?}: this replica has no version to go back to"));
     let hash = hash.or(before).ok_or_else(none)?;
     // Reads the store first: the change must replace the current entry.
     fleet.look().await;
@@ -118,7 +118,7 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     let stored = fleet.ask(calls).await;
     stored.map_err(|why| conflict(&format!("site {site:?}: the fleet does not accept {hash}: {why}")))?;
     let message =
-        format!("site {site:?}: version {hash} is accepted by the fleet, and live wherever it has come to the source");
+        format!("site {site:?}: version {hash} is accepted by the fleet, and goes live where the source has it");
     let report = ChangeReport { site: Some(site.to_owned()), running: true, kept: true, ..ChangeReport::new(message) };
     let mut reply = AdminReply::json(&report);
     reply.outcome = Outcome { before: None, after: Some(hash) };

@@ -240,7 +240,7 @@ fn bind_file(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            return Err(Error::new(ErrorKind::AlreadyExists, "there is something that is no socket"));
+            return Err(Error::new(ErrorKind::AlreadyExists, "the path exists and is not a socket"));
         }
         Ok(_) if connect_now(path).is_ok() => {
             return Err(Error::new(ErrorKind::AddrInUse, "another process answers there"));

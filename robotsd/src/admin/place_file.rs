@@ -179,7 +179,7 @@ fn read(path: &Path) -> Result<Option<Left>, String> {
     // Everyone may be able to write to a state directory.
     let folder = fs::metadata(files::folder_of(path)).map_err(|error| failed(&error))?;
     if ![0, rustix::process::geteuid().as_raw(), folder.uid()].contains(&found.uid()) {
-        return Err(failed(&"another user has written it, so it is not believed"));
+        return Err(failed(&"another user has written it, so it is ignored"));
     }
     // A running process holds the lock, even while it is stopped (SIGSTOP).
     if file.try_lock_shared().is_ok() {

@@ -69,7 +69,8 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
         };
         spawn_blocking(ask).await
     };
-    let late = |_| AdminReply::unavailable("the replicas could not be asked in time: they are being asked already");
+    let late =
+        |_| AdminReply::unavailable("the replicas could not be asked in time: another such request is in progress");
     let asked = timeout(PATIENCE, asking).await.map_err(late)?.map_err(|error| AdminReply::fault(&error))?;
     asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
 }

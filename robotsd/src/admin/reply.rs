@@ -109,12 +109,12 @@ impl AdminReply {
 
     /// The handler panicked.
     pub(super) fn fault(error: &impl Display) -> Self {
-        Self::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("a fault of robotsd: {error}"))
+        Self::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("an error in robotsd: {error}"))
     }
 
     /// The path exists, but does not support the method.
     pub(super) fn wrong_method(allow: &'static str) -> Self {
-        Self::error(StatusCode::METHOD_NOT_ALLOWED, &format!("this path is for {allow}")).with(ALLOW, allow)
+        Self::error(StatusCode::METHOD_NOT_ALLOWED, &format!("this path allows only {allow}")).with(ALLOW, allow)
     }
 
     /// Returns a body in the format that the client prefers, with its content coding if any.

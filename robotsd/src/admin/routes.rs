@@ -169,9 +169,7 @@ impl RouteKind {
 fn alive(state: &ServerState) -> AdminReply {
     match &state.watchdog.stalled()[..] {
         [] => AdminReply::text(StatusCode::OK, "alive\n"),
-        stalled => {
-            AdminReply::text(StatusCode::SERVICE_UNAVAILABLE, format!("standing still: {}\n", stalled.join(", ")))
-        }
+        stalled => AdminReply::text(StatusCode::SERVICE_UNAVAILABLE, format!("stalled: {}\n", stalled.join(", "))),
     }
 }
 
@@ -195,7 +193,7 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
             "sites" => sites = StatusCode::SERVICE_UNAVAILABLE,
             "config" => config = StatusCode::SERVICE_UNAVAILABLE,
             other => {
-                let message = format!("{other:?} cannot be required; there is require=sites and require=config");
+                let message = format!("{other:?} cannot be required: use require=sites or require=config");
                 return Err(AdminReply::bad_request(&message));
             }
         }
@@ -280,7 +278,7 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
 /// Lets a new process replace this one, and waits for the outcome.
 async fn upgrade(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     query.only(&[])?;
-    let report = state.upgrade().await.ok_or_else(|| AdminReply::unavailable("this process starts or ends"))?;
+    let report = state.upgrade().await.ok_or_else(|| AdminReply::unavailable("this process is starting or ending"))?;
     let mut reply = AdminReply::json(&report);
     reply.error = (report.state == "failed").then_some(report.message);
     Ok(reply)
@@ -341,7 +339,7 @@ async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Ans
         return change(serving, move |sites| sites.enforce(site.as_deref(), to)).await;
     };
     if !(1..=64).contains(&mark.len()) || !mark.bytes().all(|octet| octet.is_ascii_alphanumeric()) {
-        return Err(AdminReply::bad_request("a mark is named by 1 to 64 letters and digits"));
+        return Err(AdminReply::bad_request("mark must be 1 to 64 letters and digits"));
     }
     fleet_changes::enforce(serving, to, site, mark.to_owned(), by).await
 }
@@ -370,7 +368,11 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
     // The report already contains any other failure.
     if is_late && report.state == ReplicaState::Current {
         report.state = ReplicaState::Stale;
-        let late = format!("{}: no answer within {} ms: this is what was read before", report.store, FRESH.as_millis());
+        let late = format!(
+            "{}: no response within {} ms: this is the state that was last read",
+            report.store,
+            FRESH.as_millis()
+        );
         report.troubles.push(late);
     }
     Ok(AdminReply::json(&report))
@@ -532,7 +534,7 @@ const RELOADS: [&str; 2] = ["5", "60"];
 async fn board_page(state: Arc<ServerState>, asked: Asked) -> Answer {
     let (query, grant) = (board_query(&asked.query)?, asked.grant.clone());
     let reload = asked.query.value("reload").map(|written| RELOADS.into_iter().find(|seconds| *seconds == written));
-    let reload = reload.map(|known| known.ok_or_else(|| AdminReply::bad_request("there are reload=5 and reload=60")));
+    let reload = reload.map(|known| known.ok_or_else(|| AdminReply::bad_request("reload must be 5 or 60")));
     let reload = reload.transpose()?;
     board(state, asked, move |state, report| {
         let serving = state.serving();
@@ -553,7 +555,7 @@ fn board_query(query: &Query) -> Result<BoardQuery, AdminReply> {
     let span = match query.value("period") {
         None => BoardSpan::default(),
         Some(written) => BoardSpan::ALL.into_iter().find(|span| span.as_str() == written).ok_or_else(|| {
-            AdminReply::bad_request(&format!("{written:?} is no period: there is period=24h and period=30d"))
+            AdminReply::bad_request(&format!("{written:?} is not a valid period: use period=24h or period=30d"))
         })?,
     };
     Ok(BoardQuery { site, span, is_of_fleet: query.value("fleet").is_some() })

@@ -179,18 +179,19 @@ async fn admit(
     slot: &ConnectionSlot,
 ) -> Result<Option<&'static Route>, AdminReply> {
     access.admit(head)?;
-    let too_large = || AdminReply::error(StatusCode::PAYLOAD_TOO_LARGE, "no request here has a body of this size");
+    let too_large =
+        || AdminReply::error(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large: no request here needs one");
     if body.size_hint().lower() > BODY as u64 {
         return Err(too_large());
     }
     // The body is read before a response is sent: closing a connection with unread bytes could lose
     // the response.
     let read = timeout(READ, Limited::new(body, BODY).collect()).await;
-    let late = |_| AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time");
+    let late = |_| AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
     read.map_err(late)?.map_err(|_| too_large())?;
     let Some(route) = route else {
         let known = ROUTES.iter().map(|route| route.path).collect::<Vec<_>>().join(", ");
-        return Err(AdminReply::error(StatusCode::NOT_FOUND, &format!("there is nothing here; there is {known}")));
+        return Err(AdminReply::error(StatusCode::NOT_FOUND, &format!("this path does not exist; there are {known}")));
     };
     if !route.kind.allows(&head.method) {
         return Err(AdminReply::wrong_method(route.kind.allow()));
@@ -198,7 +199,7 @@ async fn admit(
     match slot.begin(route.work) {
         Ok(()) => Ok(Some(route)),
         Err(SlotError::Busy) => Err(AdminReply::unavailable(
-            "too many requests are being worked on: try again, or turn enforcement off, which always works",
+            "too many requests are in progress: try again; turning enforcement off always works",
         )),
         Err(SlotError::Closed) => Ok(None),
     }

@@ -36,7 +36,7 @@ const LARGEST: u64 = 4096;
 pub(crate) fn new_token() -> Result<(String, String), String> {
     let mut secret = [0; DIGITS / 2];
     let random = ring::default_provider().secure_random;
-    random.fill(&mut secret).map_err(|_| "the system has no randomness to give".to_owned())?;
+    random.fill(&mut secret).map_err(|_| "the system provides no randomness".to_owned())?;
     let token = with_checksum(&HEXLOWER.encode(&secret));
     let hash = format!("sha256:{}", HEXLOWER.encode(&hmac_sha256::Hash::hash(token.as_bytes())));
     Ok((token, hash))
@@ -53,7 +53,7 @@ pub(super) fn token_of_environment() -> Result<Option<String>, String> {
             (read.0, path)
         }
     };
-    token.map(Some).ok_or_else(|| format!("{at}: this is no token of robotsd, or one that was cut"))
+    token.map(Some).ok_or_else(|| format!("{at}: this is not a token of robotsd, or it was truncated"))
 }
 
 /// Reads the token in a file, and the file's metadata. The token is `None` if the file contains
@@ -97,7 +97,7 @@ pub(crate) fn keep_local_token(files: &[PathBuf]) -> Result<KeptToken, String> {
             (Err(error), _) => failures.push(format!("{}: {error}", path.display())),
             (Ok(()), found) => {
                 kept.push(path.clone());
-                let new = "so there is a new token in it, and the one before does not count any more";
+                let new = "so it contains a new token now, and the previous one is no longer valid";
                 replaced.extend(found.err().map(|why| format!("{}: {why}; {new}", path.display())));
             }
         }
@@ -123,15 +123,15 @@ fn local_token(path: &Path) -> Result<Option<String>, String> {
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
         return Err(format!(
-            "the file belongs to user {}, and has to belong to user {own}, as which robotsd runs",
+            "the file belongs to user {}, but must belong to user {own}, as which robotsd runs",
             found.uid()
         ));
     }
     let mode = found.mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(format!("the mode of the file is {mode:03o}, so others may know the token: it has to be 600"));
+        return Err(format!("the mode of the file is {mode:03o}, so others may know the token: it must be 600"));
     }
-    token.map(Some).ok_or_else(|| "this is not a token of robotsd, or it was cut".to_owned())
+    token.map(Some).ok_or_else(|| "this is not a token of robotsd, or it was truncated".to_owned())
 }
 
 impl TokenFile {

@@ -102,7 +102,7 @@ impl Watchdog {
     pub(super) fn troubles(&self) -> impl Iterator<Item = String> {
         let panic = self.last_panic().map(|last| {
             let panics = self.panics.load(Ordering::Relaxed);
-            format!("panics since the start: {panics}, which are faults of robotsd: report what standard error has of them; the last: {last}")
+            format!("panics since the start: {panics}; these are bugs in robotsd: report them with the output on stderr; the last: {last}")
         });
         self.loops().filter(|watched| watched.is_stalled()).map(EventLoop::trouble).chain(panic)
     }
@@ -129,7 +129,7 @@ impl EventLoop {
             return;
         }
         let goes_on =
-            self.is_stalled().then(|| format!("the thread {} goes on, after {} s", self.thread, self.seconds()));
+            self.is_stalled().then(|| format!("the thread {} continues after {} s", self.thread, self.seconds()));
         // Reset before the line is logged, so that a status requested because of that line agrees
         // with it.
         self.missed.store(0, Ordering::Relaxed);
@@ -150,8 +150,8 @@ impl EventLoop {
 
     fn trouble(&self) -> String {
         format!(
-            "the thread {} has taken up no work for {} s: its connections stand still, and new ones that the system gives it; if it does \
-             not go on, restart robotsd, or let WatchdogSec= or a probe of /livez do that",
+            "the thread {} has taken up no work for {} s: its connections are stalled, including new ones; if it does not \
+             continue, restart robotsd, or let WatchdogSec= or a probe of /livez restart it",
             self.thread,
             self.seconds(),
         )

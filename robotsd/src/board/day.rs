@@ -324,7 +324,7 @@ pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
         octets = encoded(&folded)?;
     }
     if octets.len() > LARGEST {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has too many rows for a day"));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the day has too many rows for one file"));
     }
     files::replace_by(path, |file| {
         file.write_all(&octets)?;

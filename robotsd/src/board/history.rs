@@ -201,7 +201,8 @@ impl History {
                 }
                 if size > retention.size {
                     let most = retention.size;
-                    let why = format!("they have {size} octets, [board] size is {most}, and those of today are kept");
+                    let why =
+                        format!("they have {size} bytes, more than [board] size = {most}, but files of today are kept");
                     failed = failed.and(Err(io::Error::other(why)));
                 }
                 failed
@@ -224,7 +225,7 @@ impl History {
 fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
     match days.filter(|day| *day < today).max() {
         Some(newest) if newest < oldest => Err(io::Error::other(format!(
-            "the newest before today is of {}, and all would be too old: is the clock right?",
+            "the newest file before today is from {}, so all of them would count as too old: is the clock right?",
             date_of(newest)
         ))),
         _ => Ok(()),
@@ -467,7 +468,7 @@ mod tests {
         assert!(size("small", DAY_ONE) > 0 && size("large", DAY_ONE) == 0);
         let why = history.prune(DAY_ONE + DAY, retention, 0).unwrap_err().to_string();
         assert!(size("small", DAY_ONE) == 0 && size("small", DAY_ONE + DAY) > 0 && size("large", DAY_ONE + DAY) > 0);
-        assert!(why.contains("those of today are kept"), "{why}");
+        assert!(why.contains("files of today are kept"), "{why}");
     }
 
     #[test]

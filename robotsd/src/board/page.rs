@@ -104,8 +104,8 @@ impl BoardPage<'_> {
             if is_off || !site.next.is_empty() || !site.troubles.is_empty() {
                 let what = match (is_off, &site.pending) {
                     (true, _) => "enforcement is off",
-                    (false, Some(_)) => "a version waits to be accepted",
-                    (false, None) => "look at this",
+                    (false, Some(_)) => "a pending version needs your decision",
+                    (false, None) => "needs attention",
                 };
                 tasks.push((format!("{}: {what}", site.name), self.reasons(site), &*site.next));
             }
@@ -125,7 +125,7 @@ impl BoardPage<'_> {
         if let Some(pending) = &site.pending {
             let hash = short_hash(&pending.hash);
             let why = pending.objections.join("; ");
-            reasons.push(format!("Version {hash} waits since {}: {why}.", minute(&pending.since)));
+            reasons.push(format!("Version {hash} is pending since {}: {why}.", minute(&pending.since)));
             let entries = self.histories.iter().filter(|history| is_of(&history.site, &site.name));
             let mut entries = entries.flat_map(|history| history.entries.iter().rev());
             let entry = entries.find(|entry| entry.hash.as_deref().is_some_and(|of| short_hash(of) == hash));
@@ -154,9 +154,9 @@ impl BoardPage<'_> {
             ("Requests by crawlers", requests, "without impostors".to_owned()),
             ("Disallowed", disallowed, format!("{} of those", percent(disallowed, requests))),
             ("Refused", refused, format!("{} of those disallowed", percent(refused, disallowed))),
-            ("Of search engines", engines.0, note(engines)),
-            ("Of AI crawlers", ai.0, note(ai)),
-            ("Of impostors", impostors.0, format!("{} refused", grouped(impostors.2))),
+            ("By search engines", engines.0, note(engines)),
+            ("By AI crawlers", ai.0, note(ai)),
+            ("By impostors", impostors.0, format!("{} refused", grouped(impostors.2))),
         ]
     }
 
@@ -248,7 +248,7 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     let badge = |(state, count): (&str, usize)| {
         let (class, text) = match state {
             "live" => ("good", "live"),
-            "gated" => ("gated", "a version waits"),
+            "gated" => ("gated", "version pending"),
             "last-good" => ("gated", "last good version"),
             "none" => ("bad", "no robots.txt"),
             "off" => ("bad", "enforcement off"),
@@ -363,13 +363,14 @@ mod tests {
         let overridden = SiteReport { overrides, ..report() };
         let text = page(&board, vec![report()]);
         let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let refused = "8 requests that went on would have been refused. 4 more are by search engines";
-        let want = format!("so disallowed requests go on. If this were <code>refuse</code>, {refused}");
+        let refused = "8 forwarded requests would have been refused. 4 more are by search engines";
+        let want = format!("so disallowed requests are forwarded. With <code>refuse</code>, {refused}");
         assert!(said.contains(&want), "{said}");
         // Requests refused by an override were not forwarded, and another override may allow
         // others.
         let said = page(&board, vec![overridden]).split_whitespace().collect::<Vec<_>>().join(" ");
-        let want = format!("go on where no override holds. If this were <code>refuse</code> for all, {refused}");
+        let want =
+            format!("are forwarded unless an override refuses them. With <code>refuse</code> for all, {refused}");
         assert!(said.contains(&want), "{said}");
         let groups: Vec<_> =
             text.split("<h3>").skip(1).map(|part| (&part[..6], part.contains("class=\"engine\""))).collect();
@@ -387,9 +388,9 @@ mod tests {
         };
         let (live, gated, off) = (report("live", "on"), report("gated", "on"), report("live", "off"));
         assert_eq!(badges(&[&live])[0], ("good", "live".to_owned()));
-        assert_eq!(badges(&[&gated])[0], ("gated", "a version waits".to_owned()));
+        assert_eq!(badges(&[&gated])[0], ("gated", "version pending".to_owned()));
         let of_hosts = badges(&[&live, &gated, &off, &live]);
         let texts: Vec<&str> = of_hosts.iter().map(|(_, text)| &**text).collect();
-        assert_eq!(texts, ["1 a version waits", "2 live", "1 enforcement off", "observe"]);
+        assert_eq!(texts, ["1 version pending", "2 live", "1 enforcement off", "observe"]);
     }
 }

@@ -314,7 +314,7 @@ impl Board {
             let trouble = match history.add(site, day, &rows) {
                 Ok(Added::Whole) => continue,
                 Ok(Added::WithoutEvidence(error)) => {
-                    format!("the board of site {site:?}: a damaged file could not be kept beside: {error}")
+                    format!("the board of site {site:?}: a damaged file could not be kept as .jsonl.damaged: {error}")
                 }
                 Err(error) => {
                     unwritten.get_or_insert_default().append(&mut rows.watches);
@@ -342,7 +342,7 @@ impl Board {
     fn fold(&self, now: Second, files: &mut History) -> Result<(), String> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let before = day_of(now.saturating_sub(self.settings.keep.as_secs()));
-        let failed = |error| format!("old hours of the board cannot be made days: {error}");
+        let failed = |error| format!("old hours of the board cannot be folded into days: {error}");
         let mut outcome = Ok(());
         for file in unfolded(folder, before).map_err(failed)? {
             if self.is_ending() {
@@ -406,7 +406,7 @@ impl Board {
     pub(crate) fn troubles(&self) -> Vec<String> {
         let table = self.table.lock();
         let lost = (table.lost > 0)
-            .then(|| format!("{} requests of crawlers were not counted: there were too many rows", table.lost));
+            .then(|| format!("{} crawler requests were not counted: there were too many rows", table.lost));
         table.trouble.iter().chain(&table.of_old_files).cloned().chain(lost).collect()
     }
 

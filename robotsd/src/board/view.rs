@@ -110,7 +110,7 @@ impl Board {
     /// Returns why the report may cover less than requested.
     fn notes(&self) -> Vec<String> {
         let since = written(self.since);
-        let unkept = format!("There is no state_dir: this covers the life of the process, since {since}.");
+        let unkept = format!("There is no state_dir: this covers only the current process, since {since}.");
         (!self.is_kept()).then_some(unkept).into_iter().chain(self.troubles()).collect()
     }
 
@@ -136,7 +136,7 @@ impl Board {
 /// answer.
 pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery, now: Second) -> BoardReport {
     let period = query.span.ending(now);
-    let none = answers.is_empty().then(|| "fleet.replicas in the config names none to ask".to_owned());
+    let none = answers.is_empty().then(|| "fleet.replicas in the config names no replica".to_owned());
     let (mut counted, mut missing) = (Vec::<ReplicaRows>::new(), Vec::from_iter(none));
     for ReplicaAnswer { replica, answer, error } in answers {
         missing.extend(error.map(|why| format!("{replica}: {why}")));
@@ -211,7 +211,7 @@ fn summed(
         report.replicas = report.replicas.max(replicas);
         if known < replicas {
             report.notes.push(format!(
-                "Site {site:?} has {replicas} replicas, and {counted} are counted here: reads by way of the others are missing."
+                "Site {site:?} has {replicas} replicas, and {counted} are counted here: reads seen by the others are missing."
             ));
         }
         let evidence = if sees_all && counted >= replicas.max(known) { Evidence::Complete } else { Evidence::Partial };

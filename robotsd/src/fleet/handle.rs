@@ -247,7 +247,7 @@ impl Fleet {
         let lost = seen.write_back.len();
         let before = std::mem::replace(&mut self.store.lock().lost, lost);
         if lost != 0 && lost != before {
-            self.warn(format!("entries that the store has lost and that are written back: {lost}"));
+            self.warn(format!("lost entries that are written back to the store: {lost}"));
         }
         self.calls(seen.write_back)
     }
@@ -324,7 +324,7 @@ impl Fleet {
         drop(store);
         if trouble != before {
             let (level, message) = match &trouble {
-                None => (LogLevel::Info, "the store of the fleet is read and written".to_owned()),
+                None => (LogLevel::Info, "the store of the fleet can be read and written again".to_owned()),
                 Some(why) => (LogLevel::Warn, format!("{why}; the last document stays in force")),
             };
             self.log.say_at(level, LogEvent::Fleet, message);
@@ -393,7 +393,7 @@ impl Fleet {
     pub(crate) fn unknown(&self) -> Option<String> {
         let (of, store) = (&self.settings.name, self.settings.store.place());
         let why =
-            format!("fleet {of:?}: no document of it is known, so nothing is enforced until it is read from {store}");
+            format!("fleet {of:?}: its document is not known, so nothing is enforced until it is read from {store}");
         (!self.member.lock().is_known()).then_some(why)
     }
 

@@ -235,7 +235,9 @@ impl Member {
     pub(crate) fn turn_off(&mut self, id: &str, scope: &str, stamp: Stamp) -> Result<Write, String> {
         let mark = Mark { scope: scope.to_owned(), id: id.to_owned(), stamp };
         if let Some(Stamp { by, .. }) = self.lifted.get(&mark.name()) {
-            return Err(format!("the mark {id} was lifted before, by {by}, so it turns nothing off: choose a new id"));
+            return Err(format!(
+                "the off switch {id} was lifted before, by {by}, so it turns nothing off: choose a new id"
+            ));
         }
         self.marks.entry(mark.name()).or_insert_with(|| mark.clone());
         Ok(Write::Mark(mark))
@@ -276,7 +278,7 @@ fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
 
 fn changed(to: &str, Mark { scope, id, .. }: &Mark, Stamp { by, why, .. }: &Stamp) -> String {
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    format!("the fleet turned enforcement of {} {to} (mark {id}, by {by}){why}", of(scope))
+    format!("the fleet turned enforcement of {} {to} (off switch {id}, by {by}){why}", of(scope))
 }
 
 /// Formats a scope for people.

@@ -46,7 +46,7 @@ impl Standing {
             Self::Damaged(fields) => (
                 ReplicaState::Damaged,
                 format!(
-                    "the document has fields that cannot be read: {}: `robotsd fleet restore --repair` mends them; marks count all the same",
+                    "the document has fields that cannot be read: {}: `robotsd fleet restore --repair` repairs them; off switches still count",
                     fields.join("; ")
                 ),
             ),
@@ -71,7 +71,7 @@ impl Heartbeat {
 
     /// Returns a heartbeat for a replica with another version of robotsd. It counts as alive.
     pub(super) fn unreadable(now: u64) -> Self {
-        let why = Some("its heartbeat cannot be read: it is of another version".to_owned());
+        let why = Some("its heartbeat cannot be read: it runs another version of robotsd".to_owned());
         Self { at: now, state: ReplicaState::Unknown, why, ..Self::default() }
     }
 
@@ -91,10 +91,10 @@ impl Heartbeat {
         } else if self.state != ReplicaState::Current {
             (self.state, self.why.clone())
         } else if document.is_some_and(|document| document.digest() != self.digest) {
-            (ReplicaState::Behind, Some("it has other marks or accepts than the store".to_owned()))
+            (ReplicaState::Behind, Some("its off switches or accepted versions differ from the store".to_owned()))
         } else if !self.lacks.is_empty() {
             let lacks = self.lacks.join(", ");
-            (ReplicaState::Lacks, Some(format!("the version that is accepted has not come to its source: {lacks}")))
+            (ReplicaState::Lacks, Some(format!("the accepted version has not arrived at its source: {lacks}")))
         } else {
             (ReplicaState::Synced, None)
         };

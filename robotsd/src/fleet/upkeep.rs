@@ -55,13 +55,15 @@ impl Fleet {
         let writes = self.member.lock().restore(document.as_ref());
         let calls = self.calls(writes);
         if calls.is_empty() {
-            return Err(format!("this replica knows no document of fleet {name:?}: `robotsd fleet init`"));
+            return Err(format!(
+                "this replica knows no document of fleet {name:?}: create one with `robotsd fleet init`"
+            ));
         }
         let answers = self.ask(calls).await?;
         let written = answers.iter().filter(|answer| matches!(answer, WriteAnswer::Written(_))).count();
         Ok(match written {
             0 => "the store has everything that this replica knows".to_owned(),
-            written => format!("entries of this replica in the store again, which every replica takes: {written}"),
+            written => format!("entries of this replica that are in the store again, for all replicas: {written}"),
         })
     }
 
@@ -85,7 +87,9 @@ impl Fleet {
             // one.
             None if !self.is_remembered() => new_epoch(),
             None => {
-                return Err(format!("this replica knows no document of fleet {name:?}: repair it by one that does"));
+                return Err(format!(
+                    "this replica knows no document of fleet {name:?}: repair it from a replica that does"
+                ));
             }
         };
         let (mends, writes) = {
@@ -122,7 +126,7 @@ fn new_epoch() -> String {
 /// Describes the unreadable fields, and names the command that repairs them.
 fn damaged(name: &str, damages: &[String]) -> String {
     format!(
-        "the document of fleet {name:?} has fields that cannot be read: {}: `robotsd fleet restore --repair` mends them, and keeps every mark",
+        "the document of fleet {name:?} has fields that cannot be read: {}: `robotsd fleet restore --repair` repairs them, and keeps every off switch",
         damages.join("; ")
     )
 }

@@ -233,7 +233,7 @@ fn a_command_says_where_no_server_can_be_reached() {
     run(robotsd().args(["status", "--admin", "somewhere"])).failed(2);
     // Something that is no robotsd.
     let error = run(robotsd().args(["status", "--admin", &Origin::start().to_string()])).failed(2);
-    assert_has(error, &["this is no answer of robotsd"]);
+    assert_has(error, &["this is not a response of robotsd"]);
 }
 
 #[test]
@@ -298,8 +298,8 @@ fn a_listener_for_reading_answers_questions_and_changes_nothing() {
     for path in ["/livez", "/readyz", "/status", "/metrics", "/history?site=a%20site"] {
         assert_eq!(status_of(reading, &format!("GET {path}")), 200, "{path}");
     }
-    let message = "this listener of the admin interface changes nothing: use the socket or another address of [admin], \
-                   which a command finds by --config FILE";
+    let message = "this admin listener is read-only: use the socket or another address of [admin]; commands find them \
+                   with --config FILE";
     for path in ["/enforce?to=off", "/reload", "/rollback?site=a%20site", "/accept?site=a%20site&hash=sha256:00000000"]
     {
         let refused = admin_answer(reading, &format!("POST {path}"));

@@ -344,7 +344,7 @@ fn a_config_that_is_read_again_takes_up_its_tokens_and_forgets_others() {
     scene.running.wait_for_message("config", "admin.token[operator].until: not set → 2020-01-01");
     let answer = scene.ask(Way::Token, operator, "POST /reload?site=shop", "");
     assert_eq!(answer.status, 403);
-    assert_has(&answer.body, &["operator: what [admin] lets them do has ended"]);
+    assert_has(&answer.body, &["operator: the access in [admin] has expired"]);
     scene.running.wait_for_message("config-warning", "this token has expired: it has no effect any more");
     scene.folder.configure(text.replace(hash, &format!("hash = \"sha256:{}\"", "0".repeat(64))));
     scene.running.wait_for_message("config", "admin.token[operator].hash: …");
@@ -386,10 +386,10 @@ fn the_audit_says_who_did_what_and_who_was_refused() {
     let error = command(2, 3, &["enforce", "off"]).failed(2);
     assert_has(
         &error,
-        &["robotsd answered 403", "this takes the role operate for every site; shop-operator has operate for \"shop\""],
+        &["robotsd answered 403", "this needs the role operate for every site; shop-operator has operate for \"shop\""],
     );
     command(3, 2, &["enforce", "off"]).succeeded();
-    assert_has(command(4, 2, &["enforce", "on"]).failed(2), &["this takes the role admin for every site"]);
+    assert_has(command(4, 2, &["enforce", "on"]).failed(2), &["this needs the role admin for every site"]);
     command(6, 5, &["enforce", "on", "--reason", "checked"]).succeeded();
     scene.folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     let waiting = scene.running.wait_for_event("gated", |line| line["site"] == "shop")["robots_hash"]
@@ -475,9 +475,9 @@ fn commands_come_over_tls_with_a_token_and_the_authorities_they_know() {
     let asked = scene.running.request("GET", "/private/x", &[("Host", "shop.test"), ("User-Agent", GPTBOT)]);
     assert_eq!(asked.status, 404, "it is off");
     for (token, ca, error) in [
-        (reader, "ca.pem", "robotsd answered 403: this takes the role operate for every site; reader has read"),
+        (reader, "ca.pem", "robotsd answered 403: this needs the role operate for every site; reader has read"),
         ("", "ca.pem", "robotsd answered 401: a token is needed"),
-        (&operator[1..], "ca.pem", "ROBOTSD_TOKEN: this is no token of robotsd, or one that was cut"),
+        (&operator[1..], "ca.pem", "ROBOTSD_TOKEN: this is not a token of robotsd, or it was truncated"),
         (operator, "a.pem", "certificate"),
         (operator, "", "certificate"),
     ] {

@@ -86,10 +86,7 @@ fn every_replica_confirms_or_is_named() {
     let ended = fleet(&operator, &["enforce", "off", "--json"]).ends_with(2);
     let answers = ended.json();
     assert_eq!(answers[0]["answer"]["enforcement"], "off");
-    assert_has(
-        answers[1]["error"].as_str().unwrap(),
-        &["NOT REACHED: no answer after 10 s", "; it may be done all the same"],
-    );
+    assert_has(answers[1]["error"].as_str().unwrap(), &["NOT REACHED: no answer after 10 s", "; it may still be done"]);
     assert_has(answers[2]["error"].as_str().unwrap(), &["NOT REACHED: no process listens there"]);
     for (answer, replica) in answers.as_array().unwrap().iter().zip(replicas) {
         assert_eq!(answer["replica"], replica.to_string());
@@ -286,7 +283,7 @@ fn what_a_replica_of_another_version_answers_is_named_and_not_counted() {
             "1 disallowed",
             "Counted: 1 of 4 replicas.",
             &format!("Not counted: {}: REFUSED: there is nothing here.", earlier.address),
-            &format!("Not counted: {}: NOT REACHED: this is no answer of robotsd: ", later.address),
+            &format!("Not counted: {}: NOT REACHED: this is not a response of robotsd: ", later.address),
             &format!("Not counted: {}: NOT REACHED: no answer: there is more than may be fetched.", large.address),
         ],
     );

@@ -62,7 +62,7 @@ fn a_program_without_the_token_reads_and_changes_nothing() {
         for path in CHANGES {
             let answer = admin_answer(address, &format!("POST {path}"));
             assert_eq!((answer.status, answer.field("www-authenticate")), (401, Some("Bearer")), "{path}");
-            let wants = ["takes the token in ", file.to_str().unwrap(), "ROBOTSD_TOKEN_FILE", "as root"];
+            let wants = ["needs the token in ", file.to_str().unwrap(), "ROBOTSD_TOKEN_FILE", "as root"];
             assert_has(answer.json()["error"].as_str().unwrap(), &wants);
             for fields in [format!("Authorization: Bearer {none}\r\n"), "Authorization: Bearer\r\n".to_owned()] {
                 let answer = admin_answer_with(address, &format!("POST {path}"), &fields);
@@ -157,12 +157,12 @@ fn a_token_that_others_may_know_is_replaced() {
     let mut running = folder.start();
     let mut last = token(&path);
     let damages: [(&str, &dyn Fn()); 5] = [
-        ("the mode of the file is 640, so others may know the token: it has to be 600", &|| mode(&path, 0o640)),
+        ("the mode of the file is 640, so others may know the token: it must be 600", &|| mode(&path, 0o640)),
         ("the mode of the file is 604", &|| mode(&path, 0o604)),
-        ("not a token of robotsd, or it was cut", &|| fs::write(&path, &token(&path)[..75]).unwrap()),
-        ("not a token of robotsd, or it was cut", &|| fs::write(&path, "").unwrap()),
+        ("not a token of robotsd, or it was truncated", &|| fs::write(&path, &token(&path)[..75]).unwrap()),
+        ("not a token of robotsd, or it was truncated", &|| fs::write(&path, "").unwrap()),
         // Root alone can try it.
-        ("the file belongs to user 1, and has to belong to user 0", &|| drop(chown(&path, Some(1), None))),
+        ("the file belongs to user 1, but must belong to user 0", &|| drop(chown(&path, Some(1), None))),
     ];
     for (what, damage) in damages {
         running.end();
@@ -173,7 +173,7 @@ fn a_token_that_others_may_know_is_replaced() {
         }
         running = folder.start();
         let said = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
-        assert_has(message(&said), &[path.to_str().unwrap(), what, "there is a new token in it"]);
+        assert_has(message(&said), &[path.to_str().unwrap(), what, "it contains a new token"]);
         assert_ne!(token(&path), last, "{what}");
         assert_eq!(access(&path).1, 0o600);
         assert_eq!((turn_off(&running, &last), turn_off(&running, &token(&path))), (401, 200), "{what}");

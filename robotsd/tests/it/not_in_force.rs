@@ -235,7 +235,7 @@ const TABLE: &[Row] = &[
             problems: WELL,
             ready: READY,
             metric: (&["robotsd_fleet_store_up{"], "1"),
-            log: ("fleet", "the store of the fleet is read and written"),
+            log: ("fleet", "the store of the fleet can be read and written again"),
         },
     },
 ];

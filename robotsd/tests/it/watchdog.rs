@@ -52,13 +52,13 @@ fn a_worker_that_stands_still_is_named_until_it_goes_on() {
     assert_has(message(&line), &["the thread robotsd-1 has taken up no work for 6 s"]);
     assert_eq!(line["level"], "error");
     assert_eq!(stalled(), [false, true]);
-    running.ask_admin("GET /livez").comes_with(503, "standing still: robotsd-1\n");
+    running.ask_admin("GET /livez").comes_with(503, "stalled: robotsd-1\n");
     let status = running.command(&["status"]);
     assert_has(&status.out, &["trouble", "robotsd-1 has taken up no work"]);
     assert_eq!((status.code, &running.json(&["status"])["stalled"]), (Some(1), &json!(["robotsd-1"])));
     // Without strace the call goes on.
     drop(strace);
-    running.wait_for_message("stalled", "the thread robotsd-1 goes on, after ");
+    running.wait_for_message("stalled", "the thread robotsd-1 continues after ");
     assert_eq!((running.ask_admin("GET /livez").status, stalled()), (200, [false, false]));
     assert_eq!(running.command(&["status"]).code, Some(0));
 }

@@ -63,7 +63,7 @@ fn no_damaged_field_keeps_off_from_any_replica_and_a_repair_keeps_every_mark() {
             fleet.says(&["fleet", "restore", "--repair"]).succeeded();
             fleet.synced();
             assert!(fleet.replicas.iter().all(Replica::is_off), "{field}");
-            assert_has(fleet.switch("on"), &["marks that were lifted: 1"]);
+            assert_has(fleet.switch("on"), &["off switches lifted: 1"]);
             fleet.all(false);
         }
         let rev: u64 = fleet.says(&["fleet", "status", "--json"]).json()["rev"].as_u64().unwrap();

@@ -241,7 +241,7 @@ fn the_board_of_all_names_a_replica_that_is_heard_of_and_not_asked() {
         comes_to(board, 0, &["Counted: 3 of 3 replicas."]);
         assert_has(fleet.replicas[0].running.ask_admin("GET /board").body, &[">All replicas</a>"]);
         let none = fleet.replicas[0].running.ask_admin("GET /board?fleet=1").body;
-        assert_has(unfolded(&none), &["Counted: 0 of 1 replica.", "fleet.replicas in the config names none to ask."]);
+        assert_has(unfolded(&none), &["Counted: 0 of 1 replica.", "fleet.replicas in the config names no replica."]);
     });
 }
 
@@ -266,7 +266,7 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         assert_has(fleet.replicas[1].running.command(&["status"]).out, &["enforce on --fleet"]);
         let said = fleet.replicas[1].running.command(&["enforce", "on"]).out;
         assert_has(unfolded(&said), &["; still switched off by the fleet: `robotsd enforce on --fleet`"]);
-        assert_has(fleet.switch("on"), &["marks that were lifted: 1", " of 4 replicas synced"]);
+        assert_has(fleet.switch("on"), &["off switches lifted: 1", " of 4 replicas synced"]);
         fleet.synced_are(4);
         fleet.all(false);
         let audit = fleet.replicas[0].folder.with_config(&["audit", "--json"]).succeeded();
@@ -302,7 +302,7 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
             &["; still switched off by the fleet: `robotsd fleet status` names the switch"],
         );
         assert_has(own(&[]), &["; `robotsd enforce on --site SITE --fleet`): \"shop\""]);
-        assert_has(fleet.enforce("on").out, &["marks that were lifted: 0; off still", "shop"]);
+        assert_has(fleet.enforce("on").out, &["off switches lifted: 0; still off", "shop"]);
         fleet.all(true);
         assert_has(fleet.says(&["enforce", "off", "--fleet", "--site", "shp"]).ends_with(2).out, &["there is no site"]);
         assert_eq!(store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old")), ":1");
@@ -346,7 +346,7 @@ fn an_operator_of_one_site_neither_lifts_nor_replaces_a_mark_of_every_site() {
         fleet.synced();
         fleet.all(true);
         fleet.stay_off();
-        assert_has(fleet.enforce("on").out, &["marks that were lifted: 1"]);
+        assert_has(fleet.enforce("on").out, &["off switches lifted: 1"]);
         fleet.all(false);
     });
 }
@@ -376,7 +376,7 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         );
         let new = Replica::start("web-4", &store, "");
         assert!(new.is_off());
-        let unknown = message(&new.running.wait_for_message("fleet", "no document of it is known")).to_owned();
+        let unknown = message(&new.running.wait_for_message("fleet", "its document is not known")).to_owned();
         let off = format!("enforcement of every site is switched off: {unknown}");
         assert_eq!(new.running.json(&["history", "shop"])["entries"][0]["message"], off);
         assert_eq!(new.fleet()["state"], "unknown");
@@ -644,7 +644,7 @@ fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_
         assert_eq!(cluster.0[owner].send(&format!("EXISTS {DOCUMENT}:old")), ":0", "it serves its slots");
         wait_until("a fleet that is synced", || fleet.says(&["fleet", "status"]).code == Some(0));
         fleet.stay_off();
-        assert_has(fleet.enforce("on").out, &["marks that were lifted: 1"]);
+        assert_has(fleet.enforce("on").out, &["off switches lifted: 1"]);
         fleet.all(false);
         fleet.synced();
     });
