@@ -1,13 +1,18 @@
-//! Letting crawlers in, or keeping them out, by the smallest edit of a file; it counts only once it is proved.
+//! Blocks or allows crawlers by the smallest edit of a file; an edit counts only once it is proved.
 //!
-//! 1. A crawler is kept out where nothing may be fetched, and let in where no rule is about the whole site; narrower rules stay.
-//! 2. A group that is for no other crawler is changed. One that is for others too loses the name, and the others keep it as it is.
-//! 3. A crawler that is let in obeys the rules that it had besides: those of its group, else those it obeys without one. It keeps the
-//!    delays and preferences of its group.
-//! 4. A crawler that obeyed the group of another (`Googlebot-Image` that of `Googlebot`) is named where its rules were.
-//! 5. A group that has no rule gets an empty one where a new group comes below it: crawlers would read the two as one.
-//! 6. The result is compared with the file: it counts where every crawler that is meant is as wanted, and no other has another
-//!    verdict or delay.
+//! 1. A crawler is blocked if it may fetch nothing, and allowed if no rule is about the whole site.
+//!    Narrower rules stay.
+//! 2. A group that is for no other crawler is changed. A group that is also for others loses the
+//!    crawler's name and otherwise stays as it is.
+//! 3. An allowed crawler obeys the rules it had in addition to those about the whole site: the
+//!    rules of its group, or else those it obeys without a group. It keeps the delays and
+//!    preferences of its group.
+//! 4. A crawler that obeyed the group of another crawler (`Googlebot-Image` obeys that of
+//!    `Googlebot`) is named in the group whose rules it obeyed.
+//! 5. If a new group is added below a group without rules, the latter gets an empty rule. Otherwise
+//!    crawlers would read the two as one group.
+//! 6. The result is compared with the original file. It is accepted only if every crawler in the
+//!    request has the requested access and no other crawler's verdicts or delays change.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -25,23 +30,25 @@ use crate::rules::{Access, Group, Name, ProductToken, Reading, RobotsTxt, Rule, 
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EditedFile {
-    /// The file; the same octets where every crawler was as wanted before.
+    /// The edited file; the same bytes if every crawler already had the requested access.
     pub robots: RobotsTxt,
     /// The effect of the edit.
     pub diff: Diff,
-    /// Crawlers that obeyed the group of one that was meant: the file names them now, so that they keep their rules.
+    /// Crawlers that obeyed the group of an edited crawler. The edited file names them, so that
+    /// they keep their rules.
     pub kept: Vec<String>,
 }
 
 impl EditedFile {
-    /// Keeps each of these crawlers out of the whole site ([`Access::Disallow`]), or lets it in ([`Access::Allow`]). Crawlers
-    /// with the same own token are one to a robots.txt. Comments, line ends and all other lines stay.
+    /// Blocks each of these crawlers from the whole site ([`Access::Disallow`]), or allows it
+    /// ([`Access::Allow`]). A robots.txt cannot tell crawlers with the same own token apart.
+    /// Comments, line ends and all other lines stay.
     ///
-    /// Nothing is tried any more once `goes_on` is false; it is called often, and may look at a clock.
+    /// Stops once `goes_on` returns false. `goes_on` is called often, and may look at a clock.
     ///
     /// # Errors
     ///
-    /// If the result is not proved to be as wanted, with the crawler for which it is not.
+    /// Returns an error that names the crawler if the result cannot be proved to be as requested.
     ///
     /// ```
     /// use robots_core::agent::{Agent, Registry};
@@ -79,7 +86,7 @@ impl EditedFile {
         Ok(Self { robots: edited, diff, kept: kept.into_iter().collect() })
     }
 
-    /// Whether it keeps a crawler out of the whole site.
+    /// Reports whether the edited file blocks a crawler from the whole site.
     pub fn shuts_out(&self, agent: &Agent, registry: &Registry) -> bool {
         let rules = self.robots.compile_with(Reading::Standard, |name| registry.stands_for(name.value()));
         is_as_wanted(select(&rules, agent), Access::Disallow)
@@ -115,7 +122,8 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
     rules.select(agent.tokens(), agent.fallback())
 }
 
-/// By the rules, and by the matcher: an allow rule that a longer one covers opens nothing on the path that it is tried with.
+/// Checks the rules as well as the matcher's verdicts. A longer rule may cover the path that an
+/// allow rule is tried with, so the matcher alone would miss what the allow rule opens.
 fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
     match access {
@@ -126,37 +134,38 @@ fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     }
 }
 
-/// Ends a group without rules; the comment says why to people who read the file.
+/// Last line of a group without rules; its comment explains the line to readers of the file.
 const GROUP_END: &[u8] = b"Disallow: # nothing; names without a rule would share the next group";
 
-/// Whether some paths are disallowed, besides the whole site.
+/// Reports whether the groups disallow some paths other than the whole site.
 fn has_narrower(groups: &[Group<'_>]) -> bool {
     groups.iter().any(|group| group.rules().any(|rule| closes_part(&rule)))
 }
 
-/// A name as robots.txt has it: as the crawler is called, where that is its token.
+/// Returns the name to write in robots.txt: the crawler's name if that is its token, otherwise the
+/// token.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
 }
 
-/// The edits of one file for crawlers that are wanted alike.
+/// The edits of one file for crawlers that are to have the same access.
 struct Draft<'f, 'a> {
     file: &'f CheckedFile<'a>,
     access: Access,
-    /// The lines of each group besides its names.
+    /// Lines of each group other than its names.
     lines: Vec<Vec<GroupLine>>,
-    /// The own tokens of the crawlers that are not yet as wanted.
+    /// Own tokens of the crawlers that do not yet have the requested access.
     own: HashSet<ProductToken>,
-    /// The crawlers that obey a group, by its place, for want of one that names them.
+    /// Crawlers that obey a group only because no group names them, by the index of that group.
     stay: BTreeMap<usize, BTreeSet<String>>,
-    /// Groups that were for no other crawler, and whether they still are for the crawlers.
+    /// Groups that were for no other crawler, by index, and whether each still exists.
     changed: BTreeMap<usize, bool>,
-    /// The names of new groups, by the lines of these.
+    /// Names of the new groups, by the lines of the group.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
     edits: Vec<Edit>,
     removed: BTreeSet<usize>,
-    /// Lines that are added, by the octet of the file in front of which they stand.
+    /// Lines to add, by the byte offset at which they are inserted.
     added: BTreeMap<usize, Vec<u8>>,
 }
 
@@ -182,7 +191,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         draft
     }
 
-    /// Finds the crawlers that have no group of their own and would obey that of a crawler which is meant.
+    /// Finds the crawlers that have no group of their own and would obey the group of an edited
+    /// crawler.
     fn find_followers(&mut self) {
         let rules = self.file.rules();
         let mut seen = HashSet::new();
@@ -207,7 +217,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.groups().at(group.line()).unwrap_or_default()
     }
 
-    /// The tokens that a name is for.
+    /// Returns the tokens that a name stands for.
     fn tokens_of(&self, name: Name<'_>) -> Vec<ProductToken> {
         match self.file.crawlers.registry.stands_for(name.value()) {
             declared if declared.is_empty() => compared(name).into_iter().collect(),
@@ -220,7 +230,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         !tokens.is_empty() && tokens.iter().all(|token| self.own.contains(token))
     }
 
-    /// Takes a crawler out of groups that are for others too, and changes those that are not, or has a new one written.
+    /// Removes a crawler from groups that are also for others, and changes the groups that are not.
+    /// If none of the latter is left, adds a new group for the crawler.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -231,7 +242,8 @@ impl<'f, 'a> Draft<'f, 'a> {
             }
             if self.stay.contains_key(&at) || !group.names().all(|name| self.is_theirs(name)) {
                 shared.push(group);
-                // A name that is for another too stays, and the proof says whether that matters.
+                // A name that also stands for another crawler stays; the proof shows whether that
+                // matters.
                 for name in names {
                     if self.is_theirs(name) {
                         self.removed.insert(line_of(name));
@@ -261,13 +273,14 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.new.entry(lines).or_default().push(spelled(agent.crawler().unwrap_or_default(), own));
     }
 
-    /// The rules that a crawler obeys without a group of its own, once those whose groups it obeys besides are as wanted too.
+    /// Returns the rules that a crawler obeys if it has no group of its own. Other edited crawlers,
+    /// whose groups it could obey, are left out.
     fn otherwise(&self, agent: &Agent, family: &[ProductToken]) -> Selection<'f> {
         let family: Vec<_> = family.iter().filter(|token| !self.own.contains(*token)).cloned().collect();
         self.file.rules().select(&family, agent.fallback())
     }
 
-    /// Changes a group that is for no other crawler; false if nothing is left of it.
+    /// Changes a group that is for no other crawler; returns false if nothing is left of it.
     fn change(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         let is_left = match self.access {
             Access::Disallow => {
@@ -280,7 +293,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         is_left
     }
 
-    /// Takes out the rules that open something; the first of them becomes the one that closes the site, unless there is one.
+    /// Removes the rules that allow something. The first of them is replaced by `Disallow: /`,
+    /// unless the group already has such a rule.
     fn shut(&mut self, group: Group<'_>) {
         let opens = |rule: &Rule<'_>| rule.access() == Access::Allow || rule.pattern().is_empty();
         let mut opening = group.rules().filter(opens).map(|rule| rule.line() - 1);
@@ -299,7 +313,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(opening);
     }
 
-    /// Takes out the rules about the whole site, or the whole group if it says nothing else; returns whether it is left.
+    /// Removes the rules about the whole site, or the whole group if it has no other lines; returns
+    /// whether the group is left.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -318,7 +333,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         false
     }
 
-    /// The lines of a crawler that is let in: narrower rules and all else that its groups had, or those that it obeys without them.
+    /// Returns the lines for an allowed crawler: the narrower rules and all other lines of its
+    /// groups, or else the lines that it obeys without those groups.
     fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
         let has_own = has_narrower(own);
         let mut lines = if has_own { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
@@ -330,7 +346,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         lines
     }
 
-    /// The rules of groups but for those about the whole site; where no other rule disallows something, the one for "all is open".
+    /// Returns the rules of the groups, except those about the whole site. If no other rule
+    /// disallows something, returns an empty `Disallow:`.
     fn rules<'g>(&self, groups: impl Iterator<Item = Group<'g>>) -> Vec<Vec<u8>> {
         let groups: Vec<_> = groups.collect();
         if !has_narrower(&groups) {
@@ -340,7 +357,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         kept.map(|rule| self.text(rule.line() - 1)).collect()
     }
 
-    /// The lines of a group that are no rules: delays and preferences.
+    /// Returns the lines of a group that are not rules: delays and preferences.
     fn others(&self, group: Group<'_>) -> Vec<Vec<u8>> {
         let rules: HashSet<usize> = group.rules().map(|rule| rule.line()).collect();
         let lines = self.lines[self.place_of(group)].iter().filter(|line| !rules.contains(&line.number));
@@ -351,7 +368,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.bytes()[self.file.lines()[line].content()].to_vec()
     }
 
-    /// A group that keeps crawlers out and says nothing else: the line of its last name.
+    /// Returns the line of the last name of a group that blocks its crawlers and has no other
+    /// lines.
     fn shut_group(&self) -> Option<usize> {
         let mut groups = self.file.robots.groups().enumerate();
         let (_, group) = groups.find(|(at, group)| {
@@ -375,7 +393,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         added.extend_from_slice(end);
     }
 
-    /// Where lines go that stood between blank ones, or between one and the end, one of the two goes with them.
+    /// Removes one of two blank lines that a removal would leave next to each other, or at the end
+    /// of the file.
     fn remove_double_blanks(&mut self) {
         let lines = self.file.lines();
         let is_blank = |line: usize| lines.get(line).is_none_or(|line| line.bytes().trim_ascii().is_empty());
@@ -387,7 +406,8 @@ impl<'f, 'a> Draft<'f, 'a> {
             let is_whole = self.added.range(start..=end).all(|(at, _)| *at == self.file.bytes().len())
                 && (first..=last).all(|line| !self.file.bytes()[self.file.whole_line(line)].contains(&b'#'));
             if is_whole && (first == 0 || is_blank(first - 1)) {
-                // At the end the blank line before them goes: a new group brings its own.
+                // At the end of the file, the blank line before the removed lines goes: a new group
+                // adds its own.
                 let is_end = self.file.whole_line(last + 1).is_empty();
                 blanks.extend(if is_end { first.checked_sub(1) } else { Some(last + 1) });
             }
@@ -395,7 +415,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.removed.extend(blanks);
     }
 
-    /// Names crawlers that obeyed the group of another where their rules were.
+    /// Names crawlers that obeyed another crawler's group in the group whose rules they obeyed.
     fn name_followers(&mut self) {
         for (at, names) in std::mem::take(&mut self.stay) {
             let last = self.file.robots.groups().nth(at).and_then(|group| group.names().last());
@@ -404,7 +424,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Adds new groups at the end. Names that are kept out join a group that does nothing else.
+    /// Adds the new groups at the end of the file. Blocked names join an existing group that only
+    /// blocks.
     fn add_new_groups(&mut self) {
         let end = self.file.bytes().len();
         let blank = self.file.lines().iter().rev().take_while(|line| line.bytes().trim_ascii().is_empty());
@@ -429,7 +450,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// The last line of the file's last group if that has no rule: a new group below would be one group with it.
+    /// Returns the last line of the file's last group if that group has no rule. A new group below
+    /// it would be read as part of it.
     fn open_group(&self) -> Option<usize> {
         let (at, group) = self.file.robots.groups().enumerate().last()?;
         let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));
@@ -440,7 +462,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         own.chain(group.names().map(Name::line)).max().map(|number| number - 1)
     }
 
-    /// The file with the edits.
+    /// Returns the file with the edits applied.
     fn write(mut self) -> Vec<u8> {
         self.name_followers();
         self.add_new_groups();
@@ -448,14 +470,15 @@ impl<'f, 'a> Draft<'f, 'a> {
         let mut edits = self.edits;
         edits.extend(self.added.into_iter().map(|(at, text)| Edit::insert(at, text)));
         edits.extend(self.removed.into_iter().map(|line| {
-            // The comment behind a field stays; one above it that turns a lint off has nothing left to speak of.
+            // A comment after a field stays. The line itself goes even if a comment above it turns
+            // a lint off, because that comment has lost its line.
             self.file.without_field(line).unwrap_or_else(|| Edit::remove(self.file.whole_line(line)))
         }));
         Edit::apply(self.file.bytes(), &edits)
     }
 }
 
-/// The place of a name's line among those of the file, from 0.
+/// Returns the index of a name's line in the file, from 0.
 fn line_of(name: Name<'_>) -> usize {
     name.line() - 1
 }

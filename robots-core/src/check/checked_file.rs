@@ -1,5 +1,5 @@
-//! The file that lints and fixes look at, with what several of them need to know of it, and how lines are removed and added
-//! without touching others.
+//! The file that lints and fixes examine, with facts that several of them need. Also removes and
+//! adds lines without changing others.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -13,16 +13,16 @@ use crate::rules::{
     Authority, Directive, Field, Group, Line, LineKind, Name, ProductToken, Reading, RobotsTxt, RuleSet,
 };
 
-/// A file that is checked, and whose findings are corrected.
+/// A file that is checked and whose findings are fixed.
 pub(super) struct CheckedFile<'a> {
     pub(super) robots: &'a RobotsTxt,
     pub(super) site: &'a SiteContext,
-    /// The codes of all lints.
+    /// Codes of all lints.
     pub(super) codes: &'a [&'static str],
-    /// The first user-agent line: rules before it belong to no group.
+    /// Name on the first user-agent line; rules before it belong to no group.
     pub(super) first_name: Option<Name<'a>>,
     pub(super) crawlers: CrawlersByToken<'a>,
-    // These are found once: many findings may ask for them.
+    // These are computed once, because many findings may need them.
     lines: OnceCell<Vec<Line<'a>>>,
     groups: OnceCell<AlikeGroups<'a>>,
     rules: OnceCell<RuleSet>,
@@ -34,13 +34,13 @@ pub(super) struct CheckedFile<'a> {
 #[derive(Default)]
 pub(super) struct AlikeGroups<'a> {
     pub(super) groups: Vec<Group<'a>>,
-    /// For each group the first one with the same names.
+    /// For each group, the index of the first group with the same names.
     pub(super) first_alike: Vec<usize>,
-    /// All groups with the same names, by the first.
+    /// Indices of all groups with the same names, by the index of the first.
     pub(super) alike: HashMap<usize, Vec<usize>>,
-    /// Lines whose name stands in the same group above.
+    /// Numbers of the lines that repeat a name of the same group.
     pub(super) repeated: HashSet<usize>,
-    /// Whether a group has a name that is not empty.
+    /// For each group, whether it has a name that is not empty.
     pub(super) is_named: Vec<bool>,
 }
 
@@ -64,22 +64,22 @@ impl<'a> CheckedFile<'a> {
         self.robots.bytes()
     }
 
-    /// The names of all user-agent lines.
+    /// Returns the names of all user-agent lines.
     pub(super) fn names(&self) -> impl Iterator<Item = Name<'a>> {
         self.robots.groups().flat_map(|group| group.names())
     }
 
-    /// Every line that is a field, with the number of the line.
+    /// Returns every line that is a field, with its line number.
     pub(super) fn fields(&self) -> impl Iterator<Item = (usize, Field<'a>)> {
         self.robots.fields().map(|(line, field, _)| (line.number, field))
     }
 
-    /// Every line; a line is known by its place here.
+    /// Returns every line; other methods take a line's index in this slice.
     pub(super) fn lines(&self) -> &[Line<'a>] {
         self.lines.get_or_init(|| self.robots.lines().collect())
     }
 
-    /// The file as it is enforced, compiled on first use.
+    /// Returns the file as it is enforced, compiled on first use.
     pub(super) fn rules(&self) -> &RuleSet {
         self.rules.get_or_init(|| {
             let registry = &self.site.registry;
@@ -87,7 +87,7 @@ impl<'a> CheckedFile<'a> {
         })
     }
 
-    /// The hosts that sitemaps with https are on, with their ports, in lower case.
+    /// Returns the hosts of https sitemaps, with their ports, in lower case.
     pub(super) fn hosts_with_tls(&self) -> &HashSet<Vec<u8>> {
         self.hosts_with_tls.get_or_init(|| {
             let host = |url: &[u8]| {
@@ -98,7 +98,7 @@ impl<'a> CheckedFile<'a> {
         })
     }
 
-    /// The line that a finding begins on.
+    /// Returns the index of the line on which a finding begins.
     pub(super) fn line_of(&self, finding: &Finding) -> usize {
         self.lines().partition_point(|line| line.range.start <= finding.span.start).saturating_sub(1)
     }
@@ -110,12 +110,12 @@ impl<'a> CheckedFile<'a> {
         }
     }
 
-    /// The field that a finding is about.
+    /// Returns the field that a finding is about.
     pub(super) fn field_of(&self, finding: &Finding) -> Option<Field<'a>> {
         self.field(self.line_of(finding))
     }
 
-    /// Writes another value in that field.
+    /// Returns the edit that replaces the value of the field that a finding is about.
     pub(super) fn with_value<T: Into<Vec<u8>>>(
         &self,
         finding: &Finding,
@@ -125,7 +125,7 @@ impl<'a> CheckedFile<'a> {
         Some(vec![Edit::new(field.value_range, value(field.value)?)])
     }
 
-    /// The octets that a finding is about.
+    /// Returns the bytes that a finding is about.
     pub(super) fn text_of(&self, finding: &Finding) -> &'a [u8] {
         self.bytes().get(finding.span.clone()).unwrap_or_default()
     }
@@ -142,14 +142,14 @@ impl<'a> CheckedFile<'a> {
         self.field(line).map(|field| field.directive)
     }
 
-    /// A line with its end.
+    /// Returns the range of a line with its line end.
     pub(super) fn whole_line(&self, line: usize) -> Range<usize> {
         let start = self.lines().get(line).map_or(self.bytes().len(), |line| line.range.start);
         let end = self.lines().get(line + 1).map_or(self.bytes().len(), |next| next.range.start);
         start..end
     }
 
-    /// How the first line of the file ends, and any new one with it.
+    /// Returns the line end of the file's first line, which new lines use too.
     pub(super) fn line_end(&self) -> &'static [u8] {
         let file = self.bytes();
         match memchr::memchr2(b'\n', b'\r', file) {
@@ -159,12 +159,14 @@ impl<'a> CheckedFile<'a> {
         }
     }
 
-    /// Removes a line. `None` where a comment above it turns a lint off: it would do so for another line then.
+    /// Returns the edit that removes a line. `None` if a comment above it turns a lint off, because
+    /// the comment would then apply to another line.
     pub(super) fn without_line(&self, line: usize) -> Option<Edit> {
         (!self.has_allowance_above(line)).then(|| Edit::remove(self.whole_line(line)))
     }
 
-    /// Removes the field of a line, and keeps a comment behind it, unless that turns a lint off.
+    /// Returns the edit that removes the field of a line. Keeps a comment after the field, unless
+    /// that comment turns a lint off.
     pub(super) fn without_field(&self, line: usize) -> Option<Edit> {
         let at = self.lines().get(line)?;
         let content = at.content();
@@ -177,13 +179,14 @@ impl<'a> CheckedFile<'a> {
         (!self.has_allowance_above(line)).then(|| Edit::remove(at.range.start..comment))
     }
 
-    /// A line in front of another. `None` where a comment stands there that turns a lint off for that one.
+    /// Returns the edit that inserts a line before another. `None` if a comment above that line
+    /// turns a lint off for it.
     pub(super) fn line_before(&self, line: usize, text: &[u8]) -> Option<Edit> {
         let at = self.lines().get(line)?.range.start;
         (!self.has_allowance_above(line)).then(|| Edit::insert(at, [text, self.line_end()].concat()))
     }
 
-    /// Lines behind a field.
+    /// Returns the edit that inserts lines after a field.
     pub(super) fn lines_after<'t>(&self, line: usize, texts: impl IntoIterator<Item = &'t [u8]>) -> Edit {
         let whole = self.whole_line(line);
         let is_ended = self.bytes()[whole.clone()].ends_with(b"\n") || self.bytes()[whole.clone()].ends_with(b"\r");
@@ -191,7 +194,8 @@ impl<'a> CheckedFile<'a> {
         Edit::insert(whole.end, texts.into_iter().flat_map(line).collect::<Vec<_>>().concat())
     }
 
-    /// The scheme and the host that every sitemap of the file has which has any; of a file without such one the host that is known.
+    /// Returns the origin (scheme and host) that all sitemaps of the file share. If no sitemap has
+    /// an origin, returns that of the known host, with https.
     pub(super) fn own_origin(&self) -> Option<&[u8]> {
         let find = || {
             let mut origins = self.robots.sitemaps().filter_map(|sitemap| {
@@ -206,7 +210,7 @@ impl<'a> CheckedFile<'a> {
         self.own_origin.get_or_init(find).as_deref()
     }
 
-    /// The host of [`CheckedFile::own_origin`], without a port.
+    /// Returns the host of [`CheckedFile::own_origin`], without a port.
     pub(super) fn own_host(&self) -> Option<&[u8]> {
         self.own_origin().and_then(Authority::of_url).map(|(_, authority, _)| authority.host)
     }
@@ -215,7 +219,7 @@ impl<'a> CheckedFile<'a> {
         self.groups.get_or_init(|| AlikeGroups::of(self.robots))
     }
 
-    /// Whether the line above turns a lint off for this one.
+    /// Reports whether a comment on the line above turns a lint off for this line.
     pub(super) fn has_allowance_above(&self, line: usize) -> bool {
         let above = line.checked_sub(1).and_then(|above| self.lines().get(above));
         above.is_some_and(|above| above.kind() == LineKind::Comment && codes(above).next().is_some())
@@ -243,31 +247,32 @@ impl<'a> AlikeGroups<'a> {
         all
     }
 
-    /// The place of the group that a line stands in, by its number.
+    /// Returns the index of the group that contains the line with this number.
     pub(super) fn at(&self, line: usize) -> Option<usize> {
         self.groups.partition_point(|group| group.line() <= line).checked_sub(1)
     }
 }
 
-/// The key by which names are compared: nothing for `*`.
+/// Returns the key by which names are compared; `None` for `*`.
 pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
     if name.is_star() { None } else { ProductToken::from_name(name.value()) }
 }
 
-/// How a comment that turns lints off begins, behind its `#` and blanks.
+/// Start of a comment that turns lints off, after `#` and blanks.
 const MARK: &[u8] = b"robots-check:";
 
-/// The lints that comments of a file turn off, in the order of the file: `# robots-check: allow(secret-path,
-/// duplicate-group)`.
+/// The lints that comments of a file turn off, in the order of the file: `# robots-check:
+/// allow(secret-path, duplicate-group)`.
 ///
-/// On a line with something else the comment speaks of that line; on a line of its own, of the next one.
+/// A comment after other text applies to its own line; a comment on a line of its own applies to
+/// the next line.
 #[derive(Debug, Default)]
 pub(super) struct Allowed<'a>(Vec<(Range<usize>, &'a [u8])>);
 
 impl<'a> Allowed<'a> {
     pub(super) fn of(robots: &'a RobotsTxt) -> Self {
         let mut allowed = Self::default();
-        // Nearly no file has such a comment.
+        // Almost no file has such a comment.
         if memchr::memmem::find(robots.bytes(), MARK).is_none() {
             return allowed;
         }
@@ -283,7 +288,7 @@ impl<'a> Allowed<'a> {
         allowed
     }
 
-    /// The ranges of the file in which this lint is turned off.
+    /// Returns the ranges of the file in which this lint is turned off.
     pub(super) fn ranges(&self, lint: &str) -> Vec<Range<usize>> {
         let mut ranges: Vec<_> =
             self.0.iter().filter(|(_, code)| *code == lint.as_bytes()).map(|(range, _)| range.clone()).collect();
@@ -292,7 +297,7 @@ impl<'a> Allowed<'a> {
     }
 }
 
-/// The places of the codes that a line's comment names.
+/// Returns the places of the lint codes that a line's comment lists.
 pub(super) fn codes(line: &Line<'_>) -> impl Iterator<Item = Range<usize>> {
     let octets = line.bytes();
     let list = list(octets).unwrap_or(0..0);
@@ -305,7 +310,7 @@ pub(super) fn codes(line: &Line<'_>) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The place of the text between the parentheses.
+/// Returns the place of the text between the parentheses.
 fn list(line: &[u8]) -> Option<Range<usize>> {
     let comment = memchr::memchr(b'#', line)?;
     let rest = line[comment + 1..].trim_ascii_start().strip_prefix(MARK)?.trim_ascii_start().strip_prefix(b"allow(")?;

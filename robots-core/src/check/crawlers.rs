@@ -1,4 +1,4 @@
-//! The crawlers of the registry, by the token that is theirs.
+//! The crawlers of the registry, by their own token.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -8,22 +8,23 @@ use strsim::generic_damerau_levenshtein;
 use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
-/// Names shorter than this are near to too many others.
+/// Minimum length of a name to guess from, in bytes. Shorter names are similar to too many others.
 const SHORTEST_GUESS: usize = 6;
 
-/// The shortest name that may be a search engine or an assistant, whose crawlers are named after it.
+/// Minimum length, in bytes, of a name that may be a search engine or an assistant, after which
+/// crawlers are named.
 const SHORTEST_BRAND: usize = 3;
 
-/// The endings of the names of such crawlers.
+/// Suffixes of the names of such crawlers.
 const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
 
-/// Crawlers of an operator that are proposed for its name.
+/// Maximum number of crawlers suggested for the name of an operator.
 const OF_OPERATOR: usize = 3;
 
-/// Unknown names of one file that are compared with the known ones: a bound on the cost.
+/// Maximum number of unknown names per file that are compared with the known ones; bounds the cost.
 const GUESSES: usize = 64;
 
-/// The crawlers of a registry.
+/// The crawlers of a registry, by token.
 pub(super) struct CrawlersByToken<'r> {
     pub(super) registry: &'r Registry,
     by_token: OnceCell<HashMap<&'r [u8], &'r Crawler>>,
@@ -34,35 +35,37 @@ impl<'r> CrawlersByToken<'r> {
         Self { registry, by_token: OnceCell::new() }
     }
 
-    /// The crawler that a name stands for: the one whose own token it is.
+    /// Returns the crawler whose own token is this name.
     pub(super) fn named(&self, name: Name<'_>) -> Option<&'r Crawler> {
         self.of_token(&ProductToken::from_name(name.value())?)
     }
 
-    /// The crawler whose own token this is.
+    /// Returns the crawler whose own token this is.
     pub(super) fn of_token(&self, token: &ProductToken) -> Option<&'r Crawler> {
         self.by_token().get(token.as_bytes()).copied()
     }
 
-    /// The name of the crawler that a value declares besides other text: a whole header, or one with a version.
+    /// Returns the name of the crawler that a longer value declares, such as a whole header or a
+    /// name with a version.
     pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
         let declared = self.registry.stands_for(name_value).into_iter().next()?;
         let named = self.of_token(&declared);
         Some(named.map_or_else(|| declared.to_string(), |crawler| crawler.name.to_owned()))
     }
 
-    /// Whether a name is for every crawler or for a search engine.
+    /// Reports whether a name stands for every crawler or for a search engine.
     pub(super) fn is_read_by_search(&self, name: Name<'_>) -> bool {
         name.is_star() || self.named(name).is_some_and(|crawler| crawler.category == Category::Search)
     }
 
-    /// Unknown names that are nearly known ones, each with those.
+    /// Returns unknown names that are similar to known ones, each with the names that were probably
+    /// meant.
     pub(super) fn misspelled<'a>(
         &self,
         names: impl Iterator<Item = Name<'a>>,
     ) -> impl Iterator<Item = (Name<'a>, Vec<&'r str>)> {
         let mut seen = HashSet::new();
-        // A line with several names is told apart first.
+        // A line with several names must first be split.
         let is_list = |name: &Name<'_>| name.value().iter().any(|octet| matches!(octet, b',' | b';'));
         names
             .filter(move |name| !name.is_star() && !is_list(name))
@@ -73,13 +76,14 @@ impl<'r> CrawlersByToken<'r> {
             .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
     }
 
-    /// Whether no crawler obeys a token that is long enough for a guess. Blanks are no slip of the finger.
+    /// Reports whether no crawler obeys this token and it is long enough to guess from. A token
+    /// with a blank is not a typing error.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
         !self.registry.knows(token) && text.len() >= SHORTEST_BRAND && !text.contains(&b' ')
     }
 
-    /// The crawlers that are probably meant.
+    /// Returns the crawlers that are probably meant by an unknown token.
     fn likely(&self, token: &ProductToken) -> Option<Vec<&'r str>> {
         let named = |ending: &&str| self.by_token().get(&*[token.as_bytes(), ending.as_bytes()].concat());
         let of_brand: Vec<_> = ENDINGS.iter().filter_map(named).map(|crawler| &*crawler.name).collect();
@@ -88,7 +92,8 @@ impl<'r> CrawlersByToken<'r> {
         Some(likely).filter(|likely| !likely.is_empty())
     }
 
-    /// The crawlers of an operator that people mean by its name: those of search and of AI. Mozilla's is how headers begin.
+    /// Returns the crawlers that people mean by an operator's name: its search and AI crawlers.
+    /// Mozilla is left out, because `User-Agent` headers begin with its name.
     fn of_operator(&self, token: &ProductToken) -> impl Iterator<Item = &'r str> {
         const MEANT: [Category; 3] = [Category::Search, Category::AiTraining, Category::AiSearch];
         let is_meant = |crawler: &&Crawler| {
@@ -100,7 +105,7 @@ impl<'r> CrawlersByToken<'r> {
         self.registry.crawlers().filter(is_meant).map(|crawler| &*crawler.name)
     }
 
-    /// The crawler whose name is nearly this token.
+    /// Returns the crawler whose name is most similar to this token.
     pub(super) fn nearest(&self, token: &ProductToken) -> Option<&'r str> {
         let token = token.as_bytes();
         if token.len() < SHORTEST_GUESS {
@@ -120,7 +125,7 @@ impl<'r> CrawlersByToken<'r> {
             let mut by_token: HashMap<&[u8], &Crawler> = HashMap::new();
             for crawler in self.registry.crawlers() {
                 let Some(own) = crawler.tokens.first() else { continue };
-                // Of several that share a token, the one that bears it as its name.
+                // If several crawlers share a token, prefers the one with that name.
                 let bears = own.as_bytes().eq_ignore_ascii_case(crawler.name.as_bytes());
                 if bears || !by_token.contains_key(own.as_bytes()) {
                     by_token.insert(own.as_bytes(), crawler);
@@ -132,13 +137,13 @@ impl<'r> CrawlersByToken<'r> {
 }
 
 impl Registry {
-    /// The crawlers that were probably meant by a name, where neither a crawler nor a group of the file has it, as in
-    /// `"ClaudeBot" or "Claude-User"`.
+    /// Returns the crawlers that were probably meant by a name, as in `"ClaudeBot" or
+    /// "Claude-User"`. `None` if a crawler or a group of the file has the name.
     #[doc(hidden)]
     pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
         let token = ProductToken::from_name(name.as_bytes())?;
         let mut names = robots.groups().flat_map(|group| group.names());
-        // Every group is looked at only for a name that no crawler has.
+        // The groups are searched only for a name that no crawler has.
         let mut has_group = || names.any(|group| ProductToken::from_name(group.value()).as_ref() == Some(&token));
         let crawlers = CrawlersByToken::new(self);
         if self.crawler(name.trim()).is_some() || !crawlers.is_unknown(&token) || has_group() {
@@ -148,12 +153,12 @@ impl Registry {
     }
 }
 
-/// As in `"ClaudeBot" or "Claude-User"`.
+/// Joins quoted names with "or", as in `"ClaudeBot" or "Claude-User"`.
 pub(super) fn any_of(names: &[&str]) -> String {
     names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" or ")
 }
 
-/// How many letters of a name may be wrong.
+/// Returns the number of letters of a name that may be wrong.
 const fn allowance(length: usize) -> usize {
     if length < 10 { 1 } else { 2 }
 }

@@ -1,4 +1,4 @@
-//! The directives that crawlers know, and the nearest one to an unknown name.
+//! The directives that crawlers know, and the nearest directive to an unknown name.
 
 use std::ops::Range;
 
@@ -7,38 +7,41 @@ use strsim::damerau_levenshtein;
 use super::invisible::without_invisible;
 use crate::rules::{Directive, Field, Line, LineKind, RobotsTxt, starts_with};
 
-/// Names longer than this are text, not misspellings.
+/// Maximum length of a name to guess from, in bytes. Longer names are text, not misspellings.
 const LONGEST_GUESS: usize = 24;
 
-/// Whether some crawler knows a field by this name, perhaps under a misspelling.
+/// Reports whether some crawler knows this field's name, possibly as a misspelling.
 pub(super) fn is_known(field: &Field<'_>) -> bool {
     field.directive != Directive::Other || is_spelled(field.name)
 }
 
-/// Whether a name is a directive in its right spelling.
+/// Reports whether a name is a correctly spelled directive.
 pub(super) fn is_spelled(name: &[u8]) -> bool {
-    // The Automated Content Access Protocol has a whole family of them.
+    // The Automated Content Access Protocol defines many fields with this prefix.
     starts_with(name, b"acap-")
         || Directive::SPELLINGS.iter().any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// The directive at the start of a name that has swallowed part of the value, because the colon after it is missing
-/// and the value holds one: `Disallow /wiki/Special:Search`.
+/// Returns the directive at the start of a name that contains part of the value. This happens if
+/// the colon after the directive is missing and the value contains one: `Disallow
+/// /wiki/Special:Search`.
 pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     let word = first_word(field.name);
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
 }
 
-/// Whether a field is a rule whose value is the path it shows.
+/// Reports whether a field is a rule with an intact path: an allow or disallow rule that does not
+/// lack its colon.
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }
 
-/// Returns the lines that hold several directives, each with the place of the second one. Their line ends were lost, whatever was
-/// written instead (blanks, `\n` as two characters, `<br>`, U+2028, nothing). Crawlers read one directive per line, and everything
-/// behind it as its value.
+/// Returns the lines that contain several directives, each with the place of the second one. Their
+/// line ends were lost, or replaced by something else (blanks, `\n` as two characters, `<br>`,
+/// U+2028). Crawlers read one directive per line, with everything after it as its value.
 ///
-/// If the file has no rule, comments are searched too: a file that was joined behind a comment is one long comment.
+/// If the file has no rule, comments are searched too: a file whose lines were joined after a
+/// comment is one long comment.
 pub(super) fn joined_lines(robots: &RobotsTxt) -> impl Iterator<Item = (Line<'_>, Range<usize>)> {
     let has_rules = robots.groups().any(|group| group.rules().len() > 0);
     robots.lines().filter_map(move |line| {
@@ -60,8 +63,9 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
     }
 }
 
-/// Returns the place of a directive's name that ends right before a colon. A name that is also an ordinary word does not count in a
-/// longer word or in a path, such as `/wiki/Host:Setup` or `/*host:`, in which no blank follows the colon.
+/// Returns the place of a directive's name that ends right before a colon. A name that is also an
+/// ordinary word does not count within a longer word, or in a path if no blank follows the colon,
+/// such as `/wiki/Host:Setup` or `/*host:`.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {
@@ -76,7 +80,7 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let is_apart = || match before {
         [.., b'\\', b'n' | b'r'] => true,
         [.., octet] if octet.is_ascii_alphanumeric() || b"_-./=&?%".contains(octet) => false,
-        // The end of a tag is no part of a path.
+        // The end of an HTML tag is not part of a path.
         [.., octet] if octet.is_ascii_punctuation() && *octet != b'>' => {
             text.get(colon + 1).is_some_and(u8::is_ascii_whitespace)
         }
@@ -85,8 +89,9 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     (!is_word || is_apart()).then_some(before.len()..head.len())
 }
 
-/// Returns the directive that a name would be without characters that nobody sees, such as a byte order mark inside a file; `None` if
-/// the name has no such characters.
+/// Returns the directive that a name would be without its invisible characters, such as a byte
+/// order mark inside a file. `None` if the name has no such characters, or is still not a
+/// directive.
 pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
     let visible = without_invisible(name)?;
     let directive = Directive::names().find(|(known, _)| visible.eq_ignore_ascii_case(known))?.1;
@@ -94,33 +99,33 @@ pub(super) fn visible_name(name: &[u8]) -> Option<&'static str> {
 }
 
 impl Field<'_> {
-    /// Name and value.
+    /// Returns the range of name and value.
     pub(super) fn range(&self) -> Range<usize> {
         self.name_range.start..self.value_range.end.max(self.name_range.end)
     }
 
-    /// The value; the name where there is none.
+    /// Returns the range of the value, or of the name if the value is empty.
     pub(super) fn value_or_name(&self) -> Range<usize> {
         if self.value.is_empty() { self.name_range.clone() } else { self.value_range.clone() }
     }
 }
 
-/// Whether a field bears this name, in its right spelling.
+/// Reports whether a field has this name, correctly spelled.
 pub(super) fn is_named(field: &Field<'_>, name: &str) -> bool {
     field.has_colon && field.name.eq_ignore_ascii_case(name.as_bytes())
 }
 
-/// Whether a value begins as a whole URL does.
+/// Reports whether a value begins like a whole URL.
 pub(super) fn is_url(value: &[u8]) -> bool {
     [&b"http://"[..], b"https://"].iter().any(|scheme| starts_with(value, scheme))
 }
 
-/// The text before the first blank.
+/// Returns the text before the first blank.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr2(b' ', b'\t', text).unwrap_or(text.len())]
 }
 
-/// The known directive that a name was most likely meant to be.
+/// Returns the known directive that a name was most likely meant to be.
 pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
     let name: String = String::from_utf8_lossy(name).chars().filter(|char| char.is_ascii_graphic()).collect();
     if name.is_empty() || name.len() > LONGEST_GUESS {
@@ -135,9 +140,9 @@ pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
         .map(|(_, known)| known)
 }
 
-/// Whether a file is a robots.txt: one of its lines is a field that crawlers know, or it holds nothing but comments and
-/// blank lines. An error text, JSON, YAML or the pointer of a version control system has lines with a colon too, and in
-/// place of a robots.txt each would open the site.
+/// Reports whether a file is a robots.txt: one of its lines is a field that crawlers know, or it
+/// contains only comments and blank lines. Error messages, JSON, YAML and Git LFS pointers have
+/// lines with a colon too. Any of them, served instead of a robots.txt, would open the site.
 pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     let mut is_text = false;
     for line in robots.lines() {
@@ -150,9 +155,10 @@ pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     !is_text
 }
 
-/// Whether this is a field that the author of a robots.txt would write. Crawlers compare names as prefixes and accept white
-/// space in place of a colon, which also makes fields of `DisallowedHost: …`, `User agent not allowed: …` and `Host
-/// unreachable`: such a line is read like theirs, but makes no robots.txt of a file.
+/// Reports whether this is a field that the author of a robots.txt would write. Crawlers compare
+/// names as prefixes and accept white space instead of a colon, so they also read `DisallowedHost:
+/// …`, `User agent not allowed: …` and `Host unreachable` as fields. Such a line is parsed as
+/// crawlers parse it, but does not make the file a robots.txt.
 fn is_meant(field: &Field<'_>) -> bool {
     if !is_known(field) {
         return false;
@@ -172,7 +178,7 @@ fn is_meant(field: &Field<'_>) -> bool {
             (word, &name[word.len()..])
         }
     };
-    // Up to "Disallowed", with one letter too many.
+    // Up to the length of "Disallowed" with one letter too many.
     let is_short = !matches!(field.directive, Directive::Allow | Directive::Disallow) || word.len() <= 11;
     let rest = rest.trim_ascii();
     is_short && (rest.is_empty() || is_path(rest) || rest.starts_with(b"http"))

@@ -10,8 +10,8 @@ use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
 /// Agents, paths, and the expected verdict for each pair.
 ///
-/// An agent is a name as for [`Recognizer::resolve`]: registered, a product token, `*` for a crawler that no group names, or a
-/// whole `User-Agent` header.
+/// An agent is a name as in [`Recognizer::resolve`]: a registered name, a product token, `*` for a
+/// crawler that no group names, or a whole `User-Agent` header.
 ///
 /// ```
 /// use robots_core::agent::Registry;
@@ -40,41 +40,44 @@ struct Expectation {
     paths: Vec<String>,
 }
 
-/// The verdicts of a file about the pairs, beside those expected.
+/// The result of comparing the verdicts of a file with the expected ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[must_use]
 #[non_exhaustive]
 pub struct ExpectationOutcome {
-    /// How many pairs were judged.
+    /// Number of pairs that were judged.
     pub evaluated: usize,
-    /// The pairs that are not as expected, in the order of the expectations.
+    /// Pairs that are not as expected, in the order of the expectations.
     pub unmet: Vec<Unmet>,
-    /// Agents whose name is nearly that of a crawler, and that of none, nor of a group: a line each, with the name that is probably
-    /// meant. An expectation of a crawler that does not exist guards nothing.
+    /// One line for each agent whose name is neither that of a crawler nor of a group, but similar
+    /// to a crawler's; the line suggests that name. An expectation about a crawler that does not
+    /// exist protects nothing.
     pub misspelled: Vec<String>,
 }
 
-/// A pair of agent and path of which the file says something else.
+/// A pair of agent and path for which the file gives another verdict than expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Unmet {
-    /// Which expectation it belongs to, counted from 0 in the order they were added.
+    /// Index of the expectation that the pair belongs to, from 0 in the order they were added.
     pub expectation: usize,
-    /// The agent, as given.
+    /// Agent, as given.
     pub agent: String,
-    /// The path, as given.
+    /// Path, as given.
     pub path: String,
-    /// The verdict of the file.
+    /// Verdict of the file.
     pub access: Access,
-    /// Whether a group of the file is for the agent: one that names it, or that for `*` where the agent obeys it.
+    /// Whether a group of the file applies to the agent: one that names it, or the group for `*` if
+    /// the agent obeys that.
     pub has_group: bool,
-    /// The rule that decides, or `None` where none matches.
+    /// The rule that decides; `None` if no rule matches.
     pub rule: Option<Decider>,
 }
 
-/// One line: the expected verdict, and the line of the file that says otherwise.
+/// Formats the pair in one line: the expected verdict, and the line of the file that contradicts
+/// it.
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { agent, path, .. } = self;
@@ -92,17 +95,17 @@ impl fmt::Display for Unmet {
 }
 
 impl Expectations {
-    /// None yet; the registry says who the agents are.
+    /// Creates an empty list of expectations; the registry identifies the agents.
     pub const fn new(registry: Arc<Registry>) -> Self {
         Self { registry, list: Vec::new() }
     }
 
-    /// The agents of which something is expected, as they were written.
+    /// Returns the agents in the expectations, as they were written.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
         self.list.iter().flat_map(|expectation| &expectation.agents).map(String::as_str)
     }
 
-    /// Expects this of every one of the agents, for every one of the paths.
+    /// Adds an expectation: this access for each of the agents and each of the paths.
     pub fn expect<A: Into<String>, P: Into<String>>(
         mut self,
         access: Access,
@@ -115,7 +118,7 @@ impl Expectations {
         self
     }
 
-    /// Judges every pair under the file.
+    /// Judges every pair by the rules of the file.
     pub fn evaluate(&self, robots: &RobotsTxt) -> ExpectationOutcome {
         let rules = robots.compile_with(Reading::Standard, |name| self.registry.stands_for(name.value()));
         let recognizer = Recognizer::new(self.registry.clone(), robots);
@@ -130,7 +133,7 @@ impl Expectations {
                 for path in &expectation.paths {
                     outcome.evaluated += 1;
                     let request = RequestPath::new(path.as_bytes());
-                    // RFC 9309, section 2.2.2: always allowed.
+                    // RFC 9309, section 2.2.2: `/robots.txt` is always allowed.
                     let verdict = subject.select(&rules).verdict(&request);
                     let access = if request.is_robots_txt() { Access::Allow } else { verdict.access() };
                     if access != expectation.access {
@@ -151,13 +154,14 @@ impl Expectations {
 }
 
 impl ExpectationOutcome {
-    /// Whether everything is as expected, of agents whose names are right.
+    /// Reports whether every pair is as expected and no agent is misspelled.
     pub fn is_met(&self) -> bool {
         self.unmet.is_empty() && self.misspelled.is_empty()
     }
 }
 
-/// A line for each misspelled agent and each unmet pair; empty if everything is as expected.
+/// Writes one line for each misspelled agent and each unmet pair; empty if everything is as
+/// expected.
 impl fmt::Display for ExpectationOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.misspelled.iter().try_for_each(|line| writeln!(f, "{line}"))?;

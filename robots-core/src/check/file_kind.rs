@@ -1,40 +1,42 @@
-//! The kind of a file: rules, or something that only bears the name robots.txt.
+//! The kind of a file: rules, or something else that is only named robots.txt.
 
 use std::ops::Range;
 
 use super::directives::is_robots_txt;
 use crate::rules::{RobotsTxt, starts_with};
 
-/// Octets that are looked at where no mark says it.
+/// Number of leading bytes that are examined for UTF-16 if the file has no byte order mark.
 const SAMPLE: usize = 64;
 
 /// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// A robots.txt: one of its lines is a field that crawlers know, or it holds nothing but comments and blank lines.
+    /// A robots.txt: one of its lines is a field that crawlers know, or it contains only comments
+    /// and blank lines.
     Rules,
-    /// Text without a field that crawlers know: an error text, JSON, YAML or the pointer of a version control system.
+    /// Text without a field that crawlers know: an error message, JSON, YAML or a Git LFS pointer.
     OtherText,
     /// A web page.
     Html,
-    /// Text of two octets a character, with or without a byte order mark.
+    /// Text with two bytes per character, with or without a byte order mark.
     Utf16,
     /// An image, an archive, or another file that was never text.
     Binary,
 }
 
 impl FileKind {
-    /// The description of a file without a known field.
+    /// Message about a file without a known field.
     #[doc(hidden)]
     pub const NO_ROBOTS_TXT: &str =
         "the file is no robots.txt: not one line is a field that crawlers know, such as \"User-agent: *\"";
 
-    /// How to write what an empty file or an error text in place of a robots.txt would amount to.
+    /// Advice for a site that wants no restrictions, which is also the effect of an empty file or
+    /// an error message.
     #[doc(hidden)]
     pub const NO_RESTRICTIONS: &str = "to restrict nothing, write \"User-agent: *\" with an empty \"Disallow:\"";
 
-    /// The kind of a file, by its text.
+    /// Returns the kind of a file, judged by its content.
     pub fn of(robots: &RobotsTxt) -> Self {
         if utf_16_form(robots.bytes()).is_some() {
             Self::Utf16
@@ -49,7 +51,8 @@ impl FileKind {
         }
     }
 
-    /// Why crawlers can read no rule of a file, whatever a person sees in it; `None` where it is text.
+    /// Returns the reason why crawlers can read no rule of a file, whatever a person sees in it;
+    /// `None` if the file is text.
     ///
     /// ```
     /// use robots_core::check::FileKind;
@@ -68,21 +71,24 @@ impl FileKind {
         }
     }
 
-    /// Whether it is text that crawlers read line by line.
+    /// Reports whether the file is text that crawlers read line by line.
     pub(super) const fn is_text(self) -> bool {
         matches!(self, Self::Rules | Self::OtherText)
     }
 }
 
-/// How a file begins: octets in which archives and images show what they are, whatever text they hold further on.
+/// Number of leading bytes in which archives and images show that they are not text, whatever
+/// follows.
 const HEAD: usize = 512;
 
-/// NULs that may have slipped into a text.
+/// Number of NUL bytes that may be in a text by accident.
 const FEW: usize = 4;
 
-/// Whether a file was never text, or has lost so much of it that no person meant it so. Text in an old encoding has octets that
-/// are not UTF-8, and text that somebody wrote may hold a control character or a few NULs; but only an image or an archive is made of
-/// both, and only archives and files that lost their blocks are full of NULs.
+/// Reports whether a file was never text, or has lost too much of it to be intended.
+///
+/// Text in an old encoding contains bytes that are not UTF-8, and a text may contain a control
+/// character or a few NULs. But only images and archives consist largely of both, and only archives
+/// and files with lost blocks are full of NULs.
 pub(super) fn is_binary(file: &[u8]) -> bool {
     is_made_of_others(file) || is_made_of_others(&file[..file.len().min(HEAD)])
 }
@@ -94,21 +100,21 @@ fn is_made_of_others(octets: &[u8]) -> bool {
     if nuls > FEW && nuls * 100 > octets.len() {
         return true;
     }
-    // Most files have no control character at all, and are not looked at further.
+    // Most files contain no control character at all and are not examined further.
     controls * 32 > octets.len() && {
         let invalid: usize = octets.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
         (controls + invalid) * 5 > octets.len()
     }
 }
 
-/// The order of the two octets of a character.
+/// Order of the two bytes of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Utf16Form {
     LittleEndian,
     BigEndian,
 }
 
-/// Which UTF-16 a file is.
+/// Returns the byte order if a file is UTF-16.
 pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
     match file {
         [0xFF, 0xFE, ..] => return Some(Utf16Form::LittleEndian),
@@ -127,12 +133,13 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
     }
 }
 
-/// How web pages begin. Not every tag: rules wrapped in `<pre>` are still rules to a crawler.
+/// Beginnings of web pages. Other tags are left out: rules wrapped in `<pre>` are still rules to a
+/// crawler.
 const BEGINNINGS: [&[u8]; 9] =
     [b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--"];
 
-/// The place of the first tag of a web page. A file is one if it begins as pages do, or with any tag while no line of it
-/// is a field that crawlers know, as an error message in HTML does.
+/// Returns the place of the first tag if the file is a web page: it begins as pages do, or it
+/// begins with any tag and no line is a field that crawlers know, as in an error message in HTML.
 pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
     let file = robots.bytes();
     let text = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file).trim_ascii_start();
@@ -148,7 +155,7 @@ pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
     Some(start..start + length)
 }
 
-/// Whether a text begins with a tag of any kind.
+/// Reports whether a text begins with a tag of any kind.
 const fn is_tag(text: &[u8]) -> bool {
     matches!(text, [b'<', b'!' | b'?' | b'/' | b'a'..=b'z' | b'A'..=b'Z', ..])
 }

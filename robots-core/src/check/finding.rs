@@ -1,4 +1,4 @@
-//! A lint's message about one place of the file, and where a lint puts what it finds.
+//! Findings of lints about places in a file, and the collector that lints report them to.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,45 +7,47 @@ use std::rc::Rc;
 use super::quote::Quoted;
 use crate::keywords;
 
-/// How bad a [`Finding`] is.
+/// Severity of a [`Finding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Severity {
-    /// Worth knowing; often meant that way.
+    /// Worth knowing; often intended.
     Note,
-    /// Some crawlers read it otherwise than it looks, or it does more than most files want.
+    /// Some crawlers read the line differently than it looks, or it does more than most files want.
     Warning,
-    /// It does not do what it says.
+    /// The line does not do what it says.
     Error,
 }
 
-/// Something that a lint found, and where.
+/// Something that a lint found, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Finding {
-    /// The permanent kebab-case code of the lint; see [`lint`](super::Lint::of_code()).
+    /// Permanent kebab-case code of the lint; see [`lint`](super::Lint::of_code()).
     pub code: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// The line it begins on, from 1.
+    /// Line on which the finding begins, from 1.
     pub line: usize,
-    /// The octet of the line it begins at, from 1; a byte order mark does not count.
+    /// Byte of the line at which the finding begins, from 1; a byte order mark does not count.
     pub column: usize,
-    /// The octets of the file it is about; may be empty, never reaches past the end of the file.
+    /// Byte range of the file that the finding is about; may be empty, and never extends past the
+    /// end of the file.
     pub span: Range<usize>,
-    /// The crawler it is about, the first where it is about several: the name in the file or the registry, without control
-    /// characters. None where it is about the file or every agent.
+    /// The crawler that the finding is about, or the first of several: its name in the file or the
+    /// registry, without control characters. `None` if the finding is about the file or every
+    /// agent.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub agent: Option<Box<str>>,
-    /// The fault, in one line without control characters.
+    /// The problem, in one line without control characters.
     pub message: String,
     /// The correction, in one line without control characters.
     pub help: Option<String>,
 }
 
 impl Severity {
-    /// Every severity, the worst first.
+    /// All severities, the worst first.
     pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
 }
 
@@ -56,13 +58,13 @@ keywords!(Severity, "a severity", {
 });
 
 impl Finding {
-    /// How many findings of one lint a [`Report`](super::Report) holds unless
-    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) says otherwise; the rest are only counted. Bounds what a file of
-    /// rubbish costs.
+    /// Maximum number of findings of one lint in a [`Report`](super::Report), unless
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) sets another. The rest are
+    /// only counted. Bounds the cost of a garbage file.
     pub const MAX_PER_LINT: usize = 100;
 }
 
-/// `line:column: severity: message`, ready to follow a path and a colon.
+/// Formats the finding as `line:column: severity: message`, ready to follow a path and a colon.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { line, column, severity, message, .. } = self;
@@ -70,18 +72,19 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The findings of one lint. Past the limit they are counted, and their messages never written.
+/// The findings of one lint. Past the limit, findings are only counted and their messages never
+/// formatted.
 pub(super) struct Sink {
     pub(super) code: &'static str,
     pub(super) severity: Severity,
-    /// The severity that is configured for every finding.
+    /// Severity that is configured for every finding of the lint.
     pub(super) forced: Option<Severity>,
     pub(super) file_length: usize,
-    /// How many are kept.
+    /// Maximum number of findings that are kept.
     pub(super) most: usize,
-    /// The ranges in which the file itself turns the lint off.
+    /// Ranges in which the file itself turns the lint off.
     pub(super) allowed: Vec<Range<usize>>,
-    /// The lines that the lint leaves out.
+    /// Ranges of the lines that the lint skips.
     pub(super) left_out: Rc<[Range<usize>]>,
     pub(super) findings: Vec<Finding>,
     pub(super) omitted: [usize; 3],
@@ -96,7 +99,7 @@ impl Sink {
         self.report_at(self.severity, span, message)
     }
 
-    /// Reports a finding that is better or worse than the lint usually is.
+    /// Reports a finding with another severity than the lint usually has.
     pub(super) fn report_at(
         &mut self,
         severity: Severity,
@@ -115,7 +118,7 @@ impl Sink {
         let finding = Finding {
             code: self.code,
             severity,
-            // The report finds these once the findings are sorted.
+            // The report fills in line and column once the findings are sorted.
             line: 0,
             column: 0,
             span: span.start.min(end)..end,
@@ -128,7 +131,7 @@ impl Sink {
     }
 
     fn is_allowed(&self, at: usize) -> bool {
-        // The ranges are in the order of the file and apart from one another.
+        // The ranges are in the order of the file and do not overlap.
         let is_in = |ranges: &[Range<usize>]| {
             let next = ranges.partition_point(|range| range.end < at);
             ranges.get(next).is_some_and(|range| range.start <= at)
@@ -138,7 +141,7 @@ impl Sink {
 }
 
 impl ReportedFinding<'_> {
-    /// Says which crawler it is about, the first where it is about several.
+    /// Sets the crawler that the finding is about, or the first of several.
     pub(super) fn of_agent(mut self, name: &[u8]) -> Self {
         if let Some(finding) = &mut self.0 {
             finding.agent = Some(Quoted(name).to_string().trim_matches('"').into());
@@ -146,14 +149,15 @@ impl ReportedFinding<'_> {
         self
     }
 
-    /// Says what would be right.
+    /// Sets the help line: how to correct the problem.
     pub(super) fn help(self, help: impl fmt::Display) {
         if let Some(finding) = self.0 {
             finding.help = Some(help.to_string());
         }
     }
 
-    /// Says what would be right, where that costs more to find out than findings that are not kept are worth.
+    /// Sets the help line if the finding is kept; for help that is too expensive to compute
+    /// otherwise.
     pub(super) fn help_with(self, help: impl FnOnce() -> Option<String>) {
         if let Some(finding) = self.0 {
             finding.help = help();

@@ -1,4 +1,4 @@
-//! The corrections of findings, and the edits of the file's octets that make them.
+//! Corrections of findings, and the edits of the file's bytes that make them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,12 +6,14 @@ use std::ops::Range;
 use crate::keyword_enum;
 
 keyword_enum! {
-    /// Whether a [`Fix`] may be made without a person looking at it.
+    /// Whether a [`Fix`] may be applied without a person reviewing it.
     #[derive(PartialOrd, Ord)]
     Safety, "a safety", {
-        /// No verdict, delay or other line changes for any crawler under any reading, and the finding is gone.
+        /// No verdict, delay or other line changes for any crawler under any reading, and the
+        /// finding is gone.
         Safe = "safe",
-        /// The effect changes, another correction may be meant, or the proof would have cost too much.
+        /// The effect changes, another correction may be meant, or a proof would have cost too
+        /// much.
         Unsafe = "unsafe",
     }
 }
@@ -20,47 +22,48 @@ keyword_enum! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fix {
-    /// Whether it may be made without a person looking at it.
+    /// Whether the fix may be applied without a person reviewing it.
     pub safety: Safety,
-    /// The changes, in the order of the file; never empty. No two share octets.
+    /// The edits, in the order of the file; never empty. They do not overlap.
     pub edits: Vec<Edit>,
 }
 
 /// The fixes of the findings of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fixes {
-    /// Each once, however many findings it corrects.
+    /// The fixes, each once, however many findings it corrects.
     pub(super) fixes: Vec<Fix>,
-    /// The place of the fix of each finding that has one.
+    /// Index of the fix of each finding that has one, by the index of the finding.
     pub(super) by_finding: BTreeMap<usize, usize>,
 }
 
 impl Fixes {
-    /// The fix of a finding, by its place in [`Report::findings`](super::Report::findings); `None` where only a person can
-    /// correct it. Findings that the same edits correct have one fix, which is the same reference for each.
+    /// Returns the fix of a finding, by its index in [`Report::findings`](super::Report::findings);
+    /// `None` if only a person can correct it. Findings that the same edits correct share one fix:
+    /// the reference is the same.
     pub fn get(&self, finding: usize) -> Option<&Fix> {
         self.fixes.get(*self.by_finding.get(&finding)?)
     }
 
-    /// How many findings have a fix of this safety.
+    /// Returns the number of findings that have a fix of this safety.
     pub fn count(&self, safety: Safety) -> usize {
         self.by_finding.values().filter(|at| self.fixes[**at].safety == safety).count()
     }
 }
 
-/// Octets of a file that get an edit each where the same text takes the place of them all; more get one together, because an edit
-/// takes some eighty octets of memory.
+/// Maximum number of bytes that each get an edit of their own if all are replaced by the same text.
+/// More get one common edit, because an edit takes about 80 bytes of memory.
 const MOST_APART: usize = 1 << 16;
 
-/// Octets of a file, and what takes their place.
+/// A range of bytes of a file, and their replacement.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Edit {
-    /// The octet of the file that it begins at.
+    /// Offset at which the range begins.
     pub start: usize,
-    /// The octet that it ends before: the same as `start` where it only adds some.
+    /// Offset at which the range ends, exclusive; equal to `start` if the edit only inserts.
     pub end: usize,
-    /// The octets that take the place of those between; empty where it only removes some.
+    /// Replacement bytes; empty if the edit only removes.
     pub replacement: Vec<u8>,
 }
 
@@ -77,7 +80,8 @@ impl Edit {
         Self::new(at..at, text)
     }
 
-    /// One text in the place of each of these octets of a file, which are in its order.
+    /// Returns the edits that replace each of these bytes with `text`; `octets` must be in the
+    /// order of the file.
     pub(super) fn each(file: &[u8], octets: impl Iterator<Item = usize> + Clone, text: &str) -> Vec<Self> {
         let apart = octets.clone().map(|at| Self::new(at..at + 1, text));
         let Some(start) = octets.clone().nth(MOST_APART).and_then(|_| octets.clone().next()) else {
@@ -92,7 +96,8 @@ impl Edit {
         vec![Self::new(start..end, replacement)]
     }
 
-    /// Whether two edits cannot both be made: they share octets, or their order is not clear.
+    /// Reports whether two edits cannot both be applied because they overlap or their order is
+    /// unclear.
     pub(super) const fn conflicts(&self, other: &Self) -> bool {
         if self.start == self.end || other.start == other.end {
             return self.start <= other.end && other.start <= self.end;
@@ -100,7 +105,8 @@ impl Edit {
         self.start < other.end && other.start < self.end
     }
 
-    /// A file with edits of which no two conflict, in any order.
+    /// Returns the file with the edits applied. No two of them may conflict; their order does not
+    /// matter.
     pub(super) fn apply<'e>(file: &[u8], edits: impl IntoIterator<Item = &'e Self>) -> Vec<u8> {
         let mut edits: Vec<&Self> = edits.into_iter().collect();
         edits.sort_unstable();

@@ -1,7 +1,7 @@
-//! Characters that nobody sees: in names, values and paths they hide what is meant.
+//! Invisible characters, which hide what a name, value or path means.
 
-/// A text without the characters that nobody sees and no path holds, and without white space other than ASCII around it; `None` if
-/// there is none, or if the text is not UTF-8.
+/// Returns a text without its invisible characters, which no path contains, and without non-ASCII
+/// white space around it. `None` if there are none, or if the text is not UTF-8.
 pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
     if text.is_ascii() {
         return None;
@@ -14,7 +14,8 @@ pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
     let is_letter = |char: Option<char>| char.is_some_and(|char| !char.is_ascii());
     while let Some(char) = chars.next() {
         let is_seen = match char {
-            // Scripts such as Persian and Hindi join or part letters with these, and emoji are joined by one.
+            // Scripts such as Persian and Hindi join or separate letters with these, and emoji are
+            // joined with one.
             '\u{200c}' | '\u{200d}' => is_letter(before) && is_letter(chars.peek().copied()),
             _ => !is_invisible(char),
         };
@@ -27,7 +28,7 @@ pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
     (seen.len() < text.len()).then(|| seen.to_owned())
 }
 
-/// Whether a character has no width, or only directs how others are shown.
+/// Reports whether a character has no width, or only controls how others are displayed.
 const fn is_invisible(char: char) -> bool {
     matches!(
         char,

@@ -1,7 +1,8 @@
 //! A lint: a code, its reason, examples, a function and its fix.
 //!
-//! **Lints do not know their table.** A lint is its code, its examples, a pass over a `CheckedFile` and perhaps a fix;
-//! the table lists the lints, and the check walks the file once for all of them.
+//! **Lints do not know their table.** A lint is its code, its examples, a pass over a `CheckedFile`
+//! and possibly a fix. The table lists the lints, and the check walks the file once for all of
+//! them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,55 +24,58 @@ pub(super) use crate::rules::{
     Rule, crawl_delay, starts_with,
 };
 
-/// One check, as data: what `--explain` shows, and what runs.
+/// One check, as data: what `--explain` shows, and the code that runs.
 #[non_exhaustive]
 pub struct Lint {
-    /// The permanent kebab-case code.
+    /// Permanent kebab-case code.
     pub code: &'static str,
-    /// The severity of most of its findings.
+    /// Severity of most of its findings.
     pub severity: Severity,
     /// Its finding, in a few words.
     pub summary: &'static str,
-    /// Why that matters, in one paragraph.
+    /// Why the finding matters, in one paragraph.
     pub why: &'static str,
     /// A file that has a finding of this lint.
     pub bad: Example,
     /// The same file without the finding.
     pub good: Example,
     pub(super) pass: Pass,
-    /// How its findings are corrected; `None` where the file does not say what is meant.
+    /// Fix of its findings; `None` if the file does not show what is meant.
     pub(super) fix: Option<LintFix>,
 }
 
-/// A small file that shows a lint.
+/// A small file that demonstrates a lint.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
     pub(super) head: &'static [u8],
     pub(super) unit: &'static [u8],
     pub(super) times: usize,
-    /// Names of crawlers that the configuration refuses: a few lints speak of the configuration only.
+    /// Names of crawlers that the configuration refuses; a few lints are only about the
+    /// configuration.
     pub(super) refused: &'static [&'static str],
 }
 
 /// How a lint walks the file. All lints share one walk over the lines.
 #[derive(Clone, Copy)]
 pub(super) enum Pass {
-    /// Once.
+    /// Once per file.
     File(fn(&CheckedFile<'_>, &mut Sink)),
-    /// Once, where the file is this. The other passes are only over text: to most of them every line of a web page is wrong.
+    /// Once, if the file is of this kind. The other passes only run over text: to most of them
+    /// every line of a web page is wrong.
     OfKind(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
-    /// At every group.
+    /// For every group.
     Group(fn(&CheckedFile<'_>, Group<'_>, &mut Sink)),
-    /// At every name of a group.
+    /// For every name of a group.
     Name(fn(&CheckedFile<'_>, Name<'_>, &mut Sink)),
-    /// At every line that holds several directives, with the place of the second one. The other passes leave such a line out: to
-    /// most of them its value is wrong, and they would correct what is not meant.
+    /// For every line that contains several directives, with the place of the second one. The other
+    /// passes skip such a line: to most of them its value is wrong, and their fixes would correct
+    /// something else than intended.
     Joined(fn(&Line<'_>, Range<usize>, &mut Sink)),
-    /// At every line.
+    /// For every line.
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
-    /// At every line that is a field.
+    /// For every line that is a field.
     Field(fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
-    /// At every field of this name, in its right spelling.
+    /// For every field of this name, correctly spelled.
     Named(&'static str, fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
 }
 
@@ -79,16 +83,17 @@ pub(super) enum Pass {
 #[derive(Clone, Copy)]
 pub(super) struct LintFix {
     pub(super) edits: EditFinding,
-    /// Whether the file does not say which of two corrections is meant. Such a fix is never safe, whatever it changes.
+    /// Whether the file does not show which of two corrections is meant. Such a fix is never safe,
+    /// whatever it changes.
     pub(super) is_choice: bool,
     pub(super) shared: Option<SharedCorrection>,
 }
 
-/// The part that findings of a lint have in common if the same edits correct them: the edits are made once, however many
-/// findings there are. `None` for a finding that has edits of its own.
+/// Returns a key that findings share if the same edits correct them; the edits are then made once
+/// for all of them. `None` for a finding with edits of its own.
 pub(super) type SharedCorrection = fn(&CheckedFile<'_>, &Finding) -> Option<usize>;
 
-/// The edits that correct a finding, or `None` if it is not known what is meant.
+/// Returns the edits that correct a finding; `None` if it is unclear what is meant.
 pub(super) type EditFinding = fn(&CheckedFile<'_>, &Finding) -> Option<Vec<Edit>>;
 
 impl LintFix {
@@ -96,23 +101,24 @@ impl LintFix {
         Self { edits, is_choice: false, shared: None }
     }
 
-    /// Drops the line, as far as it is the field.
+    /// Removes the line, or only its field if a comment follows.
     pub(super) const DROP_FIELD: Self =
         Self::new(|file, finding| Some(vec![file.without_field(file.line_of(finding))?]));
 
-    /// A fix of something that can be meant in another way too.
+    /// Creates a fix for something that may also be meant differently.
     pub(super) const fn choice(edits: EditFinding) -> Self {
         Self { edits, is_choice: true, shared: None }
     }
 
-    /// Has several findings corrected by the same edits.
+    /// Lets the same edits correct several findings.
     pub(super) const fn shared_by(self, shared: SharedCorrection) -> Self {
         Self { shared: Some(shared), ..self }
     }
 }
 
 impl Lint {
-    /// Its row of the table of all lints, in the documentation of the newest version.
+    /// Returns the URL of the lint's row in the table of all lints, in the documentation of the
+    /// newest version.
     pub fn url(&self) -> String {
         format!("https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#{}", self.code)
     }
@@ -125,7 +131,7 @@ impl Example {
         Self { head, unit: b"", times: 0, refused: &[] }
     }
 
-    /// A head followed by something many times over, for lints about size.
+    /// Creates an example from a head and a unit that is repeated, for lints about size.
     pub(super) const fn repeated(head: &'static [u8], unit: &'static [u8], times: usize) -> Self {
         Self { head, unit, times, refused: &[] }
     }
@@ -134,7 +140,7 @@ impl Example {
         Self { refused, ..self }
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     pub fn bytes(&self) -> Cow<'static, [u8]> {
         match self.times {
             0 => Cow::Borrowed(self.head),
@@ -143,7 +149,8 @@ impl Example {
     }
 }
 
-/// The example as a person can read it: repetitions are shown once, characters that do not print are escaped.
+/// Formats the example for a person to read: a repeated unit is shown once, and non-printing
+/// characters are escaped.
 impl fmt::Display for Example {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (octets, times) in [(self.head, 1), (self.unit, self.times)] {

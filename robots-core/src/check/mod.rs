@@ -1,20 +1,23 @@
-//! A robots.txt to the findings about it, before crawlers read it: for editors, CI and admin pages.
+//! Checks a robots.txt before crawlers read it: for editors, CI and admin pages.
 //!
-//! [`check`] runs every [`Lint`] over a document and gathers their [`Finding`]s in a [`Report`]. A finding has a
-//! permanent code, a severity, a place in the file, a message and often a help line. A lint says what crawlers make of
-//! a line, not which style is better: a clean ordinary file has no findings.
+//! [`check`] runs every [`Lint`] over a document and collects their [`Finding`]s in a [`Report`]. A
+//! finding has a permanent code, a severity, a place in the file, a message and often a help line.
+//! Lints are about how crawlers read a line, not about style: an ordinary file without mistakes has
+//! no findings.
 //!
-//! [`fix()`] corrects what can be corrected: a safe [`Fix`] is proved to change no verdict for any crawler.
+//! [`fix()`] corrects findings; a safe [`Fix`] is proved to change no verdict for any crawler.
 //!
-//! [`EditedFile`] keeps crawlers out, or lets them in, by the smallest edit that is proved to do so.
+//! [`EditedFile`] blocks or allows crawlers by the smallest edit that is proved to do so.
 //!
-//! [`diff()`] says what a change of the file changes for whom, [`Upheaval::between`] whether it closes or opens the site at large;
-//! [`Expectations`] say what must stay.
+//! [`diff()`] shows what a change of the file changes for which crawlers. [`Upheaval::between`]
+//! reports whether the change closes or opens the site at large. [`Expectations`] list verdicts
+//! that must stay.
 //!
-//! A comment `# robots-check: allow(code)` turns a lint off for its line, or for the next where it has a line to itself;
-//! [`Options`] turn it off for the file or give it another severity.
+//! A comment `# robots-check: allow(code)` turns a lint off for its line, or for the next line if
+//! the comment is on a line of its own. [`Options`] turn a lint off for the whole file or give it
+//! another severity.
 //!
-//! This room is pure: it reads no files and prints nothing.
+//! This module is pure: it reads no files and prints nothing.
 //!
 //! ```
 //! use robots_core::check::{Options, Severity, check};

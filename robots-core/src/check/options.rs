@@ -1,4 +1,5 @@
-//! Which lints run, how bad their findings are, and what lints take from outside the file.
+//! Options of a check: which lints run, the severity of their findings, and facts from outside the
+//! file.
 
 use std::sync::Arc;
 
@@ -7,10 +8,11 @@ use super::lint::Lint;
 use crate::agent::Registry;
 use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
 
-/// How to check. The default runs every lint with its own severity, knows the built-in crawlers, takes `/.well-known/`
-/// for exempt and no crawler for refused.
+/// Options of a check. By default every lint runs with its own severity, the registry is the
+/// built-in one, only `/.well-known/` is exempt, and no crawler is refused.
 ///
-/// Equal options find the same in the same file. Registries are equal only if they are one.
+/// Equal options produce the same findings for the same file. Two registries are equal only if they
+/// are the same object.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Options {
@@ -26,7 +28,7 @@ pub(super) enum Level {
 }
 
 impl Options {
-    /// Every lint on, each with its own severity.
+    /// Creates the default options: every lint is on, with its own severity.
     pub fn new() -> Self {
         Self::default()
     }
@@ -41,38 +43,41 @@ impl Options {
         self.with_level(lint, Level::At(severity))
     }
 
-    /// The crawlers that exist. Default: [`Registry::builtin`].
+    /// Sets the registry of known crawlers. Default: [`Registry::builtin`].
     pub fn with_registry(mut self, registry: Arc<Registry>) -> Self {
         self.site.registry = registry;
         self
     }
 
-    /// The path patterns (as in robots.txt) whose requests are never judged, besides `/.well-known/`.
+    /// Sets the path patterns (as in robots.txt) whose requests are never judged, in addition to
+    /// `/.well-known/`.
     ///
     /// # Errors
     ///
-    /// If one of them begins with neither `/` nor `*`: it would match no path.
+    /// Returns an error if one of them begins with neither `/` nor `*`, because it would match no
+    /// path.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         self.site.exempt = PathPattern::of_exempt(patterns)?;
         Ok(self)
     }
 
-    /// The crawlers that are refused what the file disallows to them, by their registered names. Default: none. Only those of
-    /// search engines that people use ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) are worth a
-    /// finding; a [`Policy`](crate::policy::Policy) refuses these where an override says so.
+    /// Sets the crawlers that are refused what the file disallows to them, by their registered
+    /// names. Default: none. Only crawlers of search engines that people use
+    /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) lead to findings. A
+    /// [`Policy`](crate::policy::Policy) refuses these only if an override tells it to.
     pub fn refused_crawlers<C: Into<RefusedCrawler>>(mut self, crawlers: impl IntoIterator<Item = C>) -> Self {
         self.site.refused = crawlers.into_iter().map(Into::into).collect();
         self
     }
 
-    /// A host of the site, which help about addresses without one names. Default: none.
+    /// Sets a host of the site, which help lines use for addresses without a host. Default: none.
     pub fn site_host(mut self, host: impl Into<String>) -> Self {
         self.site.host = Some(host.into());
         self
     }
 
-    /// How many findings of each lint the report holds; the rest are only counted. Default:
-    /// [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
+    /// Sets the maximum number of findings of each lint in the report; the rest are only counted.
+    /// Default: [`Finding::MAX_PER_LINT`](super::Finding::MAX_PER_LINT).
     pub const fn findings_per_lint(mut self, most: usize) -> Self {
         self.most = Some(most);
         self
@@ -84,14 +89,15 @@ impl Options {
         self
     }
 
-    /// The level that is configured for a lint. A severity holds for every finding of it.
+    /// Returns the configured level of a lint. A severity applies to all its findings.
     pub(super) fn level(&self, lint: &Lint) -> Option<Level> {
         self.levels.iter().find(|(code, _)| *code == lint.code).map(|(_, level)| *level)
     }
 }
 
 impl Lint {
-    /// The options under which its examples show it: a few lints speak only of what the configuration says.
+    /// Returns the options under which its examples demonstrate it; a few lints are only about the
+    /// configuration.
     pub fn example_options(&self) -> Options {
         Options::new().refused_crawlers(self.bad.refused.iter().copied())
     }
@@ -116,7 +122,7 @@ impl Default for SiteContext {
     }
 }
 
-/// Registries are equal only if they are one.
+/// Registries are equal only if they are the same object.
 impl PartialEq for SiteContext {
     fn eq(&self, other: &Self) -> bool {
         let Self { registry, exempt, refused, host } = self;
@@ -128,8 +134,8 @@ impl PartialEq for SiteContext {
 /// A registered crawler that the site refuses what the file disallows to it, for
 /// [`Options::refused_crawlers`](super::Options::refused_crawlers).
 ///
-/// Default: it is refused whatever the rule, and the groups of `*` apply to it if its row says that it obeys them. A name alone
-/// becomes one of these.
+/// By default, every rule refuses it, and the groups of `*` apply to it if its registry entry says
+/// that it obeys them. A name alone can be converted to a `RefusedCrawler`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct RefusedCrawler {
@@ -138,7 +144,7 @@ pub struct RefusedCrawler {
     rules: RefusedRules,
 }
 
-/// The rules that it is refused by.
+/// The rules that refuse the crawler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RefusedRules {
     AllBut(Vec<PathPattern>),
@@ -146,37 +152,40 @@ enum RefusedRules {
 }
 
 impl RefusedCrawler {
-    /// The crawler with this name in the registry.
+    /// Creates a refused crawler from its name in the registry.
     pub fn new(name: impl Into<Box<str>>) -> Self {
         Self { name: name.into(), fallback: Fallback::Star, rules: RefusedRules::AllBut(Vec::new()) }
     }
 
-    /// The site does not apply the groups of `*` to it.
+    /// Ignores the groups of `*`: the site applies only groups that name the crawler.
     pub fn where_named(self) -> Self {
         Self { fallback: Fallback::Nothing, ..self }
     }
 
-    /// It is refused by every rule but those with these patterns, in any of their spellings.
+    /// Refuses the crawler by every rule except those with these patterns, in any of their
+    /// spellings.
     ///
     /// # Errors
     ///
-    /// If one of them begins with neither `/` nor `*`: no rule with such a pattern disallows a path.
+    /// Returns an error if a pattern begins with neither `/` nor `*`: no rule with such a pattern
+    /// disallows a path.
     pub fn except_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         Ok(Self { rules: RefusedRules::AllBut(parsed(patterns)?), ..self })
     }
 
-    /// It is refused only by rules with these patterns, in any of their spellings.
+    /// Refuses the crawler only by rules with these patterns, in any of their spellings.
     ///
     /// # Errors
     ///
-    /// If one of them begins with neither `/` nor `*`: no rule with such a pattern disallows a path.
+    /// Returns an error if a pattern begins with neither `/` nor `*`: no rule with such a pattern
+    /// disallows a path.
     pub fn only_rules<P: AsRef<[u8]>>(self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         Ok(Self { rules: RefusedRules::Only(parsed(patterns)?), ..self })
     }
 
     pub(super) fn is_refused_by(&self, rule: Rule<'_>) -> bool {
         let names = |patterns: &[PathPattern]| {
-            // Most sites have no override for a pattern, and then nothing is parsed.
+            // Most sites have no override for a pattern; then the rule is not parsed.
             !patterns.is_empty() && {
                 let rule = PathPattern::new(rule.pattern(), Reading::Standard);
                 patterns.iter().any(|pattern| pattern.is_spelling_of(&rule))

@@ -1,42 +1,44 @@
-//! What owners write where a path pattern belongs: hosts, endings of file names, several paths at once, characters that nobody sees.
+//! Mistakes in path values: hosts, file name extensions, several paths at once, invisible
+//! characters.
 
 use super::directives::{is_rule, is_url};
 use super::invisible::without_invisible;
 use super::pattern::is_expression;
 use crate::rules::Field;
 
-/// Endings of file names that rules are written for.
+/// File name extensions that rules are written for.
 const FILE_ENDINGS: &str = "7z action ashx asmx asp aspx avi axd bak bmp bz2 cfm cgi conf css csv dll do doc docx eot epub exe \
                             flv gif gz htm html ico inc ini jpeg jpg js json jsp jspx log m4v map md mov mp3 mp4 mpeg mpg odt \
                             ogg old pdf php php3 php4 php5 phtml pl png ppt pptx ps py rar rb rss rtf sh shtml sql svg swf tar \
                             tgz tif tiff tpl ttf txt wav webm webp wmv woff woff2 wsdl xhtml xls xlsx xml yaml yml zip";
 
-/// Last labels of hosts that names of folders hardly end with, unlike `.api`, `.education` or `.ng`.
+/// Top-level domains that folder names rarely end with, unlike `.api`, `.education` or `.ng`.
 const TOP_LEVELS: &str = "at au be biz br ca ch cn com cz de dk edu es eu example fi fr gov hu info io it jp kr mx net nl org pt ru se \
                           test tr ua uk us za";
 
-/// Whether a name is the ending of many file names (`pdf`, `php`).
+/// Reports whether a name is a common file name extension (`pdf`, `php`).
 pub(super) fn is_file_ending(name: &[u8]) -> bool {
     is_one_of(name, FILE_ENDINGS)
 }
 
-/// Whether a text is one of these words, in any case.
+/// Reports whether a text is one of these words, in any case.
 pub(super) fn is_one_of(text: &[u8], words: &str) -> bool {
     words.split(' ').any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// How sure it is that the text in front of a path is a host.
+/// Evidence that the text before a path is a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostEvidence {
     /// It is the host of the site.
     Own,
     /// It begins with `www.`.
     Www,
-    /// It ends as many hosts do.
+    /// It ends like many hosts.
     Form,
 }
 
-/// Splits `shop.example/old/` into the host and the rest, which is empty or begins with a slash. `own` is a host of the site.
+/// Splits `shop.example/old/` into the host and the rest, which is empty or begins with a slash.
+/// `own` is a host of the site.
 pub(super) fn split_host<'p>(text: &'p [u8], own: Option<&[u8]>) -> Option<(&'p [u8], HostEvidence, &'p [u8])> {
     let (authority, rest) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
     let is_port = |at: &usize| authority[at + 1..].iter().all(u8::is_ascii_digit);
@@ -62,7 +64,7 @@ pub(super) fn split_host<'p>(text: &'p [u8], own: Option<&[u8]>) -> Option<(&'p 
     Some((host, evidence, rest))
 }
 
-/// Whether two hosts differ in `www.` and in case at most.
+/// Reports whether two hosts are equal apart from `www.` and case.
 pub(super) fn is_same_host(one: &[u8], other: &[u8]) -> bool {
     strip_www(one).eq_ignore_ascii_case(strip_www(other))
 }
@@ -74,25 +76,28 @@ fn strip_www(host: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether a field is a rule with one path. Lists of paths are left to `several-paths` and `space-in-path`.
+/// Reports whether a field is a rule with one path. Lists of paths are left to `several-paths` and
+/// `space-in-path`.
 pub(super) fn has_one_path(field: &Field<'_>) -> bool {
     is_rule(field) && several_paths(field.value).is_none()
 }
 
-/// The paths of a value that are joined by commas, semicolons or bars, and perhaps blanks (`/a, /b`).
+/// Returns the paths of a value that are separated by commas, semicolons or bars, with or without
+/// blanks (`/a, /b`).
 pub(super) fn joined_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     value.iter().any(is_joint).then(|| several_paths(value))?
 }
 
-/// The paths of a value that holds several, with blanks or other joints between them. `None` if it is one path, however many commas
-/// that has (`/a,b.html`).
+/// Returns the paths of a value that contains several, separated by blanks or other separators.
+/// `None` if it is one path, however many commas it contains (`/a,b.html`).
 pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     let is_between = |octet: &u8| is_joint(octet) || is_blank(octet);
     if !value.iter().any(is_between) || is_expression(value) {
         return None;
     }
     let paths: Vec<_> = value.split(is_between).map(without_quotes).filter(|path| !path.is_empty()).collect();
-    // Without blanks, the joint may be part of one path: `/redirect?to=/a,/b`, and `/offer,*/` on sites that have commas in paths.
+    // Without blanks, the separator may be part of one path: `/redirect?to=/a,/b`, or `/offer,*/`
+    // on sites with commas in paths.
     let is_apart = value.iter().any(is_blank);
     let query = paths.iter().position(|path| path.contains(&b'?')).unwrap_or(paths.len());
     let is_ending = |path: &[u8]| path.strip_prefix(b"/").unwrap_or(path).starts_with(b"*.");
@@ -106,7 +111,8 @@ pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     (paths.len() > 1 && (0..paths.len()).all(is_one)).then_some(paths)
 }
 
-/// Whether a text begins as paths do: with a slash, with a `*` and what it leads up to, or as a whole URL.
+/// Reports whether a text begins as paths do: with a slash, with a `*` and what usually follows it,
+/// or as a whole URL.
 pub(super) fn is_path(text: &[u8]) -> bool {
     matches!(text, [b'/', ..] | [b'*', b'/' | b'.' | b'?', ..]) || is_url(text)
 }
@@ -126,14 +132,15 @@ fn without_quotes(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// The name of a query parameter that a text begins with (`page` of `page=9`).
+/// Returns the name of a query parameter at the start of a text (`page` of `page=9`).
 pub(super) fn parameter_name(text: &[u8]) -> Option<&[u8]> {
     let name = &text[..memchr::memchr(b'=', text)?];
     let is_octet = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.[]".contains(octet);
     (name.first()?.is_ascii_alphanumeric() && name.iter().all(is_octet)).then_some(name)
 }
 
-/// The path that a value shows, or nothing, if characters that nobody sees are all that is wrong with it.
+/// Returns the visible path of a value, possibly empty, if invisible characters are its only
+/// problem.
 pub(super) fn visible_path(value: &[u8]) -> Option<String> {
     without_invisible(value).filter(|seen| seen.is_empty() || seen.starts_with(['/', '*']))
 }

@@ -1,51 +1,55 @@
-//! Path patterns: compared with one another, and distinguished from regular expressions.
+//! Path patterns: compares them with one another, and distinguishes them from regular expressions.
 
 use crate::rules::{PathPattern, Reading};
 
-/// Stands for "any run of octets" in the text of a pattern; no path and no pattern of a file holds it.
+/// Placeholder for any sequence of bytes in the text of a pattern; no path and no pattern of a file
+/// contains it.
 const ANY: u8 = 0;
 
-/// A pattern in the one spelling that all patterns which match the same paths share, as far as `*`, `$` and escapes go.
+/// A pattern in a normal form that all patterns matching the same paths share, as far as `*`, `$`
+/// and escapes are concerned.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Canonical {
-    /// [`ANY`] where a run of octets may stand, the last one for "goes on" included. More than one where an octet may be
-    /// met in a path or in a query.
+    /// The text with [`ANY`] for any sequence of bytes, including one at the end if the pattern
+    /// matches any continuation. There are several texts if a byte may occur in a path or in a
+    /// query.
     texts: Vec<Vec<u8>>,
 }
 
 impl Canonical {
-    /// The pattern of a rule, or `None` where it matches nothing or everything for want of a slash or of a value.
+    /// Returns the normal form of a rule's pattern; `None` if it matches nothing or everything,
+    /// because it lacks a leading slash or is empty.
     pub(super) fn of(written: &[u8]) -> Option<Self> {
         if !matches!(written, [b'/' | b'*', ..]) {
             return None;
         }
         let mut texts: Vec<_> = PathPattern::new(written, Reading::Standard).with_runs(ANY).collect();
-        // Every path begins with a slash, so a run before it may be empty.
+        // Every path begins with a slash, so a sequence before it may be empty.
         for text in texts.iter_mut().filter(|text| **text == [ANY]) {
             text.insert(0, b'/');
         }
         Some(Self { texts })
     }
 
-    /// Whether every path this matches is matched by `other` too.
+    /// Reports whether `other` also matches every path that this pattern matches.
     pub(super) fn is_within(&self, other: &PathPattern) -> bool {
-        // A run of octets can be anything, so only a run of the other pattern is sure to take it in.
+        // `ANY` can be any bytes, so only a `*` of the other pattern is certain to match it.
         self.texts.iter().all(|text| other.matches(text))
     }
 
-    /// The octets in front of the first run.
+    /// Returns the bytes before the first placeholder.
     pub(super) fn prefix(&self) -> &[u8] {
         self.texts[0].split(|octet| *octet == ANY).next().unwrap_or_default()
     }
 
-    /// Whether runs stand anywhere but at the end.
+    /// Reports whether there are placeholders anywhere but at the end.
     pub(super) fn has_runs_inside(&self) -> bool {
         let text = &self.texts[0];
         memchr::memchr(ANY, text).is_some_and(|at| at + 1 < text.len())
     }
 }
 
-/// A pattern with its octets from 0x80 escaped.
+/// Returns a pattern with its bytes from 0x80 escaped.
 pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(pattern.len());
     for octet in pattern {
@@ -57,7 +61,7 @@ pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     text
 }
 
-/// A pattern as all readings spell it: escaped, with the digits of escapes in upper case.
+/// Returns a pattern as all readings spell it: escaped, with the digits of escapes in upper case.
 pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
     let mut text = escaped(pattern);
     let mut at = 0;
@@ -74,42 +78,44 @@ pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
     text
 }
 
-/// A pattern with runs of `*` made one, and without those at the end: it matches the same paths.
+/// Returns a pattern that matches the same paths, with each run of `*` reduced to one and none at
+/// the end.
 pub(super) fn without_runs(mut pattern: Vec<u8>) -> Vec<u8> {
     pattern.dedup_by(|next, last| *next == b'*' && *last == b'*');
     let kept = pattern.strip_suffix(b"*$").or_else(|| pattern.strip_suffix(b"*")).map_or(pattern.len(), <[u8]>::len);
-    // As the last octet a `$` would mean the end of the path.
+    // A `$` as the last byte would mean the end of the path.
     if !pattern[..kept].ends_with(b"$") {
         pattern.truncate(kept);
     }
     pattern
 }
 
-/// Whether every path of a rule lies below one of these patterns.
+/// Reports whether one of these patterns matches every path that a rule matches.
 pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathPattern>) -> bool {
     Canonical::of(written).is_some_and(|pattern| by.into_iter().any(|other| pattern.is_within(other)))
 }
 
-/// Whether a pattern holds what is a sign in regular expressions alone, and not in URLs or patterns: `[0-9]`, `(a|b)`, `\d`, `/.*`.
-/// `/index.*`, `/a+b`, `/*?$` and `/filter[price]` may be meant as they stand.
+/// Reports whether a pattern contains syntax that is used only in regular expressions, not in URLs
+/// or patterns: `[0-9]`, `(a|b)`, `\d`, `/.*`. `/index.*`, `/a+b`, `/*?$` and `/filter[price]` may
+/// be intended as written.
 pub(super) fn is_expression(pattern: &[u8]) -> bool {
     let has_choice = |rest: &[u8]| rest.iter().take_while(|octet| **octet != b')').any(|octet| *octet == b'|');
     (0..pattern.len()).any(|at| is_sign(&pattern[..at], &pattern[at..]))
         || pattern.split(|octet| *octet == b'(').skip(1).any(has_choice)
 }
 
-/// Whether a pattern goes on with such a sign behind its first octets.
+/// Reports whether such syntax begins at `rest`; `before` is the text in front of it.
 fn is_sign(before: &[u8], rest: &[u8]) -> bool {
-    // What may follow where an expression repeats something.
+    // What may follow a repetition in an expression.
     let is_end = |rest: &[u8]| matches!(rest, [] | [b'$' | b'/' | b'(' | b')' | b'\\', ..]);
     match rest {
         [b'[', b'^', ..] | [b'(', b'?', ..] | [b'/' | b'(', b'.', b'*' | b'+', ..] => true,
         [b']' | b')' | b'.', b'{', b'0'..=b'9', ..] => true,
         [b'.' | b']' | b')', b'+', rest @ ..] | [b')', b'?', rest @ ..] => is_end(rest),
         [b'.', b'*', b'$'] => before.last().is_some_and(u8::is_ascii_alphanumeric),
-        // A slash that may be left out; `/?$` is the home page with an empty query.
+        // A slash that may be missing; `/?$` is the home page with an empty query.
         [b'/', b'?', b'$'] => before.last().is_some_and(|octet| *octet != b'*'),
-        // A range, and behind it the end, more ranges, or a mark: none is in `[e-mail]`.
+        // A range, followed by the end, more ranges, or punctuation; `[e-mail]` has none of these.
         [b'[', from, b'-', to, next, rest @ ..] if from.is_ascii_alphanumeric() => {
             from < to && (matches!(next, b']' | b'_' | b'.') || rest.starts_with(b"-"))
         }
@@ -123,17 +129,18 @@ fn is_sign(before: &[u8], rest: &[u8]) -> bool {
     }
 }
 
-/// Whether a class goes on so and holds nothing but marks: `[&%]`, and not `[]`, `[*]` or `[price]`.
+/// Reports whether a character class begins here that contains only punctuation: `[&%]`, but not
+/// `[]`, `[*]` or `[price]`.
 fn is_class_of_marks(rest: &[u8]) -> bool {
-    /// Maximum length of a class, in bytes: a bound on the cost of a pattern full of brackets.
+    /// Maximum length of a class, in bytes; bounds the cost of a pattern full of brackets.
     const MAX_CLASS: usize = 16;
     let Some(end) = memchr::memchr(b']', &rest[..rest.len().min(MAX_CLASS)]) else { return false };
     let is_mark = |octet: &u8| octet.is_ascii_punctuation() && !matches!(octet, b'*' | b'$' | b'[');
     end > 0 && rest[..end].iter().all(is_mark)
 }
 
-/// The pattern that matches what an expression matches, if it says no more than "any text", and perhaps where the path begins and
-/// ends: `/foo` for `^/foo.*$`.
+/// Returns the pattern that matches the same paths as an expression: `/foo` for `^/foo.*$`. `None`
+/// unless the expression uses only "any text" and anchors.
 pub(super) fn of_expression(expression: &[u8]) -> Option<Vec<u8>> {
     let (mut rest, is_anchored) = expression.strip_prefix(b"^").map_or((expression, false), |rest| (rest, true));
     let mut pattern = Vec::with_capacity(rest.len() + 2);

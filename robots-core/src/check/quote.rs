@@ -4,15 +4,16 @@ use std::fmt;
 
 use crate::rules::keyword::first_few;
 
-/// Characters of a value that a message shows.
+/// Maximum number of characters of a value that a message shows.
 const SHOWN: usize = 60;
 
-/// A value of the file in double quotes. Characters that do not print are escaped, a long value is cut with `…`.
+/// A value of the file in double quotes. Non-printing characters are escaped, and a long value is
+/// cut with `…`.
 pub(super) struct Quoted<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A character has at most four octets; a longer value is cut anyway.
+        // A character has at most four bytes; a longer value is cut anyway.
         let head = &self.0[..self.0.len().min(4 * (SHOWN + 1))];
         f.write_str("\"")?;
         for (shown, piece) in pieces(head).enumerate() {
@@ -26,28 +27,29 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// The text between quotes, as a spreadsheet or a word processor leaves them around a value; none if there are no quotes.
+/// Returns the text between quotes, as spreadsheets and word processors leave them around a value;
+/// `None` if there are no quotes.
 pub(super) fn unquoted(value: &[u8]) -> Option<&[u8]> {
     const QUOTES: [(&str, &str); 4] = [("\"", "\""), ("'", "'"), ("\u{201c}", "\u{201d}"), ("\u{2018}", "\u{2019}")];
     let inner = |(open, close): &(&str, &str)| value.strip_prefix(open.as_bytes())?.strip_suffix(close.as_bytes());
     QUOTES.iter().find_map(inner).filter(|inner| !inner.is_empty())
 }
 
-/// The first three of several values, quoted, and how many more there are.
+/// Returns the first three of several values, quoted, and the number of the others.
 pub(super) fn quoted_list<'a>(values: impl ExactSizeIterator<Item = &'a [u8]>) -> String {
     first_few(values.map(Quoted), 3)
 }
 
-/// The characters of a text, and the octets that are no part of one.
+/// Returns the characters of a text, and the bytes that are not part of a character.
 pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Result<char, u8>> {
     text.utf8_chunks().flat_map(|chunk| chunk.valid().chars().map(Ok).chain(chunk.invalid().iter().copied().map(Err)))
 }
 
-/// Writes a piece, escaped unless it prints.
+/// Writes a piece, escaped unless it is printable.
 pub(super) fn write_piece(f: &mut fmt::Formatter<'_>, piece: Result<char, u8>) -> fmt::Result {
     match piece {
         Ok(char @ ('"' | '\'' | '\\')) => write!(f, "{char}"),
-        // Unicode says that these print, and nothing is seen of them.
+        // Unicode classifies these as printable, but they are invisible.
         Ok(char @ ('\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')) => {
             write!(f, "{}", char.escape_unicode())
         }

@@ -1,4 +1,5 @@
-//! How much of a site the rules of one crawler leave open, by the rules alone: nothing, the home page, or more.
+//! How much of a site the rules of one crawler leave open, by the rules alone: nothing, the home
+//! page, or more.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use crate::rules::{Access, Group, Reading, Rule, priority};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Extent {
     All,
-    /// `Allow: /$`.
+    /// Closed except for the home page, by `Allow: /$`.
     AllButHomePage,
 }
 
@@ -26,9 +27,9 @@ impl fmt::Display for Extent {
 pub(super) struct Reach<'r> {
     /// The disallow rule that matches every path, and its priority.
     closes: Option<(usize, Rule<'r>)>,
-    /// The highest priority of an allow rule that matches any path but that of the home page alone.
+    /// Highest priority of an allow rule that matches more than the home page.
     opens: usize,
-    /// That of one for the home page alone.
+    /// Highest priority of an allow rule for the home page alone.
     opens_home: usize,
 }
 
@@ -58,25 +59,25 @@ impl<'r> Reach<'r> {
         Self { closes, opens: self.opens.max(other.opens), opens_home: self.opens_home.max(other.opens_home) }
     }
 
-    /// The rule that leaves nothing to fetch but the home page, and how much it closes: an allow rule of equal priority would win
-    /// against it.
+    /// Returns the rule that leaves nothing to fetch except possibly the home page, and how much it
+    /// closes. An allow rule of equal priority would override it.
     pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
         let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
         Some((rule, if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage }))
     }
 }
 
-/// Whether a rule is about every path.
+/// Reports whether a rule disallows every path.
 pub(super) fn closes_site(rule: &Rule<'_>) -> bool {
     rule.access() == Access::Disallow && is_every_path(rule.pattern())
 }
 
-/// Whether it disallows some paths, and not every one.
+/// Reports whether a rule disallows some paths, but not every path.
 pub(super) fn closes_part(rule: &Rule<'_>) -> bool {
     rule.access() == Access::Disallow && matches!(rule.pattern(), [b'/' | b'*', ..]) && !closes_site(rule)
 }
 
-/// `/`, `*`, `/*`, `*/`, `/*$` and the like.
+/// Reports whether a pattern matches every path: `/`, `*`, `/*`, `*/`, `/*$` and similar.
 pub(super) fn is_every_path(pattern: &[u8]) -> bool {
     let open = match pattern {
         [body @ .., b'*', b'$'] => [body, b"*"].concat(),

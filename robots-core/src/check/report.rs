@@ -1,4 +1,4 @@
-//! Every finding about a file, in the order of the file.
+//! All findings about a file, in the order of the file.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use super::lint::{Lint, Pass};
 use super::options::{Level, Options};
 use crate::rules::{Line, LineKind, RobotsTxt};
 
-/// Findings in [`Report::summary`].
+/// Maximum number of findings in [`Report::summary`].
 const SUMMARISED: usize = 3;
 
 /// The findings of [`check`](super::check()).
@@ -20,14 +20,14 @@ const SUMMARISED: usize = 3;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Report {
-    /// The findings, sorted by where they begin; at most as many of each lint as
-    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) says.
+    /// The findings, sorted by their start; at most
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) of each lint.
     pub findings: Vec<Finding>,
     pub(super) omitted: [usize; 3],
-    /// The same, by the code of the lint.
+    /// The omitted findings, by the code of the lint.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) omitted_of: Vec<(&'static str, [usize; 3])>,
-    /// How the findings can be corrected; nothing unless [`Report::with_fixes`] looked for it.
+    /// Fixes of the findings; empty unless [`Report::with_fixes`] was called.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub fixes: Fixes,
 }
@@ -45,24 +45,24 @@ impl Report {
                 *total += more;
             }
         }
-        // Stable: findings of one place stay in the order of the table of lints.
+        // The sort is stable: findings at one place stay in the order of the table of lints.
         report.findings.sort_by_key(|finding| finding.span.start);
         locate(robots, &mut report.findings);
         report
     }
 
-    /// The severity of the worst finding, or `None` where there is none.
+    /// Returns the severity of the worst finding; `None` if there are no findings.
     pub fn worst(&self) -> Option<Severity> {
         Severity::ALL.into_iter().find(|severity| self.count(*severity) > 0)
     }
 
-    /// How many findings of this severity there are, those of [`Report::omitted`] included.
+    /// Counts the findings of this severity, including those of [`Report::omitted`].
     pub fn count(&self, severity: Severity) -> usize {
         let held = self.findings.iter().filter(|finding| finding.severity == severity).count();
         held + self.omitted[severity as usize]
     }
 
-    /// How many findings of one lint and severity there are, those of [`Report::omitted`] included.
+    /// Counts the findings of one lint and severity, including those of [`Report::omitted`].
     pub fn count_of(&self, code: &str, severity: Severity) -> usize {
         let is_one = |finding: &&Finding| finding.code == code && finding.severity == severity;
         let omitted =
@@ -70,16 +70,16 @@ impl Report {
         self.findings.iter().filter(is_one).count() + omitted.sum::<usize>()
     }
 
-    /// The errors and the warnings, the errors first, each in the order of the file: the findings that have to reach
-    /// the person who publishes the file.
+    /// Returns the errors, then the warnings, each in the order of the file: the findings that must
+    /// reach the person who publishes the file.
     pub fn faults(&self) -> impl Iterator<Item = &Finding> {
         let of = |severity| self.findings.iter().filter(move |finding| finding.severity == severity);
         of(Severity::Error).chain(of(Severity::Warning))
     }
 
-    /// How many errors and warnings there are, and the first three of [`Report::faults`], in one line:
-    /// `1 error and 2 warnings: 2:11: error: …; 4:1: warning: …; …`, or `2 warnings: 4:1: …; 7:1: …` where all are of one severity.
-    /// `None` where there are neither.
+    /// Returns the number of errors and warnings, and the first three of [`Report::faults`], in one
+    /// line: `1 error and 2 warnings: 2:11: error: …; 4:1: warning: …; …`, or `2 warnings: 4:1: …;
+    /// 7:1: …` if all have one severity. `None` if there are neither.
     pub fn summary(&self) -> Option<String> {
         let counted = |severity: Severity| match self.count(severity) {
             0 => None,
@@ -103,7 +103,7 @@ impl Report {
         Some(format!("{}: {}{more}", counts.join(" and "), shown.join("; ")))
     }
 
-    /// How many findings were counted and not kept.
+    /// Returns the number of findings that were counted but not kept.
     pub fn omitted(&self) -> usize {
         self.omitted.iter().sum()
     }
@@ -118,16 +118,16 @@ impl<'a> IntoIterator for &'a Report {
     }
 }
 
-/// Gives sorted findings their line and column in one walk over the lines.
+/// Sets the line and column of sorted findings in one walk over the lines.
 fn locate(robots: &RobotsTxt, findings: &mut [Finding]) {
     let mut findings = findings.iter_mut().peekable();
     let mut lines = robots.lines().peekable();
     while let Some(line) = lines.next() {
-        // A finding in a line end belongs to the line it ends.
+        // A finding in a line end belongs to the line before it.
         let next = lines.peek().map_or(usize::MAX, |next| next.range.start);
         while let Some(finding) = findings.next_if(|finding| finding.span.start < next) {
             finding.line = line.number;
-            // The octets of a byte order mark stand before the first line.
+            // The bytes of a byte order mark come before the first line.
             finding.column = finding.span.start.saturating_sub(line.range.start) + 1;
         }
     }
@@ -140,7 +140,7 @@ pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
     check_lints(robots, options, |_| true)
 }
 
-/// Runs the lints of these codes alone.
+/// Runs only the lints with these codes.
 pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn(&str) -> bool) -> Report {
     let codes: Vec<&str> = Lint::all().iter().map(|lint| lint.code).collect();
     let file = CheckedFile::new(robots, &options.site, &codes);
@@ -197,7 +197,8 @@ pub(super) fn check_lints(robots: &RobotsTxt, options: &Options, is_run: impl Fn
     Report::new(robots, sinks)
 }
 
-/// The lines that hold several directives, each with the place of the second one, where the lint about them is on.
+/// Returns the lines that contain several directives, each with the place of the second one; empty
+/// if the lint about them is off.
 fn joined<'r>(robots: &'r RobotsTxt, allowed: &Allowed<'_>, options: &Options) -> Vec<(Line<'r>, Range<usize>)> {
     let is_of_joined = |lint: &&Lint| matches!(lint.pass, Pass::Joined(_));
     let is_on = |lint: &&Lint| !matches!(options.level(lint), Some(Level::Off));

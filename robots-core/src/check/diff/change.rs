@@ -1,4 +1,4 @@
-//! A path whose verdict changes, with the rules that decide about it, and a delay that changes.
+//! Changes of a path's verdict, with the rules that decide it, and changes of a delay.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,46 +8,47 @@ use super::extent::SiteExtent;
 use super::subject::{Subject, first_crawlers, sorted};
 use crate::rules::{Access, CrawlDelay, Group, Rule, RuleSet, Selection, Verdict};
 
-/// A path with another verdict than before.
+/// A path whose verdict differs from before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Change {
-    /// A path whose verdict changes; others that the same rules decide about change with it.
+    /// A path whose verdict changes. Other paths decided by the same rules change with it.
     pub path: String,
-    /// The verdict now; before it was the other one.
+    /// The new verdict; the old one was the opposite.
     pub access: Access,
-    /// How much of the site it is about: the path alone does not show that it stands for a whole site.
+    /// How much of the site changes. The path alone does not show that it represents a whole site.
     pub breadth: Breadth,
-    /// The rule that decided before, or `None` where none matched.
+    /// The rule that decided before; `None` if no rule matched.
     pub before: Option<Decider>,
-    /// The rule that decides now.
+    /// The rule that decides now; `None` if no rule matches.
     pub after: Option<Decider>,
 }
 
-/// How much of the site a [`Change`] is about.
+/// How much of the site a [`Change`] affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum Breadth {
     /// The whole site has the new verdict.
     Site,
-    /// All of the site that no narrower rule of the new file gives the other verdict.
+    /// All of the site, except paths to which narrower rules of the new file give the other
+    /// verdict.
     Rest,
-    /// The paths that the patterns of the two deciding rules match.
+    /// The paths that the patterns of both deciding rules match.
     Part,
 }
 
-/// The rule that decides about a path.
+/// The rule that decides the verdict of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Decider {
-    /// The line of the rule in its file.
+    /// Line number of the rule in its file.
     pub line: usize,
-    /// Allow or disallow.
+    /// Access that the rule gives.
     pub access: Access,
-    /// The path pattern as written.
+    /// Path pattern, as written.
     pub pattern: String,
 }
 
@@ -64,7 +65,8 @@ impl Change {
 }
 
 impl Breadth {
-    /// Of a change between these verdicts; `selected` are the groups of the second.
+    /// Returns the breadth of a change between these verdicts; `selected` are the groups of the
+    /// second verdict.
     fn of([before, after]: [Verdict<'_>; 2], selected: Selection<'_>) -> Self {
         if ![before, after].into_iter().all(|verdict| verdict.rule().is_none_or(is_about_all)) {
             return Self::Part;
@@ -75,7 +77,7 @@ impl Breadth {
     }
 }
 
-/// Whether a rule matches every path, or has no pattern and decides nothing.
+/// Reports whether a rule matches every path, or has no pattern and so decides nothing.
 fn is_about_all(rule: Rule<'_>) -> bool {
     match rule.pattern() {
         [b'/', rest @ ..] => rest.iter().all(|octet| *octet == b'*'),
@@ -84,7 +86,8 @@ fn is_about_all(rule: Rule<'_>) -> bool {
 }
 
 impl Decider {
-    /// The rule that a verdict comes from. One without a pattern matches nothing, so none decides then.
+    /// Returns the rule that a verdict comes from. `None` if it has no pattern, because it then
+    /// matches nothing.
     pub(in crate::check) fn of(verdict: Verdict<'_>) -> Option<Self> {
         let rule = verdict.rule().filter(|rule| !rule.pattern().is_empty())?;
         let pattern = String::from_utf8_lossy(rule.pattern()).into_owned();
@@ -92,16 +95,16 @@ impl Decider {
     }
 }
 
-/// Another delay than before, for some crawlers.
+/// A delay that differs from before, for some crawlers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DelayChange {
-    /// The crawlers it is about; search engines first.
+    /// The crawlers it affects; search engines first.
     pub crawlers: Vec<Subject>,
-    /// The delay before, or `None` where there was none.
+    /// The old delay; `None` if there was none.
     pub before: Option<Delay>,
-    /// The delay now, or `None` where there is none.
+    /// The new delay; `None` if there is none.
     pub after: Option<Delay>,
 }
 
@@ -110,9 +113,9 @@ pub struct DelayChange {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Delay {
-    /// Its line.
+    /// Line number of the delay.
     pub line: usize,
-    /// The time from one request to the next, as written.
+    /// Time between two requests, as written.
     #[cfg_attr(feature = "serde", serde(rename = "seconds", serialize_with = "seconds"))]
     pub interval: Duration,
 }
@@ -123,7 +126,7 @@ fn seconds<S: serde::Serializer>(interval: &Duration, serializer: S) -> Result<S
 }
 
 impl DelayChange {
-    /// The change without its crawlers, as in `one request in 10 s instead of none`.
+    /// Returns the change without its crawlers, as in `one request in 10 s instead of none`.
     pub fn effect(&self) -> String {
         let [before, after] = [self.before, self.after].map(|delay| delay.map(|delay| delay.interval.as_secs_f64()));
         match (before, after) {
@@ -135,15 +138,16 @@ impl DelayChange {
     }
 }
 
-/// As in `"ClaudeBot": one request in 10 s instead of none`.
+/// Formats the change as in `"ClaudeBot": one request in 10 s instead of none`.
 impl fmt::Display for DelayChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", first_crawlers(f, &self.crawlers), self.effect())
     }
 }
 
-/// The delays that change for these crawlers, of which those in one class obey the same groups. A line that only moved
-/// changes nothing, and a crawler that may read nothing any more has no delay to keep.
+/// Returns the delays that change for these crawlers; crawlers of one class obey the same groups. A
+/// line that only moved changes nothing, and a crawler that may now fetch nothing has no delay to
+/// keep.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>]) -> Vec<DelayChange> {
     let mut found: HashMap<[Option<Delay>; 2], Vec<Subject>> = HashMap::new();
     for class in classes {

@@ -1,4 +1,4 @@
-//! Comparing the effect of two files.
+//! Compares the effect of two files.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,7 @@ use crate::agent::{Recognizer, Registry};
 use crate::check::quote::Quoted;
 use crate::rules::{Access, PathPattern, Reading, RequestPath, RobotsTxt, RuleSet, Selection};
 
-/// How two files are compared.
+/// Options of the comparison of two files.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct DiffOptions {
@@ -21,23 +21,23 @@ pub struct DiffOptions {
     guards: Vec<Guard>,
 }
 
-/// Paths of a crawler under which no verdict may change, written `Googlebot:/products/`.
+/// A crawler and a path pattern under which no verdict may change, written `Googlebot:/products/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Guard {
-    /// The crawler, as written.
+    /// Crawler, as written.
     pub crawler: String,
-    /// The path pattern, as written.
+    /// Path pattern, as written.
     pub pattern: String,
 }
 
-/// A [`Guard`] and what changes in spite of it.
+/// A [`Guard`] and a change that violates it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Breach {
-    /// The guard, which was not to change.
+    /// The guard that is violated.
     pub guard: Guard,
     /// The change that affects the most paths.
     pub change: Change,
@@ -48,23 +48,27 @@ pub struct Breach {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Diff {
-    /// The differences, by crawlers; search engines first.
+    /// Differences, by crawlers; search engines first.
     pub effects: Vec<Effect>,
-    /// The delays between requests that differ; search engines first.
+    /// Delays that differ; search engines first.
     pub delays: Vec<DelayChange>,
-    /// The guards under which something changes.
+    /// Guards under which something changes.
     pub breaches: Vec<Breach>,
-    /// Where something changes for crawlers that no group names: those that obey a group by name and keep every verdict and delay,
-    /// the ones that obey the same group together. They are search engines first, and may obey the group of another.
+    /// Crawlers that keep every verdict and delay because they obey a group by name. Only filled if
+    /// something changes for crawlers that no group names.
+    ///
+    /// Each inner list contains the crawlers that obey the same group, which may be another
+    /// crawler's. Search engines come first.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub spared: Vec<Vec<Subject>>,
-    /// The addresses of `Sitemap` lines that only the new file has. No verdict depends on them.
+    /// Addresses of `Sitemap` lines that only the new file has. No verdict depends on them.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub sitemaps_added: Vec<String>,
-    /// Those that only the old file has.
+    /// Addresses of `Sitemap` lines that only the old file has.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub sitemaps_removed: Vec<String>,
-    /// Whether it ended before all paths were tried ([`Diff::of_while`]): more may differ.
+    /// Whether the comparison ended before all paths were tried ([`Diff::of_while`]), so more may
+    /// differ.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cut: bool,
 }
@@ -74,16 +78,17 @@ pub struct Diff {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Effect {
-    /// The crawlers it is about; search engines first.
+    /// The crawlers that are affected; search engines first.
     pub crawlers: Vec<Subject>,
-    /// The changes for them, newly disallowed paths first; one path for each pair of rules that decide.
+    /// Changes for these crawlers, newly disallowed paths first; one path for each pair of deciding
+    /// rules.
     pub changes: Vec<Change>,
-    /// How many changes were counted and not kept.
+    /// Number of changes that were counted but not kept.
     pub omitted: usize,
 }
 
-/// Compares two files by what they mean for crawlers: those of the registry, those either file names, and one that
-/// neither names.
+/// Compares the effect of two files on crawlers: those of the registry, those that either file
+/// names, and one that neither names.
 ///
 /// ```
 /// use robots_core::check::{DiffOptions, diff};
@@ -100,24 +105,24 @@ pub fn diff(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions) -> Diff {
 }
 
 impl DiffOptions {
-    /// The built-in registry, the standard reading and no guards.
+    /// Returns options with the built-in registry, the standard reading and no guards.
     pub fn new() -> Self {
         Self { registry: Registry::builtin().clone(), reading: Reading::Standard, guards: Vec::new() }
     }
 
-    /// The crawlers that exist. Default: [`Registry::builtin`].
+    /// Sets the registry of known crawlers. Default: [`Registry::builtin`].
     pub fn with_registry(mut self, registry: Arc<Registry>) -> Self {
         self.registry = registry;
         self
     }
 
-    /// How both files are read. Default: [`Reading::Standard`].
+    /// Sets how both files are read. Default: [`Reading::Standard`].
     pub const fn with_reading(mut self, reading: Reading) -> Self {
         self.reading = reading;
         self
     }
 
-    /// Adds something that must not change. Default: nothing.
+    /// Adds a guard: something that must not change. Default: none.
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guards.push(guard);
         self
@@ -131,8 +136,10 @@ impl Default for DiffOptions {
 }
 
 impl Diff {
-    /// As [`diff()`], for files that others wrote: once `goes_on` is false no more paths are tried, and the result says so
-    /// ([`Diff::is_cut`]). It is called often, and may look at a clock, which this room does not have.
+    /// Compares two files like [`diff()`], with a bound on the time, for files that others wrote.
+    ///
+    /// Once `goes_on` returns false, no more paths are tried and [`Diff::is_cut`] is set. `goes_on`
+    /// is called often; it may look at a clock, which this module does not do.
     pub fn of_while(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions, goes_on: &dyn Fn() -> bool) -> Self {
         let over = Cell::new(false);
         let goes_on = || {
@@ -171,18 +178,19 @@ impl Diff {
         Self { effects, delays, breaches, spared, sitemaps_added, sitemaps_removed, is_cut: over.get() }
     }
 
-    /// Whether nothing was found to differ for any crawler, sitemaps aside.
+    /// Reports whether no difference was found for any crawler, apart from sitemaps.
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty() && self.delays.is_empty()
     }
 }
 
 impl Effect {
-    /// Changes that one [`Effect`] holds; the rest are counted.
+    /// Maximum number of changes in one [`Effect`]; the rest are only counted.
     pub const MAX_CHANGES: usize = 100;
 
-    /// The worst first: search engines, then crawlers that a file names, then the others; disallowed before
-    /// allowed; the shortest path, which is about the most pages, first.
+    /// Returns the sort key that puts the worst effect first: search engines, then crawlers that a
+    /// file names, then the others. Disallowed comes before allowed, and the shortest path, which
+    /// covers the most pages, comes first.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();
@@ -196,8 +204,10 @@ impl Effect {
 }
 
 impl Guard {
-    /// Reads `crawler:pattern`: a name as for [`Recognizer::resolve`](crate::agent::Recognizer::resolve) (`*`: one that no
-    /// group names), then a path pattern as in robots.txt. `None` where the colon or the leading slash is missing.
+    /// Parses `crawler:pattern`: a name as in
+    /// [`Recognizer::resolve`](crate::agent::Recognizer::resolve) (`*` is a crawler that no group
+    /// names), then a path pattern as in robots.txt. `None` if the colon, the crawler or the
+    /// leading slash or `*` is missing.
     pub fn parse(text: &str) -> Option<Self> {
         let (crawler, pattern) = text.split_once(':')?;
         let (crawler, pattern) = (crawler.trim(), pattern.trim());
@@ -236,7 +246,7 @@ impl Pair {
         [&self.old, &self.new].map(|rules| subject.select(rules))
     }
 
-    /// The crawlers, those together that obey the same groups in both files.
+    /// Returns the crawlers in classes; crawlers of one class obey the same groups in both files.
     pub(super) fn classes(&self, subjects: impl IntoIterator<Item = Subject>) -> Vec<Vec<Subject>> {
         let mut classes: HashMap<[Vec<usize>; 2], Vec<Subject>> = HashMap::new();
         for subject in subjects {
@@ -246,7 +256,8 @@ impl Pair {
         classes.into_values().map(sorted).collect()
     }
 
-    /// The changes for crawlers that all obey the same groups, or the crawlers where there are none.
+    /// Returns the changes for crawlers that all obey the same groups, or the crawlers themselves
+    /// if nothing changes.
     fn effect(&self, crawlers: Vec<Subject>, goes_on: &dyn Fn() -> bool) -> Result<Effect, Vec<Subject>> {
         let Some(first) = crawlers.first().filter(|_| goes_on()) else { return Err(crawlers) };
         let [before, after] = self.select(first);
@@ -264,7 +275,7 @@ impl Pair {
         Some(Breach { guard: guard.clone(), change })
     }
 
-    /// The paths with another verdict than before: the shortest of those that the same two rules decide about.
+    /// Returns the paths whose verdict differs: for each pair of deciding rules, the shortest path.
     fn changes(
         &self,
         before: Selection<'_>,
@@ -296,11 +307,12 @@ impl Pair {
     }
 }
 
-/// Effects that the sentence names; the rest are counted.
+/// Maximum number of effects that the sentence names; the rest are counted.
 const SHOWN: usize = 2;
 
-/// The worst changes and how many more there are: `"/" is disallowed for "Googlebot", "bingbot" and 640 more; ...`. The alternate
-/// form (`{:#}`) names every change that the comparison has kept, and every crawler of it that a file names.
+/// Formats the worst changes and the number of the others: `"/" is disallowed for "Googlebot",
+/// "bingbot" and 640 more; ...`. The alternate form (`{:#}`) names every change that was kept, and
+/// each of its crawlers that a file names.
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

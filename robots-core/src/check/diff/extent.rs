@@ -1,12 +1,12 @@
-//! How much of a site a crawler may read.
+//! How much of a site a crawler may fetch.
 
 use super::witness;
 use crate::rules::{Access, RequestPath, Selection};
 
-/// Rules that are tried: a bound on the cost.
+/// Maximum number of rules that are tried; bounds the cost.
 pub(super) const MOST_RULES: usize = 50_000;
 
-/// Pages that no rule names, so that their verdict is that of the site at large.
+/// Paths that no rule names, so that their verdict is that of the site at large.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
 
 /// How much of a site is open to a crawler.
@@ -14,14 +14,14 @@ const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"]
 pub(in crate::check) enum SiteExtent {
     /// Nothing.
     Shut,
-    /// The part that is named.
+    /// Only paths that rules name.
     Partly,
-    /// All but the part that is named.
+    /// All paths except those that rules name.
     Open,
 }
 
 impl SiteExtent {
-    /// Whether pages are open that no rule names, without a look at the others.
+    /// Reports whether pages that no rule names are open, without looking at other pages.
     pub(in crate::check) fn is_open_at_large(selection: Selection<'_>) -> bool {
         UNNAMED.into_iter().any(|path| selection.verdict(&RequestPath::new(path)).access() == Access::Allow)
     }

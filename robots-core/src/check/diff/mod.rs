@@ -1,11 +1,15 @@
-//! The effect of a change of the file on crawlers, not the difference of its text.
+//! The effect of a change of the file on crawlers, as opposed to the difference in its text.
 //!
-//! Crawlers that obey the same groups, before and after, are one [`Effect`]. Paths are found by trying: of each pattern that only
-//! one of the two files has, paths are made that it matches, alone and together with each other pattern. Such a witness is judged
-//! under both files, and it is a change where the verdicts differ. So a change that is shown is real; one that no witness meets
-//! (three wildcards that overlap just so) is not shown.
+//! Crawlers that obey the same groups, before and after, share one [`Effect`]. Paths are found by
+//! trying. For each pattern that only one of the two files has, the comparison generates paths that
+//! match it, alone and together with each other pattern. Each such witness is judged under both
+//! files, and is a change if the verdicts differ.
 //!
-//! The delays that requests shall keep are compared apart: no path depends on them, and none matters to a crawler that may read nothing.
+//! So every change that is shown is real. A change that no witness meets (three wildcards that
+//! overlap in a particular way) is not shown.
+//!
+//! Delays between requests are compared separately: no path depends on them, and they do not matter
+//! to a crawler that may fetch nothing.
 //!
 //! Search engines come first, and newly disallowed paths before newly allowed ones.
 

@@ -1,4 +1,4 @@
-//! The pages that a change takes from search engines: those of a list that it newly disallows.
+//! Pages that a change takes from search engines: the pages of a list that it newly disallows.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,23 +10,23 @@ use crate::agent::{Obeys, Registry};
 use crate::check::quote::Quoted;
 use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
-/// A page of a site: its path and query, as a request has them. Cheap to clone.
+/// A page of a site: its path and query, as a request contains them. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Page(std::sync::Arc<[u8]>);
 
-/// Pages that the search engines of one group lose.
+/// Pages lost to the search engines that obey one group.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PageLoss {
-    /// The search engines that lose them, those that send most people first; never empty.
+    /// Search engines that lose the pages, those that send most people first; never empty.
     pub crawlers: Vec<Subject>,
-    /// The pages, in the order of the list.
+    /// Lost pages, in the order of the list.
     pub lost: Vec<LostPage>,
-    /// How many pages of the list were allowed before.
+    /// Number of pages of the list that were allowed before.
     pub of: usize,
 }
 
-/// A page that was allowed and is disallowed, with the rule that does it.
+/// A page that was allowed and is now disallowed, with the rule that disallows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LostPage {
@@ -57,26 +57,29 @@ impl Pair {
 }
 
 impl Page {
-    /// A page by its path and query.
+    /// Creates a page from its path and query.
     pub fn new(target: impl AsRef<[u8]>) -> Self {
         Self(target.as_ref().into())
     }
 
-    /// The path and query.
+    /// Returns the path and query.
     pub fn target(&self) -> &[u8] {
         &self.0
     }
 
-    /// Whether it is the front page.
+    /// Reports whether this is the front page.
     pub fn is_front(&self) -> bool {
         *self.0 == *b"/"
     }
 }
 
 impl PageLoss {
-    /// The pages that a change of the file takes from search engines that have an index ([`Crawler::is_index_engine`]): one loss
-    /// for those of them to which the same groups apply, the largest first; none if no page is lost. A page that was disallowed
-    /// before is not lost, and robots.txt is no page. Modes and exemptions do not count: this is about the file.
+    /// Returns the pages that a change of the file takes from search engines that have an index
+    /// ([`Crawler::is_index_engine`]). Engines to which the same groups apply share one loss; the
+    /// largest loss comes first, and the result is empty if no page is lost.
+    ///
+    /// A page that was disallowed before is not lost, and robots.txt does not count as a page.
+    /// Modes and exemptions are ignored: this is about the file.
     ///
     /// ```
     /// use robots_core::agent::Registry;
@@ -107,7 +110,8 @@ impl PageLoss {
         losses
     }
 
-    /// Some of the pages, of each rule in turn, so that a rule that takes few is among them.
+    /// Returns up to `most` of the pages, taken from each rule in turn, so that a rule that takes
+    /// few pages is included.
     pub fn examples(&self, most: usize) -> impl Iterator<Item = &LostPage> {
         let mut by_rule: BTreeMap<Option<usize>, Vec<&LostPage>> = BTreeMap::new();
         for lost in &self.lost {
@@ -122,7 +126,7 @@ impl PageLoss {
     }
 }
 
-/// As in `"Googlebot", "bingbot" and 9 more lose 1204 of 9800 pages`.
+/// Formats the loss as in `"Googlebot", "bingbot" and 9 more lose 1204 of 9800 pages`.
 impl fmt::Display for PageLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.crawlers.len() == 1 { "loses" } else { "lose" };
@@ -131,7 +135,7 @@ impl fmt::Display for PageLoss {
     }
 }
 
-/// As in `"/news/1" by line 3, "/news/"`.
+/// Formats the page as in `"/news/1" by line 3, "/news/"`.
 impl fmt::Display for LostPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Quoted(self.page.target()))?;

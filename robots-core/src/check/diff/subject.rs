@@ -1,4 +1,5 @@
-//! The crawlers that a change is shown for: those of the registry, names of the files, and one that no group names.
+//! The crawlers that a change is shown for: those of the registry, names in the files, and one that
+//! no group names.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,7 +9,7 @@ use crate::check::quote::Quoted;
 use crate::rules::keyword::first_few;
 use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt, RuleSet, Selection};
 
-/// Crawlers of one change that a sentence names.
+/// Maximum number of crawlers of one change that a sentence names.
 const NAMES: usize = 2;
 
 /// A crawler that a change is shown for.
@@ -16,11 +17,12 @@ const NAMES: usize = 2;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Subject {
-    /// `None` for a crawler that no group names.
+    /// Name; `None` for a crawler that no group names.
     pub name: Option<String>,
-    /// The purpose it fetches pages for, if the registry knows it.
+    /// Purpose it fetches pages for, if the registry knows it.
     pub category: Option<Category>,
-    /// Whether it feeds the index of a search engine that people use ([`Crawler::is_index_engine`]).
+    /// Whether it feeds the index of a search engine that people use
+    /// ([`Crawler::is_index_engine`]).
     pub is_index_engine: bool,
     /// Whether one of the files names it.
     pub named: bool,
@@ -35,12 +37,13 @@ impl Subject {
         rules.select(&self.tokens, self.fallback)
     }
 
-    /// The token that is its own, of a crawler with a name.
+    /// Returns the crawler's own token; `None` for a crawler without a name.
     pub(in crate::check) fn own_token(&self) -> Option<&ProductToken> {
         self.tokens.first()
     }
 
-    /// Search engines first, then crawlers that a file names, then the unnamed one, then the rest.
+    /// Returns the sort key: search engines first, then crawlers that a file names, then the
+    /// unnamed one, then the rest.
     pub(super) fn rank(&self) -> (u8, String) {
         let first = match (self.is_index_engine, self.named, &self.name) {
             (true, _, _) => 0,
@@ -48,7 +51,7 @@ impl Subject {
             (_, _, None) => 2,
             _ => 3,
         };
-        // The engines that send most people lead; the rest by name.
+        // The engines that send the most people lead; the others are sorted by name.
         let leading = ["Googlebot", "bingbot"].iter().position(|known| self.name.as_deref() == Some(*known));
         let name = self.name.as_deref().unwrap_or_default().to_ascii_lowercase();
         (first, leading.map_or(name, |at| char::from(at as u8).to_string()))
@@ -65,7 +68,7 @@ impl Subject {
         }
     }
 
-    /// The agent that a person means by a name, `*` included.
+    /// Returns the agent that a person means by a name, which may be `*`.
     pub(in crate::check) fn named(name: &str, (named_as, agents): &(NamedAs, Agents)) -> Self {
         if *named_as == NamedAs::Star {
             return Self::unnamed();
@@ -93,7 +96,8 @@ impl Subject {
     }
 }
 
-/// The first few of several crawlers, and how many more there are; in the alternate form every one that a file names besides.
+/// Returns the first few crawlers and the number of the others. The alternate form also includes
+/// every crawler that a file names.
 pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> String {
     let shown = |crawler: &Subject| match &crawler.name {
         Some(name) => Quoted(name.as_bytes()).to_string(),
@@ -105,13 +109,14 @@ pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> St
     first_few([first, rest].concat().into_iter().map(|(_, crawler)| shown(crawler)), few)
 }
 
-/// Crawlers by their rank.
+/// Sorts crawlers by their rank.
 pub(super) fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {
     crawlers.sort_by_cached_key(Subject::rank);
     crawlers
 }
 
-/// Every crawler of the registry, every name of the files besides as a reading takes it, and one without a name.
+/// Returns every crawler of the registry, every other name in the files (as this reading parses
+/// names), and one without a name.
 pub(super) fn all(reading: Reading, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
     let token_of = |name: &[u8]| match reading {
         Reading::Reference => Some(ProductToken::cut(name)).filter(|token| !token.as_bytes().is_empty()),

@@ -1,8 +1,9 @@
-//! A change that is rarely meant: the whole site closed, or much of what was closed opened.
+//! Changes that are rarely intended: the whole site is closed, or much of what was closed is
+//! opened.
 //!
-//! A staging file that goes live shuts everyone out; a file that was cut, that lost its line breaks, or the wrong one of two, opens what
-//! was closed.
-//! Both are legal files, and a diff of paths would show them among hundreds of lines.
+//! A staging file that goes live blocks everyone. A file that was cut, that lost its line breaks,
+//! or that belongs to another site opens what was closed. All of these are legal files, and a diff
+//! of paths would show the change among hundreds of lines.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,73 +19,76 @@ use crate::rules::{
     Access, Directive, Group, LineKind, Name, ProductToken, Reading, RequestPath, RobotsTxt, Rule, Selection,
 };
 
-/// Disallow rules that may be opened at once, whatever their share.
+/// Number of disallow rules that may be opened at once, whatever their share.
 const FEW_RULES: usize = 10;
 
-/// Named crawlers that may be let in at once, whatever their share.
+/// Number of named crawlers that may be allowed at once, whatever their share.
 const FEW_CRAWLERS: usize = 5;
 
-/// An effect of a change that is large and rarely meant.
+/// A large effect of a change that is rarely intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Upheaval {
-    /// No crawler may fetch anything: neither one that the file does not name nor any search engine. Before, some crawler
-    /// might, or nothing is known of before.
+    /// No crawler may fetch anything: neither the search engines nor a crawler that the file does
+    /// not name. Before, some crawler could, or there is no earlier version.
     EveryoneShutOut,
-    /// Crawlers that the file does not name were let in at large, and are not any more.
+    /// Crawlers that the file does not name were allowed at large, and are not any more.
     UnnamedShutOut,
-    /// Search engines that were let in at large (or at all), and are not any more.
+    /// Search engines were allowed at large (or at all), and are not any more.
     #[non_exhaustive]
     SearchEnginesShutOut {
-        /// Which.
+        /// The engines.
         engines: Vec<Subject>,
     },
-    /// Crawlers that the file does not name were shut out at large, and are let in.
+    /// Crawlers that the file does not name were blocked at large, and are now allowed.
     SiteOpened,
-    /// There were groups and there are none, which is what a text that replaces the file by accident amounts to.
+    /// The file had groups and has none now, as if another text had replaced it by accident.
     #[non_exhaustive]
     GroupsLost {
-        /// How many there were.
+        /// Number of groups in the old file.
         of: usize,
     },
-    /// Rules disallowed something, and none does any more, although the file does not open the site explicitly: by a `Disallow:`
-    /// without a path, or by an `Allow`.
+    /// Rules disallowed something and none does any more, although the file does not open the site
+    /// explicitly (by a `Disallow:` without a path, or by an `Allow`).
     #[non_exhaustive]
     NoRuleInForce {
-        /// How many rules disallowed something.
+        /// Number of rules that disallowed something.
         of: usize,
-        /// The first line that holds several directives, if lines were joined.
+        /// The first line that contains several directives, if lines were joined.
         joined: Option<usize>,
     },
-    /// The file is the beginning of the one before: it ends within a line, with a rule whose path may be missing, or after a user-agent line
-    /// whose rules are missing. A file without its last rules alone is an edit.
+    /// The file is the beginning of the old one. It ends within a line, with a rule whose path may
+    /// be missing, or after a user-agent line whose rules are missing. A file that only lacks its
+    /// last rules counts as an edit.
     #[non_exhaustive]
     CutShort {
-        /// The line that it ends in.
+        /// Number of the line in which it ends.
         line: usize,
     },
-    /// More than half of the rules that disallowed something do so no longer, and at least ten; and the new
-    /// disallow rules are not half as many: a site that moves its pages writes its rules anew.
+    /// More than half of the rules that disallowed something, and at least ten, no longer do. The
+    /// new disallow rules are not half as many: a site that moves its pages rewrites its rules.
     #[non_exhaustive]
     RulesLost {
-        /// How many do so no longer.
+        /// Number of rules that no longer disallow anything.
         lost: usize,
-        /// How many there were.
+        /// Number of rules that disallowed something before.
         of: usize,
     },
-    /// More than half of the crawlers that were named and shut out are let in, and at least five.
+    /// More than half of the crawlers that were named and blocked, and at least five, are now
+    /// allowed.
     #[non_exhaustive]
     CrawlersLetIn {
-        /// Which.
+        /// The crawlers that are now allowed.
         crawlers: Vec<Subject>,
-        /// How many were shut out.
+        /// Number of named crawlers that were blocked.
         of: usize,
     },
 }
 
 fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
-    // An engine that ignores `*` and is not named is not spoken to.
+    // An engine that ignores `*` and is not named has no rules to obey, so it does not count as
+    // allowed.
     let is_shut = |subject: &Subject| {
         let [_, after] = pair.select(subject);
         !after.applies() || SiteExtent::of(after) == SiteExtent::Shut
@@ -93,14 +97,15 @@ fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
         && engines(registry).all(|engine| is_shut(&engine))
 }
 
-/// The search engines that obey a robots.txt.
+/// Returns the search engines that obey a robots.txt.
 fn engines(registry: &Registry) -> impl Iterator<Item = Subject> {
     let crawlers = registry.crawlers();
     let engines = crawlers.filter(|crawler| crawler.category == Category::Search && !crawler.is_control);
     engines.filter(|crawler| crawler.obeys_robots != Obeys::No).map(|crawler| Subject::of(crawler, false))
 }
 
-/// Counts the rules that disallow something: those with a pattern that some path matches, on a line of their own.
+/// Counts the rules that disallow something: those with a pattern that some path matches, on a line
+/// of their own.
 fn rules_in_force(robots: &RobotsTxt) -> usize {
     let joined: HashSet<usize> = joined_lines(robots).map(|(line, _)| line.number).collect();
     let is_in_force =
@@ -108,8 +113,8 @@ fn rules_in_force(robots: &RobotsTxt) -> usize {
     rules_for_crawlers(robots).filter(is_in_force).count()
 }
 
-/// Returns the rules of every group that names a crawler. A name begins with a letter or a digit: `{{ bot }}` and a `*` behind a no-break
-/// space name nobody.
+/// Returns the rules of every group that names a crawler. A name begins with a letter or a digit:
+/// `{{ bot }}`, or a `*` after a no-break space, names nobody.
 fn rules_for_crawlers(robots: &RobotsTxt) -> impl Iterator<Item = Rule<'_>> {
     let is_token = |token: ProductToken| token.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
     let is_name = move |name: Name<'_>| name.is_star() || ProductToken::from_name(name.value()).is_some_and(is_token);
@@ -143,7 +148,7 @@ fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<Upheaval> {
     (is_within_line || misses_rules).then_some(Upheaval::CutShort { line: last.number })
 }
 
-/// Each rule is judged once for each pair of groups that hold for the same crawlers.
+/// Judges each rule once for each pair of groups that apply to the same crawlers.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<Upheaval> {
     let (mut lost, mut of) = (0, 0);
     let (mut gained, mut tried) = (0, 0);
@@ -157,7 +162,8 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
     (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(Upheaval::RulesLost { lost, of })
 }
 
-/// How many of the rules of one selection that disallow something are open in the other, and how many there are.
+/// Counts the disallowing rules of one selection that are open in the other. Returns that number
+/// and the number of all disallowing rules.
 fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
     let (mut opened, mut of) = (0, 0);
     for path in witness::of_rules(shut, Access::Disallow).take(most) {
@@ -185,7 +191,8 @@ impl Pair {
         self.select(subject).map(SiteExtent::of)
     }
 
-    /// From the site at large to parts of it, or from parts to nothing.
+    /// Reports whether the open part shrinks: from the site at large to parts of it, or from parts
+    /// to nothing.
     fn shuts_out(&self, subject: &Subject) -> bool {
         let [was, is] = self.extents(subject);
         is < was
@@ -193,7 +200,8 @@ impl Pair {
 }
 
 impl Upheaval {
-    /// The upheavals of a file, compared with the one before it; without one, only that it shuts everyone out.
+    /// Returns the drastic changes of a file, compared with the file before it. Without a file
+    /// before it, only reports that everyone is blocked.
     ///
     /// ```
     /// use robots_core::agent::Registry;
@@ -205,7 +213,7 @@ impl Upheaval {
     /// ```
     pub fn between(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) -> Vec<Self> {
         let Some(old) = old else {
-            // Compared with itself: only the state now counts.
+            // Compared with itself, so that only its present state counts.
             let pair = Pair::new(Reading::Standard, new, new, registry);
             return Vec::from_iter(is_everyone_shut(&pair, registry).then_some(Self::EveryoneShutOut));
         };
@@ -234,7 +242,8 @@ impl Upheaval {
         found
     }
 
-    /// Returns the upheavals of a file that has lost its groups, its rules or its end, compared with the one before it.
+    /// Returns the drastic changes of a file that has lost its groups, its rules or its end,
+    /// compared with the file before it.
     pub fn losses(old: &RobotsTxt, new: &RobotsTxt) -> Vec<Self> {
         let groups = old.groups().len();
         let lost = if groups > 0 && new.groups().len() == 0 {
@@ -245,7 +254,7 @@ impl Upheaval {
         lost.into_iter().chain(cut_short(old, new)).collect()
     }
 
-    /// The crawlers it is about, where it is about some in particular.
+    /// Returns the crawlers it is about; empty if it is not about particular crawlers.
     pub fn crawlers(&self) -> &[Subject] {
         match self {
             Self::SearchEnginesShutOut { engines: crawlers } | Self::CrawlersLetIn { crawlers, .. } => crawlers,
@@ -254,7 +263,7 @@ impl Upheaval {
     }
 }
 
-/// The effect in one clause.
+/// Describes the effect in one clause.
 impl fmt::Display for Upheaval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

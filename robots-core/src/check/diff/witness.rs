@@ -1,44 +1,50 @@
 //! Witnesses: paths that show a difference between two sets of rules.
 //!
-//! A verdict can only change where a rule matches that one side lacks. So each such rule's pattern is made into paths, once
-//! with nothing and once with something for its `*`, and joined with the patterns of the other rules, because an exception
-//! only shows on paths that the rule it is an exception from matches too: each pair of patterns is made into the shortest path
-//! that both match, but for two that stand as they are compared, of which the longer one wins.
+//! A verdict can only change on a path that a rule matches which the other side lacks. So paths are
+//! generated from the pattern of each such rule, once with nothing and once with a filler for its
+//! `*`.
+//!
+//! The pattern is also joined with the patterns of the other rules, because an exception only shows
+//! on paths that both rules match. For each pair of patterns, the shortest path that both match is
+//! generated. Two plain patterns (without `*` and `%`) need no such path: the longer one wins.
 
 use std::collections::{HashSet, VecDeque};
 
 use crate::check::pattern::spelled;
 use crate::rules::{Access, Group, PathPattern, Reading, Rule, Selection};
 
-/// Paths that are tried for one pair of groups: a bound on the cost.
+/// Maximum number of paths that are tried for one pair of groups; bounds the cost.
 const MOST: usize = 50_000;
 
-/// Stands for any run of octets.
+/// Text that replaces a `*`, which stands for any sequence of bytes.
 const FILLER: &[u8] = b"x";
 
-/// Pairs of patterns that are looked at, and states of all of them: bounds on the cost, as [`MOST`] is.
+/// Maximum number of pairs of patterns that are examined, and of states for all pairs; both bound
+/// the cost.
 const MOST_PAIRS: usize = 1_000_000;
 const MOST_STATES: usize = 10_000_000;
 
-/// A path as a crawler that follows the reference parser compares it: patterns have their octets from 0x80 escaped there and
-/// the digits of escapes upper-cased, and the path of a URL is taken as it stands.
+/// Returns a path as a crawler that follows the reference parser compares it. That parser escapes
+/// bytes from 0x80 in patterns and upper-cases the digits of escapes, but leaves the path of a URL
+/// unchanged.
 pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
     [b"http://x", spelled(path).as_slice()].concat()
 }
 
-/// The shortest path that each rule of this access matches.
+/// Returns, for each rule of this access, the shortest path that it matches.
 pub(super) fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Vec<u8>> {
     let counts = move |rule: &Rule<'_>| rule.access() == access && matches!(rule.pattern(), [b'/' | b'*', ..]);
     selection.groups().flat_map(Group::rules).filter(counts).map(|rule| shortest(rule.pattern()))
 }
 
-/// The shortest path that a pattern matches.
+/// Returns the shortest path that a pattern matches.
 pub(in crate::check) fn shortest(pattern: &[u8]) -> Vec<u8> {
     let path = fill(body(pattern).0, b"");
     if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() }
 }
 
-/// Paths that may have another verdict under the one than under the other; `own` are patterns of one's own to look under.
+/// Returns paths whose verdict may differ between the two selections. `own` contains further
+/// patterns under which paths are tried.
 pub(super) fn paths(
     before: Selection<'_>,
     after: Selection<'_>,
@@ -62,7 +68,7 @@ pub(super) fn paths(
             break;
         }
     }
-    // Joined: the literal beginning of one with what another wants behind a `*`.
+    // Joins the literal beginning of one pattern with the text that another requires after its `*`.
     let loose: Vec<&[u8]> = every.iter().copied().filter(|pattern| is_loose(pattern)).collect();
     for pattern in &changed {
         let others = loose.iter().map(|other| (*pattern, *other));
@@ -99,14 +105,14 @@ pub(super) fn paths(
     paths.list
 }
 
-/// A text that no pattern has, so that no rule is about a path because of it.
+/// Returns text that no pattern contains, so that no rule matches a path because of it.
 fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
     let is_unused = |octet: &u8| !patterns.iter().any(|pattern| pattern.contains(octet));
     let octet = (b'a'..=b'z').rev().chain(b'0'..=b'9').chain(b'A'..=b'Z').find(is_unused);
     octet.map_or_else(|| b"~-~".to_vec(), |octet| vec![octet])
 }
 
-/// The selected rules, without their lines.
+/// Returns the selected rules, without their line numbers.
 fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     let is_legacy = selection.rules.reading() == Reading::Legacy;
     let counts = |rule: &Rule<'_>| match rule.pattern() {
@@ -117,28 +123,29 @@ fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
     rules.map(|rule| (rule.access() == Access::Allow, rule.pattern())).collect()
 }
 
-/// A pattern as it is compared with paths. Its priority is the length as written, with escapes and without a slash that is assumed,
-/// so a shorter text may win over a longer one.
+/// Returns a pattern as it is compared with paths. Its priority is its length as written, with
+/// escapes and without an implied slash, so a pattern that is shorter here may win over a longer
+/// one.
 fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
     if reading == Reading::Reference {
         return pattern.to_vec();
     }
     let mut text = PathPattern::new(pattern, reading).with_runs(b'*').next().unwrap_or_default();
-    // It goes on by itself.
+    // Patterns match any continuation, so a last `*` is dropped.
     if text.pop_if(|last| *last == b'*').is_none() {
         text.push(b'$');
     }
     text
 }
 
-/// Whether a pattern can begin to match anywhere in a path: `*.pdf`, `/*?sort=`.
+/// Reports whether a pattern can begin to match anywhere in a path: `*.pdf`, `/*?sort=`.
 fn is_loose(pattern: &[u8]) -> bool {
     matches!(pattern, [b'*', ..] | [b'/', b'*', ..])
 }
 
 #[derive(Default)]
 struct Paths {
-    /// A second text for any run of octets, where the first is a part of patterns.
+    /// A second text for any sequence of bytes, in case `FILLER` is part of a pattern.
     other_filler: Vec<u8>,
     list: Vec<Vec<u8>>,
     known: HashSet<Vec<u8>>,
@@ -156,10 +163,11 @@ impl Paths {
         }
     }
 
-    /// Paths that a pattern matches: the shortest, ones with something for each `*`, and one that goes on.
+    /// Adds paths that a pattern matches: the shortest, some with text for each `*`, and some that
+    /// continue after the match.
     fn add_all(&mut self, pattern: &[u8]) {
         let (body, anchored) = body(pattern);
-        // An allow rule for an index page is one for its folder too.
+        // An allow rule for an index page also applies to its folder.
         if let Some(index) = memchr::memmem::rfind(body, b"/index.htm") {
             self.add(fill(&body[..=index], FILLER));
             self.add(fill(&body[..=index], b""));
@@ -174,7 +182,8 @@ impl Paths {
         }
     }
 
-    /// The shortest path that both patterns match, and one that goes on where both allow it.
+    /// Adds the shortest path that both patterns match, and a path that continues after it if both
+    /// patterns permit that.
     fn meet(&mut self, pattern: &[u8], other: &[u8], budget: &mut usize) {
         let Some(path) = shortest_of_both(pattern, other, budget) else { return };
         if !body(pattern).1 && !body(other).1 {
@@ -183,7 +192,7 @@ impl Paths {
         self.add(path);
     }
 
-    /// A path that begins as the one pattern wants and ends as the other, which is loose, wants.
+    /// Adds a path that begins as `start` requires and ends as `loose` requires.
     fn join(&mut self, start: &[u8], loose: &[u8]) {
         let (start, anchored) = body(start);
         if anchored {
@@ -198,7 +207,8 @@ impl Paths {
     }
 }
 
-/// The shortest text that both patterns match, while the budget of states lasts.
+/// Returns the shortest text that both patterns match; `None` if there is none or the budget of
+/// states is used up.
 fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<u8>> {
     let literal = |pattern: &[u8]| pattern.iter().take_while(|octet| !matches!(octet, b'*' | b'$')).count();
     let common = literal(one).min(literal(other));
@@ -211,7 +221,8 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     let states = (one.len() + 1) * width;
     *budget = budget.checked_sub(states)?;
     let (start, end) = (0, states - 1);
-    // The predecessor of each state, and whether an octet was added on the way; states without an octet first.
+    // The predecessor of each state, and the byte added on the way, if any. States reached without
+    // a byte come first.
     let mut from: Vec<Option<(usize, Option<u8>)>> = vec![None; states];
     let mut open = VecDeque::from([(start, None)]);
     while let Some((state, came)) = open.pop_front() {
@@ -249,7 +260,8 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     Some(prefix.iter().copied().chain(rest.into_iter().rev()).collect())
 }
 
-/// A pattern as one for a whole text: any text may follow, unless it ends with `$`.
+/// Returns a pattern that matches whole texts: adds a `*` for any continuation, unless the pattern
+/// ends with `$`.
 fn whole(pattern: &[u8]) -> Vec<u8> {
     match pattern {
         [body @ .., b'$'] => body.to_vec(),
@@ -257,7 +269,7 @@ fn whole(pattern: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A pattern without its last `$`, and whether it had one.
+/// Returns a pattern without its last `$`, and whether it had one.
 fn body(pattern: &[u8]) -> (&[u8], bool) {
     match pattern {
         [body @ .., b'$'] => (body, true),

@@ -11,23 +11,24 @@ use crate::check::lint::LintFix;
 use crate::check::options::Options;
 use crate::rules::{Line, RobotsTxt, starts_with};
 
-/// Lines of a file that is corrected: more have four octets each in the largest, and take a hundred each in memory.
+/// Maximum number of lines of a file that is fixed. Each line takes about a hundred bytes of
+/// memory; with more lines than this, even the largest file has only four bytes per line.
 const MOST_LINES: usize = 1 << 21;
 
 /// Edits for one finding, or for several that the same edits correct.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
-    /// Their places in the report; never empty.
+    /// Indices of the findings in the report; never empty.
     pub(super) findings: Vec<usize>,
     pub(super) code: &'static str,
-    /// In the order of the file.
+    /// Edits, in the order of the file.
     pub(super) edits: Vec<Edit>,
     pub(super) is_choice: bool,
     pub(super) safety: Safety,
 }
 
 impl Candidate {
-    /// Those of these findings of a file that have edits, in their order.
+    /// Returns the candidates for those of the findings that have edits, in their order.
     pub(super) fn all(robots: &RobotsTxt, findings: &[Finding], options: &Options) -> Vec<Self> {
         if robots.lines().nth(MOST_LINES).is_some() {
             return Vec::new();
@@ -35,11 +36,12 @@ impl Candidate {
         let codes: Vec<&str> = Lint::all().iter().map(|lint| lint.code).collect();
         let file = CheckedFile::new(robots, &options.site, &codes);
         let mut candidates: Vec<Self> = Vec::new();
-        // Some other text, such as a list of dependencies, would be commented out line by line.
+        // Other text, such as a list of dependencies, would be commented out line by line.
         if FileKind::of(robots) == FileKind::OtherText && !robots.lines().any(is_exported) {
             return candidates;
         }
-        // The candidate of findings that share their correction, and of edits that were found already.
+        // Candidates by the key of findings that share a correction, and by edits that were already
+        // found.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();
         for (place, finding) in findings.iter().enumerate() {
@@ -77,7 +79,8 @@ impl Candidate {
     }
 }
 
-/// The edits of a finding in the order of the file; none where they cannot be made together.
+/// Returns the edits of a finding, in the order of the file; `None` if they conflict with each
+/// other.
 fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec<Edit>> {
     let mut edits = (fix.edits)(file, finding).filter(|edits| !edits.is_empty())?;
     edits.sort_unstable();
@@ -86,7 +89,7 @@ fn edits(file: &CheckedFile<'_>, fix: &LintFix, finding: &Finding) -> Option<Vec
     (!edits.windows(2).any(is_conflict)).then_some(edits)
 }
 
-/// Whether a line is a field between quotes, or in columns, as a spreadsheet exports it.
+/// Reports whether a line is a field in quotes or in columns, as a spreadsheet exports it.
 fn is_exported(line: Line<'_>) -> bool {
     let text = line.bytes().trim_ascii_start();
     let text = text.strip_prefix(b"\"").or_else(|| text.strip_prefix(b"'")).unwrap_or(text);

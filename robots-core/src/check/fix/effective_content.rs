@@ -1,15 +1,17 @@
 //! The content of a file as crawlers read it, however it is written.
 //!
-//! A reading chooses the rules of a crawler by the names of groups, and a verdict depends on the set of these rules alone: the
-//! longest pattern decides, and of equally long ones the one that allows. So two files that have, for every crawler that any
-//! reading finds groups for, the same rules in the same order of decision are read alike. Rules are brought into one form that keeps
+//! A reading chooses the rules of a crawler by the names of groups, and a verdict depends on this
+//! set of rules alone. The longest pattern decides, and of equally long patterns the allowing one.
+//! So two files are read alike if, for every crawler that any reading finds groups for, they have
+//! the same rules in the same order of decision. Rules are converted to a normal form that keeps
 //! every verdict under every reading:
 //!
-//! - Octets from 0x80 and digits of escapes mean the same escaped and upper-cased, and count the same.
-//! - Runs of `*`, and those at the end, match what one and none match.
-//! - Of rules that match the same paths only the strongest decides.
-//! - The order of rules counts only where one allows and the other disallows, and one that allows only where a weaker one
-//!   disallows.
+//! - Bytes from 0x80 and digits of escapes mean and count the same as their escaped, upper-case
+//!   form.
+//! - A run of `*` matches what one `*` matches; a run at the end matches what none matches.
+//! - Of rules that match the same paths, only the strongest decides.
+//! - The order of two rules counts only if one allows and the other disallows. An allowing rule
+//!   counts only if a weaker rule disallows.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -18,48 +20,50 @@ use crate::agent::Registry;
 use crate::check::pattern::{spelled, without_runs};
 use crate::rules::{Access, Directive, Group, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
-/// Lines in all sets of groups that are compared: a bound on the cost.
+/// Maximum number of lines in all sets of groups that are compared; bounds the cost.
 const MOST_LINES: usize = 2_000_000;
 
 /// The content of a file, in an order that does not depend on the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EffectiveContent {
     rules: ByLines<Block>,
-    /// The other lines of groups, such as delays and preferences.
+    /// Other lines of groups, such as delays and preferences.
     others: ByLines<OtherLine>,
-    /// Sitemaps and other lines for the whole site.
+    /// Sitemaps and other lines that apply to the whole site.
     of_site: Vec<OtherLine>,
-    /// The first host line; no other counts.
+    /// The first host line; the others do not count.
     host: Option<Vec<u8>>,
-    /// Whether every reading reads it to its end.
+    /// Whether every reading reads the file to its end.
     is_read_whole: bool,
 }
 
-/// Names, by the lines that are for them.
+/// Names, by the lines that apply to them.
 type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 
-/// Patterns that have the same access, stronger than those of the next block: whether they allow, and each in one form.
+/// Patterns with the same access, stronger than those of the next block: whether they allow, and
+/// the patterns in normal form.
 type Block = (bool, BTreeSet<Vec<u8>>);
 
-/// A directive and its value, in one spelling.
+/// A directive and its value, in a normal spelling.
 type OtherLine = (Vec<u8>, Vec<u8>);
 
-/// A crawler, as a reading finds its groups: one may find more groups for it than another.
+/// A crawler as a reading finds its groups; one reading may find more groups for it than another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NameKey {
     Star,
-    /// The token of names that are cut.
+    /// Token of a name that is cut.
     Cut(ProductToken),
-    /// The token of whole names, and of those that stand for another.
+    /// Token of a whole name, or a token that the registry assigns to a name.
     Whole(ProductToken),
 }
 
-/// The names of one file and its changed ones, each looked up in the registry once.
+/// The names of a file and of its edited versions, each looked up in the registry once.
 #[derive(Debug, Default)]
 pub(super) struct NameKeys(HashMap<Vec<u8>, Vec<NameKey>>);
 
 impl EffectiveContent {
-    /// The content of a file; `None` of one whose groups overlap so much that comparing them would take long.
+    /// Returns the content of a file; `None` if its groups overlap so much that a comparison would
+    /// take long.
     pub(super) fn of(robots: &RobotsTxt, registry: &Registry, names: &mut NameKeys) -> Option<Self> {
         let groups: Vec<Group<'_>> = robots.groups().collect();
         let mut places: HashMap<NameKey, Vec<usize>> = HashMap::new();
@@ -95,18 +99,18 @@ impl EffectiveContent {
         Some(Self { rules, others, of_site, host, is_read_whole })
     }
 
-    /// Whether no reading can tell the two files apart.
+    /// Reports whether no reading can tell the two files apart.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.is_read_whole && self == other
     }
 
-    /// Whether all but rules is the same.
+    /// Reports whether everything but the rules is the same.
     pub(super) fn is_same_besides_rules(&self, other: &Self) -> bool {
         self.others == other.others && self.of_site == other.of_site && self.host == other.host
     }
 }
 
-/// Rules in the order in which they decide, without those that never do.
+/// Returns the rules in the order in which they decide, without those that never decide.
 fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     let mut rules: Vec<_> = rules
         .filter(|rule| !rule.pattern().is_empty())
@@ -117,7 +121,7 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     let mut seen = HashSet::new();
     let mut blocks: Vec<Block> = Vec::new();
     for (pattern, allows) in rules {
-        // An allow rule for an index page is one for its folder too, by its spelling.
+        // An allow rule for an index page also applies to its folder, depending on its spelling.
         let is_index = memchr::memmem::find(&pattern, b"/index.htm").is_some();
         let pattern = if is_index { pattern } else { without_runs(pattern) };
         if !seen.insert(pattern.clone()) {
@@ -135,7 +139,7 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
 }
 
 impl NameKeys {
-    /// The keys of a name in all readings; none if it names no crawler.
+    /// Returns the keys of a name in all readings; empty if it names no crawler.
     fn of(&mut self, name: Name<'_>, registry: &Registry) -> &[NameKey] {
         self.0.entry(name.value().to_vec()).or_insert_with(|| {
             if name.is_star() {
@@ -148,20 +152,20 @@ impl NameKeys {
     }
 }
 
-/// The lines that are no rules: those of each group, those of the site, and the host.
+/// Returns the lines that are not rules: those of each group, those of the site, and the host.
 fn other_lines(robots: &RobotsTxt) -> (Vec<Vec<OtherLine>>, Vec<OtherLine>, Option<Vec<u8>>) {
     let mut of_groups = vec![Vec::new(); robots.groups().len()];
     let (mut of_site, mut host) = (Vec::new(), None);
     for (_, field, begun) in robots.fields() {
         let name = match field.directive {
             Directive::UserAgent | Directive::Allow | Directive::Disallow => continue,
-            // Two words that no crawler knows are no field.
+            // A line of two words that no crawler knows is not a field.
             Directive::Other if !field.has_colon => continue,
             directive => directive.spelling().map_or_else(|| field.name.to_vec(), |name| name.as_bytes().to_vec()),
         };
         let name = name.to_ascii_lowercase();
         let value = match (field.directive, crawl_delay(field.value)) {
-            // It says nothing.
+            // A zero delay has no effect.
             (Directive::CrawlDelay, Some(delay)) if delay.is_zero() => continue,
             (Directive::CrawlDelay, Some(delay)) => format!("every {} ns", delay.as_nanos()).into_bytes(),
             _ => field.value.to_vec(),

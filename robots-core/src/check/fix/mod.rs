@@ -1,16 +1,21 @@
-//! Findings corrected: the edits of each, whether they are safe, and a file with them.
+//! Fixes for findings: the edits of each, whether they are safe, and the file with the edits
+//! applied.
 //!
-//! A fix is [`Safe`](super::Safety::Safe) if the file with it has the same effect under every [`Reading`](crate::rules::Reading) and
-//! the finding is gone. That is proved for the file at hand, whatever the lint usually does: a `*` at the end of a pattern that
-//! changes nothing in one file decides between two rules in another. A proof is one of two:
+//! A fix is [`Safe`](super::Safety::Safe) if the fixed file has the same effect under every
+//! [`Reading`](crate::rules::Reading) and the finding is gone. This is proved for the file at hand,
+//! whatever the lint usually does: a `*` at the end of a pattern may change nothing in one file and
+//! decide between two rules in another. There are two kinds of proof:
 //!
-//! - Both files say the same in other words (`effective_content`): for every name that the readings tell apart the same set of
-//!   rules, and the same other lines. Then no reading can tell them apart, and neither can any path.
-//! - All other lines are the same, and the effect [`diff`](super::diff()) finds no path and no delay that changes.
+//! - Both files have the same content in different words (`effective_content`): for every name that
+//!   the readings distinguish the same set of rules, and the same other lines. Then no reading and
+//!   no path can tell them apart.
+//! - All other lines are the same, and the effect [`diff`](super::diff()) finds no path and no
+//!   delay that changes.
 //!
-//! If the file does not say which of two corrections is meant, such as of an allow and a disallow rule for one path, a fix is
-//! [`Unsafe`](super::Safety::Unsafe) although no reading can tell: which line goes is a choice. A lint whose finding only a person
-//! can correct has no fix.
+//! If the file does not show which of two corrections is meant (such as for an allow and a disallow
+//! rule with one path), a fix is [`Unsafe`](super::Safety::Unsafe) even if no reading can tell them
+//! apart: which line to remove is a choice. A lint whose finding only a person can correct has no
+//! fix.
 
 mod candidate;
 mod effective_content;
@@ -27,7 +32,8 @@ use crate::rules::RobotsTxt;
 pub use self::passes::{FixedFile, fix};
 
 impl Fixes {
-    /// Finds the fix of every finding in a report about a file, with the options of that report.
+    /// Finds the fix of every finding in a report about a file; `options` must be those of the
+    /// report.
     ///
     /// ```
     /// use robots_core::check::{Fixes, Options, Safety, check};
@@ -47,7 +53,8 @@ impl Fixes {
         if report.omitted() == 0 {
             return fixes_of(report, options);
         }
-        // Whether a fix is safe depends on the others, also on those of findings that this report only counts.
+        // Whether a fix is safe depends on the other fixes, including those of findings that this
+        // report only counts.
         let every = options.clone().findings_per_lint(MOST_FINDINGS);
         let whole = check(robots, &every);
         fixes_of(&whole, &every).of_some(&whole.findings, &report.findings)
@@ -62,7 +69,7 @@ impl Fixes {
         all
     }
 
-    /// The fixes of some of these findings, which are in the same order.
+    /// Keeps the fixes for a subset of the findings; `some` must be in the same order as `all`.
     fn of_some(self, all: &[Finding], some: &[Finding]) -> Self {
         let mut all = all.iter().enumerate();
         let fix_of = |finding: &Finding| {
@@ -76,7 +83,8 @@ impl Fixes {
 }
 
 impl Report {
-    /// The report with the fix of each finding ([`Report::fixes`]); `options` are those it was made with.
+    /// Returns the report with the fix of each finding ([`Report::fixes`]); `options` must be those
+    /// of the report.
     pub fn with_fixes(self, robots: &RobotsTxt, options: &Options) -> Self {
         Self { fixes: Fixes::of(robots, &self, options), ..self }
     }

@@ -1,9 +1,10 @@
-//! A file with its fixes made: as many as do not touch each other at a time, until there are no more.
+//! Applies fixes to a file: in each pass as many as do not touch each other, until none is left.
 //!
-//! What one fix corrects may depend on another: a byte order mark that hides a user-agent line makes rules of two groups into rules
-//! of one, in which they repeat or contradict each other. So a fix that changes the effect is made alone with those of its lint,
-//! in the order of the table of lints, and the next is sought in the resulting file; and a fix is safe only if it changes nothing
-//! in the file that the others lead to either.
+//! What one fix corrects may depend on another. For example, a byte order mark that hides a
+//! user-agent line merges two groups into one, in which rules repeat or contradict each other. So a
+//! fix that changes the effect is applied only together with fixes of its lint, in the order of the
+//! table of lints, and the next fix is sought in the resulting file. A fix is safe only if it also
+//! changes nothing in the file that the other fixes lead to.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,33 +19,36 @@ use crate::check::options::Options;
 use crate::check::report::{Report, check, check_lints};
 use crate::rules::{Reading, RobotsTxt};
 
-/// Findings of one lint that are corrected.
+/// Maximum number of findings of one lint that are corrected.
 pub(super) const MOST_FINDINGS: usize = 100_000;
 
-/// Octets that a file may become longer by, in which a new line for each of many findings has room.
+/// Maximum growth of a file, in bytes; leaves room for a new line for each of many findings.
 const MOST_GROWTH: usize = 1 << 20;
 
-/// A file with its fixes made, and the remaining findings.
+/// A file with its fixes applied, and the remaining findings.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FixedFile {
-    /// The file as it is now.
+    /// The fixed file.
     pub robots: RobotsTxt,
-    /// The findings that were corrected, with their places in the file that their pass looked at, and whether the fix was safe: in
-    /// passes, each in the order of its file.
+    /// The corrected findings, and whether each fix was safe. They are grouped by pass, each in the
+    /// order of its file; their places refer to the file that the pass examined.
     pub applied: Vec<(Finding, Safety)>,
-    /// The remaining findings, with their fixes; without them if the work was cut short.
+    /// The remaining findings, with their fixes; without fixes if the work was cut short.
     pub report: Report,
-    /// Whether it ended before all was corrected that can be ([`FixedFile::of_while`]).
+    /// Whether the work ended before everything fixable was fixed ([`FixedFile::of_while`]).
     pub is_cut: bool,
 }
 
 impl FixedFile {
-    /// How often a file is looked at again for fixes that the ones before left or made possible.
+    /// Maximum number of passes over a file, each for fixes that the previous ones left or made
+    /// possible.
     pub const MAX_PASSES: usize = 40;
 
-    /// As [`fix`], for files that others wrote: once `goes_on` is false no more is corrected, and the result says so
-    /// ([`FixedFile::is_cut`]). It may look at a clock, which this room does not have.
+    /// Fixes a file like [`fix`], with a bound on the time, for files that others wrote.
+    ///
+    /// Once `goes_on` returns false, nothing more is fixed and [`FixedFile::is_cut`] is set.
+    /// `goes_on` may look at a clock, which this module does not do.
     pub fn of_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &dyn Fn() -> bool) -> Self {
         let every = options.clone().findings_per_lint(MOST_FINDINGS);
         let longest = robots.bytes().len() + MOST_GROWTH;
@@ -96,7 +100,8 @@ impl FixedFile {
     }
 }
 
-/// Corrects the findings of a file: those with a safe fix, and with [`Safety::Unsafe`] then those with any.
+/// Fixes the findings of a file: those with a safe fix, and with [`Safety::Unsafe`] then those with
+/// any fix.
 ///
 /// The remaining findings are those without a fix, those whose fix is unsafe, and those past [`FixedFile::MAX_PASSES`].
 ///
@@ -115,36 +120,44 @@ pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
     FixedFile::of_while(robots, options, most, &|| true)
 }
 
-/// Octets of all files that are looked at to judge the fixes of one, and again to make them together; those of files whose effect
-/// is compared path by path, once for each reading; fixes of one lint that are looked at alone; comparisons that find a change, for
-/// one lint and for all that are made together. Bounds on the cost: a fix beyond them counts as unsafe.
+/// Bounds on the cost of judging the fixes of one file; a fix beyond them counts as unsafe.
+///
+/// - `MOST_OCTETS`: bytes of all files examined to judge the fixes, and again to apply them
+///   together.
+/// - `MOST_COMPARED`: bytes of the files whose effect is compared path by path, once for each
+///   reading.
+/// - `MOST_OF_LINT`: fixes of one lint that are judged alone.
+/// - `MOST_CHANGES`, `MOST_CHANGES_TOGETHER`: comparisons that find a change, for one lint and for
+///   all fixes that are applied together.
 const MOST_OCTETS: usize = 8 << 20;
 const MOST_COMPARED: usize = 4 << 20;
 const MOST_OF_LINT: usize = 256;
 const MOST_CHANGES: usize = 12;
 const MOST_CHANGES_TOGETHER: usize = 24;
 
-/// How often fixes that touch others are tried with the rest of these; what is left then counts as unsafe too.
+/// Maximum number of rounds in which fixes that touch each other are tried; what is left counts as
+/// unsafe too.
 const MOST_ROUNDS: usize = 4;
 
-/// Octets of a file whose effect is compared at all; some crawlers read no further than half of it.
+/// Maximum size, in bytes, of a file whose effect is compared at all. Some crawlers read only half
+/// of that.
 const MOST_PROVED: usize = 1 << 20;
 
 /// Judges edits of one file.
 pub(super) struct Prover {
-    /// The file, which edits are about.
+    /// The original file, to which the edits refer.
     file: RobotsTxt,
-    /// Edits that are made in any case.
+    /// Edits that are applied in any case.
     base: Vec<Edit>,
-    /// The file with these.
+    /// The file with the base edits applied.
     before: RobotsTxt,
-    /// Those of the report, but for findings: they are only counted.
+    /// The options of the report, except that findings are only counted.
     options: Options,
     found: BTreeMap<&'static str, usize>,
     content: OnceCell<Option<EffectiveContent>>,
     octets: Cell<usize>,
     compared: Cell<usize>,
-    /// How many more diffs may find a change.
+    /// Remaining number of diffs that may find a change.
     changes: Cell<usize>,
     names: RefCell<NameKeys>,
 }
@@ -156,14 +169,14 @@ enum Outcome {
     SameContent,
     /// The findings are gone, and no path or delay was found to change.
     SameEffect,
-    /// The findings are gone.
+    /// The findings are gone, but the effect may change.
     OtherEffect,
-    /// They are not, or that would cost too much to find out.
+    /// The findings are not gone, or finding out would cost too much.
     NotCorrected,
 }
 
 impl Prover {
-    /// For a file with its report, which these options made.
+    /// Creates a prover for a file; `report` must have been made with these options.
     pub(super) fn new(file: &RobotsTxt, report: &Report, options: &Options) -> Self {
         Self::with(file, Vec::new(), file.clone(), report, options)
     }
@@ -183,7 +196,7 @@ impl Prover {
         }
     }
 
-    /// The candidates that correct what they are for, each with its safety.
+    /// Returns the candidates that correct their findings, each with its safety.
     pub(super) fn judge(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
         let mut by_code: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (at, candidate) in candidates.iter().enumerate() {
@@ -192,7 +205,8 @@ impl Prover {
         let mut corrected = vec![false; candidates.len()];
         for of_code in by_code.into_values() {
             self.changes.set(MOST_CHANGES);
-            // Most files repeat one slip in every line, and one look at all of its edits is enough.
+            // Most files repeat one mistake in every line, so judging all its edits together is
+            // enough.
             let apart: BTreeSet<usize> = apart(&candidates, &of_code).into_iter().collect();
             let of_all = match apart.len() {
                 0 | 1 => Outcome::NotCorrected,
@@ -218,8 +232,9 @@ impl Prover {
         candidates
     }
 
-    /// Marks candidates as unsafe that are not safe in the file that the unsafe ones lead to. One that is marked leads to another file, so
-    /// this is done again until none is. A candidate that is a choice does not count, because its outcome is not known.
+    /// Marks candidates as unsafe if they are not safe in the file that the unsafe candidates lead
+    /// to. Marking one leads to another file, so this is repeated until no candidate is marked. A
+    /// candidate that is a choice does not count, because its outcome is not known.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MOST_ROUNDS {
             let rejected = self.rejected(candidates);
@@ -231,7 +246,8 @@ impl Prover {
         candidates.iter_mut().for_each(|candidate| candidate.safety = Safety::Unsafe);
     }
 
-    /// The safe candidates that are not safe in the file that the unsafe ones lead to, or touch one of these.
+    /// Returns the safe candidates that touch an unsafe one, or are not safe in the file that the
+    /// unsafe ones lead to.
     fn rejected(&self, candidates: &[Candidate]) -> Vec<usize> {
         let (mut safe, others): (Vec<usize>, Vec<usize>) =
             (0..candidates.len()).partition(|at| candidates[*at].safety == Safety::Safe);
@@ -245,7 +261,7 @@ impl Prover {
         let report = check(&before, &self.options);
         let prover = Self::with(&self.file, base, before, &report, &self.options);
         let mut rejected = Vec::new();
-        // Those that touch each other come one after the other.
+        // Candidates that touch each other are tried one after the other.
         for _ in 0..MOST_ROUNDS {
             let tried = apart_from(&others, candidates, &safe);
             let confirmed = prover.apply_together(candidates, &tried, Outcome::SameEffect);
@@ -258,7 +274,8 @@ impl Prover {
         rejected
     }
 
-    /// Returns as many of these candidates, by their places, as together have no worse outcome than `worst`.
+    /// Returns as many of these candidates, by index, as together have no worse outcome than
+    /// `worst`.
     fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: Outcome) -> Vec<usize> {
         self.octets.set(MOST_OCTETS.max(self.before.bytes().len() + 1));
         self.compared.set(MOST_COMPARED);
@@ -324,7 +341,7 @@ impl Prover {
         Outcome::OtherEffect
     }
 
-    /// Whether there are so many findings less of each lint.
+    /// Reports whether each lint has at least as many findings fewer as were to be corrected.
     fn are_gone(&self, after: &RobotsTxt, corrected: &BTreeMap<&'static str, usize>) -> bool {
         let left = counts(&check_lints(after, &self.options, |code| corrected.contains_key(code)));
         let count = |counts: &BTreeMap<&str, usize>, code: &str| counts.get(code).copied().unwrap_or(0);
@@ -332,7 +349,7 @@ impl Prover {
     }
 }
 
-/// How many findings there are of each lint that has any.
+/// Counts the findings of each lint that has any.
 fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
     for finding in report {
@@ -344,12 +361,13 @@ fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// The first of these candidates that are apart from one another.
+/// Returns the first of these candidates that do not touch one another.
 pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     apart_from(&[], candidates, of)
 }
 
-/// The first of these candidates that are apart from one another and from the `chosen` ones, which are so.
+/// Returns the first of these candidates that touch neither one another nor the `chosen` ones,
+/// which do not touch one another.
 fn apart_from(chosen: &[usize], candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
     let mut taken: BTreeMap<usize, &Edit> = edits.map(|edit| (edit.start, edit)).collect();

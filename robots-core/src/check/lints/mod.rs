@@ -1,8 +1,9 @@
-//! The lints, one a file in the folder of its topic, and the table of all of them.
+//! The lints, one per file in the folder of their topic, and the table of all lints.
 //!
-//! A new lint is a file, its `mod` line and its row in the table; a test walks the table and tries every example.
+//! A new lint is a file, its `mod` line and its row in the table. A test tries the examples of
+//! every row.
 
-/// How fast, and when.
+/// Crawl rate and times of day.
 mod delays {
     pub(super) mod crawl_delay_decimal;
     pub(super) mod crawl_delay_ignored;
@@ -13,7 +14,7 @@ mod delays {
     pub(super) mod visit_time;
 }
 
-/// The effects of the rules on a site.
+/// Effects of the rules on a site.
 mod effects {
     pub(super) mod ad_file_disallowed;
     pub(super) mod assets_disallowed;
@@ -25,7 +26,7 @@ mod effects {
     pub(super) mod whole_site_disallowed;
 }
 
-/// The marks of a field, and of each kind of field.
+/// The syntax of fields, and their names.
 mod fields {
     pub(super) mod missing_colon;
     pub(super) mod misspelled_directive;
@@ -59,7 +60,7 @@ mod groups {
     pub(super) mod rule_before_group;
 }
 
-/// The names of user-agent lines.
+/// The names in user-agent lines.
 mod names {
     pub(super) mod browser_header_as_name;
     pub(super) mod control_token;
@@ -70,7 +71,7 @@ mod names {
     pub(super) mod unknown_crawler;
 }
 
-/// How paths of rules are spelled.
+/// The spelling of rule paths.
 mod paths {
     pub(super) mod dollar_inside;
     pub(super) mod hash_in_path;
@@ -88,7 +89,7 @@ mod paths {
     pub(super) mod url_as_path;
 }
 
-/// Rules beside each other, and their cost.
+/// Rules that affect each other, and their cost.
 mod rules {
     pub(super) mod allow_disallow_tie;
     pub(super) mod costly_wildcards;
@@ -188,12 +189,12 @@ static LINTS: &[Lint] = &[
 ];
 
 impl Lint {
-    /// Every lint there is.
+    /// Returns all lints.
     pub fn all() -> &'static [Self] {
         LINTS
     }
 
-    /// The lint with this code.
+    /// Returns the lint with this code.
     pub fn of_code(code: &str) -> Option<&'static Self> {
         LINTS.iter().find(|lint| lint.code == code)
     }

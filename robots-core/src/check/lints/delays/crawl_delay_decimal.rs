@@ -1,4 +1,4 @@
-//! `crawl-delay-decimal`: a delay with a fraction, which not every crawler reads.
+//! `crawl-delay-decimal`: a delay with a decimal point, which some crawlers cannot read.
 
 use crate::check::lint::*;
 

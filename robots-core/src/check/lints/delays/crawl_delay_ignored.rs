@@ -1,4 +1,4 @@
-//! `crawl-delay-ignored`: a delay for crawlers that do not read it.
+//! `crawl-delay-ignored`: a delay for crawlers that ignore it.
 
 use crate::check::directives::is_named;
 use crate::check::lint::*;
@@ -16,7 +16,8 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    // Whether every name of the group so far belongs to a crawler that ignores it; `None` before any name.
+    // Whether all names of the group so far belong to crawlers that ignore it; `None` before any
+    // name.
     let mut ignored: Option<bool> = None;
     let mut in_names = false;
     for (_, field) in file.fields() {
@@ -36,7 +37,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// A crawler whose operator says that it does not read the line.
+/// Reports whether the name is that of a crawler documented to ignore the line.
 fn ignores(file: &CheckedFile<'_>, name: &[u8]) -> bool {
     let Some(token) = ProductToken::from_name(name) else { return false };
     file.crawlers.of_token(&token).is_some_and(|crawler| crawler.obeys_crawl_delay == Obeys::No)

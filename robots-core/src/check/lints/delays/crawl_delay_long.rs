@@ -1,4 +1,4 @@
-//! `crawl-delay-long`: a delay at which crawlers leave.
+//! `crawl-delay-long`: a delay so long that some crawlers skip the site.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(|file, finding| file.with_value(finding, enforced))),
 };
 
-/// A longer delay means that the site is closed.
+/// Maximum delay that is still a delay; a longer one is meant to close the site.
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {

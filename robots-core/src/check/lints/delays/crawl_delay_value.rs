@@ -1,4 +1,4 @@
-//! `crawl-delay-value`: a delay that is no number.
+//! `crawl-delay-value`: a delay that is not a number.
 
 use crate::check::lint::*;
 
@@ -21,7 +21,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-/// A number of seconds with its unit: `10s`, `10 seconds`.
+/// Removes the unit from a number of seconds: `10s`, `10 seconds`.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let value = field.value;

@@ -1,4 +1,4 @@
-//! `crawl-delay-zero`: a delay that says nothing.
+//! `crawl-delay-zero`: a delay of 0, which has no effect.
 
 use crate::check::lint::*;
 

@@ -1,4 +1,4 @@
-//! `request-rate`: a line of a known name that few crawlers read.
+//! `request-rate`: a well-known field that few crawlers read.
 
 use crate::check::lint::*;
 use crate::rules::RequestRate;

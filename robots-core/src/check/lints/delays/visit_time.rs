@@ -1,4 +1,4 @@
-//! `visit-time`: a line of a known name that few crawlers read.
+//! `visit-time`: a well-known field that few crawlers read.
 
 use crate::check::lint::*;
 use crate::rules::TimeWindow;

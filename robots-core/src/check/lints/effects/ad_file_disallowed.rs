@@ -1,4 +1,4 @@
-//! `ad-file-disallowed`: buyers of ad space cannot read who may sell it.
+//! `ad-file-disallowed`: a rule that hides from buyers of ad space who may sell it.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -21,9 +21,9 @@ pub(crate) const LINT: Lint = Lint {
 const FILES: [&str; 3] = ["/ads.txt", "/app-ads.txt", "/sellers.json"];
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    // Each rule has one finding, whomever it is for.
+    // One finding per rule, whichever crawlers it is for.
     let mut closing: BTreeMap<usize, (Rule<'_>, Vec<&str>)> = BTreeMap::new();
-    // Each crawler once, however often the file names it.
+    // Each crawler counts once, however often the file names it.
     let mut seen = HashSet::new();
     let names = file.names();
     let readers =
@@ -60,8 +60,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// The crawler that a name is for, if it reads these files: any of `*` (`None` in it), those for ads, and those of search
-/// engines, which sell ads.
+/// Returns the crawler that a name stands for, if it reads these files: every crawler (inner
+/// `None`) for `*`, ad crawlers, and those of search engines, which sell ads.
 fn reader<'a>(file: &CheckedFile<'a>, name: Name<'_>) -> Option<Option<&'a Crawler>> {
     if name.is_star() {
         return Some(None);

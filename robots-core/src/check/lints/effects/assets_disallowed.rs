@@ -1,4 +1,4 @@
-//! `assets-disallowed`: search engines cannot see the page as people do.
+//! `assets-disallowed`: a rule that keeps search engines from rendering pages as people see them.
 
 use crate::check::lint::*;
 

@@ -1,4 +1,4 @@
-//! `ignores-star`: crawlers that read their own group and no other.
+//! `ignores-star`: crawlers that only read groups that name them.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let closes =
         global().find(|rule| rule.access() == Access::Disallow && matches!(rule.pattern(), b"/" | b"/*" | b"*"));
     let opens = global().any(|rule| rule.access() == Access::Allow && matches!(rule.pattern(), [b'/' | b'*', _, ..]));
-    // A site shut altogether is a lint of its own.
+    // A site that is closed altogether has a lint of its own.
     let (Some(rule), true) = (closes, opens) else { return };
     let is_deaf = |crawler: &&Crawler| {
         let is_documented = crawler.checked_on.is_some() && !crawler.is_control;

@@ -20,7 +20,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let registry = file.crawlers.registry;
-    // Every engine counts where the file first disallows it something: a group is for many of them.
+    // Every engine is reported at the first rule that disallows it something; many engines share a
+    // group.
     let mut found: BTreeMap<usize, Refusals<'_>> = BTreeMap::new();
     for refused in &file.site.refused {
         let Some(crawler) = registry.crawler(&refused.name) else { continue };
@@ -70,7 +71,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 /// Engines that are refused what a rule disallows.
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// How many more rules there are by which one of them is refused.
+    /// Number of further rules that refuse one of them.
     others: usize,
     engines: Vec<&'a str>,
 }

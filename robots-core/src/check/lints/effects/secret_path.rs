@@ -1,4 +1,4 @@
-//! `secret-path`: the file points at what it wants to hide.
+//! `secret-path`: a rule that reveals what it wants to hide.
 
 use crate::check::lint::*;
 
@@ -15,11 +15,11 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Whole words of a path, between anything that is neither letter nor digit.
+/// Whole words of a path, delimited by anything that is neither a letter nor a digit.
 const WORDS: &str = "passwords passwd htpasswd secret secrets credential credentials backup backups dump dumps confidential \
                      phpmyadmin phpinfo cpanel";
 
-/// Names of files and folders, anywhere in a path.
+/// Names of files and folders that are secret anywhere in a path.
 const NAMES: [&str; 9] = [".env", ".git/", ".svn/", ".sql", ".bak", ".htaccess", "id_rsa", ".pem", "wp-config"];
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
@@ -39,7 +39,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-/// Whether the name stands in the pattern and no letter goes on with it: `.sql` is not in `INSTALL.sqlite.txt`.
+/// Reports whether the pattern contains the name and no letter continues it: `INSTALL.sqlite.txt`
+/// does not contain `.sql`.
 fn holds(pattern: &[u8], name: &[u8]) -> bool {
     let ends = |at: usize| name.ends_with(b"/") || !pattern.get(at + name.len()).is_some_and(u8::is_ascii_alphanumeric);
     memchr::memmem::find_iter(pattern, name).any(ends)

@@ -1,4 +1,4 @@
-//! `sitemap-disallowed`: a sitemap that its own file keeps crawlers from.
+//! `sitemap-disallowed`: a sitemap that its own file disallows.
 
 use crate::check::lint::*;
 

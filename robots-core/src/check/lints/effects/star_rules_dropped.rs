@@ -1,4 +1,4 @@
-//! `star-rules-dropped`: a group that is written as if it were added to the group for `*`.
+//! `star-rules-dropped`: a group written as if it added to the group for `*`.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -30,38 +30,40 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Rules of `*` that are looked at: a bound on the cost, as are the budgets of verdicts.
+/// Maximum number of rules of `*` that are examined; bounds the cost, like the budgets of verdicts.
 const MOST_RULES: usize = 64;
 
-/// A group with more rules of its own than this, and than it repeats, is written for its crawler and not copied.
+/// Maximum number of own rules in a group that may be a copy. A group with more of its own rules
+/// than this, and than it repeats, was written for its crawler.
 const OWN_LIST: usize = 24;
 
-/// Words of a path that say that owners close it on purpose: these are named first.
+/// Words in a path that suggest that the owner closed it on purpose; such paths are listed first.
 const MEANT: &str = "account accounts admin administrator api auth basket cart cgi-bin checkout customer draft drafts internal login \
                      logout member members myaccount order orders password preview private profile register search signin \
                      staging test tmp user";
 
-/// Names of folders and endings of files that pages are shown with.
+/// Names of folders and file extensions that pages are displayed with.
 const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
                           static style styles svg template templates theme themes";
 
-/// A rule that closes something to all crawlers without a group, and paths that it is about.
+/// A rule that closes something to all crawlers without a group, and paths that it matches.
 struct Closed<'r> {
     rule: Rule<'r>,
     paths: [Vec<u8>; 2],
 }
 
-/// The places of what is open to crawlers of a group and closed to others.
+/// Rules of `*`, by index, that leave something open to the crawlers of a group and closed to
+/// others.
 #[derive(Default)]
 struct Dropped {
     places: BTreeSet<usize>,
-    /// Whether the group has other rules of `*`.
+    /// Whether the group repeats other rules of `*`.
     is_rest: bool,
 }
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let star = file.rules().select(&[], Fallback::Star);
-    // A file that closes the site to others names those that it lets in.
+    // A file that closes the site to all others names the crawlers that it allows.
     if !SiteExtent::is_open_at_large(star) {
         return;
     }
@@ -79,7 +81,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
     let mut seen = HashSet::new();
     for group in file.robots.groups().filter(|group| !group.is_global()) {
-        // Of those that the registry knows each once, so there are not many.
+        // Each known crawler is examined once, so the number is small.
         let names = group.names().filter(|name| reads_sites(file, *name) && seen.insert(compared(*name)));
         let mut dropped = Dropped::default();
         let dropping: Vec<Name<'_>> = names.filter(|name| dropped.by(file, *name, &closed)).collect();
@@ -90,7 +92,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let lines = of_lines(rules.iter().map(|rule| rule.line()));
         rules.sort_by_key(|rule| !is_meant(rule.pattern()));
         let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
-        // One rule is often that of a template, for pages that ask for a login anyway.
+        // A single rule often comes from a template, for pages that require a login anyway.
         let (open, severity) = match rules.len() {
             1 => ("is open to", Severity::Note),
             _ => ("are open to", Severity::Warning),
@@ -109,15 +111,15 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 }
 
 impl Dropped {
-    /// Whether a crawler may read what is closed to others, and no rule says that this is meant. Notes what no rule of its own is
-    /// about.
+    /// Reports whether a crawler may fetch what is closed to others without a rule that shows
+    /// intent. Records the paths that none of its own rules matches.
     fn by(&mut self, file: &CheckedFile<'_>, name: Name<'_>, closed: &[Closed<'_>]) -> bool {
         let Some(crawler) = file.crawlers.named(name) else { return false };
         let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
         let rules: Vec<Rule<'_>> = selection.groups().flat_map(Group::rules).collect();
-        // Names that nothing follows are another lint's.
+        // Names without any lines belong to another lint.
         let is_bare = rules.is_empty() && selection.crawl_delay().is_none();
-        // "All is open" in a word, whatever stands beside it.
+        // A rule for the whole site shows intent, whatever else the group contains.
         if is_bare || rules.iter().any(|rule| rule.pattern().is_empty() || is_every_path(rule.pattern())) {
             return false;
         }
@@ -139,10 +141,11 @@ impl Dropped {
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
-        // A copy without what pages are shown with was made for that, and a long list beside a part of the rules for its crawler.
+        // Two kinds of groups are intended: a copy that leaves out only files for display, and a
+        // long list for one crawler next to some repeated rules.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
-        // A group that opens most of it by rules of its own means that.
+        // A group that opens most paths by rules of its own does so on purpose.
         if is_meant || open.is_empty() || all <= opened {
             return false;
         }
@@ -152,13 +155,14 @@ impl Dropped {
     }
 }
 
-/// Whether a word of the pattern says that it closes something on purpose.
+/// Reports whether a word of the pattern suggests that it closes something on purpose.
 fn is_meant(pattern: &[u8]) -> bool {
     let mut words = pattern.split(|octet| !octet.is_ascii_alphanumeric() && *octet != b'-');
     words.any(|word| is_of(MEANT, word))
 }
 
-/// `/images/`, `/*.css$` and the like.
+/// Reports whether a pattern is for files that pages are displayed with: `/images/`, `/*.css$` and
+/// similar.
 fn pages_are_shown_with(pattern: &[u8]) -> bool {
     let is_word = |octet: &u8| !matches!(octet, b'/' | b'*' | b'.' | b'$');
     let mut words = pattern.split(|octet| !is_word(octet)).filter(|word| !word.is_empty());
@@ -169,7 +173,7 @@ fn is_of(words: &str, word: &[u8]) -> bool {
     words.split(' ').any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// `line 2`, `lines 2, 5 to 9`.
+/// Formats line numbers: `line 2`, `lines 2, 5 to 9`.
 fn of_lines(lines: impl Iterator<Item = usize>) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for line in lines {
@@ -186,8 +190,9 @@ fn of_lines(lines: impl Iterator<Item = usize>) -> String {
     format!("{noun} {}", texts.join(", "))
 }
 
-/// Whether a crawler reads sites for an index or a collection, and obeys `*`. An archive is often let into more, and what shows links
-/// or ads fetches single pages.
+/// Reports whether a crawler reads whole sites, for an index or a collection, and obeys `*`.
+/// Archives are often allowed more on purpose, and crawlers for link previews or ads only fetch
+/// single pages.
 fn reads_sites(file: &CheckedFile<'_>, name: Name<'_>) -> bool {
     let Some(crawler) = file.crawlers.named(name) else { return false };
     let reads = match crawler.category {

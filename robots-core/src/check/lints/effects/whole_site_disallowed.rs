@@ -1,4 +1,4 @@
-//! `whole-site-disallowed`: a group in which nothing is left to fetch.
+//! `whole-site-disallowed`: a group whose crawlers may fetch nothing.
 
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let message = format_args!("{extent} is disallowed for every crawler without a group of its own");
         sink.report(rule.range(), message).help(HELP);
     }
-    // One finding for all of them: a list of unwanted crawlers is ordinary, and often long.
+    // One finding for all of them: lists of unwanted crawlers are common, and often long.
     let mut shut: Vec<(Name<'_>, Rule<'_>, Extent)> = named
         .into_values()
         .filter_map(|(name, reach)| reach.shut_by().map(|(rule, extent)| (name, rule, extent)))
@@ -55,7 +55,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let Some((first, rule, extent)) = shut.first() else { continue };
         let names = quoted_list(shut.iter().map(|(name, ..)| name.value()));
         let effect = if severity == Severity::Warning { ": the site will leave the index" } else { "" };
-        // The extent that holds for all of them.
+        // The extent that applies to all of them.
         let all = shut.iter().fold(*extent, |all, (.., extent)| all.max(*extent));
         let draft = sink.report_at(severity, rule.range(), format_args!("{all} is disallowed for {names}{effect}"));
         let draft = draft.of_agent(first.value());

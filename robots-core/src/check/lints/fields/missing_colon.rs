@@ -1,4 +1,4 @@
-//! `missing-colon`: a directive and its value with nothing but white space between them.
+//! `missing-colon`: a directive and its value with only white space between them.
 
 use crate::check::lint::*;
 
@@ -42,7 +42,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-/// A name without what stands for its colon: `Disallow;`.
+/// Returns a name without the punctuation that was typed instead of a colon: `Disallow;`.
 fn without_punctuation(name: &[u8]) -> &[u8] {
     let is_letter = |octet: &u8| octet.is_ascii_alphanumeric();
     &name[..name.iter().rposition(is_letter).map_or(name.len(), |last| last + 1)]

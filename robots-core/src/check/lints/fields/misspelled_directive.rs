@@ -43,7 +43,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help(format_args!("write \"{spelling}\""));
 }
 
-/// Whether a name goes on behind that of a rule for longer than an ending (`Disallowed`): then it is a word of its own.
+/// Reports whether a name continues the name of a rule by more than an ending (`Disallowed`), and
+/// so is a word of its own.
 fn says_more(field: &Field<'_>, spelling: &str) -> bool {
     const ENDING: usize = 3;
     matches!(field.directive, Directive::Allow | Directive::Disallow) && field.name.len() > spelling.len() + ENDING

@@ -17,13 +17,14 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix).shared_by(columns)),
 };
 
-/// Lines of a file whose columns are made fields: each of them is an edit of every finding.
+/// Maximum number of lines of a file whose columns are converted to fields, because every finding
+/// gets all of these edits.
 const MOST_EXPORTED: usize = 512;
 
 fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     let ignored = match kind {
         LineKind::Malformed => true,
-        // Two words without a colon pass for a field only where the first is a directive.
+        // Two words without a colon count as a field only if the first is a directive.
         LineKind::Field(field) => !field.has_colon && !is_known(field),
         LineKind::Blank | LineKind::Comment => false,
     };
@@ -71,12 +72,14 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let start = finding.span.start;
     let word = first_word(text);
     let is_cut = || file.lines().get(file.line_of(finding)).is_some_and(|line| line.cut_name().is_some());
-    // A name alone with a colon would be another directive, such as one that opens the site, than the one that was lost.
+    // A directive with only a colon added could mean something else than the lost line; it could
+    // even open the site.
     if is_spelled(text) || is_cut() {
         return None;
     }
     if of_columns(text).is_some() {
-        // A file is exported as a whole: a group whose rules are still in columns would be one without rules.
+        // A file is exported as a whole. If rules stayed in columns, their group would have no
+        // rules.
         if file.lines().len() > MOST_EXPORTED {
             return None;
         }
@@ -86,17 +89,17 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     if is_spelled(word) {
         return Some(vec![Edit::insert(start + word.len(), ":")]);
     }
-    // A line that may be meant as a rule is not made a comment.
+    // A line that may be meant as a rule is not turned into a comment.
     let is_rule = matches!(text, [] | [b':' | b'/' | b'*', ..]) || nearest(word).is_some();
     (!is_rule).then(|| vec![Edit::insert(start, "# ")])
 }
 
-/// The lines in columns are made fields together.
+/// Returns the same key for all lines in columns, because they are converted together.
 fn columns(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     of_columns(file.text_of(finding)).map(|_| 0)
 }
 
-/// The field of a line that a spreadsheet exported in columns: `Disallow;/x/`.
+/// Returns the field of a line that a spreadsheet exported in columns: `Disallow;/x/`.
 fn of_columns(text: &[u8]) -> Option<Vec<u8>> {
     let at = text.iter().position(|octet| matches!(octet, b':' | b';' | b',' | b'|' | b'='))?;
     let (name, value) = (text[..at].trim_ascii_end(), text[at + 1..].trim_ascii());

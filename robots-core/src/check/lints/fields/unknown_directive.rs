@@ -1,4 +1,4 @@
-//! `unknown-directive`: a field no crawler knows.
+//! `unknown-directive`: a field that no crawler knows.
 
 use crate::check::directives::{nearest, visible_name};
 use crate::check::lint::*;

@@ -1,4 +1,4 @@
-//! `unknown-lint`: a comment that turns off what does not exist.
+//! `unknown-lint`: a comment that turns off a lint that does not exist.
 
 use strsim::generic_damerau_levenshtein;
 
@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix)),
 };
 
-/// Letters of a code that may be wrong.
+/// Maximum number of wrong letters in a code for which a correction is suggested.
 const MOST_SLIPS: usize = 3;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -36,7 +36,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// The code that is probably meant.
+/// Returns the code that is probably meant.
 fn nearest(codes: &[&'static str], code: &[u8]) -> Option<&'static str> {
     let near = codes.iter().filter(|known| known.len().abs_diff(code.len()) <= MOST_SLIPS);
     let near = near.map(|known| (generic_damerau_levenshtein(code, known.as_bytes()), *known));

@@ -1,4 +1,4 @@
-//! `binary-file`: an image, an archive or other octets in place of text.
+//! `binary-file`: an image, an archive or other bytes instead of text.
 
 use crate::check::file_kind::FileKind;
 use crate::check::lint::*;

@@ -19,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
 
 const MARK: usize = 3;
 
-/// Whether a text is one mark or several, and nothing else.
+/// Reports whether a text consists of byte order marks only.
 pub(in crate::check::lints) fn is_mark(text: &[u8]) -> bool {
     !text.is_empty() && text.chunks(MARK).all(|part| part == b"\xEF\xBB\xBF")
 }
@@ -52,7 +52,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         return Some(vec![Edit::remove(finding.span.clone())]);
     }
     let mut end = file.lines().first().map_or(0, |line| line.range.start);
-    // Some editors add another one.
+    // Some editors add another byte order mark.
     while file.bytes()[end..].starts_with(b"\xEF\xBB\xBF") {
         end += MARK;
     }

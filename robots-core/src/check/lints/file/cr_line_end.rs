@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let file = file.bytes();
-    // One finding: where one line ends so, most do.
+    // One finding per file: if one line ends with CR, most do.
     let lone = memchr::memchr_iter(b'\r', file).find(|at| file.get(at + 1) != Some(&b'\n'));
     if let Some(at) = lone {
         let ends_file = file[at + 1..].iter().all(|octet| *octet == b'\r');

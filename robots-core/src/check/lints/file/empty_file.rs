@@ -1,4 +1,4 @@
-//! `empty-file`: nothing at all, not even a comment.
+//! `empty-file`: a file without any text, not even a comment.
 
 use crate::check::file_kind::FileKind;
 use crate::check::lint::*;

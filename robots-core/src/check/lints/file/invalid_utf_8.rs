@@ -1,4 +1,4 @@
-//! `invalid-utf-8`: octets that are no text.
+//! `invalid-utf-8`: bytes that are not text.
 
 use crate::check::lint::*;
 use crate::check::pattern::escaped;
@@ -45,7 +45,8 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     });
 }
 
-/// The encoding that a path was most likely written in, and the path. `None` if its letters may be those of several encodings.
+/// Returns the encoding in which a path was most likely written, and the decoded path. `None` if
+/// its letters fit several encodings.
 fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
     let high = || path.iter().filter(|octet| **octet >= 0x80);
     let touches = |pair: &[u8]| pair.iter().any(|octet| *octet >= 0x80) && pair.iter().any(u8::is_ascii_alphabetic);
@@ -55,14 +56,14 @@ fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
         return is_latin.then(|| ("ISO-8859-1", path.iter().copied().map(char::from).collect()));
     }
     let text: String = path.iter().copied().map(of_windows_1251).collect::<Option<_>>()?;
-    // In other encodings, the letters of small words are capitals here.
+    // In other Cyrillic encodings, lower-case words would decode to upper-case letters here.
     let is_word = |pair: &[u8]| pair.iter().all(|octet| *octet >= 0x80);
     let is_small = |word: &str| word.chars().skip(1).all(char::is_lowercase);
     let words = text.split(|char: char| !char.is_alphabetic());
     (path.windows(2).any(is_word) && words.clone().all(is_small)).then_some(("windows-1251", text))
 }
 
-/// A letter of Russian, Ukrainian, Belarusian or Bulgarian, or ASCII.
+/// Decodes ASCII or a letter of Russian, Ukrainian, Belarusian or Bulgarian.
 fn of_windows_1251(octet: u8) -> Option<char> {
     Some(match octet {
         0..0x80 => char::from(octet),

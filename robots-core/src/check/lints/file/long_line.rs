@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     let length = line.bytes().len();
-    // A line that a comment or a NUL ends before the limit loses nothing by it.
+    // A line that ends with a comment or a NUL before the limit loses nothing.
     if length > MAX_LINE && memchr::memchr2(0, b'#', &line.bytes()[..MAX_LINE]).is_none() {
         sink.report(
             line.range.start + MAX_LINE..line.range.end,

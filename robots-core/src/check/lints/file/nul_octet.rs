@@ -1,4 +1,4 @@
-//! `nul-octet`: a NUL ends what counts of a line.
+//! `nul-octet`: a NUL byte, after which crawlers ignore the rest of the line.
 
 use crate::check::lint::*;
 

@@ -1,4 +1,4 @@
-//! `utf-16`: text of two octets a character.
+//! `utf-16`: text with two bytes per character.
 
 use crate::check::file_kind::{FileKind, Utf16Form, utf_16_form};
 use crate::check::lint::*;

@@ -27,7 +27,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                         "a blank line parts this rule from its group: old parsers end the group there",
                     )
                     .help("remove the blank line above it");
-                    // The lines that follow are cut off with it.
+                    // The rules below are cut off together with this one.
                     in_group = false;
                 }
                 _ => {}
@@ -37,8 +37,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Removes blank lines from the names to the last rule of the group. One between rules that no comment stands beside becomes an
-/// empty comment, which parts them for people and for no parser.
+/// Removes the blank lines from the names to the last rule of the group. A blank line between
+/// rules, with no comment next to it, becomes an empty comment: people see it as a separator, and
+/// parsers do not.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
@@ -46,7 +47,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let name = (0..rule).rev().find(is_name)?;
     let last = (rule..file.lines().len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
     let mut edits = Vec::new();
-    // The last line that is not blank, and whether a rule stood above.
+    // The last line that is not blank, and whether a rule came before.
     let (mut before, mut is_parted) = (name, false);
     let mut line = name;
     while line <= last {

@@ -44,7 +44,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Makes one group of all that are for the same crawlers; removes a second line with the same name.
+/// Merges all groups for the same crawlers, or removes a repeated name of the same group.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let groups = file.groups();
     if groups.repeated.contains(&finding.line) {
@@ -59,13 +59,13 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         start..last + 1
     };
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
-    // Groups that follow one another lose the names between them; a comment behind a name stays.
+    // For adjacent groups, the names between them are removed; a comment after a name stays.
     let is_next = |(number, at): &(usize, &usize)| first + number == **at;
     let joined = members.iter().enumerate().take_while(is_next).count();
     let end = lines_of(members[joined - 1]).end - 1;
     let between = (lines_of(first).end..=end).filter(|line| is_name(line) || file.is_blank(*line));
     let mut edits: Vec<Edit> = between.map(|line| file.without_field(line)).collect::<Option<_>>()?;
-    // Others are moved behind them, with the comment right above each.
+    // Other groups are moved after them, with the comment right above each.
     let mut moved = Vec::new();
     for at in &members[joined..] {
         let lines = lines_of(*at);
@@ -89,7 +89,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(edits)
 }
 
-/// The first of the groups that become one; none for a finding about that one, and for a second line with the same name.
+/// Returns the index of the first of the groups to merge. `None` for a finding about that group
+/// itself, and for a repeated name of the same group.
 fn shared(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     let groups = file.groups();
     let own = groups.at(finding.line)?;

@@ -1,4 +1,4 @@
-//! `line-between-names`: something else between the user-agent lines of one group.
+//! `line-between-names`: another directive between the user-agent lines of one group.
 
 use crate::check::lint::*;
 
@@ -34,7 +34,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 named = true;
             }
             Directive::Allow | Directive::Disallow => (named, between) = (false, None),
-            // A sitemap belongs to no group, and everybody knows it.
+            // Sitemaps belong to no group, and all parsers know that.
             Directive::Sitemap => {}
             _ if named && between.is_none() && field.has_colon => between = Some(field),
             _ => {}

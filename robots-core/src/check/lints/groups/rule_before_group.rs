@@ -30,7 +30,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 fn fix(file: &CheckedFile<'_>, _: &Finding) -> Option<Vec<Edit>> {
     let is_rule = |line: &usize| matches!(file.directive(*line), Some(Directive::Allow | Directive::Disallow));
-    // One line for all findings.
+    // One new line fixes all findings.
     let first = (0..file.lines().len()).find(is_rule)?;
     Some(vec![file.line_before(first, b"User-agent: *")?])
 }

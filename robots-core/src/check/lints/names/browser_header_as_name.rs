@@ -1,4 +1,4 @@
-//! `browser-header-as-name`: a whole `User-Agent` header where a token belongs.
+//! `browser-header-as-name`: a whole `User-Agent` header instead of a token.
 
 use crate::check::lint::*;
 
@@ -30,7 +30,7 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     });
 }
 
-/// How browsers begin, whatever a crawler made of it.
+/// Reports whether a value begins like a browser's header, as many crawlers' headers do.
 pub(super) fn is_header(value: &[u8]) -> bool {
     [&b"mozilla/"[..], b"opera/"].iter().any(|start| starts_with(value, start))
 }

@@ -1,4 +1,4 @@
-//! `control-token`: a name that no request ever bears.
+//! `control-token`: a name that no request ever has.
 
 use crate::check::lint::*;
 

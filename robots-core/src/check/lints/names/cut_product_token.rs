@@ -22,10 +22,10 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix)),
 };
 
-/// Signs that may join the names of several crawlers, besides commas.
+/// Characters that may join the names of several crawlers, in addition to commas.
 const JOINS: &[u8] = b"|&+/";
 
-/// Names of one line that are told apart.
+/// Maximum number of names on one line that are suggested as separate lines.
 const MOST_NAMES: usize = 16;
 
 fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
@@ -59,7 +59,8 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     }
 }
 
-/// The names that a line holds which was meant for several crawlers: with a comma between them, or all of them known.
+/// Returns the names on a line that was meant for several crawlers: with commas between them, or
+/// all of them known.
 fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
     let is_separator =
         |octet: &u8| matches!(octet, b',' | b';') || JOINS.contains(octet) || octet.is_ascii_whitespace();
@@ -74,17 +75,18 @@ fn line_of(name: &[u8]) -> Vec<u8> {
     [b"User-agent: ", name].concat()
 }
 
-/// Whether a crawler is known by exactly this name, which it then reads whole.
+/// Reports whether a crawler is known by exactly this name; it then reads the name whole.
 fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
     let token = ProductToken::new(value);
     ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry.knows(&token)
 }
 
-/// `Googlebot/2.1`, `Googlebot*`: the cut takes off what was never meant to be compared.
+/// Reports whether the cut removes only what was never meant to be compared: `Googlebot/2.1`,
+/// `Googlebot*`.
 fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
     let rest = &value[kept.len()..];
     let meant = match rest {
-        // A word behind it may be another crawler's name.
+        // A word after the slash may be another crawler's name.
         [b'/', b'A'..=b'Z' | b'a'..=b'u' | b'w'..=b'z', ..] => false,
         [b'/', version @ ..] => version.iter().all(|byte| is_word(*byte)),
         _ => rest.iter().all(|byte| *byte == b'*'),
@@ -92,7 +94,7 @@ fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
     meant && !kept.is_empty()
 }
 
-/// `MJ12bot`, `archive.org_bot`, `008`.
+/// Reports whether a name is one word: `MJ12bot`, `archive.org_bot`, `008`.
 fn is_one_word(value: &[u8]) -> bool {
     value.iter().all(|byte| is_word(*byte))
 }
@@ -119,7 +121,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         let lines = file.lines_after(file.line_of(finding), others.iter().map(Vec::as_slice));
         return Some(vec![Edit::new(finding.span.clone(), *first), lines]);
     }
-    // Where a line may hold several names, none may be lost.
+    // If a line may contain several names, none may be lost.
     let meant = file.crawlers.declared_by(value).filter(|_| !value.iter().any(|octet| JOINS.contains(octet)))?;
     (meant.as_bytes() != value).then(|| vec![Edit::new(finding.span.clone(), meant)])
 }

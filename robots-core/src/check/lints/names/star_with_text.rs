@@ -1,4 +1,4 @@
-//! `star-with-text`: `*` and more.
+//! `star-with-text`: a name that is `*` followed by more text.
 
 use crate::check::lint::*;
 

@@ -1,4 +1,4 @@
-//! `unknown-crawler`: a name that is nearly a known one.
+//! `unknown-crawler`: an unknown name that is similar to a known one.
 
 use crate::check::lint::*;
 

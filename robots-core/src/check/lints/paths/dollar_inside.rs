@@ -1,4 +1,4 @@
-//! `dollar-inside`: a `$` that is not the end.
+//! `dollar-inside`: a `$` that is not at the end.
 
 use crate::check::lint::*;
 use crate::check::path_text::has_one_path;
@@ -42,15 +42,16 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     }
     let start = field.value_range.start;
     let inside = memchr::memchr_iter(b'$', &pattern[..pattern.len() - 1]);
-    // A sign at the end of a segment may be either.
+    // A `$` at the end of a segment may mean either.
     let is_octet = |at: usize| pattern[at + 1].is_ascii_alphanumeric() && !is_end(pattern, at);
     inside.clone().all(is_octet).then(|| Edit::each(file.bytes(), inside.map(|at| start + at), "%24"))
 }
 
-/// Whether a `$` is meant as the end: behind the name of a kind of file (`/*.pdf$?page`), or where nothing but more signs for "any" and
-/// "end" follows, or, behind a name, a slash (`/shop$/`).
+/// Reports whether a `$` is meant as the end of the path. It is after a file extension
+/// (`/*.pdf$?page`), or if only more `*` and `$` follow. After a name, a slash may follow as well
+/// (`/shop$/`).
 fn is_end(pattern: &[u8], at: usize) -> bool {
-    /// Letters of `.webmanifest`.
+    /// Maximum length of a file extension, that of `webmanifest`.
     const LONGEST: usize = 11;
     let (before, rest) = (&pattern[..at], &pattern[at + 1..]);
     let name = before.rsplit(|octet| !octet.is_ascii_alphanumeric()).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `host-in-path`: the host of the site in front of a path.
+//! `host-in-path`: the host of the site before a path.
 
 use crate::check::lint::*;
 use crate::check::path_text::{HostEvidence, has_one_path, split_host};
@@ -33,7 +33,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     (evidence == HostEvidence::Own).then(|| vec![Edit::new(finding.span.clone(), path)])
 }
 
-/// The host that a pattern begins with, and the path behind it.
+/// Returns the host that a pattern begins with, and the path after it.
 fn host_and_path<'p>(file: &CheckedFile<'_>, pattern: &'p [u8]) -> Option<(&'p [u8], HostEvidence, &'p [u8])> {
     let text = pattern.strip_prefix(b"//").or(pattern.strip_prefix(b"/"))?;
     let own = file.own_host();

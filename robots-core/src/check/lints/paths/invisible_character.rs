@@ -1,4 +1,4 @@
-//! `invisible-character`: a character in a path that nobody sees.
+//! `invisible-character`: an invisible character in a path.
 
 use crate::check::lint::*;
 use crate::check::path_text::{has_one_path, visible_path};
@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let Some(seen) = visible_path(field.value).filter(|_| has_one_path(field)) else { return };
-    // Behind such a character, the slash does not begin the value.
+    // After such a character, the slash is not the beginning of the value.
     let severity = if matches!(field.value, [b'/' | b'*', ..]) { LINT.severity } else { Severity::Error };
     let draft = sink.report_at(
         severity,

@@ -1,4 +1,4 @@
-//! `needless-escape`: `%61` for `a`.
+//! `needless-escape`: an escape such as `%61` for `a`.
 
 use crate::check::lint::*;
 
@@ -46,7 +46,7 @@ fn decode(mut pattern: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The unreserved octet that an escape at the start stands for.
+/// Returns the unreserved byte that an escape at the start of the text represents.
 fn needless(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = text else { return None };
     let digit = |octet: &u8| char::from(*octet).to_digit(16);

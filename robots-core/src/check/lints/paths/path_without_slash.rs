@@ -28,7 +28,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
         return;
     }
-    // Other lints name what hides the slash.
+    // Other lints report what hides the slash.
     if joined_paths(path).is_some() || visible_path(path).is_some() {
         return;
     }
@@ -48,12 +48,12 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     }])
 }
 
-/// What a value without a slash is meant to be.
+/// Probable meaning of a value without a leading slash.
 enum Meaning {
     Pattern(Vec<u8>),
-    /// One of two patterns, and the paths that each is for.
+    /// One of two patterns, each with a description of the paths it is for.
     Either([(Vec<u8>, &'static str); 2]),
-    /// No pattern that can be named: what to do.
+    /// No pattern can be suggested; advice on what to do.
     Unknown(&'static str),
 }
 
@@ -106,7 +106,8 @@ impl Meaning {
         }
     }
 
-    /// The meaning of a value that begins with a dot: `.pdf$` is the end of file names, `.git/` a folder.
+    /// Returns the meaning of a value that begins with a dot: `.pdf$` is a file extension, `.git/`
+    /// a folder.
     fn of_dotted(name: &[u8]) -> Self {
         const HIDDEN: &str = "aws ds_store env git hg htaccess htpasswd ssh svn well-known";
         let is_octet = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
@@ -120,7 +121,8 @@ impl Meaning {
         }
     }
 
-    /// The two meanings of a value that may be the end of names, such as `-print.html`, or the beginning of the path.
+    /// Returns the two meanings of a value that may be the end of names, such as `-print.html`, or
+    /// the beginning of the path.
     fn anywhere_or_first(text: &[u8]) -> Self {
         Self::Either([
             ([b"/*".as_slice(), text].concat(), "paths that hold it anywhere"),
@@ -176,13 +178,14 @@ impl fmt::Display for Meaning {
     }
 }
 
-/// A path without the marks that a slip, a list or brackets leave around it: `: /a`, `- /a`, `(/a)`.
+/// Returns a path without the stray punctuation around it, left by typing errors, lists or
+/// brackets: `: /a`, `- /a`, `(/a)`.
 fn without_marks(text: &[u8]) -> &[u8] {
-    /// Marks that are closed behind the path.
+    /// Characters whose closing counterpart follows the path.
     const OPENING: [char; 11] = ['(', '[', '{', '<', '"', '\'', '`', '\u{ab}', '\u{201c}', '\u{201e}', '\u{2018}'];
     let is_mark = |piece: &Result<char, u8>| match piece {
         Ok(char) => !char.is_alphanumeric() && !"/*.?&$;%#\\_^".contains(*char),
-        // The no-break space of files that are not UTF-8.
+        // The no-break space in files that are not UTF-8.
         Err(octet) => *octet == 0xA0,
     };
     let marks: Vec<_> = pieces(text).take_while(is_mark).collect();
@@ -198,16 +201,17 @@ fn without_marks(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether a text begins as a URL does that is spelled wrongly or not of the web: `https:/`, `http//`, `ftp://`.
+/// Reports whether a text begins like a URL with a misspelled or non-web scheme: `https:/`,
+/// `http//`, `ftp://`.
 fn has_scheme(text: &[u8]) -> bool {
     let (word, rest) = text.split_at(text.iter().take_while(|octet| octet.is_ascii_alphabetic()).count());
     let is_web = is_one_of(word, "http https") && (rest.starts_with(b":") || rest.starts_with(b"//"));
     let (front, path) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
-    // `c:/` is a disk, and `:/a` a colon too many.
+    // `c:/` is a disk, and `:/a` has one colon too many.
     is_web || front.ends_with(b":") && (front.len() > 2 || path.starts_with(b"//"))
 }
 
-/// A path without the `./` and `../` in front of it.
+/// Returns a path without the `./` and `../` at its start.
 fn without_dots(mut path: &[u8]) -> &[u8] {
     while let Some(rest) = path.strip_prefix(b"./").or(path.strip_prefix(b"../")) {
         path = rest;
@@ -215,8 +219,8 @@ fn without_dots(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// The path that is meant: backslashes and other characters that look like a slash are slashes, and so are escaped slashes if the text
-/// begins with one.
+/// Returns the path that is meant. Backslashes and characters that look like a slash become
+/// slashes; so do escaped slashes if the text begins with one.
 fn with_slashes(text: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(text) else { return [b"/", text].concat() };
     let mut path = text.replace(['\\', '\u{2044}', '\u{2215}', '\u{ff0f}'], "/");

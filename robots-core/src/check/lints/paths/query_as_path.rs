@@ -19,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Parameters that programs for web sites give the home page.
+/// Query parameters that common web applications use on the home page.
 const OF_HOME_PAGES: &str = "act action attachment_id author c cat controller do feed id m module option p page_id post post_type \
                              preview q query rest_route route s search task tag view wc-ajax";
 
@@ -31,7 +31,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         if matches!(pattern, b"/*?" | b"/*?*" | b"*?" | b"*?*") {
             return;
         }
-        // As the last octet, `*` changes nothing.
+        // A `*` at the end has no effect.
         let pattern = pattern.strip_suffix(b"*").unwrap_or(pattern);
         if memchr::memchr(b'*', pattern).is_some() {
             covered.extend(pattern.split(|octet| matches!(octet, b'*' | b'?' | b'&')).filter_map(parameter_name));
@@ -55,17 +55,17 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// The parameter that a pattern begins with, and whether it is one of the home page.
+/// Returns the parameter that a pattern begins with, and whether the pattern is for the home page.
 fn parameter(pattern: &[u8]) -> Option<(bool, &[u8])> {
     let (is_home, text) = match pattern {
         [b'/', b'?', b'*' | b'&', text @ ..] | [b'/', b'?', text @ ..] => (true, text),
         [b'/', b'&', text @ ..] | [b'/', text @ ..] => (false, text),
         _ => return None,
     };
-    // Behind a name of a path, `*` is more likely to stand for names of pages (`/list=*`).
+    // After a name in a path, `*` more likely stands for names of pages (`/list=*`).
     let text = text.strip_suffix(b"*").filter(|_| is_home).unwrap_or(text);
     let value = &text[parameter_name(text)?.len() + 1..];
-    // Any other value, and a longer number, is more likely to name a page.
+    // Any other value, or a longer number, more likely names a page.
     let is_number = value.len() <= 2 && value.iter().all(u8::is_ascii_digit);
     (is_number || is_one_of(value, "false no off on true yes")).then_some((is_home, text))
 }

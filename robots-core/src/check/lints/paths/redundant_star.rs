@@ -1,4 +1,4 @@
-//! `redundant-star`: a `*` that changes nothing.
+//! `redundant-star`: a `*` that has no effect.
 
 use crate::check::lint::*;
 use crate::check::path_text::{has_one_path, is_blank};
@@ -19,13 +19,14 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value;
-    // The star of an expression (`/x/.*`), or of what is no pattern (`.*`), is the sign of another fault, which would be left without it.
+    // A `*` in a regular expression (`/x/.*`), or in a value that is not a pattern (`.*`), is a
+    // sign of another problem. Removing it would leave that problem.
     let is_pattern = matches!(pattern, [b'/' | b'*', ..]) && !is_expression(pattern);
     if memchr::memchr(b'*', pattern).is_none() || !is_pattern || !has_one_path(field) {
         return;
     }
     let without = without_runs(pattern.to_vec());
-    // `*` and `/*` are how many write "every path".
+    // Many people write `*` or `/*` for "every path".
     if without.is_empty()
         || matches!(pattern, b"/*" | b"*")
         || without == pattern

@@ -1,4 +1,4 @@
-//! `regular-expression`: a pattern of another kind than robots.txt has.
+//! `regular-expression`: a regular expression instead of a robots.txt pattern.
 
 use crate::check::lint::*;
 use crate::check::pattern::is_expression;

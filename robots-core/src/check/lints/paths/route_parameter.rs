@@ -1,4 +1,4 @@
-//! `route-parameter`: a name in place of a part of the path, as routers of web frameworks have it.
+//! `route-parameter`: a placeholder in a path, as routers of web frameworks use.
 
 use std::ops::Range;
 
@@ -20,7 +20,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Maximum length of a parameter in brackets, in bytes: a bound on the cost of a pattern full of them.
+/// Maximum length of a parameter in brackets, in bytes; bounds the cost of a pattern full of
+/// brackets.
 const MAX_NAME: usize = 64;
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
@@ -51,9 +52,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     });
 }
 
-/// The places of parameters in the path of a pattern.
+/// Returns the places of placeholders in the path of a pattern.
 fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
-    // In a query the text itself may be meant: the markup of a search box has crawlers request `{search_term_string}`.
+    // In a query the text itself may be meant: because of search box markup, crawlers request
+    // `{search_term_string}`.
     let is_query = |at: &usize| pattern[*at] == b'?' && !matches!(pattern.get(at + 1), None | Some(b'}' | b'/'));
     let path = &pattern[..(0..pattern.len()).find(is_query).unwrap_or(pattern.len())];
     let mut found: Vec<Range<usize>> = Vec::new();
@@ -62,10 +64,10 @@ fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
         if at < last {
             continue;
         }
-        // Behind `*/` the text itself is meant: broken templates leave such links on any page.
+        // After `*/` the text itself is meant: broken templates leave such links on any page.
         let is_start = match path[at - 1] {
             b'/' => !path[..at].ends_with(b"*/"),
-            // `[` is part of ordinary names there: `/filter-[price]`.
+            // After these, `[` is part of ordinary names: `/filter-[price]`.
             b'-' | b'.' | b'_' => path[at] != b'[',
             _ => at == last,
         };
@@ -76,7 +78,7 @@ fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// The length of the parameter that a text begins with.
+/// Returns the length of the placeholder that a text begins with.
 fn parameter(text: &[u8]) -> Option<usize> {
     let length = |text: &[u8]| text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || **octet == b'_').count();
     let is_name = |name: &[u8]| {
@@ -104,7 +106,7 @@ fn parameter(text: &[u8]) -> Option<usize> {
         _ => None,
     }?;
     match text[end..] {
-        // A parameter that may be left out, or be there several times.
+        // A parameter that is optional or may be repeated.
         [b'?' | b'+', b'/', ..] | [b'?' | b'+'] => Some(end + 1),
         [] | [b'/' | b'.' | b'-' | b'_' | b'*' | b'$' | b'(' | b'?' | b'{' | b'<', ..] => Some(end),
         _ => None,

@@ -21,7 +21,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         return;
     }
     let Some(paths) = joined_paths(pattern) else { return };
-    // Behind a quote, the slash does not begin the value.
+    // After a quote, the slash is not the beginning of the value.
     let severity = if matches!(pattern, [b'/' | b'*', ..]) { LINT.severity } else { Severity::Error };
     sink.report_at(
         severity,
@@ -35,7 +35,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help("give each path a line of its own");
 }
 
-/// Gives each path of a rule a line of its own. `None` if there is one path, or if one of several is the whole site: that may be a slip.
+/// Gives each path of a rule a line of its own. `None` if there is only one path, or if one of
+/// several is the whole site, which may be a mistake.
 pub(super) fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let paths = several_paths(field.value)?;

@@ -62,7 +62,7 @@ fn words(pattern: &[u8]) -> impl Iterator<Item = &[u8]> {
     pattern.split(is_blank).filter(|word| !word.is_empty())
 }
 
-/// Words as one path; a blank behind its first slash is a slip.
+/// Joins words to one path; a blank after the first slash is dropped as a typing error.
 fn one_path(words: &[&[u8]]) -> Vec<u8> {
     match words {
         [b"/", rest @ ..] => [b"/".as_slice(), &rest.join(&b"%20"[..])].concat(),
@@ -70,7 +70,8 @@ fn one_path(words: &[&[u8]]) -> Vec<u8> {
     }
 }
 
-/// Whether a path is whole, so that words behind it may be a remark (`/private/ for staff`).
+/// Reports whether a path is complete, so that words after it may be a remark (`/private/ for
+/// staff`).
 const fn is_whole(path: &[u8]) -> bool {
     matches!(path, [.., b'/' | b'*' | b'$'])
 }

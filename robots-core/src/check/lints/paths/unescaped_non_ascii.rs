@@ -1,4 +1,4 @@
-//! `unescaped-non-ascii`: letters outside ASCII as they are.
+//! `unescaped-non-ascii`: letters outside ASCII without escapes.
 
 use crate::check::invisible::without_invisible;
 use crate::check::lint::*;
@@ -21,12 +21,13 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    // Characters that nobody sees, and marks in front of the slash, are other lints': they are left out, and not escaped.
+    // Invisible characters, and text before the slash, belong to other lints: they should be
+    // removed, not escaped.
     let is_pattern = matches!(field.value, [b'/' | b'*', ..]);
     if !is_rule(field) || !is_pattern || without_invisible(field.value).is_some() {
         return;
     }
-    // Octets that are not UTF-8 are another lint's.
+    // Bytes that are not UTF-8 belong to another lint.
     let Ok(pattern) = std::str::from_utf8(field.value) else { return };
     let first = |is_one: fn(char) -> bool| pattern.char_indices().find(|(_, char)| is_one(*char));
     let Some((at, char)) = first(is_wide_blank).or_else(|| first(|char| !char.is_ascii())) else { return };
@@ -43,7 +44,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     });
 }
 
-/// Whether this is white space other than ASCII, such as a no-break space, which is often meant as a blank.
+/// Reports whether this is non-ASCII white space, such as a no-break space, which is often meant as
+/// a blank.
 fn is_wide_blank(char: char) -> bool {
     !char.is_ascii() && char.is_whitespace()
 }

@@ -1,4 +1,4 @@
-//! `url-as-path`: a whole URL where a path belongs.
+//! `url-as-path`: a whole URL instead of a path.
 
 use crate::check::lint::*;
 use crate::check::path_text::{has_one_path, is_same_host};
@@ -42,8 +42,9 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     })
 }
 
-/// The host of a URL that may be another one than that of the site: it is not the one of the sitemaps; or none is known, and taken for
-/// a path of this site, the URL would be all of it.
+/// Returns the host of a URL if that may not be the host of the site. This is so if it differs from
+/// the host of the sitemaps; or if that is unknown and the URL, taken as a path of this site, would
+/// be the whole site.
 fn other_host<'u>(file: &CheckedFile<'_>, url: &'u [u8]) -> Option<&'u [u8]> {
     let (_, authority, _) = Authority::of_url(url)?;
     let is_own = match file.own_host() {

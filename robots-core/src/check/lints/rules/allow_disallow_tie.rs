@@ -1,4 +1,4 @@
-//! `allow-disallow-tie`: the same path allowed and disallowed.
+//! `allow-disallow-tie`: one path that is both allowed and disallowed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,10 +19,10 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix { is_choice: true, ..LintFix::DROP_FIELD }),
 };
 
-/// Rules that are compared over groups for the same crawler: a bound on the cost.
+/// Maximum number of rules that are compared across groups for the same crawler; bounds the cost.
 const MOST_COMPARED: usize = 1 << 18;
 
-/// The allow rules of groups, by what they match and by their length.
+/// The allow rules of groups, by priority and by what they match.
 type Allowed<'a> = HashMap<(usize, Canonical), Rule<'a>>;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -35,7 +35,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             report(sink, rule, allow, "");
         }
     }
-    // Crawlers read the groups that name them as one.
+    // Crawlers read all groups that name them as one.
     let mut compared = 0;
     for (of_name, name) in shared(&groups) {
         compared += of_name.iter().map(|at| groups[*at].rules().len()).sum::<usize>();
@@ -60,7 +60,8 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
     .help("remove the one that is not meant");
 }
 
-/// The places of groups that a crawler reads as one, and the name that they share. Names with the same groups come once.
+/// Returns the indices of groups that a crawler reads as one, and the name that they share. Names
+/// with the same groups are listed once.
 fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
     let mut by_name: HashMap<Option<ProductToken>, (Vec<usize>, Name<'a>)> = HashMap::new();
     for (at, name) in groups.iter().enumerate().flat_map(|(at, group)| group.names().map(move |name| (at, name))) {
@@ -74,7 +75,7 @@ fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
         }
     }
     let mut shared: Vec<_> = by_name.into_values().filter(|(of_name, _)| of_name.len() > 1).collect();
-    // In the order of the file, whatever the order of the map.
+    // Sorted in the order of the file, because the order of the map varies.
     shared.sort_by_key(|(_, name)| name.range().start);
     let mut seen = HashSet::new();
     shared.retain(|(of_name, _)| seen.insert(of_name.clone()));
@@ -91,7 +92,8 @@ fn allowed_by<'a>(groups: impl IntoIterator<Item = Group<'a>>) -> Allowed<'a> {
     allowed
 }
 
-/// The disallow rules of a group that one of these allow rules undoes, each with that one.
+/// Returns the disallow rules of a group that one of these allow rules overrides, each with that
+/// allow rule.
 fn ties<'a>(group: Group<'a>, allowed: &Allowed<'a>) -> Vec<(Rule<'a>, Rule<'a>)> {
     if allowed.is_empty() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! `duplicate-rule`: the same rule again.
+//! `duplicate-rule`: a rule that repeats another.
 
 use std::collections::HashMap;
 

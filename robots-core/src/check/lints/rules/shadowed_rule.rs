@@ -1,4 +1,4 @@
-//! `shadowed-rule`: a rule that never decides, because a stronger one matches wherever it does.
+//! `shadowed-rule`: a rule that never decides, because a stronger rule matches all its paths.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,13 +20,13 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::DROP_FIELD),
 };
 
-/// Pairs of patterns that are compared in one file: a bound on the cost.
+/// Maximum number of pairs of patterns that are compared in one file; bounds the cost.
 const PAIRS: usize = 50_000;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut pairs = PAIRS;
     for group in file.robots.groups() {
-        // One rule has nothing to be shadowed by.
+        // A single rule cannot be shadowed.
         if group.rules().len() > 1 {
             group_rules(group, &mut pairs, sink);
         }
@@ -61,7 +61,7 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
     }
 }
 
-/// A rule's pattern as it is compared with others.
+/// A rule, with its pattern in the form that is compared with others.
 struct ComparedRule<'r> {
     rule: Rule<'r>,
     priority: usize,
@@ -74,7 +74,8 @@ impl<'r> ComparedRule<'r> {
     }
 }
 
-/// Patterns with a run inside, by the literal in front of it: one takes in only what begins with the same octets.
+/// Patterns with a `*` inside, by the literal text before it: a pattern can cover only patterns
+/// that begin with the same bytes.
 #[derive(Default)]
 struct Wide<'p, 'r> {
     by_prefix: HashMap<&'p [u8], Vec<(&'p ComparedRule<'r>, PathPattern)>>,
@@ -89,7 +90,7 @@ impl<'p, 'r> Wide<'p, 'r> {
         self.by_prefix.entry(prefix).or_default().push((pattern, compiled));
     }
 
-    /// A stronger rule that matches whatever this one matches.
+    /// Returns a stronger rule that matches every path this one matches.
     fn covering(&self, pattern: &ComparedRule<'_>, pairs: &mut usize) -> Option<Rule<'r>> {
         let own = pattern.canonical.prefix();
         for length in self.lengths.range(..=own.len()) {

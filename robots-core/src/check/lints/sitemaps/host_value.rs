@@ -1,4 +1,4 @@
-//! `host-value`: the main mirror, written wrongly.
+//! `host-value`: an invalid name of the main mirror.
 
 use crate::check::lint::*;
 use crate::rules::{Authority, Port};

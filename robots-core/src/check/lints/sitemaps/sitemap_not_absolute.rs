@@ -1,4 +1,4 @@
-//! `sitemap-not-absolute`: the address of a sitemap that is no whole URL.
+//! `sitemap-not-absolute`: a sitemap address that is not a whole URL.
 
 use crate::check::lint::*;
 use crate::rules::is_absolute_url;
@@ -38,7 +38,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
                     }
                 },
                 _ if named(&address[..memchr::memchr(b'/', address).unwrap_or(0)]) => [b"https://", address].concat(),
-                // The name of a file.
+                // A file name.
                 _ if !address.contains(&b'/') && file.own_origin().is_some() => {
                     [file.own_origin()?, b"/", address].concat()
                 }
@@ -56,7 +56,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     match address {
         [b'/', b'/', _, ..] => Some(vec![Edit::insert(start, "https:")]),
         [b'/', ..] => Some(vec![Edit::insert(start, file.own_origin()?)]),
-        // As in `www.example.com/sitemap.xml`.
+        // For example `www.example.com/sitemap.xml`.
         _ => (memchr::memchr(b'.', host).is_some() && memchr::memchr(b':', host).is_none())
             .then(|| vec![Edit::insert(start, "https://")]),
     }

@@ -27,10 +27,10 @@ const fn words(_: &[u8]) -> &'static [&'static str] {
     &["y", "n"]
 }
 
-/// The values of a key. Of two, the first says yes and the second no.
+/// Returns the values that a key may have. If there are two, the first means yes and the second no.
 type Words = fn(&[u8]) -> &'static [&'static str];
 
-/// The first item of `[/path] key=value, …` that is no such thing.
+/// Returns the first item of a list `[/path] key=value, …` that is not valid.
 pub(super) fn first_wrong(value: &[u8], words: Words) -> Option<&[u8]> {
     let list = match value {
         [b'/', ..] => value[memchr::memchr2(b' ', b'\t', value).unwrap_or(value.len())..].trim_ascii(),
@@ -46,7 +46,8 @@ pub(super) fn first_wrong(value: &[u8], words: Words) -> Option<&[u8]> {
     })
 }
 
-/// A list whose items say yes or no in other words, or have a colon: `train-ai: no`.
+/// Returns a corrected list. Items may say yes or no in other words, or have a colon: `train-ai:
+/// no`.
 pub(super) fn corrected(value: &[u8], words: Words) -> Option<Vec<u8>> {
     let path = match value {
         [b'/', ..] => &value[..=memchr::memchr2(b' ', b'\t', value)?],

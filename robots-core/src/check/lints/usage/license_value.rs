@@ -1,4 +1,4 @@
-//! `license-value`: a licence that cannot be found.
+//! `license-value`: the address of a licence that is not a URL.
 
 use crate::check::lint::*;
 
