@@ -1,4 +1,4 @@
-//! Building a policy.
+//! Builds a policy.
 
 use std::num::NonZeroU32;
 
@@ -11,7 +11,7 @@ use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
 use crate::agent::Category;
 use crate::rules::{PathForm, PathForms, PathPattern, ValueError};
 
-/// Builds a [`Policy`]. A value that would match nothing is refused where it is given.
+/// Builds a [`Policy`]. Each method rejects a value that would match nothing.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct PolicyBuilder {
@@ -19,7 +19,7 @@ pub struct PolicyBuilder {
 }
 
 impl Policy {
-    /// Starts from the defaults, which each method of the builder names.
+    /// Returns a builder with the default settings, which the builder's methods document.
     pub fn builder() -> PolicyBuilder {
         PolicyBuilder::default()
     }
@@ -58,74 +58,84 @@ impl PolicyBuilder {
         self
     }
 
-    /// How disallowed requests are handled, and the most that is done about any request: [`rate`](Self::rate) and
-    /// [`impostors`](Self::impostors) refuse where this is [`Mode::Refuse`]. Only an override goes beyond it. Default:
-    /// [`Mode::Observe`].
+    /// Sets how disallowed requests are handled. The mode also limits what is done about any other
+    /// request: [`rate`](Self::rate) and [`impostors`](Self::impostors) only refuse under
+    /// [`Mode::Refuse`]. Only an override can go beyond it. Default: [`Mode::Observe`].
     ///
-    /// [`Mode::Refuse`] tags the crawlers of search engines that people use
-    /// ([`Agent::is_index_engine`](crate::agent::Agent::is_index_engine)), unless an override fits.
+    /// Under [`Mode::Refuse`], the crawlers of search engines that people use
+    /// ([`Agent::is_index_engine`](crate::agent::Agent::is_index_engine)) are only tagged, unless
+    /// an override applies to them.
     pub fn mode(self, mode: Mode) -> Self {
         self.with(|policy| policy.mode = mode)
     }
 
-    /// The classes of agents that the groups for `*` are for. Default: [`StarScope::Declared`].
+    /// Sets the classes of agents to which the groups for `*` apply. Default:
+    /// [`StarScope::Declared`].
     pub fn star_scope(self, scope: StarScope) -> Self {
         self.with(|policy| policy.star.scope = scope)
     }
 
-    /// The methods the groups for `*` are for, without case. Default: `GET` and `HEAD`. Methods that IANA's registry does
-    /// not have are always held: most servers answer them like `GET`. A group that names an agent holds for every method.
+    /// Sets the methods to which the groups for `*` apply; case is ignored. Default: `GET` and
+    /// `HEAD`. Those groups always apply to methods outside IANA's registry, because most servers
+    /// answer them like `GET`. A group that names an agent applies to every method.
     ///
     /// # Errors
     ///
-    /// If one of them is not made of letters and hyphens.
+    /// Returns an error if a method contains anything but letters and hyphens.
     pub fn star_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, ValueError> {
         self.policy.star.methods = Star::methods(methods)?;
         Ok(self)
     }
 
-    /// Categories of registered crawlers that the groups for `*` are not for. Default: infrastructure, monitoring,
-    /// preview, feed and user-fetch.
+    /// Sets the categories of registered crawlers to which the groups for `*` do not apply.
+    /// Default: infrastructure, monitoring, preview, feed and user-fetch.
     pub fn star_exempt(self, categories: impl AsRef<[Category]>) -> Self {
         self.with(|policy| policy.star.exempt = categories.as_ref().into())
     }
 
-    /// Whether the groups for `*` are for crawlers documented to ignore them. Default: [`StarExceptions::Honour`].
+    /// Sets whether the groups for `*` apply to crawlers documented to ignore them. Default:
+    /// [`StarExceptions::Honour`].
     pub fn star_exceptions(self, exceptions: StarExceptions) -> Self {
         self.with(|policy| policy.star.exceptions = exceptions)
     }
 
-    /// Whether the groups for `*` are for requests without a `User-Agent`. Default: [`EmptyAgent::ByScope`].
+    /// Sets whether the groups for `*` apply to requests without a `User-Agent`. Default:
+    /// [`EmptyAgent::ByScope`].
     pub fn star_empty(self, empty: EmptyAgent) -> Self {
         self.with(|policy| policy.star.empty = empty)
     }
 
-    /// Holds a crawler only to groups that name it itself, not to those of the crawlers its operator says it follows
-    /// (Googlebot's group applies to Googlebot-Image if it has none). Default: those apply as well.
+    /// Applies to a crawler only groups that name it, and no groups of crawlers that its operator
+    /// says it follows. By default those apply as well: for example, Googlebot's group applies to
+    /// Googlebot-Image if that has none.
     pub fn without_family(self) -> Self {
         self.with(|policy| policy.family = false)
     }
 
-    /// The forms of a path that are judged besides the one it was sent in. Default: [`PathForm::OPTIONAL`]. An
-    /// application whose path parameters are part of its pages leaves out [`PathForm::Parameters`].
+    /// Sets the forms of a path that are judged in addition to the form in which it was sent.
+    /// Default: [`PathForm::OPTIONAL`]. An application whose path parameters are part of its page
+    /// addresses leaves out [`PathForm::Parameters`].
     pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
 
-    /// Further path patterns whose requests pass unjudged, as in robots.txt: prefixes, with `*` and `$`, so `/health` exempts
-    /// `/healthy` too, and `/health$` does not. `/robots.txt` and `/.well-known/` always are exempt, whatever the file and this say.
-    /// Called again, these take the place of the ones before.
+    /// Sets further path patterns whose requests pass unjudged. Patterns are prefixes with `*` and
+    /// `$`, as in robots.txt: `/health` also exempts `/healthy`, but `/health$` does not.
+    /// `/robots.txt` and `/.well-known/` are always exempt.
+    ///
+    /// A second call replaces the patterns of the first.
     ///
     /// # Errors
     ///
-    /// If one of them begins with neither `/` nor `*`: it would match no path.
+    /// Returns an error if one of them begins with neither `/` nor `*`, because it would match no
+    /// path.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
         self.policy.exempt.patterns = PathPattern::of_exempt(patterns)?;
         Ok(self)
     }
 
-    /// Networks whose requests pass unjudged: [`Network`](crate::agent::Network)s, addresses, or their texts. Default: none. Called again, these
-    /// take the place of the ones before.
+    /// Sets networks whose requests pass unjudged: [`Network`](crate::agent::Network)s, addresses,
+    /// or their string forms. Default: none. A second call replaces the networks of the first.
     ///
     /// ```
     /// use robots_core::policy::Policy;
@@ -139,8 +149,8 @@ impl PolicyBuilder {
     /// # Ok::<(), robots_core::rules::ValueError>(())
     /// ```
     ///
-    /// A list, not an iterator: a `Result` is an iterator too, of nothing where it is an error, and would exempt no network
-    /// without a word.
+    /// The method takes a slice, not an iterator: a `Result` is also an iterator, which is empty
+    /// for an error and would silently exempt no network.
     ///
     /// ```compile_fail,E0277
     /// # use robots_core::policy::{Network, Policy};
@@ -149,98 +159,107 @@ impl PolicyBuilder {
     ///
     /// # Errors
     ///
-    /// If a text is no network.
+    /// Returns an error if a string is not a valid network.
     pub fn exempt_networks<N: ToString>(mut self, networks: impl AsRef<[N]>) -> Result<Self, ValueError> {
         let networks = networks.as_ref().iter().map(|network| network.to_string().parse());
         self.policy.exempt.networks = networks.collect::<Result<_, _>>()?;
         Ok(self)
     }
 
-    /// Crawlers whose requests pass unjudged, by the names that [`Override::agent`] takes. Default: none. Called again,
-    /// these take the place of the ones before.
+    /// Sets crawlers whose requests pass unjudged, by the names that [`Override::agent`] accepts.
+    /// Default: none. A second call replaces the crawlers of the first.
     ///
     /// # Errors
     ///
-    /// As [`Override::agent`].
+    /// Returns the same errors as [`Override::agent`].
     pub fn exempt_agents<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
         self.policy.exempt.agents = names.into_iter().map(|name| called(name.as_ref())).collect::<Result<_, _>>()?;
         Ok(self)
     }
 
-    /// Names of cookies whose requests pass. Default: none. Called again, these take the place of the ones before. Only the name is
-    /// looked at, and any client can send it: choose one that nobody guesses.
+    /// Sets the names of cookies whose requests pass. Default: none. A second call replaces the
+    /// names of the first. Only the name is compared, and any client can send it: choose one that
+    /// is hard to guess.
     ///
     /// # Errors
     ///
-    /// If a `Cookie` field cannot hold such a name.
+    /// Returns an error if a `Cookie` field cannot contain such a name.
     pub fn exempt_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
         self.policy.cookies.exempt = Cookies::names(names)?;
         Ok(self)
     }
 
-    /// Names of cookies that suggest a person behind a request. Default: none. Called again, these take the place of the
-    /// ones before.
+    /// Sets the names of cookies that suggest a person behind a request. Default: none. A second
+    /// call replaces the names of the first.
     ///
     /// # Errors
     ///
-    /// If a `Cookie` field cannot hold such a name.
+    /// Returns an error if a `Cookie` field cannot contain such a name.
     pub fn session_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
         self.policy.cookies.session = Cookies::names(names)?;
         Ok(self)
     }
 
-    /// How a disallowed request with signs of a person is handled. Default: [`SuspectHuman::Record`].
+    /// Sets how a disallowed request with signs of a person is handled. Default:
+    /// [`SuspectHuman::Record`].
     pub fn suspect_human(self, suspect_human: SuspectHuman) -> Self {
         self.with(|policy| policy.suspect_human = suspect_human)
     }
 
-    /// The action for requests whose claim is refuted ([`RequestFacts::identity`](super::RequestFacts::identity)), as far as the
-    /// [`mode`](Self::mode) lets it: they are refused under [`Mode::Refuse`], tagged at most under [`Mode::Tag`], and recorded under
-    /// [`Mode::Observe`]. Default: [`Impostors::Observe`].
+    /// Sets the action for requests whose claim is refuted
+    /// ([`RequestFacts::identity`](super::RequestFacts::identity)), within the limits of the
+    /// [`mode`](Self::mode): they are refused under [`Mode::Refuse`], tagged at most under
+    /// [`Mode::Tag`], and recorded under [`Mode::Observe`]. Default: [`Impostors::Observe`].
     ///
-    /// Tools of the site's own that send the name of a crawler are impostors too: exempt their networks
-    /// ([`exempt_networks`](Self::exempt_networks)) or cookies.
+    /// The site's own tools count as impostors if they send the name of a crawler: exempt their
+    /// networks ([`exempt_networks`](Self::exempt_networks)) or cookies.
     pub fn impostors(self, impostors: Impostors) -> Self {
         self.with(|policy| policy.identity.impostors = impostors)
     }
 
-    /// The identity that overrides milder than the mode need, and the exemption of agents. Default:
-    /// [`IdentityNeeded::Claimed`].
+    /// Sets the identity that a request needs to benefit from overrides milder than the mode, and
+    /// from the exemption of agents. Default: [`IdentityNeeded::Claimed`].
     pub fn identity_needed(self, needed: IdentityNeeded) -> Self {
         self.with(|policy| policy.identity.needed = needed)
     }
 
-    /// Adds another mode for some disallowed requests; of several that fit, the last one added counts. Default: none. For the crawlers of
-    /// an override its mode also replaces the [`mode`](Self::mode) as the most that [`rate`](Self::rate) and
-    /// [`impostors`](Self::impostors) do.
+    /// Adds another mode for some disallowed requests. If several overrides apply, the last one
+    /// added counts. Default: none.
+    ///
+    /// For the crawlers of an override, its mode also replaces the [`mode`](Self::mode) as the
+    /// limit for [`rate`](Self::rate) and [`impostors`](Self::impostors).
     pub fn with_override(self, over: Override) -> Self {
         self.with(|policy| policy.overrides.push(over))
     }
 
-    /// The action for allowed requests that come sooner than the `Crawl-delay` of their crawler's groups. [`RateMode::Refuse`] refuses them
-    /// under [`Mode::Refuse`] alone; under [`Mode::Tag`] and [`Mode::Observe`] it records them, and under [`Mode::Off`] nothing is
-    /// counted. Default: [`RateMode::Off`].
+    /// Sets the action for allowed requests that exceed the `Crawl-delay` of their crawler's
+    /// groups. [`RateMode::Refuse`] refuses them only under [`Mode::Refuse`]. Under [`Mode::Tag`]
+    /// and [`Mode::Observe`] it records them, and under [`Mode::Off`] nothing is counted. Default:
+    /// [`RateMode::Off`].
     ///
-    /// The crawlers of search engines that people use are observed at most, unless an override names one of them
-    /// ([`with_rate_override`](Self::with_rate_override)); a delay of a group for `*` never limits them. Requests for parts of
-    /// pages ([`Pace::is_for_asset`](super::Pace::is_for_asset)) do not count, nor do those that are exempt or disallowed. The delay is enforced up to
+    /// The crawlers of search engines that people use are observed at most, unless an override
+    /// names one of them ([`with_rate_override`](Self::with_rate_override)); even then, a delay of
+    /// a group for `*` never limits them. Requests for parts of pages
+    /// ([`Pace::is_for_asset`](super::Pace::is_for_asset)) do not count, nor do exempt or
+    /// disallowed requests. The delay is enforced up to
     /// [`CrawlDelay::LONGEST_ENFORCED`](crate::rules::CrawlDelay::LONGEST_ENFORCED).
     pub fn rate(self, mode: RateMode) -> Self {
         self.with(|policy| policy.rate.mode = mode)
     }
 
-    /// How many requests pass at once after a pause. Default: [`Policy::DEFAULT_BURST`], 5.
+    /// Sets the number of requests that pass at once after a pause. Default:
+    /// [`Policy::DEFAULT_BURST`], 5.
     pub fn rate_burst(self, burst: NonZeroU32) -> Self {
         self.with(|policy| policy.rate.burst = burst)
     }
 
-    /// Adds another mode of limiting for some crawlers, which the [`mode`](Self::mode) does not bound; of several that fit, the last
-    /// one added counts. Default: none.
+    /// Adds another mode of rate limiting for some crawlers, which the [`mode`](Self::mode) does
+    /// not limit. If several apply, the last one added counts. Default: none.
     pub fn with_rate_override(self, over: Override<RateMode>) -> Self {
         self.with(|policy| policy.rate.overrides.push(over))
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn build(self) -> Policy {
         self.policy
     }

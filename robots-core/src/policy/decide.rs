@@ -16,11 +16,12 @@ use crate::rules::{
     Selection, Verdict,
 };
 
-/// How requests that robots.txt disallows are handled. Immutable; build one with [`Policy::builder`].
+/// How requests that robots.txt disallows are handled. Immutable; build one with
+/// [`Policy::builder`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Policy {
-    /// The mode where no override fits.
+    /// Mode if no override applies.
     pub mode: Mode,
     pub(super) star: Star,
     pub(super) family: bool,
@@ -29,47 +30,52 @@ pub struct Policy {
     pub(super) cookies: Cookies,
     pub(super) suspect_human: SuspectHuman,
     pub(super) identity: IdentityRules,
-    /// The overrides, in their order: the last one that fits counts.
+    /// Overrides, in their order; the last one that applies counts.
     pub overrides: Vec<Override>,
     pub(super) rate: RateRules,
 }
 
 impl Policy {
-    /// The methods that the groups for `*` hold for by default.
+    /// Methods to which the groups for `*` apply by default.
     pub const DEFAULT_STAR_METHODS: [&str; 2] = ["GET", "HEAD"];
 
-    /// The categories of registered crawlers that the groups for `*` are not for by default.
+    /// Categories of registered crawlers to which the groups for `*` do not apply by default.
     pub const DEFAULT_STAR_EXEMPT: [Category; 5] =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
 
-    /// The requests of a limited crawler that pass at once after a pause, by default.
+    /// Default number of requests of a rate-limited crawler that pass at once after a pause.
     pub const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(5).expect("above zero");
 
-    /// Decides about a request.
+    /// Decides on a request.
     ///
-    /// 1. The groups that name an agent apply to it for every method, else those of `*` if
-    ///    [`Policy::holds_to_star`] says so and the method is one of the configured ones or of none that is registered;
-    ///    where there is no such group, it passes unjudged.
-    /// 2. So does a request for `/robots.txt`, one from an exempt address, one whose path is exempt in every form it can
-    ///    be read in, and that of an exempt agent.
-    /// 3. An allowed request passes; for a disallowed one the last override that fits decides, else the mode. The mode that holds
-    ///    for an agent, its own by an override or that of the site, is also the most that is done about any other request of it.
-    /// 4. If no override fits, [`Mode::Refuse`] tags the crawlers of search engines that people use
-    ///    ([`Agent::is_index_engine`]) with [`Reason::SearchEngine`]: a page that answers 403 to them leaves the index.
-    /// 5. An impostor does not get what is granted to the name of a crawler: exemptions of agents, milder overrides, the tag of
-    ///    search engines ([`IdentityNeeded`](super::IdentityNeeded)). The policy may tag or refuse one whatever the rules say
-    ///    ([`Impostors`](super::Impostors)), as far as the mode lets it, with [`Reason::Impostor`], unless its address, its path or
-    ///    a cookie is exempt.
-    /// 6. Of several agents the one with the strictest outcome counts, and the strictest [`Pace`] of all.
-    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`Pace`] where it is limited
-    ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate)), as far as the mode lets it, or where an override says so. The
-    ///    decision does not depend on it: whether the request comes too soon is known where requests are counted, in the layer.
+    /// 1. Groups that name an agent apply to it for every method. Otherwise the groups of `*` apply
+    ///    if [`Policy::holds_to_star`] is true and the method is either configured or not
+    ///    registered. If no group applies, the request passes unjudged.
+    /// 2. A request for `/robots.txt`, from an exempt address or from an exempt agent also passes
+    ///    unjudged. So does one whose path is exempt in every form in which it can be read.
+    /// 3. An allowed request passes. For a disallowed request the last override that applies
+    ///    decides, or else the mode. The mode for an agent, from an override or from the site, also
+    ///    limits what is done about its other requests.
+    /// 4. If no override applies, [`Mode::Refuse`] only tags the crawlers of search engines that
+    ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]: a page that
+    ///    answers them with 403 leaves the index.
+    /// 5. An impostor does not get what is granted to the name of a crawler: exemptions of agents,
+    ///    milder overrides, the tag of search engines ([`IdentityNeeded`](super::IdentityNeeded)).
+    ///    The policy may tag or refuse an impostor whatever the rules say
+    ///    ([`Impostors`](super::Impostors)), within the limits of the mode, with
+    ///    [`Reason::Impostor`], unless its address, its path or a cookie is exempt.
+    /// 6. If there are several agents, the strictest outcome counts, and the strictest [`Pace`] of
+    ///    all.
+    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`Pace`] if it is rate-limited
+    ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate)), within the limits of the mode, or
+    ///    if an override says so. The decision does not depend on it: whether the request exceeds
+    ///    its crawl delay is determined where requests are counted, in the layer.
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: RequestFacts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
     }
 
-    /// As [`Policy::decide`]; a rule in grace is only observed. Each agent is judged by itself: of two
-    /// agents, one in grace must not let the other pass.
+    /// Decides like [`Policy::decide`], except that a rule in grace is only observed. Each agent is
+    /// judged by itself: of two agents, one in grace must not let the other pass.
     #[doc(hidden)]
     pub fn decide_with_grace<'r>(
         &self,
@@ -81,7 +87,7 @@ impl Policy {
         let request = &request;
         let work = &mut MatchBudget::new();
         let decide = |mode: Mode, work: &mut MatchBudget| match agents {
-            // One agent is what nearly every request has.
+            // Almost every request has one agent.
             [agent] => self.decide_for(mode, rules, grace, agent, request, work),
             _ => agents
                 .iter()
@@ -97,18 +103,19 @@ impl Policy {
         if !self.depends_on_mode(&decision, request.identity) {
             return decision;
         }
-        // With what is left of the work, which must not make the decision itself another one.
+        // Uses the rest of the work budget, so that it cannot change the decision itself.
         decision.with_refusing(&decide(Mode::Refuse, work))
     }
 
-    /// Whether a decision may be another one under another mode.
+    /// Reports whether a decision may differ under another mode.
     fn depends_on_mode(&self, decision: &Decision<'_>, identity: Identity) -> bool {
         let is_disallowed = || decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
         decision.pace.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
-    /// Weighs the evidence of a person behind a request that is disallowed, limited or an impostor's: an exempt cookie lets it pass; other signs are
-    /// recorded, and let it pass where the policy says so. Any other decision stays as it is.
+    /// Weighs the evidence of a person behind a request that is disallowed, rate-limited or an
+    /// impostor's. An exempt cookie lets the request pass. Other signs are recorded, and let it
+    /// pass if the policy says so. Any other decision stays as it is.
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
         if !is_disallowed && !matches!(decision.reason, Reason::Impostor | Reason::Limited | Reason::LimitObserved) {
@@ -124,8 +131,8 @@ impl Policy {
         }
     }
 
-    /// Whether a request with this evidence would pass as that of a person or of an exempt tool if it came too soon: it takes
-    /// nothing then.
+    /// Reports whether a request with this evidence would pass, as that of a person or an exempt
+    /// tool, even if it exceeded its crawl delay. Such a request takes nothing from a bucket.
     #[doc(hidden)]
     pub fn spares<'e>(&self, evidence: impl FnOnce() -> HumanEvidence<'e>) -> bool {
         let spares_people = self.suspect_human == SuspectHuman::Exempt;
@@ -136,13 +143,15 @@ impl Policy {
         evidence.is_exempt(&self.cookies) || (spares_people && evidence.signs(&self.cookies).any())
     }
 
-    /// Whether the groups for `*` apply to this agent, where no group names it, for methods they hold for.
+    /// Reports whether the groups for `*` apply to an agent that no group names, for the methods
+    /// that they cover.
     pub fn holds_to_star(&self, agent: &Agent) -> bool {
         self.star.holds(agent)
     }
 
-    /// The action at a time for requests of an agent that a rule with this pattern disallows, and the reason for it; `None`
-    /// stands for a rule whose pattern no override is for. Exempt paths and addresses are not considered, nor whether the rule's group is for the
+    /// Returns the action, at the time `now`, for requests of an agent that a rule with this
+    /// pattern disallows, and the reason. `None` stands for a rule whose pattern has no override.
+    /// Exempt paths and addresses are not considered, nor whether the rule's group applies to the
     /// agent ([`Policy::holds_to_star`]).
     pub fn action_for_rule(&self, agent: &Agent, pattern: Option<&[u8]>, now: SystemTime) -> (Action, Reason) {
         if self.exempt.cover_agent(agent) {
@@ -153,8 +162,9 @@ impl Policy {
         (handling.action(), handling.reason)
     }
 
-    /// The override by which a decision was made about a request of an agent, at a time: that its rule with this pattern disallows it,
-    /// and that this is the reason. `None` where the mode of the site or something else decided.
+    /// Returns the override that decided on a request of an agent which a rule with this pattern
+    /// disallowed for this reason, at the time `now`. `None` if the mode of the site or something
+    /// else decided.
     pub fn override_for(
         &self,
         agent: &Agent,
@@ -168,18 +178,20 @@ impl Policy {
         handling.over.filter(|_| handling.reason == reason)
     }
 
-    /// The path of a request, in the forms this policy judges.
+    /// Returns the path of a request, in the forms that this policy judges.
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
         RequestPath::with_forms(target, self.forms)
     }
 
-    /// The same as a reading compares it: the reference parser knows one form.
+    /// Returns the path of a request as a reading compares it; the reference parser uses only one
+    /// form.
     #[doc(hidden)]
     pub fn path_read_as<'t>(&self, reading: Reading, target: &'t [u8]) -> RequestPath<'t> {
         reading.path_with(target, self.forms)
     }
 
-    /// The crawlers that overrides and exemptions name, each with the word for its place.
+    /// Returns the crawlers that overrides and exemptions name, each with the kind of entry that
+    /// names it.
     #[doc(hidden)]
     pub fn named_crawlers(&self) -> impl Iterator<Item = (&'static str, &ProductToken)> {
         let modes = self.overrides.iter().filter_map(Override::agent_name).map(|name| ("override", name));
@@ -187,7 +199,7 @@ impl Policy {
         modes.chain(rates).chain(self.exempt.agents.iter().map(|name| ("exemption", name)))
     }
 
-    /// The overrides that have ended by now, each with its end.
+    /// Returns the overrides that have ended by now, each with its end.
     #[doc(hidden)]
     pub fn ended_overrides(&self, now: SystemTime) -> impl Iterator<Item = (String, SystemTime)> {
         let modes = self.overrides.iter().map(|over| (format!("override for {over}"), over.until));
@@ -195,26 +207,29 @@ impl Policy {
         modes.chain(rates).filter_map(move |(over, end)| Some((over, end.filter(|end| *end <= now)?)))
     }
 
-    /// How many requests pass at once after a pause.
+    /// Returns the number of requests that pass at once after a pause.
     pub const fn rate_burst(&self) -> NonZeroU32 {
         self.rate.burst
     }
 
-    /// Whether impostors among these agents would be tagged or refused, if their claims were checked.
+    /// Reports whether impostors among these agents would be tagged or refused if their claims were
+    /// checked.
     #[doc(hidden)]
     pub fn heeds_claims(&self, agents: &[Agent]) -> bool {
         self.identity.impostors != Impostors::Observe && agents.iter().any(|agent| agent.class().is_crawler())
     }
 
-    /// Whether a group of these rules is for an agent, for the methods that the groups for `*` hold for.
+    /// Reports whether a group of these rules applies to an agent, for the methods that the groups
+    /// for `*` cover.
     #[doc(hidden)]
     pub fn has_group(&self, rules: &RuleSet, agent: &Agent) -> bool {
         let fallback = if self.star.holds(agent) { Fallback::Star } else { Fallback::Nothing };
         rules.select(self.tokens_of(agent), fallback).applies()
     }
 
-    /// The agent that a decision about a request of these agents is about: the one it names, else the first crawler. If the
-    /// request is exempt there may be a group for another agent, though no verdict says so.
+    /// Returns the agent that a decision is about: the one that the decision names, or else the
+    /// first crawler. For an exempt request, this may be another agent with a group, even though
+    /// there is no verdict.
     #[doc(hidden)]
     pub fn subject<'a>(&self, rules: &RuleSet, agents: &'a [Agent], decision: &Decision<'_>) -> Option<&'a Agent> {
         if decision.verdict.is_some() || decision.reason.is_reported() {
@@ -227,9 +242,9 @@ impl Policy {
         crawler
     }
 
-    /// Whether nothing of a policy or of these rules is for any of these agents, whatever they request and any client sends it: none is a
-    /// crawler, none is held to `*`, and no group names one. Each decision is [`Reason::NoGroup`] then, and to know that costs less
-    /// than to make it.
+    /// Reports whether neither the policy nor these rules concern any of these agents, whatever
+    /// they request: none is a crawler, none is subject to `*`, and no group names one. Every
+    /// decision is then [`Reason::NoGroup`], and checking this costs less than deciding.
     #[doc(hidden)]
     pub fn passes_over(&self, rules: &RuleSet, agents: &[Agent]) -> bool {
         agents.iter().all(|agent| {
@@ -238,12 +253,12 @@ impl Policy {
         })
     }
 
-    /// The tokens whose groups apply to an agent.
+    /// Returns the tokens whose groups apply to an agent.
     fn tokens_of<'a>(&self, agent: &'a Agent) -> &'a [ProductToken] {
         if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] }
     }
 
-    /// The decision about one agent, where this is the mode if no override fits.
+    /// Decides on the request of one agent; `mode` applies if no override does.
     pub(super) fn decide_for<'r>(
         &self,
         mode: Mode,
@@ -258,7 +273,7 @@ impl Policy {
             true => Fallback::Star,
             false => Fallback::Nothing,
         };
-        // Where a group names the agent, `*` is not considered.
+        // If a group names the agent, `*` is not considered.
         let named = rules.select(tokens, Fallback::Nothing);
         let selection = if named.applies() { named } else { rules.select(&[], fallback()) };
         let identity = request.identity;
@@ -315,8 +330,9 @@ impl Policy {
         }
     }
 
-    /// How a disallowed request is handled, and the verdict it is for. An override for a pattern covers one rule, and a path
-    /// can meet another rule in each of its forms: `/old/../private/` is more than a path below `/old/`.
+    /// Returns how a disallowed request is handled, and the verdict that leads to it. An override
+    /// for a pattern covers one rule, but each form of a path may match another rule:
+    /// `/old/../private/` is more than a path below `/old/`.
     fn strictest<'r>(
         &self,
         mode: Mode,
@@ -343,8 +359,9 @@ impl Policy {
         )
     }
 
-    /// How requests of an agent are handled that a rule with this pattern disallows; without one, the mode that bounds what is done
-    /// about its other requests. `mode` is the one where no override fits.
+    /// Returns how requests of an agent are handled that a rule with this pattern disallows.
+    /// Without a rule, returns the limit for its other requests. `mode` applies if no override
+    /// does.
     fn handling(
         &self,
         mode: Mode,
@@ -354,7 +371,8 @@ impl Policy {
         holds: impl Fn(&Override) -> bool,
     ) -> Handling<'_> {
         let is_believed = self.identity.believe(identity);
-        // The strictest of the entries that are for a name which is not believed: an impostor must not choose a mild one.
+        // The strictest entry for a name that is not believed: an impostor must not be able to
+        // choose a mild one.
         let mut claimed: Option<Handling<'_>> = None;
         for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
             let handling = Handling { over: Some(over), ..Handling::of(over.mode) };
@@ -377,7 +395,7 @@ impl Policy {
 struct Handling<'p> {
     mode: Mode,
     reason: Reason,
-    /// The override that says so.
+    /// The override that decided.
     over: Option<&'p Override>,
 }
 
@@ -409,7 +427,7 @@ pub(super) struct Exemptions {
 }
 
 impl Exemptions {
-    /// Every form has to be exempt: `/.well-known/..%2fprivate/x` is `/private/x` to some servers.
+    /// Every form must be exempt: `/.well-known/..%2fprivate/x` is `/private/x` to some servers.
     pub(super) fn cover_path(&self, path: &RequestPath<'_>) -> bool {
         path.is_robots_txt() || path.forms().all(|(_, form)| self.patterns.iter().any(|pattern| pattern.matches(form)))
     }

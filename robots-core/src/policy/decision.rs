@@ -1,4 +1,4 @@
-//! The decision about a request, its reason, and the action for requests whose claim is refuted.
+//! The decision on a request, its reason, and the action for requests whose claim is refuted.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,92 +10,101 @@ use crate::keyword_enum;
 use crate::keywords;
 use crate::rules::Verdict;
 
-/// The decision about a request, with its verdict and reason. It borrows the rules, so it costs nothing to make.
+/// The decision on a request, with its verdict and reason. It borrows the rules, so it is cheap to
+/// create.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Decision<'r> {
-    /// The action it takes.
+    /// Action to take.
     pub action: Action,
-    /// The reason for it.
+    /// Reason for the action.
     pub reason: Reason,
-    /// The verdict of the rules, where the path was judged.
+    /// Verdict of the rules, if the path was judged.
     pub verdict: Option<Verdict<'r>>,
-    /// Which of the agents it is about, as an index into those given to [`Policy::decide`](super::Policy::decide).
+    /// Index of the agent that the decision is about, into the agents given to
+    /// [`Policy::decide`](super::Policy::decide).
     pub agent: usize,
-    /// The signs that a person is behind a disallowed request, as [`Policy::weigh`](super::Policy::weigh) found them.
+    /// Signs of a person behind a disallowed request, found by
+    /// [`Policy::weigh`](super::Policy::weigh).
     pub signs: HumanSigns,
-    /// The delay that applies to the request, if the policy limits: that of the groups that allow it. Of several agents the
-    /// strictest one, even where another agent is disallowed. A request that is refused has none.
+    /// Delay that applies to the request, from the groups that allow it, if the policy limits
+    /// rates. If there are several agents, it is the strictest delay, even if another agent is
+    /// disallowed. A refused request has none.
     pub pace: Option<Pace<'r>>,
-    /// How long to wait; zero for a request that did not come too soon.
+    /// Time to wait; zero for a request that did not exceed its crawl delay.
     pub wait: Duration,
-    /// Until when, at the latest, the request is only observed whatever the mode, because the file did not disallow it, or did not
-    /// limit it, before; `None` where no grace holds. [`Decision::would`] says what comes then.
+    /// Latest end of the grace period in which the request is only observed, whatever the mode,
+    /// because earlier versions of the file did not disallow or limit it. `None` if no grace
+    /// applies. [`Decision::would`] returns what happens after it.
     pub grace_end: Option<SystemTime>,
-    /// Set if it differs from what the decision does.
+    /// Action under [`Mode::Refuse`], if it differs from `action`.
     pub(super) would: Option<Would>,
 }
 
-/// The action a decision takes.
+/// The action of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum Action {
-    /// The request goes on unchanged.
+    /// The request is forwarded unchanged.
     Pass,
-    /// It goes on with a mark.
+    /// The request is forwarded with a tag.
     Tag,
-    /// It is answered with a refusal; where the reason is [`Reason::Limited`], with 429.
+    /// The request is answered with a refusal; if the reason is [`Reason::Limited`], with 429.
     Refuse,
 }
 
 keyword_enum! {
-    /// The action that the mode [`Mode::Refuse`] would take about a request once no grace holds any more, whatever the mode of the
-    /// site is; the later ones are stricter.
+    /// The action that [`Mode::Refuse`] would take on a request after all grace periods, whatever
+    /// the mode of the site is; later variants are stricter.
     #[derive(PartialOrd, Ord)]
     Would, "an action of the mode that refuses", {
-        /// It would pass unchanged: it is allowed or exempt, or an override says so.
+        /// The request would pass unchanged: it is allowed or exempt, or an override lets it pass.
         Pass = "pass",
-        /// It would be tagged, as that of a search engine is.
+        /// The request would be tagged, as requests of search engines are.
         Tag = "tag",
-        /// It would be answered with 429, because it comes too soon.
+        /// The request would be answered with 429, because it exceeds its crawl delay.
         Limit = "limit",
-        /// It would be answered with a refusal.
+        /// The request would be answered with a refusal.
         Refuse = "refuse",
     }
 }
 
 keyword_enum! {
-    /// The reason of a decision; the later ones are the stricter.
+    /// The reason for a decision; later variants are stricter.
     #[derive(PartialOrd, Ord)]
     Reason, "a reason of a decision", {
-        /// Nothing is known of the site's robots.txt yet.
+        /// The site's robots.txt is not known yet.
         NothingKnown = "nothing-known",
-        /// The kill switch has turned enforcement off: nothing is judged.
+        /// The kill switch has turned enforcement off, so nothing is judged.
         KillSwitch = "kill-switch",
-        /// The path, the agent, the client's address or one of its cookies is exempt, or the application exempts the request.
+        /// The path, the agent, the client's address or one of its cookies is exempt, or the
+        /// application exempts the request.
         Exempt = "exempt",
-        /// No group is for this agent.
+        /// No group applies to this agent.
         NoGroup = "no-group",
-        /// The rules allow it.
+        /// The rules allow the request.
         Allowed = "allowed",
-        /// The rules allow it, it comes sooner than their delay, and the mode of limiting or the mode of the site only observes.
+        /// The rules allow the request, but it exceeds its crawl delay; the rate mode or the mode
+        /// of the site only observes.
         LimitObserved = "limit-observed",
-        /// The rules disallow it, and the mode is [`Mode::Off`].
+        /// The rules disallow the request, and the mode is [`Mode::Off`].
         Off = "off",
-        /// The rules disallow it; there are signs of a person, and the policy exempts those.
+        /// The rules disallow the request, but there are signs of a person, and the policy exempts
+        /// those.
         SuspectHuman = "suspect-human",
-        /// The rules disallow it, and the mode only observes.
+        /// The rules disallow the request, and the mode only observes.
         Observed = "observed",
-        /// The rules disallow it, but not for long enough yet; it is only observed.
+        /// The rules have not disallowed the request for long enough yet, so it is only observed.
         Grace = "grace",
-        /// The rules disallow it, and the mode refuses; it is tagged only, because it names a crawler that feeds the index of a
-        /// search engine, and no override is for it.
+        /// The rules disallow the request, and the mode refuses. It is only tagged, because it
+        /// names a crawler that feeds the index of a search engine, and no override applies to it.
         SearchEngine = "search-engine",
-        /// The rules allow it, and it comes sooner than their delay.
+        /// The rules allow the request, but it exceeds its crawl delay.
         Limited = "limited",
-        /// The rules disallow it.
+        /// The rules disallow the request.
         Disallowed = "disallowed",
-        /// It claims to be a crawler that it is not, and the policy tags or refuses impostors. If the mode only observes, it passes.
+        /// The request claims to be from a crawler that it is not from, and the policy tags or
+        /// refuses impostors. If the mode only observes, the request passes.
         Impostor = "impostor",
     }
 }
@@ -107,7 +116,7 @@ keywords!(Action, "an action", {
 });
 
 impl Mode {
-    /// The action under this mode.
+    /// Returns the action under this mode.
     pub(super) const fn action(self) -> Action {
         match self {
             Self::Off | Self::Observe => Action::Pass,
@@ -128,8 +137,8 @@ impl Would {
 }
 
 impl Reason {
-    /// Whether the observers of disallowed requests (`RobotsLayer::observe`) are
-    /// notified of a decision for this reason.
+    /// Reports whether the observers of disallowed requests (`RobotsLayer::observe`) are notified
+    /// of a decision with this reason.
     pub const fn is_reported(self) -> bool {
         !matches!(
             self,
@@ -139,25 +148,26 @@ impl Reason {
 }
 
 impl<'r> Decision<'r> {
-    /// The action that the mode [`Mode::Refuse`] would take about the request, with the same overrides and exemptions. A grace does
-    /// not count, because it ends: [`Decision::grace_end`].
+    /// Returns the action that [`Mode::Refuse`] would take on the request, with the same overrides
+    /// and exemptions. Grace is ignored, because it ends: see [`Decision::grace_end`].
     pub fn would(&self) -> Would {
         self.would.unwrap_or(if self.reason == Reason::Limited { Would::Limit } else { Would::of(self.action) })
     }
 
-    /// The same, where the other one is the decision under the mode [`Mode::Refuse`].
+    /// Adds what the decision would be under [`Mode::Refuse`], given as `refusing`.
     pub(super) fn with_refusing(self, refusing: &Self) -> Self {
         let pace = self.pace.map(|pace| refusing.pace.map_or(pace, |refusing| pace.with_refusing(refusing)));
         Self { would: Some(refusing.would()), grace_end: refusing.grace_end, pace, ..self }
     }
 
-    /// The decision about a request that is in grace until then: it passes, and this would be the action.
+    /// Creates the decision on a request that is in grace until `end`: it passes now, and `would`
+    /// is the action after that.
     pub(super) fn in_grace(end: SystemTime, would: Action, verdict: Verdict<'r>) -> Self {
         let decision = Self::judged(Action::Pass, Reason::Grace, verdict);
         Self { grace_end: Some(end), would: Some(Would::of(would)), ..decision }
     }
 
-    /// The same for a request that came too soon, by so much.
+    /// Returns the decision changed for a request that exceeds its crawl delay by `wait`.
     #[doc(hidden)]
     pub fn too_soon(self, wait: Duration) -> Self {
         let Some(pace) = self.pace else { return self };
@@ -170,12 +180,14 @@ impl<'r> Decision<'r> {
         match self.reason {
             _ if pace.mode == RateMode::Refuse => limited(Action::Refuse, Reason::Limited),
             Reason::Allowed | Reason::Off => limited(self.action, Reason::LimitObserved),
-            // An impostor stays one, and so does what is observed for another reason.
+            // An impostor stays one, and a request that is observed for another reason keeps that
+            // reason.
             _ => Self { would, ..self },
         }
     }
 
-    /// The same for an impostor that is handled so, if it is one.
+    /// Returns the decision changed for an impostor that is handled this way, if the request is an
+    /// impostor's.
     pub(super) fn of_impostor(self, handling: Option<Mode>) -> Self {
         let Some(mode) = handling.filter(|mode| *mode > Mode::Off) else { return self };
         let is_allowed = matches!(self.reason, Reason::Allowed | Reason::NoGroup);
@@ -186,7 +198,7 @@ impl<'r> Decision<'r> {
         Self { action: mode.action(), reason: Reason::Impostor, would, ..self }.with_pace(self.pace)
     }
 
-    /// A refused request is not limited by a delay: it takes nothing from what the sender may fetch.
+    /// A refused request is not rate-limited, so it does not use up what the sender may fetch.
     pub(super) fn with_pace(self, pace: Option<Pace<'r>>) -> Self {
         Self { pace: pace.filter(|_| self.action != Action::Refuse), ..self }
     }
@@ -216,45 +228,47 @@ impl<'r> Decision<'r> {
             (one, other) => one.or(other),
         };
         let rank = |of: &Self| (of.action, of.reason);
-        // The agent in grace may be the one that is refused when it ends.
+        // The agent in grace may be the one that is refused when the grace ends.
         let would = self.grace_end.or(other.grace_end).map(|_| self.would().max(other.would()));
         let strictest = if rank(&other) > rank(&self) { other } else { self };
         let grace_end = self.grace_end.or(other.grace_end);
-        // A further name must not switch limiting off, whatever its outcome.
+        // An additional name must not turn rate limiting off, whatever its outcome.
         Self { would: would.or(strictest.would), grace_end, ..strictest }.with_pace(pace)
     }
 }
 
 keyword_enum! {
-    /// The action for an impostor: a request that claims to be a crawler, and whose [`Identity`] is refuted.
+    /// The action for an impostor: a request that claims to be from a crawler, and whose
+    /// [`Identity`] is refuted.
     ///
-    /// Under every variant an impostor is judged by the file like any other crawler, without what is granted to the
-    /// crawler's name: the default tag of search engines, overrides that are milder than the mode, and the exemption of
-    /// agents.
+    /// Under every variant, an impostor is judged by the file like any other crawler. It does not
+    /// get what is granted to the crawler's name: the default tag of search engines, overrides
+    /// milder than the mode, and the exemption of agents.
     ///
-    /// The [`Mode`] bounds it: where that is [`Mode::Tag`], an impostor is tagged at most, and under [`Mode::Observe`] it passes and is
-    /// recorded.
+    /// The [`Mode`] limits the action: under [`Mode::Tag`] an impostor is tagged at most, and under
+    /// [`Mode::Observe`] it passes and is recorded.
     #[derive(Default)]
     Impostors, "a rule for impostors", {
-        /// It passes where the file allows it. The default.
+        /// The request passes if the file allows it. The default.
         #[default]
         Observe = "observe",
-        /// It is tagged at least, whatever the file says, where the mode tags or refuses.
+        /// The request is at least tagged, whatever the file says, if the mode tags or refuses.
         Tag = "tag",
-        /// It is refused, whatever the file says, where the mode refuses.
+        /// The request is refused, whatever the file says, if the mode refuses.
         Refuse = "refuse",
     }
 }
 
 keyword_enum! {
-    /// The identity that is needed for what is granted to a crawler by its name: overrides that are milder than the mode, and
-    /// the exemption of agents.
+    /// The identity needed for what is granted to a crawler by its name: overrides milder than the
+    /// mode, and the exemption of agents.
     #[derive(Default)]
     IdentityNeeded, "a need for an identity", {
-        /// A claim that is not refuted. The default: without evidence nothing changes.
+        /// A claim that is not refuted. The default; it changes nothing unless there is evidence.
         #[default]
         Claimed = "claimed",
-        /// A claim that is verified or undecided. Crawlers whose operator publishes no method get nothing.
+        /// A claim that is verified or undecided. Crawlers whose operators publish no method get
+        /// nothing.
         Undecided = "undecided",
         /// A claim that is verified.
         Verified = "verified",
@@ -269,7 +283,7 @@ pub(super) struct IdentityRules {
 }
 
 impl IdentityRules {
-    /// Whether what is granted to the name of a crawler is granted to this request.
+    /// Reports whether this request gets what is granted to the name of its crawler.
     pub(super) const fn believe(self, identity: Identity) -> bool {
         match (identity, self.needed) {
             (Identity::Verified(_), _) | (Identity::Undecided(_), IdentityNeeded::Undecided) => true,
@@ -278,8 +292,9 @@ impl IdentityRules {
         }
     }
 
-    /// How an agent's request is handled for its sender, whatever the file says, as far as the mode lets it; `None` where the file
-    /// alone counts. A signature can be refuted without the name of a crawler; a browser that sends one may still be a person's.
+    /// Returns the mode for an agent's request because of its sender, whatever the file says,
+    /// before the limit of the site's mode. `None` if only the file counts. A signature can be
+    /// refuted without the name of a crawler, but a browser that sends one may still be a person's.
     pub(super) fn handling(self, agent: &Agent, identity: Identity) -> Option<Mode> {
         let mode = match self.impostors {
             Impostors::Observe => None,

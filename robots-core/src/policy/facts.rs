@@ -1,7 +1,8 @@
-//! The request that is judged, as far as a policy needs it.
+//! The facts about a request that a policy needs.
 //!
-//! **Policy has no clock.** A moment is a value here (an override ends); a request brings a clock, which is read only
-//! about disallowed requests where something ends. No timer republishes anything.
+//! **A policy has no clock.** The end of an override is a plain value. A request brings a clock,
+//! which is read only for disallowed requests, and only if something ends. No timer is needed to
+//! end an override.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -10,18 +11,20 @@ use std::time::SystemTime;
 use crate::agent::Identity;
 use crate::rules::{PathForms, RequestPath};
 
-/// A request without its agents: method, path, address, clock, and who sent it.
+/// A request without its agents: method, path, address, clock, and sender.
 ///
-/// Path and address are only looked at once a group applies to the agent, and the clock only for disallowed requests.
+/// Path and address are only read once a group applies to the agent, and the clock only for
+/// disallowed requests.
 #[must_use]
 pub struct RequestFacts<'a> {
     pub(super) method: &'a str,
     pub(super) path: FactsPath<'a>,
-    /// Finds the client's address, for the exempt networks.
+    /// Returns the client's address, for the exempt networks.
     pub address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
-    /// Says the time, for overrides that end.
+    /// Returns the time, for overrides that end.
     pub clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
-    /// The outcome of the claim that the request makes about its sender. [`Identity::Unclaimed`] changes nothing.
+    /// Outcome of checking the request's claim about its sender. [`Identity::Unclaimed`] changes
+    /// nothing.
     pub identity: Identity,
 }
 
@@ -31,12 +34,13 @@ pub(super) enum FactsPath<'a> {
 }
 
 impl<'a> RequestFacts<'a> {
-    /// A request with this method for this path, which [`Policy::path`](super::Policy::path) makes of a target.
+    /// Creates a request with this method and path; [`Policy::path`](super::Policy::path) creates
+    /// the path from a target.
     pub const fn new(method: &'a str, path: &'a RequestPath<'a>) -> Self {
         Self { method, path: FactsPath::Read(path), address: None, clock: None, identity: Identity::Unclaimed }
     }
 
-    /// A request with this method for this target, whose path the policy reads where it needs it.
+    /// Creates a request with this method and target; the policy parses the path when it needs it.
     pub const fn of_target(method: &'a str, target: &'a [u8]) -> Self {
         let path = FactsPath::Unread { target, read: OnceCell::new() };
         Self { method, path, address: None, clock: None, identity: Identity::Unclaimed }
@@ -46,7 +50,7 @@ impl<'a> RequestFacts<'a> {
         self.address.and_then(|address| address())
     }
 
-    /// The path in these forms, or the one that was given with its own.
+    /// Returns the path in these forms, or the path that was given, in its own forms.
     #[inline]
     pub(super) fn path(&self, forms: PathForms) -> &RequestPath<'a> {
         match &self.path {

@@ -1,4 +1,4 @@
-//! Rules that are too young to act on.
+//! Rules that are too new to be enforced.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -7,38 +7,40 @@ use crate::rules::{
     Access, Fallback, Group, MatchBudget, Name, PathPattern, ProductToken, RequestPath, Rule, RuleSet, Selection,
 };
 
-/// Earlier versions of the rules, and since when each of them was known.
+/// Earlier versions of the rules, and the time since which each was known.
 ///
-/// A request that is disallowed now is in grace until it has been disallowed for long enough: counted from the oldest
-/// version that disallows it. So a rule that is new, a rule that an `Allow` used to outweigh and a crawler that joins a
-/// group are all in grace, and what merely moved, or was away for a while, is not.
+/// A request that is disallowed now is in grace until it has been disallowed for long enough,
+/// counted from the oldest version that disallows it. So new rules are in grace, and so are rules
+/// that an `Allow` used to outweigh, and crawlers that join a group. A rule that was only moved, or
+/// was missing for a while, is not in grace.
 pub struct Grace {
     length: Duration,
-    /// Since when the rules that hold now were known.
+    /// Time since which the present rules are known.
     since: SystemTime,
     earlier: Vec<(SystemTime, Arc<RuleSet>)>,
 }
 
 impl Grace {
-    /// Rules that hold now were known since then.
+    /// Creates a grace period of this length for the present rules, which are known since `since`.
     pub const fn new(length: Duration, since: SystemTime) -> Self {
         Self { length, since, earlier: Vec::new() }
     }
 
-    /// Adds a version that was known before the one that holds now.
+    /// Adds a version that was known before the present one.
     pub fn add(&mut self, since: SystemTime, rules: Arc<RuleSet>) {
         if since < self.since {
             self.earlier.push((since, rules));
         }
     }
 
-    /// When the last request leaves it.
+    /// Returns the time at which the grace period ends for all requests.
     pub fn end(&self) -> SystemTime {
         self.end_after(self.since)
     }
 
-    /// Number of `Disallow` rules that hold now and are in grace for a crawler of their group at least. Each is tried with one path that its
-    /// pattern matches. No more rules are counted once the work that one request may cost is done.
+    /// Counts the present `Disallow` rules that are in grace for at least one crawler of their
+    /// group. Each is tried with one path that its pattern matches. Counting stops once the work
+    /// allowed for one request is done.
     pub fn count_rules(&self, now: SystemTime, rules: &RuleSet) -> usize {
         let mut work = MatchBudget::new();
         let disallowing = rules.document().groups().flat_map(Group::rules);
@@ -57,8 +59,8 @@ impl Grace {
         })
     }
 
-    /// Whether a request that is disallowed now has not been for long enough. `select` selects what holds for the agent
-    /// from a version of the rules.
+    /// Reports whether a request that is disallowed now has not been disallowed for long enough.
+    /// `select` selects the groups of the agent from a version of the rules.
     pub(super) fn covers<'g>(
         &'g self,
         now: SystemTime,
@@ -75,8 +77,9 @@ impl Grace {
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 
-    /// The part of an enforced interval that the file held for long enough: the longest one of the versions that are due, no longer
-    /// than `interval`; `None` where none of them has a delay. `select` as in [`covers`](Self::covers).
+    /// Returns the part of an enforced interval that has been in the file for long enough: the
+    /// longest interval of the versions whose grace has ended, limited to `interval`. `None` if
+    /// none of them has a delay. `select` as in [`covers`](Self::covers).
     pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,
@@ -91,13 +94,14 @@ impl Grace {
         delays.map(|delay| delay.enforced_interval().min(interval)).max()
     }
 
-    /// A grace too long to end on this clock does not end.
+    /// Returns the end of a grace period. If that is beyond the range of the clock, returns a time
+    /// far in the future.
     fn end_after(&self, since: SystemTime) -> SystemTime {
         since.checked_add(self.length).unwrap_or(since + Duration::from_secs(u32::MAX.into()))
     }
 }
 
-/// The groups that a crawler of this name obeys; `*` stands for no token.
+/// Returns the groups that a crawler of this name obeys; `*` has no token.
 fn select<'r>(rules: &'r RuleSet, name: Name<'_>) -> Selection<'r> {
     rules.select(ProductToken::from_name(name.value()).as_slice(), Fallback::Star)
 }

@@ -1,13 +1,15 @@
 //! Evidence of a person behind a disallowed request.
 //!
-//! A header can be false either way: a person's tool may carry a crawler's name. This evidence is independent of the
-//! `User-Agent`: a session cookie, fetch metadata as browsers send it. By default it changes nothing but the record, so
-//! that an operator can see how many people a rule would have met.
+//! A header can be wrong either way: a tool that a person uses may send a crawler's name. This
+//! evidence is independent of the `User-Agent`: a session cookie, or fetch metadata as browsers
+//! send it. By default it is only recorded, so that an operator can see how many people a rule
+//! would affect.
 
 use crate::keyword_enum;
 use crate::rules::{Authority, ValueError};
 
-/// The cookies and fields that suggest a person, as octets. Only gathered once a request is disallowed.
+/// The cookies and fields that suggest a person, as bytes. Only collected once a request is
+/// disallowed.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct HumanEvidence<'a> {
@@ -28,7 +30,7 @@ keyword_enum! {
     /// How a disallowed request with signs of a person is handled.
     #[derive(Default)]
     SuspectHuman, "a rule for requests with signs of a person", {
-        /// It is recorded. The default.
+        /// The signs are recorded. The default.
         #[default]
         Record = "record",
         /// The request passes.
@@ -36,7 +38,7 @@ keyword_enum! {
     }
 }
 
-/// The names of cookies that exempt a request or suggest a person.
+/// Names of cookies that exempt a request or suggest a person.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cookies {
     pub(super) exempt: Vec<Box<[u8]>>,
@@ -44,9 +46,9 @@ pub(super) struct Cookies {
 }
 
 impl Cookies {
-    /// Names of cookies as they are configured.
+    /// Parses configured names of cookies.
     pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, ValueError> {
-        // Octets that end the name in a pair, are trimmed from it, or that no field holds.
+        // Bytes that end a cookie's name, are trimmed from it, or cannot occur in the field.
         let ends = |byte: &u8| matches!(byte, b'=' | b';' | b' ' | 0..=0x1F | 0x7F);
         let name = |name: N| match name.as_ref() {
             name if !name.is_empty() && !name.iter().any(ends) => Ok(name.into()),
@@ -67,8 +69,9 @@ impl<'a> HumanEvidence<'a> {
         self
     }
 
-    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). They count together and only
-    /// as browsers send them: a navigation has a document of some kind as its destination, and nothing else has.
+    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). They
+    /// count only together, and only in combinations that browsers send: the destination is a
+    /// document if and only if the mode is a navigation.
     pub fn fetch_metadata(mut self, site: &[u8], mode: &[u8], destination: &[u8]) -> Self {
         let known_site = matches!(site, b"same-origin" | b"same-site" | b"cross-site" | b"none");
         let known_mode = matches!(mode, b"navigate" | b"cors" | b"no-cors" | b"same-origin" | b"websocket");
@@ -79,8 +82,8 @@ impl<'a> HumanEvidence<'a> {
         self
     }
 
-    /// Adds a `Referer`, to be compared with the request's own host. It counts only beside fetch metadata: any client
-    /// can send one.
+    /// Adds a `Referer`, which is compared with the request's own host. It counts only together
+    /// with fetch metadata, because any client can send a `Referer`.
     pub fn referer(mut self, referer: &[u8], host: &[u8]) -> Self {
         let authority = Authority::of_url(referer).map(|(_, authority, _)| authority);
         self.comes_from_here = authority.is_some_and(|authority| {
@@ -109,12 +112,12 @@ impl<'a> HumanEvidence<'a> {
 impl HumanSigns {
     pub(super) const NONE: Self = Self { session_cookie: false, fetch_metadata: false, own_referer: false };
 
-    /// Whether there is any.
+    /// Reports whether there is any sign.
     pub const fn any(self) -> bool {
         self.session_cookie || self.fetch_metadata || self.own_referer
     }
 
-    /// Their names in kebab-case.
+    /// Returns the names of the signs, in kebab-case.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let Self { session_cookie, fetch_metadata, own_referer } = self;
         [(session_cookie, "session-cookie"), (fetch_metadata, "fetch-metadata"), (own_referer, "own-referer")]

@@ -1,7 +1,9 @@
-//! The operator's intent, and the decision it leads to: every application builds a [`Policy`]; a framework without Tower asks it.
+//! The operator's intent, and the decision that follows from it. Every application builds a
+//! [`Policy`]; a framework without Tower calls it directly.
 //!
-//! [`Policy::decide`] combines the agents, the rules of the file and the operator's intent ([`Policy`]). It is pure: no HTTP
-//! types, no I/O, no clock of its own. Of several agents (a repeated header) the strictest decision counts.
+//! [`Policy::decide`] combines the agents, the rules of the file and the operator's intent
+//! ([`Policy`]). It is pure: no HTTP types, no I/O, no clock of its own. If there are several
+//! agents (because of a repeated header), the strictest decision counts.
 
 mod builder;
 mod decide;

@@ -1,8 +1,11 @@
 //! Exceptions from a site's mode.
 //!
-//! **The last override that fits wins**, as in `.gitignore`: one rule to remember, and an exception is written below
-//! what it is an exception from. An override for an agent means that agent's own token, not its family: an override for
-//! Googlebot is not meant for Applebot, which obeys Googlebot's group where it has none of its own.
+//! **The last override that applies wins**, as in `.gitignore`: there is one rule to remember, and
+//! an exception is written below the entry from which it is an exception.
+//!
+//! An override for an agent applies to that agent's own token, not to its family. For example, an
+//! override for Googlebot does not apply to Applebot, although Applebot obeys Googlebot's group if
+//! it has none of its own.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -12,15 +15,15 @@ use crate::agent::{Agent, Category, NamedAs, Recognizer, Registry};
 use crate::keyword_enum;
 use crate::rules::{PathPattern, ProductToken, Reading, RobotsTxt, ValueError};
 
-/// Another mode for some requests: a [`Mode`] for disallowed ones, or a [`RateMode`](super::RateMode) for limiting. Of several
-/// that fit, the last one counts.
+/// Another mode for some requests: a [`Mode`] for disallowed ones, or a
+/// [`RateMode`](super::RateMode) for rate limiting. If several apply, the last one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Override<M = Mode> {
     covers: OverrideFor,
-    /// The mode it sets.
+    /// The mode that the override sets.
     pub mode: M,
-    /// When it ends, if it does.
+    /// End of the override; `None` if it does not end.
     pub until: Option<SystemTime>,
 }
 
@@ -33,13 +36,18 @@ enum OverrideFor {
 }
 
 impl Override {
-    /// For one rule, by its path pattern in any of its spellings: `/%40x` and `/@x` are one. It is the rule as the file has it, and no
-    /// path: to let a path pass, exempt it ([`PolicyBuilder::exempt_paths`](super::PolicyBuilder::exempt_paths)) or write an `Allow`
-    /// line. If a pattern without a leading slash counts ([`Reading::Legacy`]), it is written with one here.
+    /// Creates an override for one rule, by its path pattern in any of its spellings: `/%40x` and
+    /// `/@x` are the same. The pattern is that of a rule in the file, not a path. To let a path
+    /// pass, exempt it ([`PolicyBuilder::exempt_paths`](super::PolicyBuilder::exempt_paths)) or
+    /// write an `Allow` line.
+    ///
+    /// If the reading accepts patterns without a leading slash ([`Reading::Legacy`]), write the
+    /// pattern with a slash here.
     ///
     /// # Errors
     ///
-    /// If the pattern begins with neither `/` nor `*`: no rule with such a pattern disallows a path.
+    /// Returns an error if the pattern begins with neither `/` nor `*`: no rule with such a pattern
+    /// disallows a path.
     pub fn pattern(pattern: impl AsRef<[u8]>, mode: Mode) -> Result<Self, ValueError> {
         let pattern = pattern.as_ref();
         let compared = PathPattern::parse(pattern)?;
@@ -48,18 +56,19 @@ impl Override {
 }
 
 impl<M: Copy> Override<M> {
-    /// For one crawler, by its name, its own product token or a name that it sends, without case and with a version or
-    /// without.
+    /// Creates an override for one crawler, by its name, its own product token or a name that it
+    /// sends. Case is ignored, and the name may include a version.
     ///
     /// # Errors
     ///
-    /// If no request can be from an agent of this name: a whole `User-Agent` field, `*`, the name of a registered crawler
-    /// with blanks in it (`GPT Bot`). The error says which name is right, where one is.
+    /// Returns an error if no request can be from an agent with this name: a whole `User-Agent`
+    /// field, `*`, or the name of a registered crawler with blanks in it (`GPT Bot`). The error
+    /// suggests the right name if there is one.
     pub fn agent(name: &str, mode: M) -> Result<Self, ValueError> {
         Ok(Self { covers: OverrideFor::Agent(called(name)?), mode, until: None })
     }
 
-    /// The crawler that it is for, where it is for one.
+    /// Returns the crawler that the override is for; `None` if it is not for one crawler.
     pub(super) const fn agent_name(&self) -> Option<&ProductToken> {
         match &self.covers {
             OverrideFor::Agent(name) => Some(name),
@@ -67,25 +76,26 @@ impl<M: Copy> Override<M> {
         }
     }
 
-    /// For the registered crawlers of a category.
+    /// Creates an override for the registered crawlers of a category.
     pub const fn category(category: Category, mode: M) -> Self {
         Self { covers: OverrideFor::Category(category), mode, until: None }
     }
 
-    /// For the crawlers of search engines that people use ([`Agent::is_index_engine`]), which are tagged where the mode
-    /// refuses and no override fits.
+    /// Creates an override for the crawlers of search engines that people use
+    /// ([`Agent::is_index_engine`]). These are only tagged if the mode refuses and no override
+    /// applies.
     pub const fn index_engines(mode: M) -> Self {
         Self { covers: OverrideFor::IndexEngines, mode, until: None }
     }
 
-    /// Ends it: from this moment on it fits nothing. Default: it does not end. If a request comes without a clock
-    /// (see [`RequestFacts::clock`]), it still applies.
+    /// Sets the end of the override, after which it applies to nothing. Default: no end. For a
+    /// request without a clock (see [`RequestFacts::clock`]) it still applies.
     pub const fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);
         self
     }
 
-    /// The pattern of the rule that it is for, where it is for one.
+    /// Returns the pattern of the rule that the override is for; `None` if it is not for a rule.
     pub fn rule_pattern(&self) -> Option<&[u8]> {
         match &self.covers {
             OverrideFor::Pattern(pattern, _) => Some(pattern),
@@ -93,12 +103,13 @@ impl<M: Copy> Override<M> {
         }
     }
 
-    /// Whether it has not ended. The clock is looked at only for one that ends.
+    /// Reports whether the override has not ended. Reads the clock only if the override has an end.
     pub(super) fn holds(&self, request: &RequestFacts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }
 
-    /// Whether it is for what a rule with this pattern disallows to an agent; none is a rule that no override names.
+    /// Reports whether the override applies to what a rule with this pattern disallows to an agent.
+    /// `None` stands for a rule that no override names.
     pub(super) fn fits(&self, agent: &Agent, rule: Option<&[u8]>) -> bool {
         match &self.covers {
             OverrideFor::Agent(name) => is_called(agent, name),
@@ -108,7 +119,7 @@ impl<M: Copy> Override<M> {
         }
     }
 
-    /// Whether it is for a rule with this pattern.
+    /// Reports whether the override is for a rule with this pattern.
     #[doc(hidden)]
     pub fn is_for_rule(&self, rule: &[u8]) -> bool {
         matches!(&self.covers, OverrideFor::Pattern(pattern, compared)
@@ -116,7 +127,8 @@ impl<M: Copy> Override<M> {
     }
 }
 
-/// The requests it is for, as a configuration names them: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
+/// Formats the requests that the override is for, as in a configuration: `agent "gptbot"`,
+/// `category "ai-training"` or `pattern "/private/"`.
 impl<M> fmt::Display for Override<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.covers {
@@ -128,9 +140,9 @@ impl<M> fmt::Display for Override<M> {
     }
 }
 
-/// The token of a configured name: as in robots.txt, `GPTBot/1.2` is `GPTBot`.
+/// Returns the token of a configured name; as in robots.txt, `GPTBot/1.2` is `GPTBot`.
 ///
-/// A policy has no registry, so a name that is unknown to the built-in one may be right.
+/// A policy has no registry, so a name that the built-in registry does not know may be right.
 pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
     let token = ProductToken::from_name(name.as_bytes()).ok_or_else(|| no_name(name, None))?;
     let registry = Registry::builtin();
@@ -148,15 +160,16 @@ pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
     }
 }
 
-/// A text that names no agent: nothing but `*` or blanks, a whole `User-Agent` field, a name with blanks in it. `meant` is the name
-/// of the crawler that was meant.
+/// Creates the error for a string that is not a crawler's name: only `*` or blanks, a whole
+/// `User-Agent` field, or a name with blanks in it. `meant` is the name of the crawler that was
+/// meant.
 fn no_name(name: &str, meant: Option<&str>) -> ValueError {
     let right = meant.map_or("one such as \"GPTBot\"".to_owned(), |meant| format!("{meant:?}"));
     ValueError::new(name, format_args!("is not a crawler's name: write {right}"))
 }
 
-/// Whether an agent goes by this name: its crawler's, its own token, or one that its crawler sends. Not its whole chain: an
-/// entry for Googlebot is not for Applebot.
+/// Reports whether an agent has this name: its crawler's name, its own token, or a name that its
+/// crawler sends. The rest of its family is ignored: an entry for Googlebot is not for Applebot.
 pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
     let is_name = |other: &str| other.as_bytes().eq_ignore_ascii_case(name.as_bytes());
     agent.tokens().first() == Some(name)
@@ -164,27 +177,29 @@ pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
         || agent.registered().is_some_and(|crawler| crawler.header_names.iter().any(|name| is_name(name)))
 }
 
-/// Whether a text is more than a name and its version: `Mozilla/5.0 (compatible; …)`, `FooBot/1.0 BarBot/2.0`.
+/// Reports whether a string is more than a name and its version: `Mozilla/5.0 (compatible; …)`,
+/// `FooBot/1.0 BarBot/2.0`.
 fn is_header(name: &str) -> bool {
     let behind_name = name.trim().split_once('/').map_or("", |(_, behind)| behind);
     name.contains(['(', ';', ',']) || behind_name.contains(|char: char| char == '/' || char.is_whitespace())
 }
 
 keyword_enum! {
-    /// How a request that robots.txt disallows is handled; the later ones are stricter.
+    /// How a request that robots.txt disallows is handled; later variants are stricter.
     ///
-    /// It is the most that is done about any request: under [`Mode::Off`] and [`Mode::Observe`] an impostor's request and one that
-    /// comes too soon pass as well, whatever [`Impostors`](super::Impostors) and [`RateMode`](super::RateMode) say.
+    /// The mode also limits what is done about any other request. Under [`Mode::Off`] and
+    /// [`Mode::Observe`], an impostor's request and a request that exceeds its crawl delay pass as
+    /// well, whatever [`Impostors`](super::Impostors) and [`RateMode`](super::RateMode) are set to.
     #[derive(Default, PartialOrd, Ord)]
     Mode, "a mode", {
-        /// It passes, and observers of disallowed requests are not notified.
+        /// The request passes, and observers of disallowed requests are not notified.
         Off = "off",
-        /// It is recorded and passes unchanged. The default.
+        /// The request is recorded and passes unchanged. The default.
         #[default]
         Observe = "observe",
-        /// It passes with a field for the application behind.
+        /// The request passes with a header field for the application behind.
         Tag = "tag",
-        /// It is answered with a refusal.
+        /// The request is answered with a refusal.
         Refuse = "refuse",
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the delay in the robots.txt is enforced.
+//! Rate limiting by the delays in robots.txt.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -10,23 +10,25 @@ use crate::keyword_enum;
 use crate::rules::{CrawlDelay, Selection, Verdict};
 
 keyword_enum! {
-    /// The action for an allowed request that comes sooner than the `Crawl-delay` of its crawler's groups; the later ones are
-    /// stricter. The [`Mode`] bounds it, unless an override says it.
+    /// The action for an allowed request that exceeds the `Crawl-delay` of its crawler's groups;
+    /// later variants are stricter. The [`Mode`] limits it, unless it comes from an override.
     #[derive(Default, PartialOrd, Ord)]
     RateMode, "a mode of limiting", {
-        /// It passes, and nothing is counted. The default.
+        /// The request passes, and nothing is counted. The default.
         #[default]
         Off = "off",
-        /// It passes and is recorded.
+        /// The request passes and is recorded.
         Observe = "observe",
-        /// It is answered with 429 where the mode refuses, and recorded where it only observes or tags.
+        /// The request is answered with 429 if the mode refuses, and recorded if the mode only
+        /// observes or tags.
         Refuse = "refuse",
     }
 }
 
 impl RateMode {
-    /// The mode as far as another one lets it: it refuses only if the mode refuses, and counts nothing if the mode is off.
-    /// Under [`Mode::Tag`] it records: a tag says what the file disallows, and this request is allowed.
+    /// Limits the rate mode by the mode: it refuses only if the mode refuses, and counts nothing if
+    /// the mode is off. Under [`Mode::Tag`] it records: a tag marks disallowed requests, and this
+    /// request is allowed.
     pub fn within(self, mode: Mode) -> Self {
         match mode {
             Mode::Off => Self::Off,
@@ -36,7 +38,7 @@ impl RateMode {
     }
 }
 
-/// How requests are limited.
+/// How request rates are limited.
 #[derive(Clone, Debug)]
 pub(super) struct RateRules {
     pub(super) mode: RateMode,
@@ -44,31 +46,33 @@ pub(super) struct RateRules {
     pub(super) overrides: Vec<Override<RateMode>>,
 }
 
-/// The delay that applies to a request, and how.
+/// The delay that applies to a request, and how it is enforced.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Pace<'r> {
     /// The delay, with its line.
     pub delay: CrawlDelay<'r>,
-    /// The interval that is enforced: the [enforced](CrawlDelay::enforced_interval) one of the delay or, while a delay
-    /// that was made longer is in grace, the longest one before it.
+    /// Enforced interval: the [enforced interval](CrawlDelay::enforced_interval) of the delay or,
+    /// while an increased delay is in grace, the longest interval before it.
     pub interval: Duration,
-    /// The action for a request that comes sooner, as far as the mode of the site lets it; never [`RateMode::Off`].
+    /// Action for a request that exceeds the delay, within the limits of the site's mode; never
+    /// [`RateMode::Off`].
     pub mode: RateMode,
-    /// The same where the mode of the site is [`Mode::Refuse`] and no grace holds.
+    /// Action if the mode of the site is [`Mode::Refuse`] and no grace applies.
     pub(super) refusing: RateMode,
-    /// Of the agent to which it applies.
+    /// Verdict on the agent to which the delay applies.
     pub verdict: Verdict<'r>,
-    /// The agent to which it applies, as an index into those given to [`Policy::decide`](super::Policy::decide). The
-    /// decision itself may be about another one.
+    /// Index of the agent to which the delay applies, into the agents given to
+    /// [`Policy::decide`](super::Policy::decide). The decision itself may be about another agent.
     pub agent: usize,
     /// Whether the registry or the file knows the agent's name.
     pub is_known: bool,
 }
 
 impl RateRules {
-    /// The pace of an allowed request; `None` where its groups have no delay, or nothing is done about it. `bound` is the mode that
-    /// holds for the agent. `is_believed`: whether what is granted to the name of a crawler is granted to the request.
+    /// Returns the pace of an allowed request; `None` if its groups have no delay, or it is not
+    /// rate-limited. `bound` returns the mode for the agent. `is_believed` is true if the request
+    /// gets what is granted to the name of its crawler.
     pub(super) fn pace<'r>(
         &self,
         bound: impl FnOnce() -> Mode,
@@ -78,17 +82,18 @@ impl RateRules {
         request: &RequestFacts<'_>,
         is_believed: bool,
     ) -> Option<Pace<'r>> {
-        // Before all else: nearly every policy and every file.
+        // Checked first, because it is true for almost every policy and file.
         if self.mode == RateMode::Off && self.overrides.is_empty() {
             return None;
         }
-        // Requests count by a name, or by the address of what runs without a person.
+        // Requests are counted by a name, or by the address if they are automated.
         let is_counted = !agent.tokens().is_empty() || is_automation(agent);
         let delay = selection.crawl_delay().filter(|_| is_counted)?;
-        // A page that a search engine is refused too often leaves its index: it is named one by one, in the file and here.
+        // Pages that a search engine is refused too often leave its index. So an engine is limited
+        // only if it is named individually, both in the file and in an override.
         let is_spared = agent.is_index_engine() && !matches!(request.identity, Identity::Refuted(_));
         let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
-        // As in the overrides of the mode: an impostor must not choose a mild one.
+        // As with overrides of the mode, an impostor must not be able to choose a mild one.
         let mut claimed = RateMode::Off;
         let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.holds(request));
         let granted = fitting.find_map(|over| {
@@ -112,12 +117,14 @@ impl RateRules {
 }
 
 impl Pace<'_> {
-    /// Whether a request target is for a part of a page, such as a style sheet, a script, an image or a font. Such requests are not
-    /// limited: a crawler that renders a page fetches them all at once.
+    /// Reports whether a request target is for a part of a page, such as a style sheet, a script,
+    /// an image or a font. Such requests are not limited: a crawler that renders a page fetches
+    /// them all at once.
     ///
-    /// The ending of the path decides, up to the query. A path that servers may read in several ways is none.
+    /// The file extension of the path decides; the query is ignored. A path that servers may read
+    /// in several ways is not an asset.
     pub fn is_for_asset(target: &[u8]) -> bool {
-        // Most pages have no ending, and no query with a dot.
+        // Most pages have no file extension, and no query with a dot.
         if memchr::memchr(b'.', target).is_none() {
             return false;
         }
@@ -128,8 +135,9 @@ impl Pace<'_> {
         !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
     }
 
-    /// The same, where this is what the policy would hold the sender to with the mode [`Mode::Refuse`]. Of several agents it may be
-    /// another one's: requests are counted before the mode refuses as they are counted then.
+    /// Returns the pace with the values for [`Mode::Refuse`], given as `refusing`, and keeps its
+    /// own mode. If there are several agents, `refusing` may be another agent's: requests are
+    /// counted in advance as they will be counted when the mode refuses.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }
@@ -140,13 +148,13 @@ impl Pace<'_> {
     }
 }
 
-/// Whether a header that names nobody says that there is no person behind the request. Browsers, applications and whatever has no
-/// `User-Agent` may have one.
+/// Reports whether an unnamed agent's header shows that no person is behind the request. Browsers,
+/// applications and requests without a `User-Agent` may have a person behind them.
 const fn is_automation(agent: &Agent) -> bool {
     matches!(agent.class(), Class::Declared | Class::Headless | Class::Library)
 }
 
-/// Endings of files that a page is made of, without case.
+/// Extensions of the files that pages consist of; case is ignored.
 const ASSETS: [&[&str]; 3] = [
     &["css", "js", "mjs", "map", "wasm", "webmanifest"],
     &["png", "jpg", "jpeg", "gif", "webp", "avif", "svg", "ico", "bmp", "apng", "jxl"],

@@ -1,26 +1,29 @@
-//! The agents and methods that the groups for `*` are for.
+//! The agents and methods to which the groups for `*` apply.
 
 use crate::agent::{Agent, Category, Class, Obeys};
 use crate::keyword_enum;
 use crate::rules::ValueError;
 
 keyword_enum! {
-    /// The classes of agents that `User-agent: *` is applied to; each includes those before it.
+    /// The classes of agents to which `User-agent: *` applies; each variant includes those before
+    /// it.
     ///
-    /// `*` speaks to crawlers. A browser, a health probe or a payment webhook never reads robots.txt, so the default stops
-    /// at agents that are registered as crawlers or declare themselves to be one.
+    /// `*` addresses crawlers. A browser, a health probe or a payment webhook never reads
+    /// robots.txt. So by default `*` only applies to agents that are registered as crawlers or
+    /// declare themselves as one.
     #[derive(Default, PartialOrd, Ord)]
     StarScope, "a scope of the groups for \"*\"", {
-        /// No agent: only groups that name it count.
+        /// No agent: only groups that name an agent count.
         Nobody = "nobody",
-        /// Crawlers of the registry.
+        /// Crawlers in the registry.
         Registered = "registered",
-        /// Also agents that declare themselves crawlers. The default.
+        /// Also agents that declare themselves as crawlers. The default.
         #[default]
         Declared = "declared",
         /// Also headless browsers and HTTP libraries.
         Automation = "automation",
-        /// Also apps, requests without a User-Agent, and anything else not shaped like a browser.
+        /// Also apps, requests without a `User-Agent`, and anything else that does not look like a
+        /// browser.
         NonBrowser = "non-browser",
         /// Browsers too.
         Everyone = "everyone",
@@ -28,41 +31,42 @@ keyword_enum! {
 }
 
 impl StarScope {
-    /// The narrowest scope that includes a class.
+    /// Returns the narrowest scope that includes a class.
     const fn narrowest_with(class: Class) -> Self {
         match class {
             Class::Registered => Self::Registered,
             Class::Declared => Self::Declared,
             Class::Headless | Class::Library => Self::Automation,
             Class::Browser => Self::Everyone,
-            // Infrastructure, apps, empty and unshaped headers; a new class counts as no crawler.
+            // Infrastructure, apps, empty and unrecognised headers. A new class does not count as a
+            // crawler.
             _ => Self::NonBrowser,
         }
     }
 }
 
 keyword_enum! {
-    /// Whether `*` is for crawlers whose operators document that they ignore it (AdsBot-Google, for one).
+    /// Whether `*` applies to crawlers documented to ignore it (such as AdsBot-Google).
     #[derive(Default)]
     StarExceptions, "a rule for crawlers that ignore the groups for \"*\"", {
-        /// It is not: only groups that name them count. The default.
+        /// It does not: only groups that name them count. The default.
         #[default]
         Honour = "honour",
-        /// It is, as for any other crawler.
+        /// It does, as for any other crawler.
         Ignore = "ignore",
     }
 }
 
 keyword_enum! {
-    /// Whether `*` is for requests without a `User-Agent`, or with a blank one.
+    /// Whether `*` applies to requests without a `User-Agent`, or with a blank one.
     #[derive(Default)]
     EmptyAgent, "a rule for requests without a User-Agent", {
         /// As the [`StarScope`] says: from [`StarScope::NonBrowser`] on. The default.
         #[default]
         ByScope = "by-scope",
-        /// It is, whatever the scope.
+        /// It does, whatever the scope.
         Hold = "hold",
-        /// It is not, whatever the scope.
+        /// It does not, whatever the scope.
         Exempt = "exempt",
     }
 }
@@ -77,7 +81,7 @@ const REGISTERED_METHODS: [&[&str]; 6] = [
     &["LINK", "MKCALENDAR", "MKREDIRECTREF", "UNLINK", "UPDATEREDIRECTREF"],
 ];
 
-/// Everything that decides whether `*` applies.
+/// All settings that decide whether `*` applies.
 #[derive(Clone, Debug)]
 pub(super) struct Star {
     pub(super) scope: StarScope,
@@ -88,7 +92,7 @@ pub(super) struct Star {
 }
 
 impl Star {
-    /// Methods as they are configured.
+    /// Parses configured methods.
     pub(super) fn methods<M: AsRef<str>>(methods: impl IntoIterator<Item = M>) -> Result<Vec<Box<str>>, ValueError> {
         let is_method =
             |method: &str| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
@@ -99,15 +103,17 @@ impl Star {
         methods.into_iter().map(method).collect()
     }
 
-    /// Servers answer `get`, `post` and `FOO` with the page, so none is a way around the methods that are configured. A
-    /// registered method, as it is spelled, that is not configured is known to do something else.
+    /// Reports whether `*` applies to this method. Servers answer `get`, `post` and `FOO` with the
+    /// page, so these must not be a way around the configured methods. A registered method in its
+    /// own spelling that is not configured is known to do something else.
     pub(super) fn covers_method(&self, method: &str) -> bool {
         self.methods.iter().any(|known| **known == *method)
             || self.methods.iter().any(|known| known.eq_ignore_ascii_case(method))
             || !REGISTERED_METHODS.iter().any(|methods| methods.contains(&method))
     }
 
-    /// `*` applies to a crawler whose registry row does not know whether it obeys `*`.
+    /// Reports whether `*` applies to this agent. It applies to a crawler for which the registry
+    /// does not know whether it obeys `*`.
     pub(super) fn holds(&self, agent: &Agent) -> bool {
         self.covers_class(agent.class())
             && (agent.obeys_star() != Obeys::No || self.exceptions == StarExceptions::Ignore)

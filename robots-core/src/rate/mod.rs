@@ -1,17 +1,25 @@
-//! How many requests of a crawler pass: one word of memory for each sender, and a clock that the caller reads. For frameworks
-//! without Tower, and for stores that processes share; the layer counts by itself.
+//! Rate limiting of crawlers: one word of memory for each sender, and a clock that the caller
+//! reads. Meant for frameworks without Tower, and for stores that several processes share; the
+//! layer counts by itself.
 //!
-//! A [`Quota`] is an interval and a burst. A bucket holds the sender to it with the generic cell rate algorithm (GCRA): it
-//! keeps the moment at which the sender has paid for all that passed, and a request moves that moment by one interval. A
-//! refused request moves nothing, so a sender that keeps asking too soon loses nothing by it.
+//! A [`Quota`] is an interval and a burst. A bucket enforces it with the generic cell rate
+//! algorithm (GCRA): it stores the time up to which the sender's passed requests count, and each
+//! request adds one interval. A refused request adds nothing, so a sender that keeps asking too
+//! early loses nothing by it.
 //!
-//! The choice of the bucket is a matter of security. A verified client has one of its own; a client that only claims a name shares
-//! one with its network, else anyone could use up the real crawler's by borrowing its name; impostors share one. [`SiteBuckets`]
-//! finds the bucket of a [`RateKey`]. Those of names are words that are made with the first request and stay where they are over
-//! reloads; those of networks are in [`NetworkBuckets`], whose memory is bounded.
+//! Which bucket a request takes from matters for security:
 //!
-//! This room knows nothing of requests, policies or clocks of the system. Times are nanoseconds since a start that all its
-//! callers share.
+//! - A verified crawler has a bucket of its own.
+//! - A client that only claims a name shares a bucket with its network. Otherwise anyone could use
+//!   up the real crawler's requests by sending its name.
+//! - Impostors of one name share a bucket.
+//!
+//! [`SiteBuckets`] finds the bucket of a [`RateKey`]. Buckets of names are allocated on the first
+//! request and keep their place across reloads. Buckets of networks are in [`NetworkBuckets`],
+//! whose memory is bounded.
+//!
+//! This module knows nothing of requests, policies or system clocks. Times are nanoseconds since a
+//! start that all callers share.
 
 mod gcra;
 mod site_buckets;

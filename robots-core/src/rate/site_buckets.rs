@@ -1,9 +1,12 @@
-//! The buckets of a site: those of names, and its part in those of networks.
+//! The buckets of a site: those of names, and its share of those of networks.
 //!
-//! **Buckets outlive snapshots, and sites.** All snapshots of a site have the same, and so has a site that is opened
-//! anew under its name (`LiveBuilder::counted_as`), so a reload gives no sender a new burst. Names are those of the
-//! registry and the file, so there are few, and a bound besides. The clock is monotonic and began with the
-//! `CompileCache`, which is what the sites of a process share.
+//! **Buckets outlive snapshots, and sites.** All snapshots of a site share its buckets, and so does
+//! a site that is opened again under its name (`LiveBuilder::counted_as`). So a reload gives no
+//! sender a new burst.
+//!
+//! Names are those of the registry and the file, so there are few, and their number is bounded in
+//! any case. The clock is monotonic and starts with the `CompileCache`, which the sites of a
+//! process share.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -16,10 +19,12 @@ use super::gcra::{Bucket, Quota, RateKey, RateSender, nanoseconds};
 use crate::agent::Network;
 use crate::rules::ProductToken;
 
-/// Finds the bucket of a sender. Cheap to clone; clones share the buckets, so a reload that keeps them gives no sender a new burst.
+/// Finds the bucket of a sender. Cheap to clone; clones share the buckets, so a reload that keeps
+/// them gives no sender a new burst.
 ///
-/// A name that a key has is that of a crawler which somebody knows, so there are few: each has words of its own from its first
-/// request on. If there are more than [`SiteBuckets::MOST_NAMES`], the others have buckets among those of networks.
+/// Keys use only names from the registry or the file, so there are few; each name gets its own
+/// atomics on its first request. Names beyond [`SiteBuckets::MOST_NAMES`] share the buckets of
+/// networks.
 #[derive(Clone)]
 pub struct SiteBuckets {
     pub(super) shared: Arc<SharedBuckets>,
@@ -33,10 +38,10 @@ pub(super) struct SharedBuckets {
 }
 
 impl SiteBuckets {
-    /// The most names that have words of their own.
+    /// Maximum number of names with atomics of their own.
     pub const MOST_NAMES: usize = NameBuckets::CAPACITY;
 
-    /// Without words. `site` tells the sites apart that share the buckets of networks.
+    /// Creates empty buckets. `site` distinguishes the sites that share the buckets of networks.
     pub fn new(site: u64, networks: Arc<NetworkBuckets>) -> Self {
         let shared = SharedBuckets { site, names: NameBuckets::default(), refused: AtomicU32::new(0) };
         Self { shared: Arc::new(shared), networks }
@@ -46,7 +51,7 @@ impl SiteBuckets {
     ///
     /// # Errors
     ///
-    /// If it comes too soon. Nothing is taken then.
+    /// Returns the time to wait if the request comes too early. Nothing is taken then.
     pub fn take(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), Duration> {
         match self.bucket(key) {
             Ok(bucket) => bucket.take(quota, now),
@@ -54,11 +59,11 @@ impl SiteBuckets {
         }
     }
 
-    /// Whether a request of a sender would pass. Nothing is taken.
+    /// Reports whether a request of a sender would pass. Takes nothing.
     ///
     /// # Errors
     ///
-    /// If it would come too soon.
+    /// Returns the time to wait if the request would come too early.
     pub fn look(&self, key: &RateKey<'_>, quota: Quota, now: Duration) -> Result<(), Duration> {
         match self.bucket(key) {
             Ok(bucket) => bucket.look(quota, now),
@@ -66,10 +71,10 @@ impl SiteBuckets {
         }
     }
 
-    /// The bucket of a name, or the hash by which the networks have it.
+    /// Returns the bucket of a name, or the hash under which the networks store it.
     fn bucket(&self, key: &RateKey<'_>) -> Result<&Bucket, u64> {
         let (site, hasher) = (self.shared.site, &self.networks.hasher);
-        // Of IPv6, a client has the last 64 bits for itself.
+        // An IPv6 client controls the last 64 bits of its address.
         if let RateSender::Claimed(Some(address)) = key.sender {
             return Err(hasher.hash_one((site, key.token, Network::around(address, 32, 64))));
         }
@@ -77,13 +82,13 @@ impl SiteBuckets {
         buckets.map(|buckets| buckets.of(key.sender)).ok_or_else(|| hasher.hash_one((site, key)))
     }
 
-    /// Counts a request that was refused because it came too soon; how many there were before it. After four thousand million the
-    /// count begins again.
+    /// Counts a request that was refused because it exceeded its crawl delay. Returns the number of
+    /// such requests before it, which wraps around after `u32::MAX`.
     pub fn refused(&self) -> u32 {
         self.shared.refused.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether anything else has these buckets too.
+    /// Reports whether these buckets are shared with another owner.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
     }
@@ -91,13 +96,13 @@ impl SiteBuckets {
 
 crate::debug_as!(|it| SiteBuckets { site: it.shared.site, names: it.shared.names.len() });
 
-/// Lists of entries, 1 KiB; they are made with the first entry.
+/// Number of lists of entries, 1 KiB in total; allocated with the first entry.
 const LISTS: usize = 64;
 
-/// The buckets that a bounded number of names has, a word each. One is made when its name first needs it.
+/// Buckets of a bounded number of names, one atomic each, created when a name first needs them.
 ///
-/// A delay of `*` holds for each of hundreds of registered crawlers, of which a site sees a few. Entries are never
-/// taken out, so they are found without a lock, and what refers to them needs none either.
+/// A delay of `*` applies to hundreds of registered crawlers, of which a site sees a few. Entries
+/// are never removed, so neither lookups nor references to entries need a lock.
 #[derive(Default)]
 pub(super) struct NameBuckets {
     lists: OnceLock<Box<[EntryLink; LISTS]>>,
@@ -114,20 +119,21 @@ struct NameEntry {
     next: EntryLink,
 }
 
-/// The buckets of a crawler that have a word each.
+/// The buckets of one crawler, one atomic each.
 #[derive(Debug, Default)]
 pub(super) struct TokenBuckets {
     verified: Bucket,
     refuted: Bucket,
-    /// Of those that claim the name from an address that is not known.
+    /// Bucket of senders that claim the name and whose address is unknown.
     unaddressed: Bucket,
 }
 
 impl NameBuckets {
-    /// The most names: more than there are crawlers.
+    /// Maximum number of names; more than there are crawlers.
     pub(super) const CAPACITY: usize = 4096;
 
-    /// The buckets of a name. `None` where it has none, and there is no room for more.
+    /// Returns the buckets of a name. `None` if it has none and the maximum number of names is
+    /// reached.
     pub(super) fn of(&self, token: &ProductToken) -> Option<&TokenBuckets> {
         let list = self.hasher.hash_one(token) as usize % LISTS;
         let mut link = &self.lists.get_or_init(|| Box::new([const { EntryLink::new() }; LISTS]))[list];
@@ -164,41 +170,44 @@ impl TokenBuckets {
     }
 }
 
-/// Sets of one lock, and locks: 65,536 entries, 1 MiB.
+/// Number of sets per lock, and number of locks: 65,536 entries, 1 MiB.
 const SETS: usize = 128;
 const SHARDS: usize = 64;
-/// Entries of a set, two cache lines.
+/// Number of entries of a set, which takes two cache lines.
 const WAYS: usize = 8;
 
-/// The buckets of networks: a bounded number, which many sites share.
+/// Buckets of networks: a bounded number, shared by many sites.
 ///
-/// A client chooses its address and its name, so their combinations have no bound. Entries stand in small sets; where a
-/// set is full, the entry whose bucket is refilled first gives way. That is the one which has been silent the longest
-/// for its interval, and a sender that it happens to starts anew, with its burst.
+/// A client chooses its address and its name, so the number of combinations has no bound. Entries
+/// are stored in small sets. If a set is full, the entry whose bucket refills first is replaced: it
+/// has been silent the longest, relative to its interval. A sender whose entry is replaced starts
+/// again with a full burst.
 pub struct NetworkBuckets {
-    /// Made with the first entry of each: most processes have none.
+    /// Shards, each allocated with its first entry; most processes need none.
     pub(super) shards: [OnceLock<Mutex<Box<[EntrySet]>>>; SHARDS],
     hasher: RandomState,
 }
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct NetworkEntry {
-    /// A hash, with secrets of this process where clients choose what is hashed: that two senders share one by chance, and so a bucket, takes 2^32 of them.
+    /// Hash of what identifies the sender, keyed with secrets of this process if clients choose
+    /// what is hashed. It takes about 2^32 senders before two share a hash, and so a bucket, by
+    /// chance.
     key: u64,
-    /// As in a [`Bucket`]; 0 where the entry is free.
+    /// State as in a [`Bucket`]; 0 if the entry is free.
     pub(super) paid: u64,
 }
 
-/// Two cache lines, and no part of a third.
+/// Aligned so that a set takes two cache lines and no part of a third.
 #[derive(Clone, Copy, Default)]
 #[repr(align(128))]
 pub(super) struct EntrySet(pub(super) [NetworkEntry; WAYS]);
 
 impl NetworkBuckets {
-    /// The most entries.
+    /// Maximum number of entries.
     pub const CAPACITY: usize = SHARDS * SETS * WAYS;
 
-    /// Without an entry.
+    /// Creates buckets without entries.
     pub fn new() -> Self {
         Self { shards: [const { OnceLock::new() }; SHARDS], hasher: RandomState::default() }
     }
@@ -207,7 +216,7 @@ impl NetworkBuckets {
     fn take(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let shard = self.shards[shard].get_or_init(|| Mutex::new(vec![EntrySet::default(); SETS].into()));
-        // Entries are plain numbers: a panic leaves nothing half done.
+        // Entries are plain numbers, so a panic leaves nothing half done.
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let set = &mut shard[set].0;
         let known = set.iter().position(|entry| entry.key == key && entry.paid > 0);
@@ -221,7 +230,7 @@ impl NetworkBuckets {
         taken
     }
 
-    /// Whether a request would pass. Nothing is taken, and no entry is made.
+    /// Reports whether a request would pass. Takes nothing, and adds no entry.
     fn look(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };
@@ -231,7 +240,7 @@ impl NetworkBuckets {
     }
 }
 
-/// The shard of a key, and the set in it.
+/// Returns the shard of a key, and the set in it.
 const fn place(key: u64) -> (usize, usize) {
     (key as usize % SHARDS, (key >> 16) as usize % SETS)
 }
