@@ -1,15 +1,16 @@
-//! Appending the groups of other files to a robots.txt.
+//! Appends the groups of other files to a robots.txt.
 //!
-//! 1. The file stays as it is, octet for octet, and comes first: its line numbers hold.
-//! 2. For a crawler that it names, it alone counts. An author's rules for a crawler win over a list made elsewhere, so the
-//!    two need not be compared to know which apply.
-//! 3. For a crawler that only a fragment names, that fragment's group counts, with its delays and preferences. Of several
-//!    fragments the first one counts.
-//! 4. Nothing else of a fragment counts: no group for `*`, which would speak of crawlers that it does not name, and no line
-//!    about the whole site, such as a sitemap.
+//! 1. The file stays as it is, byte for byte, and comes first, so its line numbers stay valid.
+//! 2. For a crawler that the file names, only the file counts. An author's rules for a crawler
+//!    override a list made elsewhere, so readers need not compare the two to know which apply.
+//! 3. For a crawler that only a fragment names, that fragment's group counts, with its delays and
+//!    preferences. If several fragments name it, the first one counts.
+//! 4. Nothing else of a fragment counts: no group for `*`, which would affect crawlers that the
+//!    fragment does not name, and no line about the whole site, such as a sitemap.
 //!
-//! Names are the same where every reading takes them for the same (`GPTBot` and `gptbot/1.0`). If only some readings do
-//! (`Foobot 2` and `Foobot`), both groups stay: a reader that takes them for one crawler obeys both, so that no rule is lost.
+//! Names are the same if every reading treats them as the same (`GPTBot` and `gptbot/1.0`). If only
+//! some readings do (`Foobot 2` and `Foobot`), both groups stay: a reader that treats them as one
+//! crawler obeys both, so no rule is lost.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -20,43 +21,44 @@ use super::keyword::{ValueError, first_few};
 use super::line::{Directive, Field, bom_length};
 use super::token::ProductToken;
 
-/// Names that a comment lists.
+/// Maximum number of names that a comment lists.
 const MOST_LISTED: usize = 20;
 
-/// Characters of a name that a comment lists.
+/// Maximum number of characters of a name that a comment lists.
 const MOST_LETTERS: usize = 40;
 
-/// Octets up to which groups for one crawler are merged. A file made for it could repeat its rules without end; one that
-/// exceeds this is appended as it is written.
+/// Maximum size, in bytes, up to which groups for one crawler are merged. A crafted file could
+/// repeat its rules without end; groups of a larger file are appended as they are written.
 const MOST_MERGED: usize = 16 << 20;
 
-/// The origin of the lines of an appended part.
+/// Which lines of a file come from which appended fragment.
 #[derive(Clone, Debug, Default)]
 pub struct LinePlaces {
     titles: Vec<Arc<str>>,
-    /// The lines of the file that is served, in order, with fragment and line.
+    /// Lines of the served file that come from a fragment, in order: line, index of the fragment,
+    /// line in the fragment.
     lines: Vec<(usize, usize, usize)>,
-    /// The first line that is not of the file itself.
+    /// The first line that does not belong to the file itself.
     begin: usize,
     /// Length of the file itself, in bytes.
     own: usize,
 }
 
-/// The comment before a rule that ends the last group of the file itself.
+/// Comment before a rule that ends the last group of the file itself.
 const ENDS_GROUP: &[u8] = b"# Ends the group above: not every crawler reads a rule in it";
 
-/// Begins the comment before a part, which its title follows.
+/// Start of the comment before a part; the part's title follows.
 const FROM: &[u8] = b"# From ";
 
-/// The keys under which the readings find a name.
+/// The keys by which the readings find a name.
 type NameKey = (Option<ProductToken>, ProductToken);
 
-/// A line of a file that goes with its group.
+/// A line that belongs to a group.
 #[derive(Debug)]
 pub(crate) struct GroupLine {
     pub(crate) number: usize,
     pub(crate) content: Range<usize>,
-    /// Every reader takes it for a rule.
+    /// Whether every reader treats the line as a rule.
     pub(crate) is_rule: bool,
 }
 
@@ -64,12 +66,14 @@ pub(crate) struct GroupLine {
 type MergedGroups<'f> = Vec<(Vec<usize>, Vec<Name<'f>>)>;
 
 impl RobotsTxt {
-    /// Appends the groups of fragments. Crawlers that this file names obey this file alone; those that only a fragment names
-    /// obey that fragment; everything else a fragment says is left out. Comments say which lines are from where.
+    /// Appends the groups of fragments. Crawlers that this file names obey only this file; crawlers
+    /// that only a fragment names obey that fragment. Everything else in a fragment is left out.
+    /// Comments show which lines come from which fragment.
     ///
-    /// The fragments are appended to any bytes: those that are no robots.txt do not become one by it.
+    /// The fragments are appended to any bytes: a file that is not a robots.txt does not become
+    /// one.
     ///
-    /// Returns the file to serve, and where its lines come from.
+    /// Returns the file to serve, and the origin of its lines.
     ///
     /// ```
     /// use robots_core::rules::{Fragment, RobotsTxt};
@@ -88,7 +92,7 @@ impl RobotsTxt {
         let mut named: HashSet<NameKey> =
             self.groups().flat_map(|group| group.names().map(key).collect::<Vec<_>>()).collect();
         let mut out = self.bytes().to_vec();
-        // Behind a CR it makes a CRLF, which is one line end.
+        // After a CR this completes a CRLF, which is one line end.
         if !matches!(out.last(), None | Some(b'\n')) {
             out.push(b'\n');
         }
@@ -108,20 +112,20 @@ impl RobotsTxt {
 }
 
 impl LinePlaces {
-    /// The title of the fragment that a line is from, and its number there; `None` for the lines of the file itself, and for
-    /// comments between the parts.
+    /// Returns the title of the fragment that a line comes from, and the line's number there.
+    /// `None` for the lines of the file itself, and for comments between the parts.
     pub fn of(&self, line: usize) -> Option<(&str, usize)> {
         let at = self.lines.binary_search_by_key(&line, |(line, ..)| *line).ok()?;
         let (_, fragment, line) = self.lines[at];
         Some((&*self.titles[fragment], line))
     }
 
-    /// Whether a line is of the file itself, where it has the same number.
+    /// Reports whether a line belongs to the file itself, in which it has the same number.
     pub const fn is_own(&self, line: usize) -> bool {
         line < self.begin
     }
 
-    /// Returns the file itself, without what is appended to it.
+    /// Returns the file itself, without the appended parts.
     pub fn own_part(&self, served: &RobotsTxt) -> RobotsTxt {
         RobotsTxt::parse(&served.bytes()[..self.own.min(served.bytes().len())])
     }
@@ -153,7 +157,7 @@ impl Writer {
         if self.lines > 0 {
             self.line(b"");
         }
-        // One line, whatever a caller has put there.
+        // Limited to one line, whatever title the caller has set.
         let title = fragment.title.split(char::is_control).next().unwrap_or_default();
         self.line(&[FROM, title.as_bytes()].concat());
         if !left_out.is_empty() {
@@ -179,14 +183,16 @@ impl Writer {
                 self.line_of(number, line.number, &robots.bytes()[line.content.clone()]);
             }
             if !has_rule {
-                // Names without a rule would share the next group, to readers that know no rule there.
+                // Otherwise, readers that see no rule here would read these names as part of the
+                // next group.
                 self.line(b"Disallow:");
             }
         }
     }
 }
 
-/// The lines of each group besides its names, and how many lines belong to none.
+/// Returns the lines of each group other than its names, and the number of lines that belong to no
+/// group.
 pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     let mut lines: Vec<Vec<GroupLine>> = robots.groups().map(|_| Vec::new()).collect();
     let mut others = 0;
@@ -213,7 +219,8 @@ pub(crate) fn group_lines(robots: &RobotsTxt) -> (Vec<Vec<GroupLine>>, usize) {
     (lines, others)
 }
 
-/// Whether a reader may be left that takes the names which follow for more names of the last group: one that reads no rule there.
+/// Reports whether some readers may treat the following names as further names of the last group,
+/// because they see no rule in it.
 fn is_last_group_open(robots: &RobotsTxt) -> bool {
     let mut is_open = false;
     for (_, field, _) in robots.fields() {
@@ -225,7 +232,8 @@ fn is_last_group_open(robots: &RobotsTxt) -> bool {
     is_open
 }
 
-/// Whether a line is a rule by the letter of RFC 9309, section 2.2: strict readers know no other spelling and no path without `/`.
+/// Reports whether a line is a rule in the strict sense of RFC 9309, section 2.2: strict readers
+/// accept no other spelling and no path without `/`.
 fn is_rule_to_all(field: &Field<'_>) -> bool {
     let is_spelled = |spelling: &str| field.name.eq_ignore_ascii_case(spelling.as_bytes());
     matches!(field.directive, Directive::Allow | Directive::Disallow)
@@ -234,7 +242,8 @@ fn is_rule_to_all(field: &Field<'_>) -> bool {
         && matches!(field.value, [] | [b'/', ..])
 }
 
-/// The appended groups: the names that are not yet `named`, each once, with the groups that are for each; and the names left out.
+/// Returns the groups to append: each name that is not yet `named`, once, with its groups. Also
+/// returns the names that are left out.
 fn select<'f>(
     robots: &'f RobotsTxt,
     lines: &[Vec<GroupLine>],
@@ -242,7 +251,7 @@ fn select<'f>(
 ) -> (MergedGroups<'f>, Vec<Name<'f>>) {
     let mut left_out = Vec::new();
     let mut left_keys = HashSet::new();
-    // In the order of the file, each with the groups that are for it.
+    // In the order of the file, each with its groups.
     let mut names: Vec<(Name<'f>, Vec<usize>)> = Vec::new();
     let mut known: HashMap<NameKey, usize> = HashMap::new();
     for (index, group) in robots.groups().enumerate() {
@@ -271,7 +280,7 @@ fn select<'f>(
     (merge(names, lines), left_out)
 }
 
-/// Names that are for the same groups share one.
+/// Gives names that are for the same groups one common group.
 fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> MergedGroups<'f> {
     let sizes: Vec<usize> = lines.iter().map(|lines| lines.iter().map(|line| line.content.len() + 1).sum()).collect();
     let mut groups: MergedGroups<'f> = Vec::new();
@@ -292,7 +301,7 @@ fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> Me
     groups
 }
 
-/// Every group once, with its names.
+/// Returns every group once, with its names.
 fn as_written<'f>(names: &[(Name<'f>, Vec<usize>)], count: usize) -> MergedGroups<'f> {
     let mut groups: MergedGroups<'f> = (0..count).map(|index| (vec![index], Vec::new())).collect();
     for (name, of) in names {
@@ -311,13 +320,14 @@ fn listed(names: &[Name<'_>]) -> String {
     first_few(names.iter().map(short), MOST_LISTED)
 }
 
-/// Characters of a title that are kept.
+/// Maximum number of characters of a title that are kept.
 const MOST_TITLE: usize = 120;
 
-/// The groups of a file that others keep, to be appended to a robots.txt with [`RobotsTxt::append`].
+/// The groups of a file that others maintain, to be appended to a robots.txt with
+/// [`RobotsTxt::append`].
 ///
-/// It comes from elsewhere, so it has to be clean: UTF-8 without control characters, no HTML, and at least one crawler
-/// that is named. A truncated or mistaken file never takes the place of a list.
+/// Because the file comes from elsewhere, it must be clean: UTF-8 without control characters, no
+/// HTML, and at least one named crawler. So a truncated or wrong file never replaces a list.
 ///
 /// ```
 /// use robots_core::rules::Fragment;
@@ -330,21 +340,21 @@ const MOST_TITLE: usize = 120;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Fragment {
-    /// The title in comments.
+    /// Title in comments.
     pub title: Arc<str>,
-    /// Its document.
+    /// Document of the file.
     pub robots: RobotsTxt,
 }
 
 impl Fragment {
-    /// The titles of the parts that a file has which is served, as its comments say them.
+    /// Returns the titles of the appended parts of a served file, found in its comments.
     #[doc(hidden)]
     pub fn titles_in(served: &[u8]) -> impl Iterator<Item = &[u8]> {
         served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
     }
 
-    /// Returns a file that was served without the parts, as far as its comments tell. Those that `own`, another version of the file
-    /// itself, has too are not of a part.
+    /// Returns a served file without its appended parts, found by their comments. Comments that
+    /// also occur in `own`, another version of the file itself, do not count.
     #[doc(hidden)]
     pub fn without_parts<'s>(served: &'s [u8], own: &[u8]) -> &'s [u8] {
         let is_mark = |line: &&[u8]| *line == ENDS_GROUP || line.starts_with(FROM);
@@ -359,12 +369,12 @@ impl Fragment {
         served
     }
 
-    /// Reads a file that others keep. The title names it in comments of the file that is served: one line, up to 120
-    /// characters.
+    /// Parses a file that others maintain. The title identifies it in comments of the served file:
+    /// one line, up to 120 characters.
     ///
     /// # Errors
     ///
-    /// If it cannot be a list of rules for crawlers.
+    /// Returns an error if the file cannot be a list of rules for crawlers.
     pub fn parse(title: &str, bytes: impl AsRef<[u8]>) -> Result<Self, ValueError> {
         let bytes = bytes.as_ref();
         let text = &bytes[bom_length(bytes)..];
@@ -387,7 +397,7 @@ impl Fragment {
     }
 }
 
-/// CR, LF and CRLF each end a line.
+/// Counts the line ends of a text: CR, LF or CRLF.
 fn line_ends(text: &[u8]) -> usize {
     let is_end = |(at, octet): (usize, &u8)| match octet {
         b'\n' => true,
@@ -397,7 +407,8 @@ fn line_ends(text: &[u8]) -> usize {
     text.iter().enumerate().filter(|pair| is_end(*pair)).count()
 }
 
-/// The place of the first octet that is not text. A file with such octets could make a binary file of what it is appended to.
+/// Returns the offset of the first byte that is not text. A file with such bytes could make the
+/// file it is appended to look binary.
 fn first_unclean(text: &[u8]) -> Option<usize> {
     let is_control = |octet: &u8| matches!(octet, 0..=8 | 0x0E..=0x1F | 0x7F);
     let valid = std::str::from_utf8(text).err().map(|error| error.valid_up_to());

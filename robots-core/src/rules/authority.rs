@@ -1,10 +1,11 @@
 //! The parts of an authority: user information, host and port (RFC 3986, section 3.2).
 //!
-//! The one place that splits an authority. It judges only how the parts are delimited, takes octets and allocates nothing;
-//! callers add their own rules for names, addresses and ports. By hand, because a URL crate would refuse what clients
-//! and operators send, allocate for each, and enter the dependencies of every user.
+//! This is the only place that splits an authority. It only looks at the delimiters, works on bytes
+//! and allocates nothing; callers add their own rules for names, addresses and ports. A URL crate
+//! would reject what clients and operators send, would allocate for each authority, and would
+//! become a dependency of every user.
 
-/// An authority, split: `[ userinfo "@" ] host [ ":" port ]` (RFC 3986, section 3.2).
+/// A split authority: `[ userinfo "@" ] host [ ":" port ]` (RFC 3986, section 3.2).
 ///
 /// ```
 /// use robots_core::rules::{Authority, Port};
@@ -18,13 +19,13 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Authority<'a> {
-    /// The octets before the `@`.
+    /// Bytes before the `@`.
     pub userinfo: Option<&'a [u8]>,
     /// Host and port as written: the authority without its user information.
     pub host_and_port: &'a [u8],
-    /// The host as written, an IPv6 address in its brackets. It may be empty.
+    /// Host as written, with the brackets of an IPv6 address. May be empty.
     pub host: &'a [u8],
-    /// The port.
+    /// Port.
     pub port: Port,
 }
 
@@ -42,20 +43,21 @@ pub enum Port {
 }
 
 impl<'a> Authority<'a> {
-    /// Splits an authority. It never fails: octets that fit nowhere are in the host, or make the port
-    /// [`Port::Malformed`].
+    /// Splits an authority. This never fails: bytes that fit nowhere are in the host, or make the
+    /// port [`Port::Malformed`].
     pub fn split(authority: &'a [u8]) -> Self {
-        // Neither part may hold an `@`; of several the last one counts, as for browsers.
+        // Neither part may contain an `@`; if there are several, the last one counts, as in
+        // browsers.
         match memchr::memrchr(b'@', authority) {
             Some(at) => Self { userinfo: Some(&authority[..at]), ..Self::of_host_field(&authority[at + 1..]) },
             None => Self::of_host_field(authority),
         }
     }
 
-    /// Splits the value of a `Host` field, which has no user information (RFC 9110, section 7.2): an `@` is an octet of
-    /// the host like any other.
+    /// Splits the value of a `Host` field, which has no user information (RFC 9110, section 7.2):
+    /// an `@` is an ordinary byte of the host.
     pub fn of_host_field(value: &'a [u8]) -> Self {
-        // The colons within `[::1]` delimit no port.
+        // The colons within `[::1]` do not delimit a port.
         let end = match value {
             [b'[', ..] => memchr::memchr(b']', value).map(|end| end + 1),
             _ => memchr::memchr(b':', value),
@@ -64,8 +66,8 @@ impl<'a> Authority<'a> {
         Self { userinfo: None, host_and_port: value, host, port: Port::behind_host(rest) }
     }
 
-    /// Splits an absolute URL into its scheme, its authority and the rest, which begins with the path; `None` without
-    /// `://`.
+    /// Splits an absolute URL into its scheme, its authority and the rest, which begins with the
+    /// path. `None` if there is no `://`.
     pub fn of_url(url: &'a [u8]) -> Option<(&'a [u8], Self, &'a [u8])> {
         let colon = memchr::memmem::find(url, b"://")?;
         let (scheme, behind) = (&url[..colon], &url[colon + 3..]);
@@ -74,7 +76,7 @@ impl<'a> Authority<'a> {
         Some((scheme, Self::split(authority), rest))
     }
 
-    /// The host without the brackets of an address.
+    /// Returns the host without the brackets of an address.
     pub const fn bare_host(&self) -> &'a [u8] {
         match self.host {
             [b'[', address @ .., b']'] => address,

@@ -1,34 +1,37 @@
-//! The values of crawl-delay, request-rate and visit-time lines: how fast a crawler may come, and at what time of the day.
+//! The values of crawl-delay, request-rate and visit-time lines: how often and at what time of day
+//! a crawler may fetch.
 
 use std::time::Duration;
 
 use super::document::{DelayRecord, Group, Name, RobotsTxt};
 
-/// The value of a request-rate line: `1/10m 1300-1659`, one page in ten minutes, from 13:00 to 16:59 GMT.
+/// The value of a request-rate line: `1/10m 1300-1659` is one page per ten minutes, from 13:00 to
+/// 16:59 GMT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestRate {
     /// Pages that may be fetched in one [`period`](Self::period), at least 1.
     pub pages: u32,
-    /// In how long; never zero.
+    /// Length of the period; never zero.
     pub period: Duration,
-    /// At what time of the day; `None` for the whole of it.
+    /// Part of the day; `None` for the whole day.
     pub window: Option<TimeWindow>,
 }
 
-/// A part of the day, GMT: the value of a visit-time line, `0600-0845`. One that ends before it begins spans midnight.
+/// A part of the day, in GMT: the value of a visit-time line, `0600-0845`. It spans midnight if it
+/// ends before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeWindow {
-    /// Minutes since midnight.
+    /// Minutes from midnight GMT to its beginning, below 1,440.
     pub from: u16,
     /// Minutes from midnight GMT to its end, below 1,440.
     pub to: u16,
 }
 
 impl RequestRate {
-    /// Reads pages, a slash and a time, in seconds or with one of `s`, `m` and `h`, and perhaps a part of the day, in
-    /// brackets or without.
+    /// Parses a number of pages, a slash and a time, in seconds or with `s`, `m` or `h`. A part of
+    /// the day may follow, with or without brackets.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (rate, window) = value.split_at(memchr::memchr3(b' ', b'\t', b'[', value).unwrap_or(value.len()));
         let window = match window.trim_ascii() {
@@ -50,7 +53,7 @@ impl RequestRate {
 }
 
 impl TimeWindow {
-    /// Reads two times of the day as four digits each, with a hyphen between them.
+    /// Parses two times of day with four digits each and a hyphen between them.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (from, to) = value.split_at(memchr::memchr(b'-', value)?);
         Some(Self { from: time_of_day(from)?, to: time_of_day(&to[1..])? })
@@ -60,7 +63,7 @@ impl TimeWindow {
 fn time_of_day(text: &[u8]) -> Option<u16> {
     let digits = number(text.trim_ascii()).filter(|_| text.trim_ascii().len() == 4)?;
     let (hours, minutes) = (digits / 100, digits % 100);
-    // 24:00 is how some write the end of a day.
+    // Some people write the end of a day as 24:00.
     let total = hours * 60 + minutes;
     (minutes < 60 && total <= 24 * 60).then_some((total % (24 * 60)) as u16)
 }
@@ -70,43 +73,44 @@ fn number(digits: &[u8]) -> Option<u32> {
     std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
 }
 
-/// How long an agent shall wait between two requests, and the line that says so.
+/// The time that an agent must wait between two requests, and the line that sets it.
 ///
-/// Of several lines in the groups that apply the shortest counts, so that a crawler that obeys any one of them obeys this
-/// one. A line with 0 says nothing.
+/// If several lines apply, the shortest counts, so that a crawler that obeys any one of them obeys
+/// this one. A line with 0 has no effect.
 #[derive(Clone, Copy)]
 pub struct CrawlDelay<'r> {
     pub(super) document: &'r RobotsTxt,
     pub(super) record: &'r DelayRecord,
-    /// The name that makes the line's group one for the agent.
+    /// The name through which the line's group applies to the agent.
     pub(super) name: usize,
 }
 
 impl<'r> CrawlDelay<'r> {
-    /// The longest interval that is enforced. Some crawlers leave a site that has a longer one.
+    /// Maximum interval that is enforced. Some crawlers skip a site with a longer one.
     pub const LONGEST_ENFORCED: Duration = Duration::from_secs(30);
 
-    /// The time from one request to the next, above zero, as written: it may be days.
+    /// Returns the time between two requests as written, above zero. It may be days.
     pub const fn interval(&self) -> Duration {
         self.record.interval
     }
 
-    /// The interval that is enforced: [`LONGEST_ENFORCED`](Self::LONGEST_ENFORCED) at most.
+    /// Returns the interval that is enforced, at most [`LONGEST_ENFORCED`](Self::LONGEST_ENFORCED).
     pub fn enforced_interval(&self) -> Duration {
         self.interval().min(Self::LONGEST_ENFORCED)
     }
 
-    /// The line it stands on.
+    /// Returns the line number.
     pub const fn line(&self) -> usize {
         self.record.line
     }
 
-    /// The group it stands in.
+    /// Returns the group that contains the line.
     pub fn group(&self) -> Group<'r> {
         self.document.group(self.record.group)
     }
 
-    /// The name that makes the group one for the agent: the first in it that stands for its token, or `*`.
+    /// Returns the `User-agent` value through which the group matched: the first one with the
+    /// agent's token, or `*`.
     pub fn name(&self) -> Name<'r> {
         self.document.name(self.name)
     }
@@ -116,17 +120,19 @@ impl<'r> CrawlDelay<'r> {
 #[derive(Clone, Copy)]
 pub(super) struct SetDelay {
     pub(super) record: DelayRecord,
-    /// The place of its group in the set: names are at the same place, so that no request looks for its own.
+    /// Index of its group within the set. Names have the same index, so that no request needs to
+    /// search for its own.
     pub(super) place: usize,
 }
 
 crate::debug_as!(|it| CrawlDelay::<'_> { interval: it.interval(), line: it.line() });
 
-/// The delay that counts for each set of groups: the shortest of its lines that end within the octets that are read.
+/// Returns the delay that counts for each set of groups: the shortest among the lines that end
+/// within the first `limit` bytes.
 pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Option<SetDelay>> {
     let lines = document.delays();
     if lines.is_empty() {
-        // Nearly every file.
+        // Almost every file.
         return Vec::new();
     }
     let mut of_group: Vec<Option<DelayRecord>> = vec![None; document.groups().len()];

@@ -1,7 +1,7 @@
-//! The document: the content of a robots.txt, with line numbers, whatever a reading makes of it later.
+//! The document: the content of a robots.txt, with line numbers, independent of any reading.
 //!
-//! **`Group`, `Rule` and `Name` are small copyable views** of the document, not owned structs: a verdict is `Copy` and
-//! borrows, and a file of 30,000 rules costs no 30,000 allocations.
+//! **`Group`, `Rule` and `Name` are small copyable views** of the document, not owned structs. So a
+//! verdict is `Copy` and borrows, and a file of 30,000 rules needs no 30,000 allocations.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::value::{Host, delay};
 
 /// A parsed robots.txt. Cheap to clone.
 ///
-/// Any bytes parse; see [`RobotsTxt::notes`] for what a crawler would ignore.
+/// Any bytes can be parsed; see [`RobotsTxt::notes`] for what a crawler would ignore.
 #[derive(Clone)]
 pub struct RobotsTxt(Arc<Document>);
 
@@ -32,14 +32,15 @@ struct Document {
     has_host: bool,
 }
 
-/// Octets that others hold too are read without a copy.
+/// Shared bytes are parsed without a copy.
 impl From<Arc<[u8]>> for RobotsTxt {
     fn from(bytes: Arc<[u8]>) -> Self {
         Document { bytes, ..Document::default() }.parse()
     }
 }
 
-/// A group's names and rules are runs of the document's, because a group ends where the next begins.
+/// Names and rules of a group are contiguous ranges of the document's, because a group ends where
+/// the next begins.
 #[derive(Debug)]
 struct GroupRecord {
     names: Range<usize>,
@@ -59,12 +60,12 @@ struct ValueRecord {
     value: Range<usize>,
 }
 
-/// A crawl-delay line with a number above zero, as the document keeps it.
+/// A crawl-delay line with a number above zero, as the document stores it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DelayRecord {
     pub(super) interval: Duration,
     pub(super) line: usize,
-    /// The end of its value in the file.
+    /// Offset of the end of its value in the file.
     pub(super) end: usize,
     pub(super) group: usize,
 }
@@ -94,31 +95,31 @@ pub struct Rule<'r> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Sitemap<'r> {
-    /// The value as written.
+    /// Value as written.
     pub value: &'r [u8],
-    /// The place of the value in the file.
+    /// Byte range of the value in the file.
     pub range: Range<usize>,
-    /// The line it stands on.
+    /// Line number.
     pub line: usize,
 }
 
 impl RobotsTxt {
-    /// Reads a robots.txt, text or octets. Never fails.
+    /// Parses a robots.txt, given as text or bytes. Never fails.
     pub fn parse(file: impl AsRef<[u8]>) -> Self {
         Self::from(Arc::from(file.as_ref()))
     }
 
-    /// The file as it was given.
+    /// Returns the file as it was given.
     pub fn bytes(&self) -> &Arc<[u8]> {
         &self.0.bytes
     }
 
-    /// Every line, blank and unknown ones included.
+    /// Returns every line, including blank and unknown ones.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         Lines::new(&self.0.bytes)
     }
 
-    /// Every line that is a field, with the number of groups that begin up to it.
+    /// Returns every line that is a field, with the number of groups that begin on or before it.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Line<'_>, Field<'_>, usize)> {
         let mut begins = self.groups().map(Group::line).peekable();
         let mut begun = 0;
@@ -133,12 +134,12 @@ impl RobotsTxt {
         })
     }
 
-    /// The groups in the order of the file, those for the same crawler not merged.
+    /// Returns the groups in the order of the file; groups for the same crawler are not merged.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = Group<'_>> + Clone {
         (0..self.0.groups.len()).map(|index| Group { document: &self.0, index })
     }
 
-    /// The sitemap lines in the order of the file.
+    /// Returns the sitemap lines in the order of the file.
     pub fn sitemaps(&self) -> impl ExactSizeIterator<Item = Sitemap<'_>> {
         self.0.sitemaps.iter().map(|at| Sitemap {
             value: &self.0.bytes[at.value.clone()],
@@ -147,13 +148,13 @@ impl RobotsTxt {
         })
     }
 
-    /// The ignored parts, in the order of the file. For those that a reading ignores besides see
-    /// [`RuleSet::notes`](super::RuleSet::notes).
+    /// Returns notes on what is ignored, in the order of the file.
+    /// [`RuleSet::notes`](super::RuleSet::notes) also includes what a particular reading ignores.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
     }
 
-    /// The crawl-delay lines of groups that say something, in the order of the file.
+    /// Returns the crawl-delay lines of groups that have an effect, in the order of the file.
     pub(super) fn delays(&self) -> &[DelayRecord] {
         &self.0.delays
     }
@@ -174,22 +175,22 @@ impl RobotsTxt {
 crate::debug_as!(|it| RobotsTxt { bytes: it.0.bytes.len(), groups: it.0.groups.len(), rules: it.0.rules.len() });
 
 impl<'r> Group<'r> {
-    /// The names the group is for, in the order of the file; never empty.
+    /// Returns the names the group is for, in the order of the file; never empty.
     pub fn names(self) -> impl ExactSizeIterator<Item = Name<'r>> + Clone {
         self.record().names.clone().map(move |index| Name { document: self.document, index })
     }
 
-    /// The group's rules in the order of the file.
+    /// Returns the group's rules in the order of the file.
     pub fn rules(self) -> impl ExactSizeIterator<Item = Rule<'r>> + Clone {
         self.record().rules.clone().map(move |index| Rule { document: self.document, index })
     }
 
-    /// Whether one of the group's names is `*`.
+    /// Reports whether one of the group's names is `*`.
     pub fn is_global(self) -> bool {
         self.names().any(Name::is_star)
     }
 
-    /// The line of the group's first name.
+    /// Returns the line number of the group's first name.
     pub fn line(self) -> usize {
         self.names().next().map_or(0, Name::line)
     }
@@ -200,49 +201,51 @@ impl<'r> Group<'r> {
 }
 
 impl<'r> Name<'r> {
-    /// The value as written.
+    /// Returns the value as written.
     pub fn value(self) -> &'r [u8] {
         &self.document.bytes[self.range()]
     }
 
-    /// The place of the value in the file.
+    /// Returns the byte range of the value in the file.
     pub fn range(self) -> Range<usize> {
         self.document.names[self.index].value.clone()
     }
 
-    /// The line it stands on.
+    /// Returns the line number.
     pub fn line(self) -> usize {
         self.document.names[self.index].line
     }
 
-    /// Whether this names every crawler: `*` alone, or `*` followed by white space and anything.
+    /// Reports whether this name stands for every crawler: `*` alone, or `*` followed by white
+    /// space and anything.
     pub fn is_star(self) -> bool {
         is_star(self.value())
     }
 }
 
 impl<'r> Rule<'r> {
-    /// Allow or disallow.
+    /// Returns whether the rule allows or disallows.
     pub fn access(self) -> Access {
         self.record().access
     }
 
-    /// The path pattern as written; empty where the line has no value, and then the rule never decides.
+    /// Returns the path pattern as written; empty if the line has no value, in which case the rule
+    /// never decides.
     pub fn pattern(self) -> &'r [u8] {
         &self.document.bytes[self.range()]
     }
 
-    /// The place of the pattern in the file.
+    /// Returns the byte range of the pattern in the file.
     pub fn range(self) -> Range<usize> {
         self.record().at.value.clone()
     }
 
-    /// The line it stands on.
+    /// Returns the line number.
     pub fn line(self) -> usize {
         self.record().at.line
     }
 
-    /// The group it belongs to.
+    /// Returns the group that the rule belongs to.
     pub fn group(self) -> Group<'r> {
         Group { document: self.document, index: self.record().group }
     }
@@ -266,7 +269,7 @@ impl fmt::Debug for Rule<'_> {
     }
 }
 
-/// Consecutive user-agent lines share what follows; only an allow or disallow line closes their list.
+/// Consecutive user-agent lines share what follows; only an allow or disallow line ends their list.
 impl Document {
     fn parse(mut self) -> RobotsTxt {
         let bytes = self.bytes.clone();
@@ -302,7 +305,8 @@ impl Document {
         }
     }
 
-    /// One that says something, in a group: the only extension that is kept, because it is enforced.
+    /// Stores a delay that has an effect and belongs to a group. It is the only extension that is
+    /// stored, because it is enforced.
     fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
         match delay(value) {
             None => self.note(at.line, NoteKind::InvalidCrawlDelay),
@@ -314,7 +318,7 @@ impl Document {
         }
     }
 
-    /// The first valid host line counts.
+    /// Handles a host line; the first valid one counts.
     fn host(&mut self, line: usize, value: &[u8]) {
         match Host::parse(value) {
             None => self.note(line, NoteKind::InvalidHost),

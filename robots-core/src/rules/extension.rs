@@ -1,10 +1,14 @@
-//! The lines of a robots.txt that are neither rules nor sitemaps: their meaning, and the group they belong to.
+//! The lines of a robots.txt that are neither rules nor sitemaps: their meaning, and the group they
+//! belong to.
 //!
-//! No reading of the rules depends on them, so they are read on demand, and parsing keeps nothing for them.
-//! `Crawl-delay` is the exception, because it may be enforced: parsing keeps its lines, and compiling resolves
-//! the one of each set of groups ([`Selection::crawl_delay`](super::Selection::crawl_delay)), so that a request finds
-//! its delay where it finds its groups. `Request-rate` and `Visit-time` are typed and never enforced: hardly a crawler
-//! reads them.
+//! No reading of the rules depends on these lines, so they are parsed on demand, and parsing stores
+//! nothing for them.
+//!
+//! `Crawl-delay` is an exception, because it may be enforced. Parsing stores its lines, and
+//! compiling finds the line that counts for each set of groups
+//! ([`Selection::crawl_delay`](super::Selection::crawl_delay)), so a request finds its delay
+//! together with its groups. `Request-rate` and `Visit-time` have types but are never enforced,
+//! because hardly any crawler reads them.
 
 use std::time::Duration;
 
@@ -17,12 +21,12 @@ use super::value::{Host, clean_param, delay, preferences};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Extension<'r> {
-    /// The line it stands on.
+    /// Line number.
     pub line: usize,
-    /// Its name and value.
+    /// Name and value.
     pub field: Field<'r>,
-    /// The group it stands in; `None` before the first group, and for what speaks of the whole site: host, clean-param
-    /// and license.
+    /// Group that contains the line. `None` before the first group, and for lines about the whole
+    /// site: host, clean-param and license.
     pub group: Option<Group<'r>>,
 }
 
@@ -32,48 +36,51 @@ pub struct Extension<'r> {
 pub enum Meaning<'r> {
     /// The main mirror of the site.
     Host(Host<'r>),
-    /// How long a crawler shall wait between two requests.
+    /// Time that a crawler must wait between two requests.
     CrawlDelay(Duration),
-    /// How many pages a crawler shall fetch in how long.
+    /// Number of pages that a crawler may fetch per period.
     RequestRate(RequestRate),
-    /// At what time of the day a crawler shall come.
+    /// Time of day at which a crawler may fetch.
     VisitTime(TimeWindow),
-    /// Query parameters that do not change a page, and the path that the pages begin with; empty for all.
+    /// Query parameters that do not change a page, and the path prefix of those pages; empty for
+    /// all.
     #[non_exhaustive]
     CleanParam {
-        /// The names of the parameters.
+        /// Names of the parameters.
         parameters: Vec<&'r [u8]>,
-        /// The prefix of the paths.
+        /// Prefix of the paths.
         path: &'r [u8],
     },
     /// The permitted uses of the content under a path, by the IETF's AI preferences.
     #[non_exhaustive]
     ContentUsage {
-        /// The path they are about; empty for all.
+        /// Path that the preferences apply to; empty for all.
         path: &'r [u8],
-        /// The preferences and their values, such as `train-ai` and `n`; the second is empty if there is none.
+        /// Preferences and their values, such as `train-ai` and `n`; the value is empty if there is
+        /// none.
         pairs: Vec<(&'r [u8], &'r [u8])>,
     },
     /// The permitted uses of the content, by Cloudflare's content signals.
     #[non_exhaustive]
     ContentSignal {
-        /// The path they are about; empty for all.
+        /// Path that the signals apply to; empty for all.
         path: &'r [u8],
-        /// The signals and their values, as in [`Meaning::ContentUsage`].
+        /// Signals and their values, as in [`Meaning::ContentUsage`].
         pairs: Vec<(&'r [u8], &'r [u8])>,
     },
-    /// The URL of the terms of a licence.
+    /// URL of the terms of a licence.
     License(&'r [u8]),
-    /// A path pattern for pages to be left out of an index.
+    /// Path pattern of pages that should not be in an index.
     Noindex(&'r [u8]),
-    /// A known name with a value that says nothing, such as a delay that is no number.
+    /// A known name with an invalid value, such as a delay that is not a number.
     Invalid,
-    /// A name that is not known.
+    /// An unknown name.
     Unknown,
 }
 
 impl RobotsTxt {
-    /// The lines that are neither rules nor sitemaps, those with unknown names included, in the order of the file.
+    /// Returns the lines that are neither rules nor sitemaps, including those with unknown names,
+    /// in the order of the file.
     ///
     /// ```
     /// use robots_core::rules::{Meaning, RobotsTxt};
@@ -94,7 +101,8 @@ impl RobotsTxt {
         })
     }
 
-    /// The main mirror: the first valid host line (Yandex). [`RobotsTxt::notes`] has the others.
+    /// Returns the main mirror: the value of the first valid host line (Yandex).
+    /// [`RobotsTxt::notes`] reports the other host lines.
     pub fn host(&self) -> Option<Host<'_>> {
         self.extensions().find_map(|extension| match extension.meaning() {
             Meaning::Host(host) => Some(host),
@@ -104,7 +112,7 @@ impl RobotsTxt {
 }
 
 impl<'r> Extension<'r> {
-    /// Its meaning.
+    /// Returns the meaning of the line.
     pub fn meaning(&self) -> Meaning<'r> {
         let value = self.field.value;
         let valid = match self.field.directive {

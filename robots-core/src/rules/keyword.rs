@@ -1,12 +1,14 @@
-//! Values that have one written form each, the same in text, on a command line, in a configuration and with serde; and the few of many
-//! that a message lists.
+//! Values with one written form each, the same in text, on a command line, in a configuration and
+//! with serde. Also lists the first few of many values in messages.
 
 use std::error::Error;
 use std::fmt;
 
-/// A text that is no value of a type, such as `"refuze"` for a [`Mode`](crate::policy::Mode) or `"10.0.0.1/8"` for a
-/// [`Network`](crate::agent::Network). The message quotes it and says what would be right. For a whole file, as in
-/// [`Fragment::parse`](super::Fragment::parse), the text is its title, and the message is about the file.
+/// The error for a string that is not a valid value of a type, such as `"refuze"` for a
+/// [`Mode`](crate::policy::Mode) or `"10.0.0.1/8"` for a [`Network`](crate::agent::Network). The
+/// message quotes the string and suggests what to write. For a whole file, as in
+/// [`Fragment::parse`](super::Fragment::parse), the string is the file's title, and the message is
+/// about its content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ValueError {
     text: String,
@@ -14,13 +16,14 @@ pub struct ValueError {
     known: &'static [&'static str],
 }
 
-/// Gives an enum `as_str`, `Display` and `FromStr`. The noun completes the message of a [`ValueError`].
+/// Gives an enum `as_str`, `Display` and `FromStr`. The noun completes the message of a
+/// [`ValueError`].
 #[doc(hidden)]
 #[macro_export]
 macro_rules! keywords {
     ($name:ident, $noun:literal, { $($variant:ident = $word:literal,)+ }) => {
         impl $name {
-            /// The written form, in lower case. [`FromStr`](std::str::FromStr) reads it back.
+            /// Returns the written form, in lower case. [`FromStr`](std::str::FromStr) parses it.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -28,14 +31,14 @@ macro_rules! keywords {
             }
         }
 
-        /// Writes what [`FromStr`](std::str::FromStr) reads.
+        /// Writes the form that [`FromStr`](std::str::FromStr) parses.
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.as_str())
             }
         }
 
-        /// Reads the written form, in lower case.
+        /// Parses the written form, in lower case.
         impl std::str::FromStr for $name {
             type Err = $crate::rules::ValueError;
 
@@ -49,7 +52,8 @@ macro_rules! keywords {
     };
 }
 
-/// An enum whose variants have one written form each, the same in text, configuration and serde: [`keywords`] with the type.
+/// Defines an enum whose variants have one written form each, the same in text, configuration and
+/// serde: [`keywords`] together with the type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! keyword_enum {
@@ -66,7 +70,7 @@ macro_rules! keyword_enum {
         }
 
         impl $name {
-            /// Every value, in the order of the documentation.
+            /// All values, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
         }
 
@@ -75,7 +79,7 @@ macro_rules! keyword_enum {
 }
 
 impl ValueError {
-    /// The text, and the message about it.
+    /// Creates an error from a string and the message about it.
     #[doc(hidden)]
     pub fn new(text: impl Into<String>, fault: impl fmt::Display) -> Self {
         let text = text.into();
@@ -83,17 +87,17 @@ impl ValueError {
         Self { text, message, known: &[] }
     }
 
-    /// Something of this name with contents that are none: the message is about those.
+    /// Creates an error about the content of something with this name.
     pub(super) fn of_message(name: &str, message: &str) -> Self {
         Self { text: name.to_owned(), message: message.to_owned(), known: &[] }
     }
 
-    /// A text that may be long: the message quotes its beginning.
+    /// Creates an error about a string that may be long; the message quotes its beginning.
     pub(crate) fn of_any(text: &str, fault: impl fmt::Display) -> Self {
         Self::new(text.chars().take(256).collect::<String>(), fault)
     }
 
-    /// A text that is none of a few words.
+    /// Creates an error about a string that is not one of a few words.
     #[doc(hidden)]
     pub fn of_words(text: &str, noun: &str, known: &'static [&'static str]) -> Self {
         let words: Vec<_> = known.iter().map(|word| format!("{word:?}")).collect();
@@ -104,12 +108,12 @@ impl ValueError {
         Self { known, ..Self::new(text, format_args!("is not {noun}: write {words}")) }
     }
 
-    /// The text, or its first 256 characters.
+    /// Returns the string, or its first 256 characters.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The words that would be right, if there are only a few.
+    /// Returns the words that would be right, if there are only a few.
     pub const fn known(&self) -> &'static [&'static str] {
         self.known
     }
@@ -125,7 +129,7 @@ crate::debug_as_displayed!(ValueError);
 
 impl Error for ValueError {}
 
-/// The first few of several values, and how many more there are, as in `a, b and 3 more`.
+/// Lists the first few of several values, and the number of the others, as in `a, b and 3 more`.
 #[doc(hidden)]
 pub fn first_few<T: ToString>(values: impl ExactSizeIterator<Item = T>, few: usize) -> String {
     let more = values.len().saturating_sub(few);

@@ -1,19 +1,21 @@
-//! One line of a robots.txt: where it ends, what of it counts, and which directive it is.
+//! One line of a robots.txt: where it ends, which part of it counts, and which directive it is.
 //!
-//! Follows the reference parser (google/robotstxt) to the byte, because its leniencies are what crawlers do.
+//! Follows the reference parser (google/robotstxt) byte for byte, because crawlers are as lenient
+//! as that parser.
 
 use std::ops::Range;
 
-/// Octets of a line that count; the rest of a longer line is ignored, not the line.
+/// Maximum number of bytes of a line that count. The rest of a longer line is ignored, not the
+/// whole line.
 pub(crate) const MAX_LINE: usize = 2083 * 8 - 1;
 
-/// A line as it stands in the file.
+/// A line as written in the file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Line<'a> {
-    /// The line's number, from 1. CR, LF and CRLF each end a line.
+    /// Line number, from 1. CR, LF and CRLF each end a line.
     pub number: usize,
-    /// The place of the line in the file, without its line end and without a byte order mark.
+    /// Byte range of the line in the file, without its line end and without a byte order mark.
     pub range: Range<usize>,
     file: &'a [u8],
 }
@@ -21,13 +23,13 @@ pub struct Line<'a> {
 /// The kind of a [`Line`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineKind<'a> {
-    /// Nothing but white space.
+    /// Only white space.
     Blank,
-    /// Nothing but a comment.
+    /// Only a comment.
     Comment,
     /// A field name, a separator and a value, which may be empty.
     Field(Field<'a>),
-    /// Text without a separator, or with nothing in front of it: ignored by every reading.
+    /// Text without a separator, or with nothing before it; ignored by every reading.
     Malformed,
 }
 
@@ -35,17 +37,18 @@ pub enum LineKind<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Field<'a> {
-    /// The directive that the name is read as.
+    /// Directive that the name is read as.
     pub directive: Directive,
-    /// The name as written.
+    /// Name as written.
     pub name: &'a [u8],
-    /// The place of the name in the file.
+    /// Byte range of the name in the file.
     pub name_range: Range<usize>,
-    /// The value as written, without a comment and without white space at either end.
+    /// Value as written, without a comment and without white space at either end.
     pub value: &'a [u8],
-    /// The place of the value in the file.
+    /// Byte range of the value in the file.
     pub value_range: Range<usize>,
-    /// Whether name and value are parted by a colon; crawlers also accept white space between exactly two words.
+    /// Whether a colon separates name and value; crawlers also accept white space between exactly
+    /// two words.
     pub has_colon: bool,
 }
 
@@ -61,31 +64,32 @@ pub enum Directive {
     Allow,
     /// A rule that disallows.
     Disallow,
-    /// The address of a sitemap; belongs to no group.
+    /// Address of a sitemap; belongs to no group.
     Sitemap,
-    /// The main mirror of a site; an older extension.
+    /// Main mirror of a site; an older extension.
     Host,
     /// Seconds between two requests; an extension.
     CrawlDelay,
     /// Query parameters that do not change a page; Yandex's extension.
     CleanParam,
-    /// The permitted uses of the content; the IETF's AI preferences.
+    /// Permitted uses of the content; the IETF's AI preferences.
     ContentUsage,
-    /// The permitted uses of the content; Cloudflare's content signals.
+    /// Permitted uses of the content; Cloudflare's content signals.
     ContentSignal,
-    /// The terms of a licence; Really Simple Licensing.
+    /// Terms of a licence; Really Simple Licensing.
     License,
-    /// Pages in a time; an extension that few crawlers read.
+    /// Number of pages per period; an extension that few crawlers read.
     RequestRate,
-    /// The time of the day for visits; an extension that few crawlers read.
+    /// Time of day for visits; an extension that few crawlers read.
     VisitTime,
-    /// Pages to be left out of an index; read by Google until 2019.
+    /// Pages that should not be in an index; read by Google until 2019.
     Noindex,
     /// Anything else: ignored by the matcher, kept for tools.
     Other,
 }
 
-/// Names in the order they are tried, with what they stand for. The misspellings are the reference parser's.
+/// Names in the order in which they are tried, with their directives. The misspellings are the
+/// reference parser's.
 const NAMES: [(&str, Directive); 12] = [
     ("user-agent", Directive::UserAgent),
     ("useragent", Directive::UserAgent),
@@ -102,11 +106,12 @@ const NAMES: [(&str, Directive); 12] = [
 ];
 
 impl Directive {
-    /// Every directive some crawler reads or a draft defines, in its usual spelling.
+    /// Every directive that some crawler reads or a draft defines, in its usual spelling.
     ///
-    /// The first four are RFC 9309's and the sitemap protocol's. The rest are extensions, whose names are compared whole:
-    /// Yandex (`Host`, `Clean-param`), Bing and others (`Crawl-delay`), the robots exclusion draft of 1996 and its
-    /// relatives (`Request-rate`, `Visit-time`), `Noindex` (read by Google until 2019), the IETF's AI preferences
+    /// The first four come from RFC 9309 and the sitemap protocol. The others are extensions, whose
+    /// names are compared as a whole: Yandex (`Host`, `Clean-param`), Bing and others
+    /// (`Crawl-delay`), the robots exclusion draft of 1996 and related texts (`Request-rate`,
+    /// `Visit-time`), `Noindex` (read by Google until 2019), the IETF's AI preferences
     /// (`Content-Usage`), Cloudflare's content signals, and RSL (`License`).
     pub(crate) const SPELLINGS: [(&str, Self); 13] = [
         ("User-agent", Self::UserAgent),
@@ -124,7 +129,7 @@ impl Directive {
         ("License", Self::License),
     ];
 
-    /// Every name that is read as a directive, misspellings included.
+    /// Returns every name that is read as a directive, including misspellings.
     pub(crate) fn names() -> impl Iterator<Item = (&'static str, Self)> {
         Self::SPELLINGS.into_iter().chain(NAMES)
     }
@@ -137,23 +142,24 @@ impl Directive {
         known.or_else(whole).unwrap_or(Self::Other)
     }
 
-    /// The right spelling, where the directive is a known one.
+    /// Returns the correct spelling if the directive is a known one.
     pub fn spelling(self) -> Option<&'static str> {
         Self::SPELLINGS.iter().find(|(_, directive)| *directive == self).map(|(spelling, _)| *spelling)
     }
 }
 
 impl<'a> Line<'a> {
-    /// Octets of a line that are read; the rest is ignored.
+    /// Maximum number of bytes of a line that are read; the rest is ignored.
     pub const MAX: usize = MAX_LINE;
 
-    /// The whole line, without its line end and without a byte order mark.
+    /// Returns the whole line, without its line end and without a byte order mark.
     pub fn bytes(&self) -> &'a [u8] {
         &self.file[self.range.clone()]
     }
 
-    /// The part of the line that counts: its first [`Line::MAX`](crate::rules::Line::MAX) octets, up to a NUL, then up to a `#`, without white
-    /// space at either end. A range of the file.
+    /// Returns the range of the part that counts: the first [`Line::MAX`](crate::rules::Line::MAX)
+    /// bytes of the line, up to a NUL or a `#`, without white space at either end. The range refers
+    /// to the file.
     pub fn content(&self) -> Range<usize> {
         let start = self.range.start;
         let kept = self.bytes();
@@ -162,13 +168,14 @@ impl<'a> Line<'a> {
         trim(self.file, start..start + end)
     }
 
-    /// Reports whether the file ends with this line, without a line end behind it.
+    /// Reports whether the file ends with this line, without a line end after it.
     pub const fn ends_file(&self) -> bool {
         self.range.end == self.file.len()
     }
 
-    /// Returns the part of a field name with which the file ends, or the whole name if its colon is missing: the writer was
-    /// interrupted, or is still writing. `None` if a line end or a comment follows, or if no known field has such a name.
+    /// Returns the incomplete field name at the end of the file, or the whole name if only its
+    /// colon is missing. The writer was interrupted, or is still writing. `None` if a line end or a
+    /// comment follows, or if no known field has such a name.
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;
@@ -184,7 +191,7 @@ impl<'a> Line<'a> {
         (is_cut && Directive::names().any(is_part)).then_some(name)
     }
 
-    /// The kind of the line.
+    /// Returns the kind of the line.
     pub fn kind(&self) -> LineKind<'a> {
         let content = self.content();
         let text = &self.file[content.clone()];
@@ -193,7 +200,7 @@ impl<'a> Line<'a> {
             return match raw.first() {
                 None => LineKind::Blank,
                 Some(b'#') => LineKind::Comment,
-                // A NUL in front of everything else.
+                // A NUL before everything else.
                 Some(_) => LineKind::Malformed,
             };
         }
@@ -213,7 +220,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The lines of a file.
+/// Iterates over the lines of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Lines<'a> {
     file: &'a [u8],
@@ -239,18 +246,20 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Whether a text starts so, whatever the case.
+/// Reports whether a text starts with `start`, ignoring case.
 #[inline]
 pub(crate) fn starts_with(text: &[u8], start: &[u8]) -> bool {
     text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
 }
 
-/// How many octets of a byte order mark stand at the start; the reference parser drops a partial one too.
+/// Returns the length of the byte order mark at the start; the reference parser also drops a
+/// partial one.
 pub(super) fn bom_length(file: &[u8]) -> usize {
     file.iter().zip([0xEF, 0xBB, 0xBF]).take_while(|(have, want)| **have == *want).count()
 }
 
-/// Finds the separator of a trimmed line: the first colon, or the blank between exactly two words; and whether it is a colon.
+/// Finds the separator of a trimmed line: the first colon, or the white space between exactly two
+/// words. Also returns whether it is a colon.
 fn split(text: &[u8]) -> Option<(usize, bool)> {
     if let Some(at) = memchr::memchr(b':', text) {
         return Some((at, true));
@@ -260,7 +269,7 @@ fn split(text: &[u8]) -> Option<(usize, bool)> {
     memchr::memchr2(b' ', b'\t', &text[at + rest..]).is_none().then_some((at, false))
 }
 
-/// ASCII white space, vertical tab included.
+/// Reports whether a byte is ASCII white space, including vertical tab.
 pub(super) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
 }

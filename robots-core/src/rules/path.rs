@@ -1,12 +1,12 @@
-//! The target of a request, in every form in which an upstream may read it.
+//! The target of a request, in every form in which an upstream server may read it.
 //!
-//! The standard form makes escapes alike ([`spelling`](super::spelling)), as RFC 9309, section 2.2.2 wants before
-//! comparing. A *path* that servers read differently has further [`forms`](super::PathForm); those are judged too. The
-//! query is never restructured.
+//! The standard form normalises escapes ([`spelling`](super::spelling)), which RFC 9309, section
+//! 2.2.2 requires before comparing. A *path* that servers read differently has further
+//! [`forms`](super::PathForm), which are judged too. The query is never restructured.
 //!
-//! **A `RequestPath` finds its further forms on first use.** The standard form is borrowed where the target is in it
-//! already. A target made for it has 577 forms, which take four milliseconds to find at 8 KiB: a request that no group
-//! is for does not pay for them.
+//! **A `RequestPath` computes its further forms on first use.** The standard form is borrowed if
+//! the target is already in it. A crafted target has 577 forms, which take four milliseconds to
+//! compute for 8 KiB. A request to which no group applies does not pay for them.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -17,8 +17,8 @@ use super::spelling::standard_target;
 
 /// The path and query of a request, ready to be judged.
 ///
-/// Borrows the target where it is already in standard form; then nothing is allocated. Further forms are found when they
-/// are first used: a request that no rule is for does not pay for them.
+/// Borrows the target if it is already in standard form; then nothing is allocated. Further forms
+/// are computed on first use, so a request to which no rule applies does not pay for them.
 #[derive(Clone, Debug)]
 pub struct RequestPath<'t> {
     form: PathForm,
@@ -30,26 +30,28 @@ pub struct RequestPath<'t> {
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,
-    /// Other paths that a target may stand for which is no path.
+    /// Other paths that a target may stand for if it is not a path itself.
     further: Vec<Vec<u8>>,
     kinds: PathForms,
     found: OnceLock<Vec<(PathForm, Vec<u8>)>>,
 }
 
 impl<'t> RequestPath<'t> {
-    /// How many forms a target has at most, the standard form included.
+    /// Maximum number of forms of a target, including the standard form.
     pub const MOST_FORMS: usize = path_form::MOST_FORMS * (1 + MOST_FURTHER);
 
-    /// The target of a request, as sent: origin-form (`/path?query`) or a whole URL, of any scheme.
+    /// Creates a path from the target of a request, as sent: origin-form (`/path?query`) or a whole
+    /// URL of any scheme.
     ///
-    /// A fragment is dropped. A target that starts with `//` is a path with an empty segment, not an authority. One that servers
-    /// split differently, such as `http://host:?/path`, `http:\\host\path` or `path` without a slash, has every path that they find
-    /// among its [forms](RequestPath::forms).
+    /// A fragment is dropped. A target that starts with `//` is a path with an empty segment, not
+    /// an authority. For targets that servers split differently, such as `http://host:?/path`,
+    /// `http:\\host\path` or `path` without a slash, the [forms](RequestPath::forms) contain every
+    /// path that servers find.
     pub fn new(target: &'t (impl AsRef<[u8]> + ?Sized)) -> Self {
         Self::with_forms(target.as_ref(), PathForms::ALL)
     }
 
-    /// As [`RequestPath::new`], with only some of the further forms.
+    /// Creates a path like [`RequestPath::new`], with only some of the further forms.
     pub(crate) fn with_forms(target: &'t [u8], kinds: PathForms) -> Self {
         if target.starts_with(b"/") && is_plain(target) {
             return Self { form: PathForm::Standard, sent: Cow::Borrowed(target), readings: None };
@@ -71,47 +73,51 @@ impl<'t> RequestPath<'t> {
         Self { form: PathForm::Standard, sent, readings }
     }
 
-    /// The target exactly as the reference parser reads it: scheme, authority and fragment dropped, octets untouched.
+    /// Creates the path exactly as the reference parser reads a target: scheme, authority and
+    /// fragment are dropped, and bytes are unchanged.
     pub fn verbatim(target: &'t (impl AsRef<[u8]> + ?Sized)) -> Self {
         Self { form: PathForm::Verbatim, sent: path_of_url(target.as_ref()), readings: None }
     }
 
-    /// The form of [`RequestPath::as_bytes`]: standard or verbatim.
+    /// Returns the form of [`RequestPath::as_bytes`]: standard or verbatim.
     pub const fn form(&self) -> PathForm {
         self.form
     }
 
-    /// The path and query, in standard form or verbatim.
+    /// Returns the path and query, in standard form or verbatim.
     pub fn as_bytes(&self) -> &[u8] {
         &self.sent
     }
 
-    /// Every form the target can be read in, the one of [`RequestPath::as_bytes`] first, no two alike; at most
-    /// [`RequestPath::MOST_FORMS`].
+    /// Returns every form in which the target can be read, without duplicates; the form of
+    /// [`RequestPath::as_bytes`] comes first. There are at most [`RequestPath::MOST_FORMS`].
     pub fn forms(&self) -> impl Iterator<Item = (PathForm, &[u8])> {
         let others = self.others().iter().map(|(form, path)| (*form, path.as_slice()));
         std::iter::once((self.form, self.as_bytes())).chain(others)
     }
 
-    /// Whether a target, as sent, is the robots.txt of the site itself: [`RequestPath::is_robots_txt`], without finding out more.
+    /// Reports whether a target, as sent, is the robots.txt of the site itself: a cheaper
+    /// [`RequestPath::is_robots_txt`].
     ///
-    /// A server that answers `/robots.txt` and counters of such requests agree by asking this.
+    /// A server that answers `/robots.txt` and code that counts such requests agree if both call
+    /// this function.
     pub fn is_robots_txt_target(target: &[u8]) -> bool {
-        // The spelling of nearly every client.
+        // Almost every client uses this spelling.
         if target == b"/robots.txt" {
             return true;
         }
-        // Every spelling begins with the slash and an `r` or its escape, or with a scheme; of no other target more is read.
+        // Every spelling begins with a scheme, or with the slash and an `r` or its escape; other
+        // targets need no parsing.
         let may_be = !target.starts_with(b"/") || matches!(target, [_, b'r' | b'%', ..]);
         may_be && RequestPath::with_forms(target, PathForms::NONE).is_robots_txt()
     }
 
-    /// Whether this is the robots.txt of the site itself, with any query.
+    /// Reports whether this is the robots.txt of the site itself, with any query.
     pub fn is_robots_txt(&self) -> bool {
         self.as_bytes().strip_prefix(b"/robots.txt").is_some_and(|rest| matches!(rest, [] | [b'?', ..]))
     }
 
-    /// Whether the target can be read in one way only.
+    /// Reports whether the target can be read in only one way.
     pub fn is_canonical(&self) -> bool {
         self.others().is_empty()
     }
@@ -135,17 +141,19 @@ impl<'t> RequestPath<'t> {
     }
 }
 
-/// Whether nothing in an origin-form target could be read in another way, without looking where it stands.
+/// Reports whether nothing in an origin-form target could be read in another way, wherever it
+/// occurs.
 ///
-/// The usual target costs this one scan. It works in blocks without a way out, so that a compiler makes wide
-/// instructions of it.
+/// For a usual target, this one scan is the whole cost. It works in blocks without an early exit,
+/// so that the compiler can vectorise it.
 fn is_plain(target: &[u8]) -> bool {
     const BLOCK: usize = 16;
     let telling = |octets: &[u8], next: &[u8]| {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        // The same by what each octet is: alone, as the first of a pair, as its second.
+        // The same check for short targets, by the roles of a byte: telling alone, first of a
+        // telling pair, second of one.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];
@@ -158,7 +166,7 @@ fn is_plain(target: &[u8]) -> bool {
     !(within | telling(&last[..BLOCK], &last[1..]) | is_telling(last[BLOCK], 0))
 }
 
-/// Whether an octet, or the pair it begins, may be written or read in another way.
+/// Reports whether a byte, or the pair it begins, may be written or read in another way.
 const fn is_telling(octet: u8, next: u8) -> bool {
     (octet == b'%')
         | (octet == b';')
@@ -180,18 +188,20 @@ const fn roles() -> [u8; 256] {
     roles
 }
 
-/// How many paths a target that is no path may have besides its first.
+/// Maximum number of additional paths of a target that is not a path.
 const MOST_FURTHER: usize = 2;
 
 fn before_fragment(target: &[u8]) -> &[u8] {
     &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]
 }
 
-/// The paths of a target that does not begin with one, the usual one first; some may be alike.
+/// Returns the paths of a target that does not begin with `/`; the usual one comes first, and some
+/// may be equal.
 ///
-/// A URL has one path, but where its authority ends is read in two ways: a proxy may have made the URL of a `Host` field that holds a
-/// `?` or `#`, and browsers take `\` for `/` and any number of them. A target that is neither is a path without its slash, or as the
-/// reference parser reads it.
+/// A URL has one path, but its authority can end in two places. A proxy may have built the URL from
+/// a `Host` field that contains a `?` or `#`, and browsers treat `\` as `/` and accept any number
+/// of them. A target that is neither a path nor a URL is read as a path without its slash, or as
+/// the reference parser reads it.
 fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     let is_slash = |octet: &u8| matches!(octet, b'/' | b'\\');
     let scheme = target.iter().position(|octet| is_slash(octet) || matches!(octet, b':' | b'?' | b'#' | b';'));
@@ -208,10 +218,11 @@ fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     ([b"/", before_fragment(target)].concat().into(), further.into_iter().flatten().collect())
 }
 
-/// Path, parameters and query of a URL, as the reference parser finds them.
+/// Returns the path, parameters and query of a URL, as the reference parser finds them.
 fn path_of_url(url: &[u8]) -> Cow<'_, [u8]> {
     const ROOT: &[u8] = b"/";
-    // A leading `//` introduces an authority here: the reference parser takes URLs, not request targets.
+    // Here a leading `//` introduces an authority: the reference parser expects URLs, not request
+    // targets.
     let skip = if url.starts_with(b"//") { 2 } else { 0 };
     let first = |from: usize| memchr::memchr3(b'/', b'?', b';', &url[from..]).map(|at| from + at);
     let early = first(skip);

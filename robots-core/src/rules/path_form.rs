@@ -1,11 +1,13 @@
-//! The forms of a path: how the server behind may read it, where that differs from how it is spelled.
+//! The forms of a path: how the server behind a proxy may read it, if that differs from its
+//! spelling.
 //!
-//! Servers do the same few things to a path, some of them, in different orders: decode `%uXXXX`, cut path parameters,
-//! decode `%2F` and `%5C`, take what follows `//` for an authority, resolve dot segments, merge empty segments. Each
-//! thing is a [kind](PathForm) here. Combinations are tried in the orders that servers use; only a path that holds
-//! what makes readings differ has further forms.
+//! Servers do some of the same few things to a path, in different orders: decode `%uXXXX`, cut path
+//! parameters, decode `%2F` and `%5C`, treat what follows `//` as an authority, resolve dot
+//! segments, and merge empty segments. Each of these is a [kind](PathForm) here. Combinations are
+//! tried in the orders that servers use. Only a path that contains something that servers read
+//! differently has further forms.
 //!
-//! By hand, because a URL crate knows one reading of a path; the others are the point here.
+//! A URL crate knows only one reading of a path; the others are the purpose of this module.
 
 use std::borrow::Cow;
 
@@ -14,12 +16,14 @@ use memchr::{memchr, memchr_iter, memchr2, memchr3_iter, memrchr};
 use super::spelling::{TargetPart, escaped, push_escape, split_query, standard};
 use crate::keyword_enum;
 
-/// How many forms a path has at most, the standard form included: two readings of `%u`, three of parameters (kept, cut before
-/// separators are decoded, or after), four of segments before that (as they are, resolved, merged and resolved, or both),
-/// three of separators, two of an authority, three orders of resolving and merging, and two of a final dot segment.
+/// Maximum number of forms of a path, including the standard form: two readings of `%u`, three of
+/// parameters (kept, or cut before or after separators are decoded), four of segments before that
+/// (unchanged, resolved, merged and resolved, or both), three of separators, two of an authority,
+/// three orders of resolving and merging, and two of a final dot segment.
 pub(super) const MOST_FORMS: usize = 1 + 2 * 3 * 4 * 3 * 2 * 3 * 2;
 
-/// Whether a target may have further forms. `false` is certain: it costs a scan of the path, finding forms costs more.
+/// Reports whether a target may have further forms. `false` is certain. This scans the path, which
+/// is cheaper than computing forms.
 pub(super) fn may_have(target: &[u8]) -> bool {
     let (path, _) = split_query(target);
     let behind_dot = |rest: &'_ [u8]| match rest {
@@ -27,7 +31,7 @@ pub(super) fn may_have(target: &[u8]) -> bool {
         [b'%', b'2', b'e' | b'E', ..] => Some(3),
         _ => None,
     };
-    // One dot or two, and then what may end the segment: `/.git/` has no other form.
+    // One or two dots, followed by something that may end the segment: `/.git/` has no other form.
     let is_dots = |rest: &[u8]| {
         let mut end = behind_dot(rest);
         end = end.map(|end| end + behind_dot(&rest[end..]).unwrap_or_default());
@@ -39,18 +43,21 @@ pub(super) fn may_have(target: &[u8]) -> bool {
             .any(|at| matches!(path[at + 1..], [b'2', b'f' | b'F', ..] | [b'5', b'c' | b'C', ..] | [b'u' | b'U', ..]))
 }
 
-/// The forms of a target that differ from `sent`, its standard form, and from each other; the simplest first.
+/// Returns the forms of a target that differ from each other and from `sent`, its standard form;
+/// the simplest come first.
 pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     let (path, query) = split_query(target);
     let query = standard(query, TargetPart::Query);
-    // All forms have the query: their paths are compared, and only what differs is copied.
+    // All forms have the same query. So only the paths are compared, and only forms that differ are
+    // copied.
     let path_of = |form: &'_ [u8]| form.len() - query.len();
     let mut found: Vec<(PathForm, Vec<u8>)> = Vec::new();
     for (base, path) in bases(path, forms) {
         let path = Segments { path: Cow::Borrowed(&path), slash: Slash::Own };
         let resolved = path.clone().resolve(forms);
         let merged = path.merge(forms);
-        // Neither step makes work for the other: where one changes nothing, their order makes no difference.
+        // Neither step creates work for the other: if one changes nothing, their order makes no
+        // difference.
         let (is_resolved, is_merged) = (resolved.is_changed(), merged.is_changed());
         let resolved_first = (is_resolved && is_merged).then(|| resolved.clone().merge(forms));
         let merged_first = is_merged.then(|| merged.resolve(forms));
@@ -78,21 +85,25 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
     found
 }
 
-/// Forms are long and alike but for their ends: comparing the last octets first distinguishes nearly all of them.
+/// Reports whether two forms are equal. Forms are long and differ mostly at the end, so comparing
+/// the last bytes first distinguishes almost all of them.
 fn are_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.last_chunk::<16>() == other.last_chunk() && one == other
 }
 
-/// Whether these octets follow each other in a path. A scan without a way out, of which a compiler makes wide instructions.
+/// Reports whether these two bytes follow each other in a path. The scan has no early exit, so that
+/// the compiler can vectorise it.
 fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
     pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
 }
 
-/// The paths that servers make of a path before they look at its segments, the path itself first. Reserved octets
-/// stay escaped where they were: an escaped `;` separates nothing.
+/// Returns the paths that servers may derive from a path before they look at its segments; the path
+/// itself comes first. Reserved bytes that were escaped stay escaped: an escaped `;` separates
+/// nothing.
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
-    // Octets that mean the same are spelled the same from here on, so that later steps compare octets.
+    // From here on, bytes with the same meaning have the same spelling, so that later steps can
+    // compare bytes.
     let path = standard(path, TargetPart::Query);
     // Each step below begins with one of these.
     let is_base = memchr2(b'%', b';', &path).is_none() && !holds_pair(&path, *b"//");
@@ -111,15 +122,16 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
         }
     };
     grow(PathForm::Unicode, &decode_unicode);
-    // Parameters are cut before separators are decoded, by some, and after it by others.
+    // Some servers cut parameters before they decode separators, others after.
     grow(PathForm::Parameters, &cut_parameters);
-    // Dot segments are removed, by a proxy or `new URL`, before a server behind does the rest, and removes them again.
+    // A proxy or `new URL` may remove dot segments before a server behind does the rest, and
+    // removes them again.
     grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
-    // Merged segments are no authority: there has to be something else.
+    // Merged segments are not an authority: there must be something else.
     grow(PathForm::Merged, &|path| {
         memchr2(b'%', b';', path).and_then(|_| before_others(path, |path| path.merge(forms).resolve(forms)))
     });
-    // `%5C` is a separator on some systems and an octet like others elsewhere.
+    // `%5C` is a separator on some systems and an ordinary byte on others.
     grow(PathForm::Decoded, &|path| decode(path, b"/"));
     grow(PathForm::Decoded, &|path| decode(path, b"/\\"));
     grow(PathForm::Parameters, &cut_parameters);
@@ -127,7 +139,7 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     bases
 }
 
-/// Reads `%uXXXX`, UTF-16, as escapes of UTF-8.
+/// Decodes `%uXXXX` (UTF-16) to escapes of UTF-8.
 fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
     memchr_iter(b'%', path).find(|at| unicode_unit(&path[*at..]).is_some())?;
     let mut out = Vec::with_capacity(path.len());
@@ -149,7 +161,7 @@ fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
     Some(standard(&out, TargetPart::Query).into_owned())
 }
 
-/// The code unit of a `%uXXXX` at the start of `octets`.
+/// Returns the code unit of a `%uXXXX` at the start of `octets`.
 fn unicode_unit(octets: &[u8]) -> Option<u16> {
     let [b'%', b'u' | b'U', digits @ ..] = octets else { return None };
     let digits: &[u8; 4] = digits.first_chunk()?;
@@ -159,7 +171,7 @@ fn unicode_unit(octets: &[u8]) -> Option<u16> {
     })
 }
 
-/// Cuts what follows a `;` in each segment.
+/// Cuts the text after a `;` in each segment.
 fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     memchr(b';', path)?;
     let name = |segment: &'_ [u8]| memchr(b';', segment).unwrap_or(segment.len());
@@ -167,14 +179,14 @@ fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     Some(segments.join(&b'/'))
 }
 
-/// Does something to the segments of a path in which another step finds something to do afterwards.
+/// Applies a step to the segments of a path if a later step then finds something to do.
 fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
     let changed = step(Segments { path: Cow::Borrowed(path), slash: Slash::Own }).path;
     let finds = [cut_parameters, behind_authority, |path: &[u8]| decode(path, b"/\\")];
     (*changed != *path && finds.iter().any(|find| find(&changed).is_some())).then(|| changed.into_owned())
 }
 
-/// Reads the escapes of these octets as `/`.
+/// Decodes the escapes of these bytes to `/`.
 fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
     let is_separator = |at: &usize| escaped(&path[*at..]).is_some_and(|octet| separators.contains(&octet));
     let mut found = memchr_iter(b'%', path).filter(is_separator).peekable();
@@ -189,8 +201,8 @@ fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The path behind the authority, where a path begins with one (RFC 3986, section 3.2; browsers take more than two
-/// slashes, and backslashes, for two).
+/// Returns the path after the authority if a path begins with one (RFC 3986, section 3.2). Browsers
+/// treat backslashes, and more than two slashes, as the two slashes.
 fn behind_authority(path: &[u8]) -> Option<Vec<u8>> {
     let (mut slashes, mut authority) = (0, path);
     while let Some(rest) = authority.strip_prefix(b"/").or_else(|| authority.strip_prefix(b"%5C")) {
@@ -199,24 +211,24 @@ fn behind_authority(path: &[u8]) -> Option<Vec<u8>> {
     (slashes >= 2).then(|| memchr(b'/', authority).map_or(b"/".to_vec(), |end| authority[end..].to_vec()))
 }
 
-/// A path whose segments servers look at.
+/// A path whose segments are examined.
 #[derive(Clone)]
 struct Segments<'p> {
     path: Cow<'p, [u8]>,
     slash: Slash,
 }
 
-/// The origin of the slash at the end of a path.
+/// Origin of the slash at the end of a path.
 #[derive(Clone, Copy)]
 enum Slash {
-    /// The path's, if there is one.
+    /// The slash, if any, belongs to the path.
     Own,
-    /// A final dot segment stood behind it.
+    /// A final dot segment followed the slash.
     OfDots,
 }
 
 impl Segments<'_> {
-    /// Whether a step did something to a path that was borrowed.
+    /// Reports whether a step changed a path that was borrowed.
     const fn is_changed(&self) -> bool {
         matches!(self.path, Cow::Owned(_))
     }
@@ -268,24 +280,27 @@ impl Segments<'_> {
 }
 
 keyword_enum! {
-    /// A way to read a request target. Of several things done to a path, the last in this list names the form.
+    /// A way to read a request target. If several things are done to a path, the form is named
+    /// after the last of them in this list.
     #[derive(PartialOrd, Ord)]
     PathForm, "a form of a path", {
-        /// The octets as they came, as the reference parser takes them.
+        /// The bytes as received, as the reference parser takes them.
         Verbatim = "verbatim",
-        /// Escapes made alike, structure as sent.
+        /// Escapes normalised, structure as sent.
         Standard = "standard",
-        /// Dot segments removed (RFC 3986, section 5.2.4), with and without the slash that a final one leaves.
+        /// Dot segments removed (RFC 3986, section 5.2.4), with and without the slash that a final
+        /// one leaves.
         Resolved = "resolved",
         /// Empty segments merged, before or after dot segments are removed.
         Merged = "merged",
-        /// `%2F` decoded, or `%2F` and `%5C`, which stands for a raw backslash as well.
+        /// `%2F` decoded, or `%2F` and `%5C`, which also stands for a raw backslash.
         Decoded = "decoded",
-        /// Path parameters cut: the text behind a `;` in a segment (RFC 3986, section 3.3).
+        /// Path parameters cut: the text after a `;` in a segment (RFC 3986, section 3.3).
         Parameters = "parameters",
-        /// `%uXXXX` read as the character of that code point.
+        /// `%uXXXX` decoded to the character with that code point.
         Unicode = "unicode",
-        /// The path behind the authority, of a path that begins with `//`, and the one that servers find in a target that is no path.
+        /// The path after the authority, if a path begins with `//`; or the path that servers find
+        /// in a target that is not a path.
         Authority = "authority",
     }
 }
@@ -296,16 +311,17 @@ impl PathForm {
         [Self::Resolved, Self::Merged, Self::Decoded, Self::Parameters, Self::Unicode, Self::Authority];
 }
 
-/// Which forms of a path are judged besides the one it was sent in, as bits by their place among all forms.
-/// [`PathForm::Verbatim`] and [`PathForm::Standard`] say how a path was sent, so no caller asks for them.
+/// The forms of a path that are judged in addition to the form in which it was sent, as bits.
+/// [`PathForm::Verbatim`] and [`PathForm::Standard`] describe how a path was sent, so no caller
+/// asks for them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathForms(u8);
 
 impl PathForms {
-    /// Every form.
+    /// All forms.
     pub(crate) const ALL: Self = Self(u8::MAX);
 
-    /// No form but the one as sent.
+    /// No form except the one as sent.
     pub(crate) const NONE: Self = Self(0);
 
     pub(super) const fn contains(self, form: PathForm) -> bool {

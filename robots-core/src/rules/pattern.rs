@@ -1,9 +1,10 @@
 //! Path patterns: the part of a rule that is compared with a path.
 //!
-//! **`%2A` and `%24` are literal** in patterns (RFC 9309, section 2.2.3), so the standard form decodes them in targets,
-//! and a pattern keeps its literal octets apart from its wildcards. A literal behind a `*` may be met in a path or in a
-//! query, which spell reserved octets differently: such a pattern compiles to up to three texts of one precedence (18
-//! of 97,047 rules in real files).
+//! **`%2A` and `%24` are literal** in patterns (RFC 9309, section 2.2.3), so the standard form
+//! decodes them in targets, and a pattern stores its literal bytes separately from its wildcards. A
+//! literal after a `*` may match in a path or in a query, which spell reserved bytes differently.
+//! Such a pattern compiles to up to three texts with one priority (18 of 97,047 rules in real
+//! files).
 
 use std::fmt;
 
@@ -12,9 +13,10 @@ use super::document::RobotsTxt;
 use super::keyword::ValueError;
 use super::text::{self, Query};
 
-/// The path pattern of a rule in the form that is compared (RFC 9309, sections 2.2.2 and 2.2.3).
+/// The path pattern of a rule, in the form that is compared (RFC 9309, sections 2.2.2 and 2.2.3).
 ///
-/// Anchored at the start of the path; `*` is any run of octets, `/` included; a last `$` is the end of the path.
+/// A pattern is anchored at the start of the path; `*` is any sequence of bytes, including `/`, and
+/// a `$` at the end is the end of the path.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PathPattern {
     texts: Box<[Box<[u8]>]>,
@@ -22,18 +24,19 @@ pub struct PathPattern {
 }
 
 impl PathPattern {
-    /// The patterns of exempt paths: those of a setting, and `/.well-known/`, metadata about a site (RFC 8615) on which its
-    /// certificates depend.
+    /// Parses the patterns of exempt paths: those of a setting, and `/.well-known/`, which contains
+    /// metadata about a site (RFC 8615) on which its certificates depend.
     pub(crate) fn of_exempt<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
         let well_known = Self::new(b"/.well-known/", Reading::Standard);
         std::iter::once(Ok(well_known)).chain(patterns.into_iter().map(Self::parse)).collect()
     }
 
-    /// The pattern of a setting, in [`Reading::Standard`].
+    /// Parses the pattern of a setting, in [`Reading::Standard`].
     ///
     /// # Errors
     ///
-    /// If it begins with neither `/` nor `*`: it would match no path.
+    /// Returns an error if the pattern begins with neither `/` nor `*`, because it would match no
+    /// path.
     pub fn parse(written: impl AsRef<[u8]>) -> Result<Self, ValueError> {
         match written.as_ref() {
             written @ [b'/' | b'*', ..] => Ok(Self::new(written, Reading::Standard)),
@@ -44,7 +47,7 @@ impl PathPattern {
         }
     }
 
-    /// The pattern of an allow or disallow line, as written.
+    /// Creates the pattern of an allow or disallow line, as written.
     pub fn new(written: &[u8], reading: Reading) -> Self {
         let text = |query: Query| {
             let mut text = Vec::with_capacity(written.len());
@@ -54,22 +57,25 @@ impl PathPattern {
         Self { texts: text::queries(written, reading).map(text).collect(), priority: priority(written) }
     }
 
-    /// The priority between patterns that match: the length of the pattern as written, in octets.
+    /// Returns the priority among patterns that match: the length of the pattern as written, in
+    /// bytes, with bytes ≥ 0x80 counted as their escapes.
     pub const fn priority(&self) -> usize {
         self.priority
     }
 
-    /// Whether a path, in the form the reading wants, matches. An empty pattern matches every path.
+    /// Reports whether a path matches; it must be in the form of the reading. An empty pattern
+    /// matches every path.
     pub fn matches(&self, path: &[u8]) -> bool {
         self.texts.iter().any(|text| text::matches(text, path))
     }
 
-    /// Whether both match the same paths, as far as their spelling shows.
+    /// Reports whether both patterns match the same paths, as far as their spelling shows.
     pub(crate) fn is_spelling_of(&self, other: &Self) -> bool {
         self.texts == other.texts
     }
 
-    /// The pattern with `any` for each run of octets, once for each part of a target that a literal can be met in.
+    /// Returns the pattern with `any` for each sequence of bytes, once for each part of a target in
+    /// which a literal can match.
     pub(crate) fn with_runs(&self, any: u8) -> impl Iterator<Item = Vec<u8>> {
         self.texts.iter().map(move |text| text::with_runs(text, any))
     }
@@ -88,44 +94,47 @@ impl fmt::Debug for PathPattern {
     }
 }
 
-/// The length of the pattern once octets ≥ 0x80 are escaped, as the reference parser counts it.
+/// Returns the length of the pattern with bytes ≥ 0x80 escaped, as the reference parser counts it.
 pub(crate) fn priority(written: &[u8]) -> usize {
     written.iter().map(|byte| if *byte >= 0x80 { 3 } else { 1 }).sum()
 }
 
-/// The pattern tried in place of an allow rule that ends in `/index.htm` and does not match: the directory alone.
-/// A leniency of the reference parser, read by every reading.
+/// Returns the pattern that is tried if an allow rule with `/index.htm` in its last segment does
+/// not match: only the directory. The reference parser is lenient in this way, and so is every
+/// reading.
 pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
     let slash = memchr::memrchr(b'/', written)?;
     written[slash..].starts_with(b"/index.htm").then(|| [&written[..=slash], b"$"].concat())
 }
 
-/// A rule, or the rules for one crawler, that can make a verdict slow. It is found when rules are compiled, and the
-/// check reports it.
+/// A rule, or the rules for one crawler, that can make a verdict slow. Found when rules are
+/// compiled, and reported by the check.
 ///
-/// The work of a verdict grows with the product of the wildcards and the path, up to a bound for each request. On paths
-/// made for it, each wildcard costs some nanoseconds, and thousands of them reach the bound.
+/// The work of a verdict grows with the product of the wildcards and the path, up to a limit for
+/// each request. On crafted paths each wildcard costs some nanoseconds, and thousands of wildcards
+/// reach the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costly {
-    /// The line of the rule, or the first of the groups.
+    /// Line of the rule, or of the first of the groups.
     pub line: usize,
-    /// How many wildcards it has, or they have.
+    /// Number of wildcards.
     pub wildcards: usize,
-    /// Whether it is about all rules for one crawler, and not about one.
+    /// Whether this is about all rules for one crawler, instead of one rule.
     pub is_together: bool,
 }
 
 impl Costly {
-    /// Wildcards of one pattern that no honest rule needs.
+    /// Number of wildcards that no legitimate pattern exceeds.
     pub const MANY_WILDCARDS: usize = 16;
 
-    /// Wildcards of all rules for one crawler that cost about a tenth of a millisecond at worst.
+    /// Number of wildcards in all rules for one crawler that cost about a tenth of a millisecond at
+    /// worst.
     pub const MANY_TOGETHER: usize = 10_000;
 }
 
-/// The costly patterns in the rules that end within the first `limit` octets, for sets of groups that apply together; in the
-/// order of the file.
+/// Returns the costly patterns among the rules that end within the first `limit` bytes, for sets of
+/// groups that apply together, in the order of the file.
 pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Costly> {
     let mut costly = Vec::new();
     let mut of_group = Vec::with_capacity(document.groups().len());
@@ -152,7 +161,7 @@ pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> V
     costly
 }
 
-/// How many runs of stars there are, but for one at the end.
+/// Counts the runs of `*`, except one at the end.
 fn wildcards(pattern: &[u8]) -> usize {
     pattern.windows(2).filter(|pair| pair[0] == b'*' && pair[1] != b'*').count()
 }

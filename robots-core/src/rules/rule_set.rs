@@ -21,38 +21,39 @@ pub struct RuleSet {
     index: RuleIndex,
     /// The groups of each section, by its number.
     sets: Vec<Vec<usize>>,
-    /// For every token, and for `*`, the name in each of its groups that makes the group one for it.
+    /// For every token, and for `*`: in each of its groups, the name through which the group
+    /// matches.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
     notes: Vec<Note>,
     costly: Vec<Costly>,
-    /// The delay of each section, by its number; empty where the file has none.
+    /// The delay of each section, by its number; empty if the file has no delays.
     delays: Vec<Option<SetDelay>>,
 }
 
 /// The groups of one token (or of `*`) that apply together.
 #[derive(Clone, Copy)]
 struct Section {
-    /// Its number in the index.
+    /// Number of the section in the index.
     number: usize,
-    /// The start of the token's own names, one for each group.
+    /// Start of the token's own names, one for each group.
     names: usize,
 }
 
-/// The groups of one token, in the order of the file, each with the name that makes it one.
+/// The groups of one token, in the order of the file, each with the name through which it matches.
 type Groups = Vec<(usize, usize)>;
 
-/// Whether the groups for `*` apply where no token is named.
+/// Whether the groups for `*` apply if no group names the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fallback {
-    /// They do (RFC 9309, section 2.2.1).
+    /// They apply (RFC 9309, section 2.2.1).
     Star,
-    /// They do not: the agent is known to ignore `*`, or is no crawler.
+    /// They do not apply: the agent is known to ignore `*`, or is not a crawler.
     Nothing,
 }
 
-/// The groups that apply to an agent; empty where none does.
+/// The groups that apply to an agent; may be empty.
 #[derive(Clone, Copy)]
 pub struct Selection<'r> {
     pub(crate) rules: &'r RuleSet,
@@ -70,15 +71,16 @@ pub struct Verdict<'r> {
 }
 
 impl RobotsTxt {
-    /// Compiles the document for matching, every name standing for itself.
+    /// Compiles the document for matching; every name stands for itself only.
     pub fn compile(&self, reading: Reading) -> RuleSet {
         self.compile_with(reading, |_| Vec::new())
     }
 
-    /// Compiles the document for matching, where a name may stand for more tokens than itself.
+    /// Compiles the document for matching; a name may stand for further tokens.
     ///
-    /// `stands_for` is called once for each name that is not `*`. It is how a registry of crawlers makes
-    /// `User-agent: Googlebot 2.1` a group for `Googlebot`. [`Reading::Reference`] does not call it.
+    /// `stands_for` is called once for each name other than `*`. With it, a registry of crawlers
+    /// can make `User-agent: Googlebot 2.1` a group for `Googlebot`. [`Reading::Reference`] does
+    /// not call it.
     pub fn compile_with(&self, reading: Reading, stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         let limit = match reading {
             Reading::Reference => MAX_READ,
@@ -109,28 +111,29 @@ impl RobotsTxt {
 }
 
 impl RuleSet {
-    /// The document this was compiled from.
+    /// Returns the document from which this was compiled.
     pub const fn document(&self) -> &RobotsTxt {
         &self.document
     }
 
-    /// How the document was read.
+    /// Returns the reading of the document.
     pub const fn reading(&self) -> Reading {
         self.reading
     }
 
-    /// The parts of the file that this reading ignores, besides those that every reading does ([`RobotsTxt::notes`]): lines past the octets
-    /// that count (RFC 9309, section 2.5).
+    /// Returns notes on what only this reading ignores: lines past the bytes that count (RFC 9309,
+    /// section 2.5). [`RobotsTxt::notes`] reports what every reading ignores.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// Rules with so many wildcards that verdicts can take long, in the order of the file.
+    /// Returns the rules with so many wildcards that verdicts can take long, in the order of the
+    /// file.
     pub fn costly(&self) -> &[Costly] {
         &self.costly
     }
 
-    /// How many octets of memory the compiled form takes, besides the document's.
+    /// Returns the memory that the compiled form takes, in bytes, without the document's.
     pub fn memory(&self) -> usize {
         let entry = size_of::<(ProductToken, Section)>() + 1;
         let tokens: usize = self.named.keys().map(|token| token.as_bytes().len() + 2 * size_of::<usize>()).sum();
@@ -139,15 +142,15 @@ impl RuleSet {
         self.index.memory() + self.named.capacity() * entry + tokens + groups + lists
     }
 
-    /// Whether a group names this token.
+    /// Reports whether a group names this token.
     pub fn names(&self, token: &ProductToken) -> bool {
         self.named.contains_key(token)
     }
 
-    /// The groups an agent obeys: those of the first of its tokens that the file names, else those of `*` where
-    /// `fallback` lets them apply (RFC 9309, section 2.2.1).
+    /// Returns the groups that an agent obeys: those of the first of its tokens that the file
+    /// names, or else those of `*` if `fallback` allows it (RFC 9309, section 2.2.1).
     ///
-    /// Groups that name the agent, even without rules, switch `*` off.
+    /// If a group names the agent, even one without rules, `*` does not apply.
     pub fn select(&self, tokens: &[ProductToken], fallback: Fallback) -> Selection<'_> {
         let named = tokens.iter().find_map(|token| self.named.get(token).copied());
         let star = match fallback {
@@ -162,17 +165,18 @@ impl RuleSet {
 crate::debug_as!(|it| RuleSet { document: it.document, reading: it.reading });
 
 impl<'r> Selection<'r> {
-    /// Whether any group applies at all.
+    /// Reports whether any group applies.
     pub const fn applies(&self) -> bool {
         self.section.is_some()
     }
 
-    /// Whether the groups were selected as those of `*`.
+    /// Reports whether the selected groups are those of `*`.
     pub const fn is_star(&self) -> bool {
         self.star
     }
 
-    /// How long the agent shall wait between two requests, where its groups say so. No verdict depends on it.
+    /// Returns the time that the agent must wait between two requests, if its groups set one. No
+    /// verdict depends on it.
     pub fn crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let section = self.section?;
         let SetDelay { record, place } = self.rules.delays.get(section.number)?.as_ref()?;
@@ -180,12 +184,13 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document: &self.rules.document, record, name })
     }
 
-    /// Judges a path in every form it can be read in: any disallow counts; else what the form as sent gets.
+    /// Judges a path in every form in which it can be read. If any form is disallowed, that counts;
+    /// otherwise the verdict on the form as sent.
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
         self.verdict_within(path, &mut MatchBudget::new())
     }
 
-    /// The verdict, within the work that is left for a request.
+    /// Judges a path within the remaining work of a request.
     pub(crate) fn verdict_within(self, path: &RequestPath<'_>, work: &mut MatchBudget) -> Verdict<'r> {
         let sent = self.judge(path.form(), path.as_bytes(), work);
         if sent.access() == Access::Disallow || self.section.is_none() || path.is_canonical() {
@@ -194,7 +199,7 @@ impl<'r> Selection<'r> {
         self.disallowing(path.forms().skip(1), work).next().unwrap_or(sent)
     }
 
-    /// The verdicts on those forms of a path that are disallowed.
+    /// Returns the verdicts on those forms of a path that are disallowed.
     pub(crate) fn disallowing<'p>(
         self,
         forms: impl Iterator<Item = (PathForm, &'p [u8])>,
@@ -204,14 +209,14 @@ impl<'r> Selection<'r> {
         verdicts.filter(|verdict| verdict.access() == Access::Disallow)
     }
 
-    /// The groups that apply together, in the order of the file.
+    /// Returns the groups that apply together, in the order of the file.
     pub fn groups(self) -> impl ExactSizeIterator<Item = Group<'r>> + Clone {
         let (document, section) = (self.rules.document(), self.section);
         let groups = section.map_or(&[][..], |section| &self.rules.sets[section.number]);
         groups.iter().map(move |index| document.group(*index))
     }
 
-    /// The verdict on a path, with every rule that matches.
+    /// Returns the verdict on a path, with every rule that matches.
     pub fn trace(self, path: &RequestPath<'_>) -> Trace<'r> {
         let form = |(form, path): (PathForm, &[u8])| FormTrace { form, path: path.into(), rules: self.matching(path) };
         Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }
@@ -222,7 +227,7 @@ impl<'r> Selection<'r> {
         Verdict { rules: self.rules, section: self.section, best, form }
     }
 
-    /// The rules that match, the one that decides first; those without a pattern never do.
+    /// Returns the rules that match, the deciding one first. Rules without a pattern never match.
     fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
         let reading = self.rules.reading();
         let counts = |rule: &Rule<'_>| reading == Reading::Reference || rule.range().end <= Reading::STANDARD_LIMIT;
@@ -244,7 +249,7 @@ impl<'r> Selection<'r> {
 crate::debug_as!(|it| Selection::<'_> { applies: it.applies(), star: it.star });
 
 impl<'r> Verdict<'r> {
-    /// Allow or disallow.
+    /// Returns whether the path may be fetched.
     pub const fn access(&self) -> Access {
         match self.best {
             Some(rank) => rank.access(),
@@ -252,19 +257,20 @@ impl<'r> Verdict<'r> {
         }
     }
 
-    /// The rule that decided, or `None` where no rule matched.
+    /// Returns the rule that decided; `None` if no rule matched.
     ///
-    /// A rule with an empty pattern is reported where nothing else matched: it never disallows.
+    /// A rule with an empty pattern is returned if nothing else matched; it never disallows.
     pub fn rule(&self) -> Option<Rule<'r>> {
         self.best.map(|rank| self.rules.document.rule(self.rules.index.rule(rank)))
     }
 
-    /// The line of the rule that decided.
+    /// Returns the line of the rule that decided.
     pub fn line(&self) -> Option<usize> {
         self.rule().map(Rule::line)
     }
 
-    /// The group of the rule that decided, or the first of the groups that apply, or `None` where none does.
+    /// Returns the group of the rule that decided, or the first of the groups that apply; `None` if
+    /// no group applies.
     pub fn group(&self) -> Option<Group<'r>> {
         let of_rule = self.rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::group);
         of_rule.or_else(|| {
@@ -273,14 +279,15 @@ impl<'r> Verdict<'r> {
         })
     }
 
-    /// The name that makes [`group`](Self::group) one for this agent: the first in it that stands for its token, or `*`.
+    /// Returns the `User-agent` value through which [`group`](Self::group) matched: the first one
+    /// with the agent's token, or `*`.
     pub fn name(&self) -> Option<Name<'r>> {
         let Section { number, names } = self.section?;
         let place = self.rules.sets[number].binary_search(&self.group()?.index).ok()?;
         self.rules.names.get(names + place).map(|name| self.rules.document.name(*name))
     }
 
-    /// The form of the path that decided.
+    /// Returns the form of the path that decided.
     pub const fn form(&self) -> PathForm {
         self.form
     }
@@ -288,9 +295,11 @@ impl<'r> Verdict<'r> {
 
 crate::debug_as!(|it| Verdict::<'_> { access: it.access(), rule: it.rule(), form: it.form });
 
-/// The groups of every token the file names, and those of `*`, each in the order of the file.
+/// Returns the groups of every token that the file names, and those of `*`, each in the order of
+/// the file.
 ///
-/// A name that reaches past the limit would be read in half, so it is dropped (RFC 9309, section 2.5, requires 500 KiB).
+/// A name that extends past the limit would be read incompletely, so it is dropped (RFC 9309,
+/// section 2.5, requires 500 KiB).
 fn groups_by_token(
     document: &RobotsTxt,
     reading: Reading,
@@ -321,7 +330,7 @@ fn groups_by_token(
     (named, star)
 }
 
-/// Group numbers only grow, so looking at the last one is enough.
+/// Adds a group once. Group numbers only grow, so checking the last one is enough.
 fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
     if groups.last().is_none_or(|(last, _)| *last != group.index) {
         groups.push((group.index, name.index));
@@ -330,13 +339,14 @@ fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
 
 /// A verdict with everything that led to it: every rule that matches, in every form of the path.
 ///
-/// It is for people, not for requests: each rule is compared by itself, so this takes as long as the file has rules.
+/// Meant for people, not for requests: each rule is compared separately, so the time grows with the
+/// number of rules.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trace<'r> {
-    /// The groups that apply, in the order of the file; none if the file does not apply to the agent.
+    /// Groups that apply, in the order of the file; empty if the file does not apply to the agent.
     pub groups: Vec<Group<'r>>,
-    /// The forms of the path that were considered, the one as sent first.
+    /// Forms of the path that were considered, the one as sent first.
     pub forms: Vec<FormTrace<'r>>,
     /// The verdict.
     pub verdict: Verdict<'r>,
@@ -346,29 +356,29 @@ pub struct Trace<'r> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FormTrace<'r> {
-    /// How the path was read.
+    /// Form in which the path was read.
     pub form: PathForm,
-    /// The path and query as they were compared.
+    /// Path and query as compared.
     pub path: Box<[u8]>,
-    /// The rules that match this form, the one that decides first.
+    /// Rules that match this form, the deciding one first.
     pub rules: Vec<Rule<'r>>,
 }
 
 impl<'r> Trace<'r> {
-    /// The form that decided: the first that is disallowed, else the one as sent.
+    /// Returns the form that decided: the first that is disallowed, or else the one as sent.
     pub fn deciding(&self) -> Option<&FormTrace<'r>> {
         self.forms.iter().find(|form| form.access() == Access::Disallow).or(self.forms.first())
     }
 }
 
 impl<'r> FormTrace<'r> {
-    /// The verdict on this form alone.
+    /// Returns the verdict on this form alone.
     pub fn access(&self) -> Access {
         self.rules.first().map_or(Access::Allow, |rule| rule.access())
     }
 }
 
-/// The priority with which a rule matches a path.
+/// Returns the priority with which a rule matches a path; `None` if it does not match.
 fn strength(rule: Rule<'_>, reading: Reading, path: &[u8]) -> Option<usize> {
     let whole = PathPattern::new(rule.pattern(), reading);
     if whole.matches(path) {

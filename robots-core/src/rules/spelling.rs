@@ -1,32 +1,33 @@
-//! The standard spelling of octets: which are escaped, and which are not (RFC 9309, section 2.2.2).
+//! The standard spelling of bytes: which are escaped, and which are not (RFC 9309, section 2.2.2).
 //!
-//! Two spellings of one path have one standard form, so comparing octets compares what servers read. A server decodes a
-//! path whole, so there every escape is decoded but those that stand for something else than the octet itself: `%25`,
-//! `%2F`, `%3F`, `%23` and `%5C`, controls, and octets from 0x80. In a query the reserved octets keep their spelling,
-//! because `&` separates what `%26` does not.
+//! Two spellings of one path have the same standard form, so comparing bytes compares what servers
+//! read. A server decodes a path as a whole. So every escape in a path is decoded, except those
+//! with another meaning than the byte itself: `%25`, `%2F`, `%3F`, `%23` and `%5C`, control
+//! characters, and bytes from 0x80. In a query the reserved bytes keep their spelling, because `&`
+//! separates parameters and `%26` does not.
 //!
-//! By hand, because percent-encoding crates encode or decode whole texts: none keeps an escape by what it stands for.
+//! Percent-encoding crates encode or decode whole texts; none decides by the meaning of an escape.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-/// The part of a target that octets stand in. It decides what their escapes stand for.
+/// The part of a target that bytes belong to, on which the meaning of their escapes depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetPart {
-    /// A path: reserved octets are the same escaped or not.
+    /// A path: reserved bytes mean the same as their escapes.
     Path,
-    /// A query: reserved octets differ from their escapes.
+    /// A query: reserved bytes differ from their escapes.
     Query,
 }
 
-/// Puts octets into standard form; borrows where they already are. A backslash is escaped, as no URI may hold it: what
-/// servers make of it is a form of its own.
+/// Converts bytes to standard form; borrows them if they already are. A backslash is escaped,
+/// because no URI may contain it; what servers make of it is a separate form.
 ///
-/// `*` and `$` are decoded in both parts, because `%2A` and `%24` are how a pattern names them literally (RFC 9309,
-/// section 2.2.3); the pattern side keeps its literal `*` apart from the wildcard. A `%` that is no escape stays as it
-/// is, but where octets decoded behind it would make it one, it is written as `%25`: `%%361` is a percent sign and
-/// `61`, not `a`.
+/// `*` and `$` are decoded in both parts, because patterns write them literally as `%2A` and `%24`
+/// (RFC 9309, section 2.2.3). In patterns, a literal `*` is kept separate from the wildcard. A `%`
+/// that is not an escape stays unchanged. However, if bytes decoded after it would make it an
+/// escape, it is written as `%25`: `%%361` is a percent sign and `61`, not `a`.
 pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let path = match part {
         TargetPart::Path => octets.len(),
@@ -35,11 +36,11 @@ pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     standard_from(octets, || path)
 }
 
-/// As [`standard`], with what says how many octets in front are a path.
+/// Converts bytes like [`standard`]; `path` returns the number of leading bytes that are a path.
 fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
     let is_ascii = octets.is_ascii();
-    // Forms of paths are ASCII, and long ones are put into standard form hundreds of times.
+    // Forms of paths are ASCII, and long ones are converted to standard form hundreds of times.
     let next_change = |octets: &[u8]| {
         if is_ascii { memchr2(b'%', b'\\', octets) } else { octets.iter().position(may_change) }
     };
@@ -82,23 +83,23 @@ fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
     if out == octets { Cow::Borrowed(octets) } else { Cow::Owned(out) }
 }
 
-/// Puts a target, path and query, into standard form; borrows where it already is.
+/// Converts a target, path and query, to standard form; borrows it if it already is.
 pub(super) fn standard_target(target: &[u8]) -> Cow<'_, [u8]> {
     standard_from(target, || split_query(target).0.len())
 }
 
-/// The path of a target, and its query with the `?` in front.
+/// Splits a target into its path, and its query with the leading `?`.
 pub(super) fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
     target.split_at(memchr(b'?', target).unwrap_or(target.len()))
 }
 
-/// Whether octets hold an escape that is another octet in a path than in a query.
+/// Reports whether the bytes contain an escape that has another meaning in a path than in a query.
 pub(super) fn differs_by_part(octets: &[u8]) -> bool {
     let differs = |octet| is_decoded(octet, TargetPart::Path) != is_decoded(octet, TargetPart::Query);
     memchr_iter(b'%', octets).any(|at| escaped(&octets[at..]).is_some_and(differs))
 }
 
-/// The octet of a `%hh` at the start of `octets`.
+/// Returns the byte of a `%hh` at the start of `octets`.
 pub(super) fn escaped(octets: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = octets else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
@@ -110,15 +111,17 @@ pub(super) fn push_escape(out: &mut Vec<u8>, octet: u8) {
     out.extend([b'%', HEX[usize::from(octet >> 4)], HEX[usize::from(octet & 15)]]);
 }
 
-/// Whether the standard form has the octet itself in place of its escape.
+/// Reports whether the standard form contains the byte itself instead of its escape.
 const fn is_decoded(octet: u8, part: TargetPart) -> bool {
     match octet {
         // Unreserved (RFC 3986, section 2.3).
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => true,
         b'*' | b'$' => true,
-        // Octets that no URI may hold unescaped. They separate nothing, and clients differ in which of them they escape.
+        // Bytes that no URI may contain unescaped. They separate nothing, and clients differ in
+        // which of them they escape.
         b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' => true,
-        // Reserved (RFC 3986, section 2.2), but for `/`, `?` and `#`, which a path cannot hold as themselves.
+        // Reserved (RFC 3986, section 2.2), except `/`, `?` and `#`, which a path cannot contain
+        // literally.
         b'!' | b'&' | b'\'' | b'(' | b')' | b'+' | b',' | b';' | b'=' | b':' | b'@' | b'[' | b']' => {
             matches!(part, TargetPart::Path)
         }

@@ -1,14 +1,16 @@
-//! The text of a path pattern in the form that is compared, and the exact matching of it.
+//! The text of a path pattern in the form that is compared, and exact matching.
 //!
-//! Compared octets are ASCII, because octets ≥ 0x80 are escaped on both sides. So a text is the literal octets of a
-//! pattern with marks between them: [`END`] is a last `$`, any other octet ≥ 0x80 a run of `*`. The low bits of such a
-//! mark say which octet of the literal behind it is seldom in paths, so that a search can start there. A `*` at the
-//! end says nothing and is left out. Equal texts match the same paths.
+//! Compared bytes are ASCII, because bytes ≥ 0x80 are escaped on both sides. So a text consists of
+//! the literal bytes of a pattern with markers between them: [`END`] is a `$` at the end, and any
+//! other byte ≥ 0x80 is a run of `*`. The low bits of such a marker give the position of a byte in
+//! the following literal that is rare in paths, so that a search can start there. A `*` at the end
+//! has no effect and is left out. Equal texts match the same paths.
 //!
-//! By hand, because glob and regex crates compile each pattern, and 30,000 of them are one file.
+//! Glob and regex crates compile each pattern, and one file may have 30,000 of them.
 //!
-//! The text behind a `*` may be met in a path or in its query, where escapes of reserved octets differ
-//! ([`spelling`](super::spelling)). A pattern with such an escape there has a text for either ([`Query`]).
+//! The text after a `*` may match in a path or in its query, in which escapes of reserved bytes
+//! differ ([`spelling`](super::spelling)). A pattern with such an escape there has a text for each
+//! ([`Query`]).
 
 use memchr::{memchr, memmem};
 
@@ -19,35 +21,38 @@ use super::spelling::{TargetPart, differs_by_part, escaped, push_escape, split_q
 #[cfg(doc)]
 use super::line::MAX_LINE;
 
-/// The mark for the end of the path.
+/// Marker for the end of the path.
 const END: u8 = 0xFF;
 
-/// The mark for any run of octets, plus the place of a rare octet in the literal that follows.
+/// Marker for any sequence of bytes, plus the position of a rare byte in the literal that follows.
 const STAR: u8 = 0x80;
 
-/// How many places at the start of a path are compared one by one: fewer than it takes to begin a search.
+/// Number of positions at the start of a path that are compared one by one, because that is faster
+/// than starting a search.
 const NEAR: usize = 16;
 
-/// How many places of the rare octet are looked at before the search is left to one of guaranteed linear cost.
+/// Number of occurrences of the rare byte that are tried before a search with guaranteed linear
+/// cost takes over.
 const FALSE_STARTS: usize = 8;
 
-/// Octets of paths, the usual first; all others are rarer.
+/// Bytes of paths, the most common first; all other bytes are rarer.
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
-/// How many texts a pattern has at most. Of a pattern with several literals that differ by part, those behind the second
-/// are met in one part with it.
+/// Maximum number of texts of a pattern. If several literals of a pattern differ by part, those
+/// after the second match in the same part as the second.
 pub(super) const MOST_TEXTS: usize = 3;
 
-/// The start of the query in which a text is met.
+/// The place where the query begins in a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Query {
     /// At the first `?` of the pattern, if there is one.
     AsWritten,
-    /// Within the run of octets in front of a literal: its number, the one before any `*` being 0.
+    /// Within the sequence of bytes before a literal, given by its number; the literal before any
+    /// `*` has number 0.
     Before(usize),
 }
 
-/// The texts of a pattern as written. All but few patterns have one.
+/// Returns the texts of a pattern as written. Almost all patterns have one.
 pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = Query> {
     let path = match reading {
         Reading::Reference => &b""[..],
@@ -89,17 +94,17 @@ pub(super) fn write(out: &mut Vec<u8>, written: &[u8], reading: Reading, query: 
     }
 }
 
-/// The literal octets at the start, and the rest.
+/// Splits a text into the literal bytes at the start, and the rest.
 pub(super) fn split_prefix(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(text.iter().position(|octet| is_mark(*octet)).unwrap_or(text.len()))
 }
 
-/// The literals behind the wildcards.
+/// Returns the literals after the wildcards.
 pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
 }
 
-/// The part behind the literal prefix of a text: nothing, the end of the path, or a wildcard.
+/// The part after the literal prefix of a text: nothing, the end of the path, or a wildcard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     Open,
@@ -107,7 +112,7 @@ pub(super) enum Tail {
     Wild,
 }
 
-/// The kind of what [`split_prefix`] says follows.
+/// Returns the kind of the rest that [`split_prefix`] returned.
 pub(super) fn tail(rest: &[u8]) -> Tail {
     match rest {
         [] => Tail::Open,
@@ -116,7 +121,8 @@ pub(super) fn tail(rest: &[u8]) -> Tail {
     }
 }
 
-/// A text with `any` for each run of octets, the one that follows a pattern not anchored at the end included.
+/// Returns a text with `any` for each sequence of bytes, including the one after a pattern that is
+/// not anchored at the end.
 pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
     let (body, end) = match text {
         [body @ .., END] => (body, None),
@@ -125,29 +131,30 @@ pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
     body.iter().map(|octet| if is_mark(*octet) { any } else { *octet }).chain(end).collect()
 }
 
-/// Whether the pattern is anchored at the end of the path.
+/// Reports whether the pattern is anchored at the end of the path.
 pub(super) fn is_anchored(text: &[u8]) -> bool {
     text.ends_with(&[END])
 }
 
-/// A literal that an end of the path does not hold: many patterns may want it, and each but the first would search in vain.
+/// A literal that does not occur in the last part of the path. Many patterns may look for it, and
+/// all but the first would search in vain.
 #[derive(Default)]
 pub(super) struct Missing<'t> {
     literal: &'t [u8],
-    /// The length of that end.
+    /// Length of that last part.
     end: usize,
 }
 
-/// Whether a whole text matches a path.
+/// Reports whether a whole text matches a path.
 pub(super) fn matches(text: &[u8], path: &[u8]) -> bool {
     let (prefix, rest) = split_prefix(text);
     path.strip_prefix(prefix).is_some_and(|left| fits(rest, left, &mut Missing::default()))
 }
 
-/// Whether the rest of a text behind its prefix matches what is left of a path.
+/// Reports whether the rest of a text after its prefix matches the rest of a path.
 ///
-/// Each literal takes the first place it fits: the rest for the next one is then as long as it can be. So the cost is
-/// that of one walk along the path and one along the text.
+/// Each literal takes the first place where it fits, which leaves the longest rest for the next
+/// literal. So the cost is one walk along the path and one along the text.
 pub(super) fn fits<'t>(mut rest: &'t [u8], mut left: &[u8], missing: &mut Missing<'t>) -> bool {
     loop {
         let [mark, behind @ ..] = rest else { return true };
@@ -172,7 +179,7 @@ pub(super) fn fits<'t>(mut rest: &'t [u8], mut left: &[u8], missing: &mut Missin
     }
 }
 
-/// The first place of a literal, looked for by its rare octet.
+/// Finds the first place of a literal by searching for its rare byte.
 fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
     let octet = literal[rare];
     let places = path.get(rare..)?;
@@ -194,7 +201,7 @@ fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
     memmem::find(&path[start..], literal).map(|at| start + at)
 }
 
-/// How seldom an octet is in paths; more is rarer.
+/// Returns how rare a byte is in paths; a higher number is rarer.
 pub(super) const fn rarity(octet: u8) -> u8 {
     const RARITY: [u8; 256] = {
         let mut rarity = [USUAL.len() as u8; 256];
@@ -208,7 +215,8 @@ pub(super) const fn rarity(octet: u8) -> u8 {
     RARITY[octet as usize]
 }
 
-/// The place of the rarest octet, as far as the mark can tell it apart from [`END`].
+/// Returns the position of the rarest byte, as far as a marker can store it without being equal to
+/// [`END`].
 fn rarest(literal: &[u8]) -> u8 {
     let within = (0u8..END ^ STAR).zip(literal);
     within.max_by_key(|(at, octet)| (rarity(**octet), u8::MAX - at)).map_or(0, |(at, _)| at)
@@ -229,7 +237,8 @@ fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading, in_query: 
     *in_query |= !query.is_empty();
 }
 
-/// Hex digits of escapes in upper case, octets from 0x80 escaped, as the reference parser compares them.
+/// Appends a literal as the reference parser compares it: hex digits of escapes in upper case,
+/// bytes from 0x80 escaped.
 fn write_reference(out: &mut Vec<u8>, literal: &[u8]) {
     let mut at = 0;
     while at < literal.len() {
@@ -250,29 +259,29 @@ fn write_reference(out: &mut Vec<u8>, literal: &[u8]) {
     }
 }
 
-/// A line, or a part of one, that no crawler reads.
+/// A line, or a part of a line, that crawlers ignore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Note {
-    /// The line it is about.
+    /// Line that the note is about.
     pub line: usize,
-    /// Its kind.
+    /// Kind of the note.
     pub kind: NoteKind,
 }
 
-/// Why a [`Note`] was made.
+/// The reason for a [`Note`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NoteKind {
-    /// Octets of a byte order mark were skipped.
+    /// Bytes of a byte order mark were skipped.
     ByteOrderMark,
-    /// The line has no separator, or no name in front of it.
+    /// The line has no separator, or no name before it.
     Malformed,
-    /// A rule stands before any user-agent line.
+    /// A rule comes before any user-agent line.
     RuleOutsideGroup,
     /// The line is longer than [`Line::MAX`](crate::rules::Line::MAX); the rest of it was ignored.
     LongLine,
-    /// The line holds a NUL; the octets behind it were ignored.
+    /// The line contains a NUL; the bytes after it were ignored.
     Nul,
     /// The value of a host line is not one host.
     InvalidHost,
@@ -280,13 +289,13 @@ pub enum NoteKind {
     RepeatedHost,
     /// The value of a crawl-delay line is not a number of seconds.
     InvalidCrawlDelay,
-    /// The line reaches past the octets that the reading counts, so it was dropped.
+    /// The line extends past the bytes that the reading counts, so it was dropped.
     CutLine,
-    /// This line and all that follow stand past the octets that the reading counts.
+    /// This line and all that follow are past the bytes that the reading counts.
     PastLimit,
 }
 
-/// The parts lost of a file of which only the first `limit` octets count.
+/// Returns notes on what is lost of a file of which only the first `limit` bytes count.
 pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
     if file.len() <= limit {
         return Vec::new();

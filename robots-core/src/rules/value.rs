@@ -1,4 +1,4 @@
-//! The values of lines that are neither rules nor sitemaps, read by themselves.
+//! Parses the values of lines that are neither rules nor sitemaps.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,21 +6,22 @@ use std::time::Duration;
 use super::authority::{Authority, Port};
 use super::line::{is_space, starts_with};
 
-/// The value of a host line: one host name, perhaps with scheme and port.
+/// The value of a host line: one host name, optionally with scheme and port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Host<'r> {
-    /// Whether the mirror is reached over HTTPS; only where the line says so.
+    /// Whether the line says that the mirror is reached over HTTPS.
     pub is_https: bool,
-    /// The name as written.
+    /// Name as written.
     pub name: &'r str,
-    /// The port, where one is written.
+    /// Port, if one is written.
     pub port: Option<u16>,
 }
 
 impl<'r> Host<'r> {
-    /// Reads a host: a name of letters, digits, hyphens and dots, with `https://` or `http://` before it and a port
-    /// behind it if need be. An address in numbers is none, and so is a URL with a path.
+    /// Parses a host: a name of letters, digits, hyphens and dots, optionally with `https://` or
+    /// `http://` before it and a port after it. A numeric address is not valid, nor is a URL with a
+    /// path.
     pub fn parse(value: &'r [u8]) -> Option<Self> {
         let value = std::str::from_utf8(value).ok()?;
         let scheme = |scheme: &str| {
@@ -43,7 +44,7 @@ impl<'r> Host<'r> {
     }
 }
 
-/// The origin: `http://example.com:8080`.
+/// Formats the origin: `http://example.com:8080`.
 impl fmt::Display for Host<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", if self.is_https { "https" } else { "http" }, self.name)?;
@@ -51,7 +52,8 @@ impl fmt::Display for Host<'_> {
     }
 }
 
-/// The parameters of a clean-param line, such as `sid&ref /shop/`, and the path that the pages begin with.
+/// Parses a clean-param line, such as `sid&ref /shop/`, into the parameters and the path prefix of
+/// the pages.
 pub(super) fn clean_param(value: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     let (parameters, path) = first_word(value);
     let names = parameters.split(|octet| *octet == b'&').filter(|name| !name.is_empty());
@@ -61,7 +63,8 @@ pub(super) fn clean_param(value: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
 /// Names, each with its value.
 type Preferences<'v> = Vec<(&'v [u8], &'v [u8])>;
 
-/// The path that a content-usage or content-signal line is about, as in `/path train-ai=n, search=y`, and its preferences.
+/// Parses a content-usage or content-signal line, such as `/path train-ai=n, search=y`, into the
+/// path and the preferences.
 pub(super) fn preferences(value: &[u8]) -> Option<(&[u8], Preferences<'_>)> {
     let (path, pairs) = match value {
         [b'/', ..] => first_word(value),
@@ -75,21 +78,21 @@ pub(super) fn preferences(value: &[u8]) -> Option<(&[u8], Preferences<'_>)> {
     (!pairs.is_empty()).then(|| (path, named.collect()))
 }
 
-/// A number of seconds, perhaps with a fraction.
+/// Parses a number of seconds, optionally with a fraction.
 pub(crate) fn delay(value: &[u8]) -> Option<Duration> {
     let is_number = !value.is_empty() && value.iter().all(|octet| octet.is_ascii_digit() || *octet == b'.');
     let seconds = std::str::from_utf8(value).ok().filter(|_| is_number)?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Whether a host stands behind `http://` or `https://`.
+/// Reports whether a host follows `http://` or `https://`.
 pub(crate) fn is_absolute_url(address: &[u8]) -> bool {
     [&b"http://"[..], b"https://"]
         .iter()
         .any(|scheme| starts_with(address, scheme) && !matches!(address[scheme.len()..], [] | [b'/' | b'?' | b'#', ..]))
 }
 
-/// A name as in a URL, ASCII only, not an address in numbers.
+/// Reports whether a name can be a host in a URL: ASCII only, and not a numeric address.
 fn is_host_name(name: &str) -> bool {
     let is_label = |label: &str| {
         let inside = label.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'-');
@@ -99,7 +102,7 @@ fn is_host_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|octet| octet.is_ascii_digit())
 }
 
-/// The text before the first blank, and the text behind it.
+/// Splits a text into what precedes the first blank, and what follows it.
 fn first_word(value: &[u8]) -> (&[u8], &[u8]) {
     let (word, rest) = value.split_at(value.iter().position(|octet| is_space(*octet)).unwrap_or(value.len()));
     (word, rest.trim_ascii())

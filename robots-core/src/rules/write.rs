@@ -1,4 +1,4 @@
-//! Writing a robots.txt that reads back as it was meant.
+//! Writes a robots.txt that reads back as intended.
 
 use std::time::Duration;
 
@@ -8,9 +8,10 @@ use super::line::{Directive, MAX_LINE, is_space};
 use super::token::ProductToken;
 use super::value::{delay, is_absolute_url};
 
-/// Writes a robots.txt line by line, and refuses what no crawler would read as it is meant.
+/// Writes a robots.txt line by line, and refuses lines that crawlers would not read as intended.
 ///
-/// User-agent lines in a row share the rules that follow; the next one after a rule begins another group.
+/// Consecutive user-agent lines share the rules that follow; the next user-agent line after a rule
+/// begins another group.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,35 +35,37 @@ pub struct RobotsTxtBuilder {
     unwritable: Option<ValueError>,
 }
 
-/// It holds a line break, a NUL, or, where it is no comment, a `#`.
+/// Error for text with a line break, a NUL or, outside comments, a `#`.
 const OCTET: &str = "holds a line break, a NUL or a \"#\": escape it as \"%23\" or the like";
 
-/// It begins or ends with white space, which would be dropped.
+/// Error for text with white space at either end, which would be dropped.
 const BLANK: &str = "begins or ends with white space, which crawlers drop: escape it as \"%20\"";
 
-/// It names no crawler: it is empty, or nothing is left where decoration and a version are dropped.
+/// Error for a name without a crawler: empty, or empty once decoration and version are dropped.
 const NO_CRAWLER: &str = "names no crawler: write its product token, or \"*\" for every crawler";
 
-/// It is a pattern that begins with neither `/` nor `*`, so it matches no path (RFC 9309, section 2.2.2).
+/// Error for a pattern that begins with neither `/` nor `*`, so that it matches no path (RFC 9309,
+/// section 2.2.2).
 const NO_PATH: &str = "begins with neither \"/\" nor \"*\": it matches no path";
 
-/// It is no absolute `http` or `https` URL, as the address of a sitemap has to be.
+/// Error for a sitemap address that is not an absolute `http` or `https` URL.
 const NO_URL: &str = "is no absolute URL: begin with \"https://\" and the host";
 
-/// It is a delay of zero, which says nothing, or one too long to be read back.
+/// Error for a delay of zero, which has no effect, or a delay too long to be read back.
 const DELAY: &str = "is no delay that says something: give more than zero seconds";
 
-/// The line would be longer than what crawlers read of one.
+/// Error for a line longer than crawlers read.
 const LONG: &str = "is longer than what crawlers read of a line";
 
-/// It is a rule or a delay that no user-agent line precedes.
+/// Error for a rule or a delay before any user-agent line.
 const RULE_OUTSIDE_GROUP: &str = "stands before any group: name a user agent first";
 
-/// The name is not one of visible ASCII without a colon, or is read as that of a line with a method of its own.
+/// Error for a name that is not visible ASCII without a colon, or that belongs to a line with a
+/// method of its own.
 const NAME: &str = "is no name of an extension";
 
 impl RobotsTxt {
-    /// Begins a new file.
+    /// Creates a builder for a new file.
     pub fn builder() -> RobotsTxtBuilder {
         RobotsTxtBuilder::default()
     }
@@ -80,7 +83,7 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Names a crawler that the rules which follow are for; `*` for all.
+    /// Adds a crawler that the following rules are for; `*` for all.
     pub fn user_agent(mut self, name: impl AsRef<[u8]>) -> Self {
         let name = name.as_ref();
         if name != b"*" && ProductToken::from_name(name).is_none() {
@@ -93,18 +96,20 @@ impl RobotsTxtBuilder {
         self.write(Directive::UserAgent, "User-agent", name)
     }
 
-    /// Adds a rule that allows; a pattern begins with `/` or `*`, and an empty one says nothing.
+    /// Adds a rule that allows; a pattern begins with `/` or `*`, and an empty one has no effect.
     pub fn allow(self, pattern: impl AsRef<[u8]>) -> Self {
         self.rule(Directive::Allow, "Allow", pattern.as_ref())
     }
 
-    /// Adds a rule that disallows; a pattern begins with `/` or `*`, and an empty one disallows nothing.
+    /// Adds a rule that disallows; a pattern begins with `/` or `*`, and an empty one disallows
+    /// nothing.
     pub fn disallow(self, pattern: impl AsRef<[u8]>) -> Self {
         self.rule(Directive::Disallow, "Disallow", pattern.as_ref())
     }
 
-    /// Adds the time that the crawlers of the group shall wait between two requests, in seconds with a fraction if need be. Not every
-    /// crawler keeps to it: `crawl_delay` in the registry says who does.
+    /// Adds the time that the crawlers of the group must wait between two requests, in seconds with
+    /// an optional fraction. Not every crawler obeys it: `crawl_delay` in the registry shows which
+    /// do.
     pub fn crawl_delay(mut self, interval: Duration) -> Self {
         let seconds = interval.as_secs_f64().to_string();
         let checked = match self.last {
@@ -129,7 +134,8 @@ impl RobotsTxtBuilder {
         self.write(Directive::Sitemap, "Sitemap", address)
     }
 
-    /// Adds any other line, such as `Host` or `Content-Signal`. A line that has a method of its own is refused.
+    /// Adds any other line, such as `Host` or `Content-Signal`. A line that has a method of its own
+    /// is refused.
     pub fn extension(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let directive = Directive::of(name.as_bytes());
         let has_method = matches!(
@@ -144,11 +150,11 @@ impl RobotsTxtBuilder {
         self.write(directive, name, value.as_ref())
     }
 
-    /// The file.
+    /// Returns the file.
     ///
     /// # Errors
     ///
-    /// The first thing that could not be written as it was meant.
+    /// Returns the first thing that could not be written as intended.
     pub fn build(self) -> Result<RobotsTxt, ValueError> {
         self.unwritable.map_or_else(|| Ok(RobotsTxt::parse(self.file)), Err)
     }
@@ -157,7 +163,7 @@ impl RobotsTxtBuilder {
         let checked = match pattern {
             _ if self.last.is_none() => Err(RULE_OUTSIDE_GROUP),
             [] | [b'/' | b'*', ..] => Ok(()),
-            // White space before it is the nearer reason.
+            // Leading white space is the more specific reason.
             [first, ..] if is_space(*first) => Err(BLANK),
             _ => Err(NO_PATH),
         };
@@ -174,7 +180,7 @@ impl RobotsTxtBuilder {
             }
             self.file.truncate(self.file.trim_ascii_end().len());
             self.file.push(b'\n');
-            // Only user-agent lines and rules make groups.
+            // Only user-agent lines and rules form groups.
             if matches!(directive, Directive::UserAgent | Directive::Allow | Directive::Disallow) {
                 self.last = Some(directive);
             }
@@ -182,7 +188,7 @@ impl RobotsTxtBuilder {
         self
     }
 
-    /// Remembers the first thing that cannot be written.
+    /// Stores the first error, and returns whether there is none in `checked`.
     fn accepts(&mut self, checked: Result<(), &'static str>, text: &[u8]) -> bool {
         if let Err(fault) = checked {
             self.unwritable.get_or_insert_with(|| ValueError::new(String::from_utf8_lossy(text), fault));
@@ -191,7 +197,7 @@ impl RobotsTxtBuilder {
     }
 }
 
-/// Whether a line with so many octets before `text` holds it whole.
+/// Checks that a line with `before` bytes before `text` can contain it as a whole.
 fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), &'static str> {
     if text.iter().any(|octet| refused.contains(octet)) {
         return Err(OCTET);

@@ -1,5 +1,5 @@
-//! From the candidates of a file to its tries, lists and grams. The cost grows with the size of the file, but for the
-//! logarithm of sorting.
+//! Builds the tries, lists and grams of a file from its candidates. The cost is linear in the size
+//! of the file, except for sorting.
 
 use super::candidates::{Candidates, Rank, merged};
 use super::grams::Grams;
@@ -10,13 +10,14 @@ use crate::rules::Reading;
 use crate::rules::document::RobotsTxt;
 use crate::rules::text::{self, Tail};
 
-/// Up to so many wildcards with one prefix are tried one after the other; more are filed by gram.
+/// Maximum number of wildcards with one prefix that are tried one after the other; more are stored
+/// by gram.
 const SHORT_LIST: usize = 16;
 
-/// The root of a trie without grams.
+/// Marks the root of a trie without grams.
 const NO_GRAMS: u32 = u32::MAX;
 
-/// No number yet.
+/// Marks a number that is not yet assigned.
 const UNKNOWN: u32 = u32::MAX;
 
 struct IndexBuilder<'c> {
@@ -24,7 +25,7 @@ struct IndexBuilder<'c> {
     interner: Interner<'c>,
     /// The pattern of each rank.
     patterns: Vec<u32>,
-    /// The last root each pattern was used for.
+    /// The last root for which each pattern was used.
     used: Vec<u32>,
     tries: Tries,
     lists: Vec<WildcardList>,
@@ -34,7 +35,7 @@ struct IndexBuilder<'c> {
 }
 
 impl RuleIndex {
-    /// Compiles the rules that end within the first `limit` octets, for each of the sets of groups.
+    /// Compiles the rules that end within the first `limit` bytes, for each of the sets of groups.
     pub(in crate::rules) fn new(document: &RobotsTxt, reading: Reading, limit: usize, sets: &[Vec<usize>]) -> Self {
         let candidates = Candidates::read(document, reading, limit.min(MAX_READ));
         let merged = merged(sets, &candidates);
@@ -77,7 +78,7 @@ impl<'c> IndexBuilder<'c> {
         Self { candidates, interner, patterns, used, tries, lists, wildcards, grams, roots }
     }
 
-    /// Adds what the candidates of these ranks, best first, say together.
+    /// Adds a root for the candidates of these ranks together; `ranks` is sorted, best first.
     fn root(&mut self, ranks: &[Rank]) -> u32 {
         let (mut keys, mut wildcards) = (Vec::with_capacity(ranks.len()), Vec::new());
         for rank in ranks {
@@ -98,7 +99,7 @@ impl<'c> IndexBuilder<'c> {
         self.roots.len() as u32 - 1
     }
 
-    /// The wildcard of a rank, unless a better rank of the same root has the same pattern.
+    /// Returns the wildcard of a rank, unless a better rank of the same root has the same pattern.
     fn first_of_its_pattern(&mut self, rank: Rank) -> Option<Wildcard> {
         let pattern = &mut self.patterns[rank.index()];
         if *pattern == UNKNOWN {
@@ -112,7 +113,8 @@ impl<'c> IndexBuilder<'c> {
         })
     }
 
-    /// Makes lists of the wildcards that share a prefix with few others, and returns those that do with many.
+    /// Makes lists of wildcards that share a prefix with few others, and returns those that share
+    /// it with many.
     fn short_lists(&mut self, mut wildcards: Vec<Wildcard>, keys: &mut Vec<Key<'c>>) -> Vec<Wildcard> {
         let prefix = |wildcard: &Wildcard| text::split_prefix(self.candidates.text(wildcard.rank)).0;
         wildcards.sort_by_key(prefix);

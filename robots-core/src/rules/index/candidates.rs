@@ -1,5 +1,5 @@
-//! Which rule wins: every rule of a file in one order, so that to compare two is to compare two numbers; and which
-//! groups share a trie.
+//! The order of precedence of all rules of a file, so that comparing two rules is comparing two
+//! numbers. Also decides which groups share a trie.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -9,16 +9,17 @@ use crate::rules::document::RobotsTxt;
 use crate::rules::pattern::{directory_of_index, priority};
 use crate::rules::{Access, text};
 
-/// The place of a candidate in the order of precedence, the lowest first, and its verdict: the structure that finds the best
-/// rank need not look anything up.
+/// The place of a candidate in the order of precedence (the lowest comes first), together with its
+/// verdict. So the code that finds the best rank needs no lookup.
 ///
-/// Longest pattern, then allow before disallow, then the first line (RFC 9309, section 2.2.2, and the reference
-/// parser). Empty patterns match every path and come last; they allow, whatever their rule says.
+/// The longest pattern comes first, then allow before disallow, then the first line (RFC 9309,
+/// section 2.2.2, and the reference parser). Empty patterns match every path and come last; they
+/// allow, whatever their rule says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::rules) struct Rank(u32);
 
 impl Rank {
-    /// Behind every candidate.
+    /// A rank after every candidate.
     pub(super) const NONE: Self = Self(u32::MAX);
 
     const fn new(place: u32, access: Access) -> Self {
@@ -34,13 +35,14 @@ impl Rank {
     }
 }
 
-/// The rules of a file while it is compiled, and the patterns that some of them are tried with besides their own.
+/// The rules of a file while it is compiled, and the additional patterns with which some of them
+/// are tried.
 pub(super) struct Candidates {
-    /// All texts, one behind the other.
+    /// All texts, one after the other.
     texts: Vec<u8>,
-    /// By rank.
+    /// The candidates, by rank.
     rules: Vec<CandidateRule>,
-    /// The ranks of each group's candidates, best first, one group behind the other.
+    /// The ranks of each group's candidates, best first, one group after the other.
     ranks: Vec<Rank>,
     /// The start of each group in `ranks`, and the end.
     starts: Vec<usize>,
@@ -56,8 +58,9 @@ struct CandidateRule {
 }
 
 impl Candidates {
-    /// Reads the rules that end within the first `limit` octets, at most [`MAX_READ`](super::MAX_READ): that is why
-    /// numbers of 32 bits hold every index and offset.
+    /// Reads the rules that end within the first `limit` bytes, at most
+    /// [`MAX_READ`](super::MAX_READ). This limit is the reason why 32-bit numbers are enough for
+    /// every index and offset.
     pub(super) fn read(document: &RobotsTxt, reading: Reading, limit: usize) -> Self {
         let mut texts = Vec::with_capacity(document.bytes().len().min(limit));
         let mut rules: Vec<CandidateRule> = Vec::new();
@@ -86,24 +89,24 @@ impl Candidates {
         Self { texts, rules, ranks, starts }
     }
 
-    /// How many there are.
+    /// Returns the number of candidates.
     pub(super) fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// The ranks of a group's candidates, best first.
+    /// Returns the ranks of a group's candidates, best first.
     pub(super) fn of_group(&self, group: usize) -> &[Rank] {
         &self.ranks[self.starts[group]..self.starts[group + 1]]
     }
 
-    /// The first rule that disallows in each of these sets of groups, in the order of the file; [`Rank::NONE`] where none
-    /// does.
+    /// Returns the first disallowing rule in each of these sets of groups, in the order of the
+    /// file; [`Rank::NONE`] if there is none.
     pub(super) fn first_disallows(&self, sets: &[Vec<usize>]) -> Box<[Rank]> {
         let first = |ranks: &mut dyn Iterator<Item = Rank>| {
             let disallows = ranks.filter(|rank| *rank != Rank::NONE && rank.access() == Access::Disallow);
             disallows.min_by_key(|rank| self.rules[rank.index()].rule).unwrap_or(Rank::NONE)
         };
-        // Groups first: many sets can share a large one.
+        // Groups first, because many sets can share a large one.
         let groups = 0..self.starts.len() - 1;
         let of_group: Vec<Rank> = groups.map(|group| first(&mut self.of_group(group).iter().copied())).collect();
         sets.iter().map(|set| first(&mut set.iter().map(|group| of_group[*group]))).collect()
@@ -114,7 +117,7 @@ impl Candidates {
         &self.texts[start as usize..end as usize]
     }
 
-    /// The rules' indexes in the document, by rank.
+    /// Returns the rules' indexes in the document, by rank.
     pub(super) fn into_rules(self) -> Box<[u32]> {
         self.rules.into_iter().map(|candidate| candidate.rule).collect()
     }
@@ -137,17 +140,19 @@ fn by_group(rules: &[CandidateRule], groups: usize) -> (Vec<Rank>, Vec<usize>) {
     (ranks, starts)
 }
 
-/// How many candidates are copied for merging, for each there is.
+/// Maximum number of candidates that are copied for merging, as a multiple of all candidates.
 const COPIES: usize = 2;
 
-/// Which of the sets of groups get a trie of their own.
+/// Decides which of the sets of groups get a trie of their own.
 ///
-/// A token can stand in many groups and a group can name many tokens, so to copy the candidates of every group for
-/// every token could cost the square of the file: a thousand tokens in one group of a thousand rules, each also in a
-/// small group of its own. So the candidates copied for merging are bounded by a multiple of all there are, and the
-/// sets of groups that get no share of that are searched one group after the other, which costs no memory and compares
-/// the answers. The sets of most groups gain most by merging and are merged first. In real files nearly every token has
-/// one group.
+/// A token can occur in many groups, and a group can name many tokens. So copying the candidates of
+/// every group for every token could cost the square of the file: for example, a thousand tokens in
+/// one group of a thousand rules, each also in a small group of its own.
+///
+/// The number of candidates copied for merging is therefore limited to a multiple of all
+/// candidates. The sets of groups beyond that limit are searched one group after the other and the
+/// answers compared, which costs no memory. Sets of many groups gain the most from merging and are
+/// merged first. In real files, almost every token has one group.
 pub(super) fn merged(sets: &[Vec<usize>], candidates: &Candidates) -> Vec<bool> {
     let mut merged = vec![false; sets.len()];
     let mut left = COPIES * candidates.len();

@@ -1,14 +1,17 @@
-//! Many wildcards at once: only those are tried of which some three octets stand in the path.
+//! Many wildcards at once: a wildcard is only tried if a sequence of three bytes from it occurs in
+//! the path.
 //!
-//! Each pattern is filed under one gram of three octets that follow each other in a literal of it: the one that the
-//! fewest other patterns have, and among those the one that is rarest in paths. One pass over the path looks up each of
-//! its grams. Patterns without three such octets are filed under their rarest single one.
+//! Each pattern is stored under one gram: three consecutive bytes of one of its literals. The gram
+//! chosen is the one that the fewest other patterns contain and, among those, the one that is
+//! rarest in paths. One pass over the path looks up each of its grams. Patterns without three such
+//! bytes are stored under their rarest single byte.
 //!
-//! A pattern is tried at most twice in a verdict whatever the path is: a gram that was tried is remembered, and a path
-//! that holds too many different ones gets the plain list of all wildcards instead.
+//! A pattern is tried at most twice per verdict, whatever the path is. A gram that was tried is
+//! remembered, and for a path that contains too many different grams all wildcards are tried in
+//! order.
 //!
-//! By hand: of the automata of crates a lazy one takes 2.4 ms a verdict for paths chosen to empty its cache, and a dense
-//! one seconds to build.
+//! This is not done with an automaton from a crate: a lazy one takes 2.4 ms per verdict for paths
+//! chosen to empty its cache, and a dense one takes seconds to build.
 
 use std::ops::Range;
 
@@ -16,20 +19,21 @@ use super::candidates::Rank;
 use super::patterns::{Patterns, Run, Tried, Wildcard};
 use crate::rules::text::{literals, rarity};
 
-/// Different grams of a path that are remembered before all wildcards are tried in their order.
+/// Maximum number of different grams of a path that are remembered before all wildcards are tried
+/// in order.
 const REMEMBERED: usize = 32;
 
-/// Wildcards filed by gram.
+/// Wildcards stored by gram.
 #[derive(Debug)]
 pub(super) struct Grams {
-    /// One bit for each of the grams' hashes: most grams of a path end here.
+    /// One bit for each hash of a gram; most lookups end here.
     filter: Box<[u64]>,
     filter_shift: u32,
     /// The start of each hash in `filed`, and the end.
     starts: Box<[u32]>,
     shift: u32,
     filed: Box<[Filed]>,
-    /// By single octet.
+    /// Runs in `single`, by byte.
     singles: Box<[(u8, Run)]>,
     single: Box<[Wildcard]>,
     /// Every wildcard, best first.
@@ -43,7 +47,7 @@ struct Filed {
 }
 
 impl Grams {
-    /// Files the wildcards, which are in the order of their ranks.
+    /// Stores the wildcards, which must be in the order of their ranks.
     pub(super) fn new(wildcards: Vec<Wildcard>, patterns: &Patterns) -> Self {
         let usage = Usage::count(&wildcards, patterns);
         let (mut filed, mut single) = (Vec::new(), Vec::new());
@@ -55,7 +59,7 @@ impl Grams {
         }
         let bits = (2 * filed.len()).next_power_of_two().trailing_zeros().max(1);
         let (shift, filter_shift) = (32 - bits, 32 - bits - 4);
-        // Sorting keeps the order of the ranks within a hash and within an octet.
+        // The sort keeps the order of the ranks within a hash and within a byte.
         filed.sort_by_key(|filed| hash(filed.gram) >> shift);
         single.sort_by_key(|(octet, _)| *octet);
         let mut filter = vec![0u64; (1usize << (bits + 4)).div_ceil(64)];
@@ -86,7 +90,7 @@ impl Grams {
         }
     }
 
-    /// The best rank among `best` and those of the wildcards that match the path.
+    /// Returns the best rank among `best` and those of the wildcards that match the path.
     pub(super) fn best<'p>(&self, patterns: &'p Patterns, path: &mut Tried<'p, '_>, mut best: Rank) -> Rank {
         if !path.take_scan() {
             return best;
@@ -99,7 +103,7 @@ impl Grams {
         }
         let mut tried = [0; REMEMBERED];
         let mut count = 0;
-        // A filter of the iterator is a loop of its own: it ends at one gram in some twenty.
+        // The iterator's filter runs as a loop of its own, and stops at about one gram in twenty.
         for gram in grams(path.path).filter(|gram| self.may_hold(*gram)) {
             let filed = &self.filed[self.bucket(gram)];
             let of_gram = || filed.iter().filter(|filed| filed.gram == gram).map(|filed| &filed.wildcard);
@@ -126,7 +130,7 @@ impl Grams {
         self.starts[at] as usize..self.starts[at + 1] as usize
     }
 
-    /// Octets of memory in use.
+    /// Returns the memory in use, in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of::<Self>()
             + size_of_val(&*self.filter)
@@ -138,13 +142,13 @@ impl Grams {
     }
 }
 
-/// The key under which a pattern is filed.
+/// The key under which a pattern is stored.
 enum FiledUnder {
     Gram(u32),
     Octet(u8),
 }
 
-/// How many literals have a gram, by hash: a collision makes a choice worse, never wrong.
+/// Number of literals that contain a gram, by hash. A collision makes a choice worse, never wrong.
 struct Usage {
     counts: Vec<u16>,
     shift: u32,
@@ -163,7 +167,8 @@ impl Usage {
         usage
     }
 
-    /// The gram that is used least, the one rarest in paths of those; else the rarest octet.
+    /// Returns the gram that occurs in the fewest literals and, among those, the one that is rarest
+    /// in paths; without grams, the rarest byte.
     fn rarest(&self, behind_prefix: &[u8]) -> FiledUnder {
         let gram = literals(behind_prefix).flat_map(grams).min_by_key(|gram| {
             let [a, b, c, _] = gram.to_le_bytes();
@@ -171,19 +176,20 @@ impl Usage {
             (self.counts[(hash(*gram) >> self.shift) as usize], u16::MAX - rarity)
         });
         let octet = || literals(behind_prefix).flatten().copied().max_by_key(|octet| rarity(*octet));
-        // A wildcard that nothing follows is no wildcard, so there is an octet.
+        // A wildcard that nothing follows is not stored as a wildcard, so there is a byte.
         gram.map_or_else(|| FiledUnder::Octet(octet().unwrap_or_default()), FiledUnder::Gram)
     }
 }
 
-/// Every three octets that follow each other. All but the last are read with the octet behind them, in one load.
+/// Returns all sequences of three bytes. All but the last are read together with the next byte, in
+/// one load.
 fn grams(octets: &[u8]) -> impl Iterator<Item = u32> {
     let fours = octets.windows(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]) & 0xFF_FFFF);
     let last = octets.last_chunk().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));
     fours.chain(last)
 }
 
-/// The upper bits are well mixed (Fibonacci hashing).
+/// Fibonacci hashing: the upper bits are well mixed.
 const fn hash(gram: u32) -> u32 {
     gram.wrapping_mul(0x9E37_79B1)
 }

@@ -1,14 +1,17 @@
-//! From a path to the candidate that wins: built once for a file, used at every request.
+//! Finds the candidate that decides on a path; built once for a file, used for every request.
 //!
-//! Every rule of the file has a place in one order of precedence ([`candidates`]), so every part below answers with a
-//! rank, and the lowest rank wins. A set of groups that apply together has one trie ([`trie`]), or one a group where
-//! merging them would cost too much ([`candidates`]): one walk finds the best literal pattern whatever their number.
-//! Wildcards with the same literal prefix hang on a node of the trie as a short list or, where they are many, are
-//! filed by [`grams`]. Which of them match is judged by the same exact comparison as everywhere
-//! ([`text`](super::text)); the structures here only avoid comparisons that cannot match.
+//! Every rule of the file has a place in one order of precedence ([`candidates`]), so every part
+//! below returns a rank, and the lowest rank wins. A set of groups that apply together has one trie
+//! ([`trie`]), or one per group if merging them would cost too much ([`candidates`]). One walk
+//! finds the best literal pattern, however many there are.
 //!
-//! Automata were tried and rejected: a lazy DFA is filled and emptied by the client, who chooses the paths, a dense one takes
-//! seconds and tens of megabytes to build.
+//! Wildcards with the same literal prefix are attached to a node of the trie as a short list; if
+//! there are many, they are stored by [`grams`]. Whether a wildcard matches is decided by the same
+//! exact comparison as everywhere ([`text`](super::text)). The structures here only skip
+//! comparisons that cannot match.
+//!
+//! Automata were tried and rejected. A lazy DFA is filled and emptied by the client, who chooses
+//! the paths; a dense one takes seconds and tens of megabytes to build.
 
 mod build;
 mod candidates;
@@ -25,13 +28,14 @@ pub(crate) use self::patterns::MatchBudget;
 use self::patterns::{Patterns, Run, Tried, Wildcard};
 use self::trie::{Trie, Tries};
 
-/// Octets of a file that are compiled at most, so that 32 bits hold every index and offset: a text is at most three
-/// times as long as the pattern it was written from, and no more than four copies of its octets are kept.
+/// Maximum size of the compiled part of a file, in bytes, so that 32 bits are enough for every
+/// index and offset. A text is at most three times as long as its pattern, and at most four copies
+/// of its bytes are stored.
 pub(super) const MAX_READ: usize = 256 << 20;
 
 /// The compiled rules of a file.
 pub(super) struct RuleIndex {
-    /// The rules' indexes in the document, by rank.
+    /// Indexes of the rules in the document, by rank.
     rules: Box<[u32]>,
     patterns: Patterns,
     tries: Tries,
@@ -41,7 +45,7 @@ pub(super) struct RuleIndex {
     roots: Box<[SearchRoot]>,
     /// The roots of each set of groups.
     sections: Box<[Run]>,
-    /// The first rule that disallows in each set of groups, for what there is no work left to judge.
+    /// The first disallowing rule in each set of groups; it decides if the work budget is used up.
     first_disallows: Box<[Rank]>,
 }
 
@@ -49,21 +53,21 @@ pub(super) struct RuleIndex {
 #[derive(Clone, Copy)]
 struct SearchRoot {
     trie: Trie,
-    /// In `grams`, or past its end.
+    /// Index in `grams`, or a number past its end.
     grams: u32,
 }
 
 /// Wildcards with the same literal prefix.
 struct WildcardList {
     wildcards: Run,
-    /// The length of the prefix.
+    /// Length of the prefix.
     prefix: u32,
     /// The nearest list with a shorter prefix.
     above: u32,
 }
 
 impl RuleIndex {
-    /// The rank that decides about a path for a set of groups, within the budget that is left.
+    /// Returns the rank that decides on a path for a set of groups, within the remaining budget.
     pub(super) fn decide(&self, set: usize, path: &[u8], work: &mut MatchBudget) -> Option<Rank> {
         let (mut best, mut tried) = (Rank::NONE, Tried::new(path, work));
         for root in &self.roots[self.sections[set].range()] {
@@ -89,12 +93,12 @@ impl RuleIndex {
         (best != Rank::NONE).then_some(best)
     }
 
-    /// The rule of a rank, by its index in the document.
+    /// Returns the rule of a rank, by its index in the document.
     pub(super) fn rule(&self, rank: Rank) -> usize {
         self.rules[rank.index()] as usize
     }
 
-    /// Octets of memory in use.
+    /// Returns the memory in use, in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of_val(&*self.rules)
             + self.patterns.memory()

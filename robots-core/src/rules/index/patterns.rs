@@ -1,14 +1,16 @@
-//! Patterns with wildcards, each kept once whatever the number of rules and groups that use it.
+//! Patterns with wildcards, each stored once, however many rules and groups use it.
 //!
-//! **Wildcards are not an automaton.** A client that chooses its paths fills and empties a lazy one (2.4 ms a verdict),
-//! a dense one takes seconds to build. Up to 16 with one literal prefix are a list on a node of the trie; more are
-//! filed under three octets that few others have, and one pass over the path finds those that can match. A set of the
-//! octets of the path rules out most of the rest. One exact comparison, which takes each literal at the first place it
-//! fits, judges.
+//! **Wildcards are not compiled to an automaton.** A client that chooses its paths fills and
+//! empties a lazy one (2.4 ms per verdict), and a dense one takes seconds to build.
 //!
-//! **The work of a verdict is bounded, not only its size** ([`MatchBudget`]). The bound is for a request, with all its
-//! `User-Agent` lines and the earlier versions that a grace looks at, and in octets compared, so that it is the same on
-//! every machine.
+//! Up to 16 wildcards with one literal prefix are a list on a node of the trie. More are stored
+//! under three bytes that few others contain, and one pass over the path finds those that can
+//! match. A set of the path's bytes rules out most of the rest. One exact comparison, which takes
+//! each literal at the first place where it fits, decides.
+//!
+//! **The work of a verdict is bounded, not only its size** ([`MatchBudget`]). The bound is for one
+//! request, with all its `User-Agent` lines and the earlier versions that a grace considers. It is
+//! counted in compared bytes, so that it is the same on every machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,11 +18,11 @@ use std::ops::Range;
 use super::candidates::Rank;
 use crate::rules::text::{self, Missing};
 
-/// The cost of a walk along a trie besides the octets it passes, eight of which cost as much as one that is compared with a
-/// wildcard.
+/// Cost of a walk along a trie, in compared bytes, in addition to the bytes it passes. Eight of
+/// those cost as much as one that is compared with a wildcard.
 const WALK: usize = 64;
 
-/// The cost of looking at a pattern that cannot match, in octets compared.
+/// Cost of examining a pattern that cannot match, in compared bytes.
 const LOOK: usize = 4;
 
 /// The patterns with wildcards of a file.
@@ -33,21 +35,21 @@ pub(super) struct Patterns {
 #[derive(Debug)]
 struct StoredPattern {
     start: u32,
-    /// The end of the literal prefix.
+    /// End of the literal prefix.
     behind: u32,
     end: u32,
-    /// The octets behind the prefix.
+    /// The bytes after the prefix.
     octets: OctetSet,
 }
 
-/// A pattern in the place of a candidate.
+/// A pattern and the rank of its candidate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wildcard {
     pub(super) rank: Rank,
     pub(super) pattern: u32,
 }
 
-/// A path that patterns are tried on. The set of its octets is made on first use.
+/// A path that patterns are tried on. The set of its bytes is computed on first use.
 pub(super) struct Tried<'p, 'w> {
     pub(super) path: &'p [u8],
     octets: Option<OctetSet>,
@@ -55,7 +57,7 @@ pub(super) struct Tried<'p, 'w> {
     work: &'w mut MatchBudget,
 }
 
-/// Makes patterns of texts, one of equal ones.
+/// Creates patterns from texts; equal texts share one pattern.
 #[derive(Default)]
 pub(super) struct Interner<'t> {
     pub(super) patterns: Patterns,
@@ -91,8 +93,8 @@ impl Patterns {
         &self.texts[*behind as usize..*end as usize]
     }
 
-    /// The best rank among `best` and those of the wildcards, best first, that match the path. Of the first `known`
-    /// octets it is known that they agree.
+    /// Returns the best rank among `best` and those of the wildcards (best first) that match the
+    /// path. The first `known` bytes are already known to agree.
     pub(super) fn best<'p, 'w>(
         &'p self,
         wildcards: impl IntoIterator<Item = &'w Wildcard>,
@@ -119,7 +121,7 @@ impl Patterns {
         })
     }
 
-    /// Octets of memory in use.
+    /// Returns the memory in use, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.texts.capacity() + self.patterns.capacity() * size_of::<StoredPattern>()
     }
@@ -130,18 +132,18 @@ impl<'p, 'w> Tried<'p, 'w> {
         Self { path, octets: None, missing: Missing::default(), work }
     }
 
-    /// Takes the work of walking along a trie, and says whether there was that much left.
+    /// Takes the cost of walking along a trie from the budget; returns whether that much was left.
     pub(super) const fn take_walk(&mut self) -> bool {
         self.work.take(WALK + self.path.len() / 8)
     }
 
-    /// Takes the work of looking wildcards up at every octet of the path, each up to 8 ns, and says whether there was that
-    /// much left.
+    /// Takes the cost of looking up wildcards at every byte of the path, up to 8 ns each, from the
+    /// budget; returns whether that much was left.
     pub(super) const fn take_scan(&mut self) -> bool {
         self.work.take(24 * self.path.len())
     }
 
-    /// Whether the path holds an octet.
+    /// Reports whether the path contains a byte.
     pub(super) fn holds(&mut self, octet: u8) -> bool {
         self.octets().holds(OctetSet::of(&[octet])) && memchr::memchr(octet, self.path).is_some()
     }
@@ -151,7 +153,7 @@ impl<'p, 'w> Tried<'p, 'w> {
     }
 }
 
-/// A run of some vector, in 32 bits a side.
+/// A range of some vector, with 32 bits for each end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Run {
     start: u32,
@@ -168,12 +170,13 @@ impl Run {
     }
 }
 
-/// A set of octets in 64 classes: digits and the punctuation of paths stand alone, letters with their other case, and
-/// all others together. An octet that a pattern needs and a path lacks rules the pattern out without a search.
+/// A set of bytes in 64 classes. Digits and the punctuation of paths have a class each, the two
+/// cases of a letter share one, and all other bytes share one. If a pattern needs a byte that the
+/// path lacks, the pattern is ruled out without a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct OctetSet(u64);
 
-/// The octets with a class of their own, behind the letters.
+/// The bytes with a class of their own, after the letters.
 const ALONE: &[u8; 37] = b"0123456789/?&=-_.%+~:;,!@$*#'()|[]{} ";
 
 impl OctetSet {
@@ -186,7 +189,7 @@ impl OctetSet {
         Self(self.0 | other.0)
     }
 
-    /// Whether an octet of every class in `needed` is here.
+    /// Reports whether the set contains every class in `needed`.
     pub(super) const fn holds(self, needed: Self) -> bool {
         needed.0 & !self.0 == 0
     }
@@ -207,35 +210,38 @@ const fn classes() -> [u64; 256] {
     classes
 }
 
-/// How much may still be compared, in octets of paths and patterns.
+/// The remaining work of a request, in bytes of paths and patterns that may still be compared.
 ///
-/// The most that a client can make a request cost is bounded by this and not by the file: 17,000 wildcards that nearly
-/// match a path of 8 KiB took 48 ms, and 6.9 s with the path in 121 forms. Once it is used up, the rest counts against
-/// the request: the first rule of the groups that disallows decides. Only files and paths that are made for it get
-/// there. A path of 200 octets in five forms is compared exactly with 12,000 wildcards.
+/// This budget, not the file, limits what a client can make a request cost: 17,000 wildcards that
+/// nearly match a path of 8 KiB took 48 ms, and 6.9 s with the path in 121 forms.
+///
+/// Once the budget is used up, the request is treated strictly: the first disallowing rule of the
+/// groups decides. Only crafted files and paths get there. A path of 200 bytes in five forms is
+/// compared exactly with 12,000 wildcards.
 #[derive(Debug)]
 pub(crate) struct MatchBudget {
     left: usize,
 }
 
 impl MatchBudget {
-    /// About 5 ms at the 0.35 ns that an octet takes where literals nearly match everywhere, 1 ms where they do not. A
-    /// thousand patterns of 250 wildcards on a path of 8 KiB take three quarters of it.
+    /// About 5 ms at 0.35 ns per byte if literals nearly match everywhere, and 1 ms if they do not.
+    /// A thousand patterns of 250 wildcards take three quarters of it on a path of 8 KiB.
     const MOST: usize = 12 << 20;
 
-    /// For one request.
+    /// Creates the budget of one request.
     pub(crate) const fn new() -> Self {
         Self { left: Self::MOST }
     }
 
-    /// Takes what comparing so many octets costs, and says whether there was that much left.
+    /// Takes the cost of comparing this many bytes from the budget; returns whether that much was
+    /// left.
     pub(super) const fn take(&mut self, octets: usize) -> bool {
         let enough = self.left >= octets;
         self.left = self.left.saturating_sub(octets);
         enough
     }
 
-    /// Whether it is used up.
+    /// Reports whether the budget is used up.
     pub(super) const fn is_spent(&self) -> bool {
         self.left == 0
     }

@@ -1,26 +1,28 @@
-//! Literal patterns and the literal prefixes of others: one walk along the path, however many there are.
+//! Literal patterns, and the literal prefixes of others: one walk along the path, however many
+//! there are.
 //!
-//! A radix trie. Each node knows the best candidate of itself and all nodes above, so the walk carries nothing along
-//! and a longer pattern that lost to a shorter one (priority is the length as written, not as compared) needs no
-//! special case. The nodes of a trie lie in breadth-first order in one vector with those of all other tries of the
-//! file, and the children of one node are neighbours. A step finds the child by its first octet, among eight in one
-//! comparison of words or else in a table, and compares eight octets of its label at once.
+//! A radix trie. Each node stores the best candidate of itself and all nodes above, so a walk needs
+//! no further state. A longer pattern that loses to a shorter one needs no special case either
+//! (priority is the length as written, not as compared). The nodes of a trie are stored in
+//! breadth-first order in one vector, together with those of all other tries of the file, and the
+//! children of a node are neighbours. A step finds the child by its first byte, among eight in one
+//! comparison of words or else in a table, and compares eight bytes of its label at once.
 //!
-//! By hand, because the radix trees of crates keep a value for each key and neither the best rank above a node nor all
-//! tries of a file in one vector.
+//! Radix trees from crates store one value per key. They store neither the best rank above a node
+//! nor all tries of a file in one vector.
 
 use super::candidates::Rank;
 
-/// No list of wildcards.
+/// Marks the absence of a list of wildcards.
 pub(super) const NO_LIST: u32 = u32::MAX;
 
-/// A trie that is walked from its root.
+/// Marks a trie that is walked from its root.
 const NO_JUMPS: u32 = u32::MAX;
 
-/// Children that are distinguished in one machine word; more have a table.
+/// Maximum number of children that are distinguished in one machine word; more have a table.
 const FEW: usize = 8;
 
-/// Octets of a label that stand in its node, and how many do of one that is longer.
+/// Maximum number of label bytes stored in a node, and the number stored there for a longer label.
 const INLINE: usize = 8;
 const INLINE_OF_LONG: usize = 4;
 
@@ -30,7 +32,8 @@ pub(super) struct Tries {
     nodes: Vec<Node>,
     /// The rest of labels that are too long for their node.
     labels: Vec<u8>,
-    /// The children of nodes with many: one for each octet between the first and the last, 0 for none.
+    /// The children of nodes with many: one entry for each byte between the first and the last; 0
+    /// for none.
     tables: Vec<u32>,
     ends: Vec<NodeEnd>,
     jumps: Vec<Jumps>,
@@ -40,40 +43,41 @@ pub(super) struct Tries {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trie {
     root: u32,
-    /// In `jumps`, or past their end.
+    /// Index in `jumps`, or a number past its end.
     jumps: u32,
 }
 
-/// Two in a cache line, because a walk over a large file is a walk over cache lines.
+/// Two nodes fit in a cache line, because the cost of a walk over a large file is in cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct Node {
-    /// The octets that lead here from the node above, in little-endian order, zeroes behind them. Of a long label four
-    /// octets, and where in `labels` the rest is.
+    /// Bytes that lead here from the node above, in little-endian order, padded with zeroes. For a
+    /// long label, its first four bytes and the offset of the rest in `labels`.
     label: u64,
-    /// The first octets of up to eight children, or the first of many in the lowest.
+    /// First bytes of up to eight children; with a table, the first byte of the first child, in the
+    /// lowest byte.
     firsts: u64,
-    /// The first child, or where in `tables` they are.
+    /// Index of the first child, or offset of the table in `tables`.
     children: u32,
-    /// The best candidate whose pattern is a prefix of a path that leads here.
+    /// Best candidate whose pattern is a prefix of a path that leads here.
     best: Rank,
-    /// The other patterns, in `ends`.
+    /// Index of the other values in `ends`.
     end: u32,
     label_length: u16,
-    /// How long the table of children is, or 0 where they are few.
+    /// Length of the table of children, or 0 if there are few.
     table: u8,
 }
 
-/// Values that most nodes share with the node above, or do not have.
+/// Values that most nodes lack, or share with the node above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NodeEnd {
-    /// The best candidate for a path that ends here, if it is better than the node's.
+    /// Best candidate for a path that ends here, if it is better than the node's.
     pub(super) rank: Rank,
     /// The nearest list here or above.
     pub(super) list: u32,
 }
 
-/// The input of a trie.
+/// An entry to add to a trie.
 pub(super) struct Key<'t> {
     pub(super) octets: &'t [u8],
     pub(super) kind: KeyKind,
@@ -88,7 +92,8 @@ pub(super) enum KeyKind {
     List(u32),
 }
 
-/// A node whose place is known and whose content is not: its keys, and how many octets lead to it.
+/// A node whose index is known and whose content is not: its keys, and the number of bytes that
+/// lead to it.
 struct PendingNode {
     start: usize,
     end: usize,
@@ -97,7 +102,7 @@ struct PendingNode {
 }
 
 impl Tries {
-    /// Adds a trie. Calls `found` with each list and the nearest one above it.
+    /// Adds a trie. Calls `found` with each list and the nearest list above it.
     pub(super) fn add(&mut self, mut keys: Vec<Key<'_>>, mut found: impl FnMut(u32, u32)) -> Trie {
         keys.sort_unstable_by(|one, other| one.octets.cmp(other.octets));
         let (root, mut jumps) = (self.nodes.len(), Vec::new());
@@ -145,7 +150,8 @@ impl Tries {
         Trie { root: root as u32, jumps }
     }
 
-    /// The number of an end: that of the node above if there is nothing else to say, and 0 if there is nothing at all.
+    /// Returns the index of an end: that of the node above if the end is the same, and 0 if it is
+    /// empty.
     fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| self.ends[*known as usize] == end);
         known.unwrap_or_else(|| {
@@ -160,11 +166,12 @@ impl Tries {
             word = u64::from(word as u32) | (self.labels.len() as u64) << 32;
             self.labels.extend_from_slice(&label[INLINE_OF_LONG..]);
         }
-        // A label is no longer than a line with every octet escaped, and that is below 2^16.
+        // A label is at most as long as a line with every byte escaped, which is below 2^16.
         self.nodes.push(Node { label: word, label_length: label.len() as u16, ..Node::EMPTY });
     }
 
-    /// Makes the nodes from `first_child` on, in the order of their first octets, the children of a node.
+    /// Makes the nodes from `first_child` on the children of a node. They must be in the order of
+    /// their first bytes.
     fn adopt(&mut self, node: &mut Node, first_child: usize) {
         let children = &self.nodes[first_child..];
         let first_octet = |child: &Node| child.label.to_le_bytes()[0];
@@ -184,7 +191,7 @@ impl Tries {
         }
     }
 
-    /// Follows a path as far as it goes: the best candidate there, and the nearest list.
+    /// Follows a path as far as possible; returns the best candidate there, and the nearest list.
     pub(super) fn walk(&self, trie: Trie, path: &[u8]) -> NodeEnd {
         let jump = self.jumps.get(trie.jumps as usize).and_then(|jumps| jumps.find(word_at(path, 0)));
         let (mut node, mut at) = match jump {
@@ -202,7 +209,7 @@ impl Tries {
         NodeEnd { rank: node.best.min(end.rank), ..end }
     }
 
-    /// The child whose label begins with an octet.
+    /// Returns the child whose label begins with a byte.
     fn child(&self, node: &Node, octet: u8) -> Option<&Node> {
         if node.table > 0 {
             let place = octet.wrapping_sub(node.firsts as u8);
@@ -214,7 +221,8 @@ impl Tries {
         }
         const ONES: u64 = u64::MAX / 255;
         let differing = node.firsts ^ (ONES * u64::from(octet));
-        // The lowest zero octet is marked exactly. No label begins with octet 0: that would be found where no child is.
+        // The lowest zero byte is marked exactly. No label begins with byte 0, which would be found
+        // even if there is no child.
         let equal = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
         if equal == 0 || octet == 0 {
             return None;
@@ -222,8 +230,8 @@ impl Tries {
         Some(&self.nodes[(node.children + equal.trailing_zeros() / 8) as usize])
     }
 
-    /// Whether the label of a node stands at some place of a path. Labels hold no zero octets, so the zeroes behind the
-    /// end of the path differ from them.
+    /// Reports whether the label of a node occurs at this offset of a path. Labels contain no zero
+    /// bytes, so the padding after the end of the path differs from them.
     fn label_follows(&self, node: &Node, path: &[u8], at: usize) -> bool {
         let (differing, length) = (word_at(path, at) ^ node.label, usize::from(node.label_length));
         if length <= INLINE {
@@ -235,7 +243,7 @@ impl Tries {
             && path.get(at + INLINE_OF_LONG..).is_some_and(|path| path.starts_with(&self.labels[start..start + length]))
     }
 
-    /// Octets of memory in use.
+    /// Returns the memory in use, in bytes.
     pub(super) fn memory(&self) -> usize {
         let jumps: usize = self.jumps.iter().map(Jumps::memory).sum();
         jumps + size_of_val(&*self.nodes) + self.labels.len() + size_of_val(&*self.tables) + size_of_val(&*self.ends)
@@ -260,12 +268,12 @@ impl Node {
     const EMPTY: Self = Self { label: 0, firsts: 0, children: 0, best: Rank::NONE, end: 0, label_length: 0, table: 0 };
 }
 
-/// Up to eight octets in little-endian order.
+/// Packs up to eight bytes in little-endian order.
 fn word(octets: &[u8]) -> u64 {
     octets.iter().rev().fold(0, |word, octet| word << 8 | u64::from(*octet))
 }
 
-/// The eight octets of a path from some place within it, zeroes behind its end.
+/// Returns the eight bytes of a path at an offset within it, padded with zeroes.
 fn word_at(path: &[u8], at: usize) -> u64 {
     if let Some(octets) = path[at..].first_chunk() {
         return u64::from_le_bytes(*octets);
@@ -276,13 +284,13 @@ fn word_at(path: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Octets of the path that are looked up.
+/// Number of bytes of the path that are looked up.
 const JUMP: usize = 8;
 
-/// Tries with fewer jumps are walked as fast.
+/// Minimum number of jumps; with fewer, walking from the root is as fast.
 const FEW_LINKS: usize = 64;
 
-/// A node, and how many octets lead to it: at most [`JUMP`].
+/// A node, and the number of bytes that lead to it: at most [`JUMP`].
 #[derive(Clone, Copy, Debug)]
 struct Jump {
     octets: u64,
@@ -290,10 +298,11 @@ struct Jump {
     depth: u32,
 }
 
-/// The jumps of a trie: from the first eight octets of a path to the node they lead to, the upper part of a large trie
-/// in one step.
+/// The jumps of a trie: from the first eight bytes of a path to the node they lead to. They skip
+/// the upper part of a large trie in one step.
 ///
-/// A jump only saves steps. If there is none, or if two want the same place, the walk begins at the root.
+/// A jump only saves steps. If there is none, or if two need the same slot, the walk begins at the
+/// root.
 #[derive(Debug, Default)]
 struct Jumps {
     slots: Box<[Jump]>,
@@ -301,7 +310,8 @@ struct Jumps {
 }
 
 impl Jumps {
-    /// Keeps the jumps if it is worth it; each has other octets, and none of them is zero.
+    /// Stores the jumps; `None` if they are too few to be useful. Each has different bytes, and
+    /// none of these is zero.
     fn new(jumps: &[Jump]) -> Option<Self> {
         if jumps.len() < FEW_LINKS {
             return None;
@@ -311,7 +321,7 @@ impl Jumps {
             Self { slots: vec![Jump { octets: 0, node: 0, depth: 0 }; slots].into(), shift: 64 - slots.ilog2() };
         for jump in jumps {
             let slot = kept.slot(jump.octets);
-            // The deeper one saves more.
+            // The deeper jump saves more.
             if kept.slots[slot].depth < jump.depth {
                 kept.slots[slot] = *jump;
             }
