@@ -98,7 +98,7 @@ impl<'a> CheckedFile<'a> {
         })
     }
 
-    /// Returns the index of the line on which a finding begins.
+    /// Returns the index of the line where a finding begins.
     pub(super) fn line_of(&self, finding: &Finding) -> usize {
         self.lines().partition_point(|line| line.range.start <= finding.span.start).saturating_sub(1)
     }
@@ -253,7 +253,7 @@ impl<'a> AlikeGroups<'a> {
     }
 }
 
-/// Returns the key by which names are compared; `None` for `*`.
+/// Returns the key for comparing names; `None` for `*`.
 pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
     if name.is_star() { None } else { ProductToken::from_name(name.value()) }
 }
@@ -288,7 +288,7 @@ impl<'a> Allowed<'a> {
         allowed
     }
 
-    /// Returns the ranges of the file in which this lint is turned off.
+    /// Returns the ranges of the file where this lint is turned off.
     pub(super) fn ranges(&self, lint: &str) -> Vec<Range<usize>> {
         let mut ranges: Vec<_> =
             self.0.iter().filter(|(_, code)| *code == lint.as_bytes()).map(|(range, _)| range.clone()).collect();

@@ -11,8 +11,8 @@ use crate::rules::{Name, ProductToken, RobotsTxt};
 /// Minimum length of a name to guess from, in bytes. Shorter names are similar to too many others.
 const SHORTEST_GUESS: usize = 6;
 
-/// Minimum length, in bytes, of a name that may be a search engine or an assistant, after which
-/// crawlers are named.
+/// Minimum length, in bytes, of a name that may be that of a search engine or an assistant.
+/// Crawlers are named after those.
 const SHORTEST_BRAND: usize = 3;
 
 /// Suffixes of the names of such crawlers.

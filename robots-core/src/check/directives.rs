@@ -30,8 +30,8 @@ pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
 }
 
-/// Reports whether a field is a rule with an intact path: an allow or disallow rule that does not
-/// lack its colon.
+/// Reports whether a field is an allow or disallow rule whose value is the whole path, because its
+/// colon is not missing.
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
     matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
 }

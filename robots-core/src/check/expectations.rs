@@ -50,13 +50,12 @@ pub struct ExpectationOutcome {
     pub evaluated: usize,
     /// Pairs that are not as expected, in the order of the expectations.
     pub unmet: Vec<Unmet>,
-    /// One line for each agent whose name is neither that of a crawler nor of a group, but similar
-    /// to a crawler's; the line suggests that name. An expectation about a crawler that does not
-    /// exist protects nothing.
+    /// One line for each agent name that is unknown but similar to that of a crawler; the line
+    /// suggests that crawler. An expectation about a crawler that does not exist protects nothing.
     pub misspelled: Vec<String>,
 }
 
-/// A pair of agent and path for which the file gives another verdict than expected.
+/// A pair of agent and path whose verdict is not as expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -77,16 +77,15 @@ impl FileKind {
     }
 }
 
-/// Number of leading bytes in which archives and images show that they are not text, whatever
-/// follows.
+/// Number of leading bytes that show whether a file is an archive or an image, whatever follows.
 const HEAD: usize = 512;
 
-/// Number of NUL bytes that may be in a text by accident.
+/// Number of NUL bytes that text may contain by accident.
 const FEW: usize = 4;
 
 /// Reports whether a file was never text, or has lost too much of it to be intended.
 ///
-/// Text in an old encoding contains bytes that are not UTF-8, and a text may contain a control
+/// Text in an old encoding contains bytes that are not UTF-8, and any text may contain a control
 /// character or a few NULs. But only images and archives consist largely of both, and only archives
 /// and files with lost blocks are full of NULs.
 pub(super) fn is_binary(file: &[u8]) -> bool {
@@ -155,7 +154,7 @@ pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
     Some(start..start + length)
 }
 
-/// Reports whether a text begins with a tag of any kind.
+/// Reports whether text begins with a tag of any kind.
 const fn is_tag(text: &[u8]) -> bool {
     matches!(text, [b'<', b'!' | b'?' | b'/' | b'a'..=b'z' | b'A'..=b'Z', ..])
 }

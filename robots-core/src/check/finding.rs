@@ -28,9 +28,9 @@ pub struct Finding {
     pub code: &'static str,
     /// Severity.
     pub severity: Severity,
-    /// Line on which the finding begins, from 1.
+    /// Line where the finding begins, from 1.
     pub line: usize,
-    /// Byte of the line at which the finding begins, from 1; a byte order mark does not count.
+    /// Byte of the line where the finding begins, from 1; a byte order mark does not count.
     pub column: usize,
     /// Byte range of the file that the finding is about; may be empty, and never extends past the
     /// end of the file.
@@ -82,7 +82,7 @@ pub(super) struct Sink {
     pub(super) file_length: usize,
     /// Maximum number of findings that are kept.
     pub(super) most: usize,
-    /// Ranges in which the file itself turns the lint off.
+    /// Ranges where the file itself turns the lint off.
     pub(super) allowed: Vec<Range<usize>>,
     /// Ranges of the lines that the lint skips.
     pub(super) left_out: Rc<[Range<usize>]>,
@@ -90,7 +90,7 @@ pub(super) struct Sink {
     pub(super) omitted: [usize; 3],
 }
 
-/// A finding just reported, to which a help line can be added.
+/// A finding just reported; a help line can be added to it.
 pub(super) struct ReportedFinding<'s>(Option<&'s mut Finding>);
 
 impl Sink {

@@ -59,9 +59,9 @@ const MOST_APART: usize = 1 << 16;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Edit {
-    /// Offset at which the range begins.
+    /// Start of the range.
     pub start: usize,
-    /// Offset at which the range ends, exclusive; equal to `start` if the edit only inserts.
+    /// End of the range, exclusive; equal to `start` if the edit only inserts.
     pub end: usize,
     /// Replacement bytes; empty if the edit only removes.
     pub replacement: Vec<u8>,

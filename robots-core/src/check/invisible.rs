@@ -1,7 +1,7 @@
 //! Invisible characters, which hide what a name, value or path means.
 
-/// Returns a text without its invisible characters, which no path contains, and without non-ASCII
-/// white space around it. `None` if there are none, or if the text is not UTF-8.
+/// Removes invisible characters, which no path contains, and non-ASCII white space at both ends.
+/// `None` if there are none, or if the text is not UTF-8.
 pub(super) fn without_invisible(text: &[u8]) -> Option<String> {
     if text.is_ascii() {
         return None;

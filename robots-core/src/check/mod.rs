@@ -9,7 +9,7 @@
 //!
 //! [`EditedFile`] blocks or allows crawlers by the smallest edit that is proved to do so.
 //!
-//! [`diff()`] shows what a change of the file changes for which crawlers. [`Upheaval::between`]
+//! [`diff()`] shows the effect of a change of the file on each crawler. [`Upheaval::between`]
 //! reports whether the change closes or opens the site at large. [`Expectations`] list verdicts
 //! that must stay.
 //!

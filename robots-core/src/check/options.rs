@@ -96,8 +96,7 @@ impl Options {
 }
 
 impl Lint {
-    /// Returns the options under which its examples demonstrate it; a few lints are only about the
-    /// configuration.
+    /// Returns the options for its examples; a few lints are only about the configuration.
     pub fn example_options(&self) -> Options {
         Options::new().refused_crawlers(self.bad.refused.iter().copied())
     }

@@ -21,7 +21,7 @@ pub(super) fn is_file_ending(name: &[u8]) -> bool {
     is_one_of(name, FILE_ENDINGS)
 }
 
-/// Reports whether a text is one of these words, in any case.
+/// Reports whether `text` is one of these words, ignoring case.
 pub(super) fn is_one_of(text: &[u8], words: &str) -> bool {
     words.split(' ').any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
 }
@@ -111,7 +111,7 @@ pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
     (paths.len() > 1 && (0..paths.len()).all(is_one)).then_some(paths)
 }
 
-/// Reports whether a text begins as paths do: with a slash, with a `*` and what usually follows it,
+/// Reports whether `text` begins like a path: with a slash, with a `*` and what usually follows it,
 /// or as a whole URL.
 pub(super) fn is_path(text: &[u8]) -> bool {
     matches!(text, [b'/', ..] | [b'*', b'/' | b'.' | b'?', ..]) || is_url(text)
@@ -132,7 +132,7 @@ fn without_quotes(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Returns the name of a query parameter at the start of a text (`page` of `page=9`).
+/// Returns the name of the query parameter that `text` begins with (`page` of `page=9`).
 pub(super) fn parameter_name(text: &[u8]) -> Option<&[u8]> {
     let name = &text[..memchr::memchr(b'=', text)?];
     let is_octet = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.[]".contains(octet);

@@ -11,8 +11,7 @@ const ANY: u8 = 0;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Canonical {
     /// The text with [`ANY`] for any sequence of bytes, including one at the end if the pattern
-    /// matches any continuation. There are several texts if a byte may occur in a path or in a
-    /// query.
+    /// matches any continuation. There are several if a byte may occur in a path or in a query.
     texts: Vec<Vec<u8>>,
 }
 

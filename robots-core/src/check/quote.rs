@@ -40,7 +40,7 @@ pub(super) fn quoted_list<'a>(values: impl ExactSizeIterator<Item = &'a [u8]>) -
     first_few(values.map(Quoted), 3)
 }
 
-/// Returns the characters of a text, and the bytes that are not part of a character.
+/// Splits text into its characters, and the bytes that are not part of a character.
 pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Result<char, u8>> {
     text.utf8_chunks().flat_map(|chunk| chunk.valid().chars().map(Ok).chain(chunk.invalid().iter().copied().map(Err)))
 }

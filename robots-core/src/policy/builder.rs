@@ -69,13 +69,13 @@ impl PolicyBuilder {
         self.with(|policy| policy.mode = mode)
     }
 
-    /// Sets the classes of agents to which the groups for `*` apply. Default:
+    /// Sets the classes of agents that the groups for `*` apply to. Default:
     /// [`StarScope::Declared`].
     pub fn star_scope(self, scope: StarScope) -> Self {
         self.with(|policy| policy.star.scope = scope)
     }
 
-    /// Sets the methods to which the groups for `*` apply; case is ignored. Default: `GET` and
+    /// Sets the methods that the groups for `*` apply to; case is ignored. Default: `GET` and
     /// `HEAD`. Those groups always apply to methods outside IANA's registry, because most servers
     /// answer them like `GET`. A group that names an agent applies to every method.
     ///
@@ -87,8 +87,8 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Sets the categories of registered crawlers to which the groups for `*` do not apply.
-    /// Default: infrastructure, monitoring, preview, feed and user-fetch.
+    /// Sets the categories of registered crawlers that the groups for `*` do not apply to. Default:
+    /// infrastructure, monitoring, preview, feed and user-fetch.
     pub fn star_exempt(self, categories: impl AsRef<[Category]>) -> Self {
         self.with(|policy| policy.star.exempt = categories.as_ref().into())
     }
@@ -105,16 +105,16 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.empty = empty)
     }
 
-    /// Applies to a crawler only groups that name it, and no groups of crawlers that its operator
-    /// says it follows. By default those apply as well: for example, Googlebot's group applies to
+    /// Applies to a crawler only groups that name it. By default, groups of a crawler that it is
+    /// documented to follow apply as well: for example, Googlebot's group applies to
     /// Googlebot-Image if that has none.
     pub fn without_family(self) -> Self {
         self.with(|policy| policy.family = false)
     }
 
-    /// Sets the forms of a path that are judged in addition to the form in which it was sent.
-    /// Default: [`PathForm::OPTIONAL`]. An application whose path parameters are part of its page
-    /// addresses leaves out [`PathForm::Parameters`].
+    /// Sets the forms of a path that are judged in addition to the form as sent. Default:
+    /// [`PathForm::OPTIONAL`]. An application whose path parameters are part of its page addresses
+    /// leaves out [`PathForm::Parameters`].
     pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }

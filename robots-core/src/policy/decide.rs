@@ -36,10 +36,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Methods to which the groups for `*` apply by default.
+    /// Methods that the groups for `*` apply to by default.
     pub const DEFAULT_STAR_METHODS: [&str; 2] = ["GET", "HEAD"];
 
-    /// Categories of registered crawlers to which the groups for `*` do not apply by default.
+    /// Categories of registered crawlers that the groups for `*` do not apply to by default.
     pub const DEFAULT_STAR_EXEMPT: [Category; 5] =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
 
@@ -52,7 +52,7 @@ impl Policy {
     ///    if [`Policy::holds_to_star`] is true and the method is either configured or not
     ///    registered. If no group applies, the request passes unjudged.
     /// 2. A request for `/robots.txt`, from an exempt address or from an exempt agent also passes
-    ///    unjudged. So does one whose path is exempt in every form in which it can be read.
+    ///    unjudged. So does one whose path is exempt in every form that it can be read in.
     /// 3. An allowed request passes. For a disallowed request the last override that applies
     ///    decides, or else the mode. The mode for an agent, from an override or from the site, also
     ///    limits what is done about its other requests.
@@ -66,9 +66,9 @@ impl Policy {
     ///    [`Reason::Impostor`], unless its address, its path or a cookie is exempt.
     /// 6. If there are several agents, the strictest outcome counts, and the strictest [`Pace`] of
     ///    all.
-    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`Pace`] if it is rate-limited
-    ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate)), within the limits of the mode, or
-    ///    if an override says so. The decision does not depend on it: whether the request exceeds
+    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`Pace`] if the policy limits
+    ///    it ([`PolicyBuilder::rate`](super::PolicyBuilder::rate)), within the limits of the mode,
+    ///    or if an override does. The decision does not depend on it: whether the request exceeds
     ///    its crawl delay is determined where requests are counted, in the layer.
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: RequestFacts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
@@ -115,7 +115,7 @@ impl Policy {
 
     /// Weighs the evidence of a person behind a request that is disallowed, rate-limited or an
     /// impostor's. An exempt cookie lets the request pass. Other signs are recorded, and let it
-    /// pass if the policy says so. Any other decision stays as it is.
+    /// pass if the policy exempts people. Any other decision stays as it is.
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
         if !is_disallowed && !matches!(decision.reason, Reason::Impostor | Reason::Limited | Reason::LimitObserved) {
@@ -162,9 +162,9 @@ impl Policy {
         (handling.action(), handling.reason)
     }
 
-    /// Returns the override that decided on a request of an agent which a rule with this pattern
-    /// disallowed for this reason, at the time `now`. `None` if the mode of the site or something
-    /// else decided.
+    /// Returns the override that decided on a request that was disallowed by a rule with this
+    /// pattern and handled for this reason, at the time `now`. `None` if the mode of the site or
+    /// something else decided.
     pub fn override_for(
         &self,
         agent: &Agent,

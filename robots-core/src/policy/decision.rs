@@ -33,9 +33,9 @@ pub struct Decision<'r> {
     pub pace: Option<Pace<'r>>,
     /// Time to wait; zero for a request that did not exceed its crawl delay.
     pub wait: Duration,
-    /// Latest end of the grace period in which the request is only observed, whatever the mode,
-    /// because earlier versions of the file did not disallow or limit it. `None` if no grace
-    /// applies. [`Decision::would`] returns what happens after it.
+    /// Latest end of the grace period, if any. During grace the request is only observed, whatever
+    /// the mode, because earlier versions of the file did not disallow or limit it. `None` if no
+    /// grace applies. [`Decision::would`] returns what happens after it.
     pub grace_end: Option<SystemTime>,
     /// Action under [`Mode::Refuse`], if it differs from `action`.
     pub(super) would: Option<Would>,
@@ -260,8 +260,8 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// The identity needed for what is granted to a crawler by its name: overrides milder than the
-    /// mode, and the exemption of agents.
+    /// The identity needed for the privileges of a crawler's name: overrides milder than the mode,
+    /// and the exemption of agents.
     #[derive(Default)]
     IdentityNeeded, "a need for an identity", {
         /// A claim that is not refuted. The default; it changes nothing unless there is evidence.

@@ -33,7 +33,7 @@ impl Grace {
         }
     }
 
-    /// Returns the time at which the grace period ends for all requests.
+    /// Returns the time when the grace period ends for all requests.
     pub fn end(&self) -> SystemTime {
         self.end_after(self.since)
     }

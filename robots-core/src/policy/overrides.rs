@@ -1,7 +1,7 @@
 //! Exceptions from a site's mode.
 //!
 //! **The last override that applies wins**, as in `.gitignore`: there is one rule to remember, and
-//! an exception is written below the entry from which it is an exception.
+//! an exception is written below the entry that it modifies.
 //!
 //! An override for an agent applies to that agent's own token, not to its family. For example, an
 //! override for Googlebot does not apply to Applebot, although Applebot obeys Googlebot's group if
@@ -88,7 +88,7 @@ impl<M: Copy> Override<M> {
         Self { covers: OverrideFor::IndexEngines, mode, until: None }
     }
 
-    /// Sets the end of the override, after which it applies to nothing. Default: no end. For a
+    /// Sets the end of the override; it then applies to nothing any more. Default: no end. For a
     /// request without a clock (see [`RequestFacts::clock`]) it still applies.
     pub const fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);
@@ -108,8 +108,8 @@ impl<M: Copy> Override<M> {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }
 
-    /// Reports whether the override applies to what a rule with this pattern disallows to an agent.
-    /// `None` stands for a rule that no override names.
+    /// Reports whether the override applies to requests of an agent that a rule with this pattern
+    /// disallows. `None` stands for a rule that no override names.
     pub(super) fn fits(&self, agent: &Agent, rule: Option<&[u8]>) -> bool {
         match &self.covers {
             OverrideFor::Agent(name) => is_called(agent, name),

@@ -60,9 +60,9 @@ pub struct Pace<'r> {
     pub mode: RateMode,
     /// Action if the mode of the site is [`Mode::Refuse`] and no grace applies.
     pub(super) refusing: RateMode,
-    /// Verdict on the agent to which the delay applies.
+    /// Verdict on the agent that the delay applies to.
     pub verdict: Verdict<'r>,
-    /// Index of the agent to which the delay applies, into the agents given to
+    /// Index of the agent that the delay applies to, into the agents given to
     /// [`Policy::decide`](super::Policy::decide). The decision itself may be about another agent.
     pub agent: usize,
     /// Whether the registry or the file knows the agent's name.

@@ -1,11 +1,11 @@
-//! The agents and methods to which the groups for `*` apply.
+//! The agents and methods that the groups for `*` apply to.
 
 use crate::agent::{Agent, Category, Class, Obeys};
 use crate::keyword_enum;
 use crate::rules::ValueError;
 
 keyword_enum! {
-    /// The classes of agents to which `User-agent: *` applies; each variant includes those before
+    /// The classes of agents that `User-agent: *` applies to; each variant includes those before
     /// it.
     ///
     /// `*` addresses crawlers. A browser, a health probe or a payment webhook never reads
@@ -112,8 +112,8 @@ impl Star {
             || !REGISTERED_METHODS.iter().any(|methods| methods.contains(&method))
     }
 
-    /// Reports whether `*` applies to this agent. It applies to a crawler for which the registry
-    /// does not know whether it obeys `*`.
+    /// Reports whether `*` applies to this agent. A crawler counts as obeying `*` if the registry
+    /// does not know whether it does.
     pub(super) fn holds(&self, agent: &Agent) -> bool {
         self.covers_class(agent.class())
             && (agent.obeys_star() != Obeys::No || self.exceptions == StarExceptions::Ignore)

@@ -19,7 +19,8 @@ pub struct Quota {
     depth: u64,
 }
 
-/// The state of one sender: the time up to which its passed requests count, in nanoseconds.
+/// The state of one sender, in nanoseconds: the time when its passed requests are paid off, at one
+/// interval each.
 #[derive(Debug, Default)]
 pub(super) struct Bucket(AtomicU64);
 
@@ -33,7 +34,7 @@ impl Quota {
         Self { interval, depth }
     }
 
-    /// Returns the interval in which one request passes.
+    /// Returns the interval per request.
     pub const fn interval(self) -> Duration {
         Duration::from_nanos(self.interval)
     }
@@ -136,8 +137,8 @@ impl RateSender {
 }
 
 impl<'a> RateKey<'a> {
-    /// Returns the key of an agent to which a delay applies, as the layer counts it. `is_named`
-    /// reports whether a group of the file names a token.
+    /// Returns the key of an agent with a delay, as the layer counts it. `is_named` reports whether
+    /// a group of the file names a token.
     ///
     /// `None` if the agent is not limited: an agent without a name is distinguished by its network
     /// only.

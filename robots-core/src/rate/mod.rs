@@ -3,7 +3,7 @@
 //! layer counts by itself.
 //!
 //! A [`Quota`] is an interval and a burst. A bucket enforces it with the generic cell rate
-//! algorithm (GCRA): it stores the time up to which the sender's passed requests count, and each
+//! algorithm (GCRA): it stores the time when the sender's passed requests are paid off, and each
 //! request adds one interval. A refused request adds nothing, so a sender that keeps asking too
 //! early loses nothing by it.
 //!

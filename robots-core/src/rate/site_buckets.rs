@@ -71,7 +71,7 @@ impl SiteBuckets {
         }
     }
 
-    /// Returns the bucket of a name, or the hash under which the networks store it.
+    /// Returns the bucket of a name, or the key of a bucket in `networks`.
     fn bucket(&self, key: &RateKey<'_>) -> Result<&Bucket, u64> {
         let (site, hasher) = (self.shared.site, &self.networks.hasher);
         // An IPv6 client controls the last 64 bits of its address.
@@ -101,8 +101,8 @@ const LISTS: usize = 64;
 
 /// Buckets of a bounded number of names, one atomic each, created when a name first needs them.
 ///
-/// A delay of `*` applies to hundreds of registered crawlers, of which a site sees a few. Entries
-/// are never removed, so neither lookups nor references to entries need a lock.
+/// A delay of `*` applies to hundreds of registered crawlers, but a site sees only a few of them.
+/// Entries are never removed, so neither lookups nor references to entries need a lock.
 #[derive(Default)]
 pub(super) struct NameBuckets {
     lists: OnceLock<Box<[EntryLink; LISTS]>>,
@@ -190,9 +190,8 @@ pub struct NetworkBuckets {
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct NetworkEntry {
-    /// Hash of what identifies the sender, keyed with secrets of this process if clients choose
-    /// what is hashed. It takes about 2^32 senders before two share a hash, and so a bucket, by
-    /// chance.
+    /// Hash of the sender's identity, keyed with secrets of this process if clients choose that
+    /// identity. It takes about 2^32 senders before two share a hash, and so a bucket, by chance.
     key: u64,
     /// State as in a [`Bucket`]; 0 if the entry is free.
     pub(super) paid: u64,

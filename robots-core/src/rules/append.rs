@@ -27,11 +27,11 @@ const MOST_LISTED: usize = 20;
 /// Maximum number of characters of a name that a comment lists.
 const MOST_LETTERS: usize = 40;
 
-/// Maximum size, in bytes, up to which groups for one crawler are merged. A crafted file could
-/// repeat its rules without end; groups of a larger file are appended as they are written.
+/// Maximum size, in bytes, of groups that are merged for one crawler. A crafted file could repeat
+/// its rules without end; groups of a larger file are appended as they are written.
 const MOST_MERGED: usize = 16 << 20;
 
-/// Which lines of a file come from which appended fragment.
+/// The origin of each line in the appended parts of a file.
 #[derive(Clone, Debug, Default)]
 pub struct LinePlaces {
     titles: Vec<Arc<str>>,
@@ -50,7 +50,7 @@ const ENDS_GROUP: &[u8] = b"# Ends the group above: not every crawler reads a ru
 /// Start of the comment before a part; the part's title follows.
 const FROM: &[u8] = b"# From ";
 
-/// The keys by which the readings find a name.
+/// The keys that the readings find a name by.
 type NameKey = (Option<ProductToken>, ProductToken);
 
 /// A line that belongs to a group.
@@ -68,7 +68,7 @@ type MergedGroups<'f> = Vec<(Vec<usize>, Vec<Name<'f>>)>;
 impl RobotsTxt {
     /// Appends the groups of fragments. Crawlers that this file names obey only this file; crawlers
     /// that only a fragment names obey that fragment. Everything else in a fragment is left out.
-    /// Comments show which lines come from which fragment.
+    /// Comments show the fragment that each part comes from.
     ///
     /// The fragments are appended to any bytes: a file that is not a robots.txt does not become
     /// one.
@@ -120,7 +120,7 @@ impl LinePlaces {
         Some((&*self.titles[fragment], line))
     }
 
-    /// Reports whether a line belongs to the file itself, in which it has the same number.
+    /// Reports whether a line belongs to the file itself; it has the same number there.
     pub const fn is_own(&self, line: usize) -> bool {
         line < self.begin
     }
@@ -397,7 +397,7 @@ impl Fragment {
     }
 }
 
-/// Counts the line ends of a text: CR, LF or CRLF.
+/// Counts line ends: CR, LF or CRLF.
 fn line_ends(text: &[u8]) -> usize {
     let is_end = |(at, octet): (usize, &u8)| match octet {
         b'\n' => true,

@@ -16,7 +16,7 @@ use super::value::{Host, delay};
 
 /// A parsed robots.txt. Cheap to clone.
 ///
-/// Any bytes can be parsed; see [`RobotsTxt::notes`] for what a crawler would ignore.
+/// Any bytes can be parsed; [`RobotsTxt::notes`] reports the parts that a crawler would ignore.
 #[derive(Clone)]
 pub struct RobotsTxt(Arc<Document>);
 
@@ -148,7 +148,7 @@ impl RobotsTxt {
         })
     }
 
-    /// Returns notes on what is ignored, in the order of the file.
+    /// Returns notes on the ignored parts, in the order of the file.
     /// [`RuleSet::notes`](super::RuleSet::notes) also includes what a particular reading ignores.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
@@ -229,8 +229,8 @@ impl<'r> Rule<'r> {
         self.record().access
     }
 
-    /// Returns the path pattern as written; empty if the line has no value, in which case the rule
-    /// never decides.
+    /// Returns the path pattern as written. It is empty if the line has no value; such a rule never
+    /// decides.
     pub fn pattern(self) -> &'r [u8] {
         &self.document.bytes[self.range()]
     }

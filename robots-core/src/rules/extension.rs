@@ -40,7 +40,7 @@ pub enum Meaning<'r> {
     CrawlDelay(Duration),
     /// Number of pages that a crawler may fetch per period.
     RequestRate(RequestRate),
-    /// Time of day at which a crawler may fetch.
+    /// Time of day when a crawler may fetch.
     VisitTime(TimeWindow),
     /// Query parameters that do not change a page, and the path prefix of those pages; empty for
     /// all.

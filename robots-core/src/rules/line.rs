@@ -88,8 +88,8 @@ pub enum Directive {
     Other,
 }
 
-/// Names in the order in which they are tried, with their directives. The misspellings are the
-/// reference parser's.
+/// Names in the order they are tried, with their directives. The misspellings are the reference
+/// parser's.
 const NAMES: [(&str, Directive); 12] = [
     ("user-agent", Directive::UserAgent),
     ("useragent", Directive::UserAgent),
@@ -110,7 +110,7 @@ impl Directive {
     ///
     /// The first four come from RFC 9309 and the sitemap protocol. The others are extensions, whose
     /// names are compared as a whole: Yandex (`Host`, `Clean-param`), Bing and others
-    /// (`Crawl-delay`), the robots exclusion draft of 1996 and related texts (`Request-rate`,
+    /// (`Crawl-delay`), the robots exclusion draft of 1996 and related drafts (`Request-rate`,
     /// `Visit-time`), `Noindex` (read by Google until 2019), the IETF's AI preferences
     /// (`Content-Usage`), Cloudflare's content signals, and RSL (`License`).
     pub(crate) const SPELLINGS: [(&str, Self); 13] = [
@@ -246,7 +246,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Reports whether a text starts with `start`, ignoring case.
+/// Reports whether `text` starts with `start`, ignoring case.
 #[inline]
 pub(crate) fn starts_with(text: &[u8], start: &[u8]) -> bool {
     text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))

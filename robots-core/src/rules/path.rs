@@ -1,4 +1,4 @@
-//! The target of a request, in every form in which an upstream server may read it.
+//! The target of a request, in every form that an upstream server may read it in.
 //!
 //! The standard form normalises escapes ([`spelling`](super::spelling)), which RFC 9309, section
 //! 2.2.2 requires before comparing. A *path* that servers read differently has further
@@ -6,7 +6,7 @@
 //!
 //! **A `RequestPath` computes its further forms on first use.** The standard form is borrowed if
 //! the target is already in it. A crafted target has 577 forms, which take four milliseconds to
-//! compute for 8 KiB. A request to which no group applies does not pay for them.
+//! compute for 8 KiB. A request without an applicable group does not pay for them.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ use super::spelling::standard_target;
 /// The path and query of a request, ready to be judged.
 ///
 /// Borrows the target if it is already in standard form; then nothing is allocated. Further forms
-/// are computed on first use, so a request to which no rule applies does not pay for them.
+/// are computed on first use, so a request without applicable rules does not pay for them.
 #[derive(Clone, Debug)]
 pub struct RequestPath<'t> {
     form: PathForm,
@@ -89,7 +89,7 @@ impl<'t> RequestPath<'t> {
         &self.sent
     }
 
-    /// Returns every form in which the target can be read, without duplicates; the form of
+    /// Returns every form that the target can be read in, without duplicates; the form of
     /// [`RequestPath::as_bytes`] comes first. There are at most [`RequestPath::MOST_FORMS`].
     pub fn forms(&self) -> impl Iterator<Item = (PathForm, &[u8])> {
         let others = self.others().iter().map(|(form, path)| (*form, path.as_slice()));

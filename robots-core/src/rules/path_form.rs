@@ -311,7 +311,7 @@ impl PathForm {
         [Self::Resolved, Self::Merged, Self::Decoded, Self::Parameters, Self::Unicode, Self::Authority];
 }
 
-/// The forms of a path that are judged in addition to the form in which it was sent, as bits.
+/// The forms of a path that are judged in addition to the form as sent, as bits.
 /// [`PathForm::Verbatim`] and [`PathForm::Standard`] describe how a path was sent, so no caller
 /// asks for them.
 #[derive(Clone, Copy, Debug)]

@@ -24,8 +24,8 @@ pub struct PathPattern {
 }
 
 impl PathPattern {
-    /// Parses the patterns of exempt paths: those of a setting, and `/.well-known/`, which contains
-    /// metadata about a site (RFC 8615) on which its certificates depend.
+    /// Parses the patterns of exempt paths: those of a setting, and `/.well-known/`, whose files
+    /// (RFC 8615) are needed to issue the site's certificates.
     pub(crate) fn of_exempt<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
         let well_known = Self::new(b"/.well-known/", Reading::Standard);
         std::iter::once(Ok(well_known)).chain(patterns.into_iter().map(Self::parse)).collect()
@@ -74,8 +74,8 @@ impl PathPattern {
         self.texts == other.texts
     }
 
-    /// Returns the pattern with `any` for each sequence of bytes, once for each part of a target in
-    /// which a literal can match.
+    /// Returns the pattern with `any` for each sequence of bytes, once for each part of a target
+    /// where a literal can match.
     pub(crate) fn with_runs(&self, any: u8) -> impl Iterator<Item = Vec<u8>> {
         self.texts.iter().map(move |text| text::with_runs(text, any))
     }

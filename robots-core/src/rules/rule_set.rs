@@ -21,8 +21,7 @@ pub struct RuleSet {
     index: RuleIndex,
     /// The groups of each section, by its number.
     sets: Vec<Vec<usize>>,
-    /// For every token, and for `*`: in each of its groups, the name through which the group
-    /// matches.
+    /// For every token, and for `*`: the name in each of its groups that makes the group match.
     names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,

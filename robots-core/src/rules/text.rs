@@ -295,7 +295,7 @@ pub enum NoteKind {
     PastLimit,
 }
 
-/// Returns notes on what is lost of a file of which only the first `limit` bytes count.
+/// Returns notes on the lines of a file that are lost because only its first `limit` bytes count.
 pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
     if file.len() <= limit {
         return Vec::new();

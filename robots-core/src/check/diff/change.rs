@@ -32,8 +32,7 @@ pub struct Change {
 pub enum Breadth {
     /// The whole site has the new verdict.
     Site,
-    /// All of the site, except paths to which narrower rules of the new file give the other
-    /// verdict.
+    /// All of the site, except paths that narrower rules of the new file decide otherwise.
     Rest,
     /// The paths that the patterns of both deciding rules match.
     Part,

@@ -21,7 +21,7 @@ pub struct DiffOptions {
     guards: Vec<Guard>,
 }
 
-/// A crawler and a path pattern under which no verdict may change, written `Googlebot:/products/`.
+/// A crawler and a path pattern whose verdicts may not change, written `Googlebot:/products/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -52,7 +52,7 @@ pub struct Diff {
     pub effects: Vec<Effect>,
     /// Delays that differ; search engines first.
     pub delays: Vec<DelayChange>,
-    /// Guards under which something changes.
+    /// Guards that the change violates.
     pub breaches: Vec<Breach>,
     /// Crawlers that keep every verdict and delay because they obey a group by name. Only filled if
     /// something changes for crawlers that no group names.

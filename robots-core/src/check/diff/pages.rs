@@ -75,7 +75,7 @@ impl Page {
 
 impl PageLoss {
     /// Returns the pages that a change of the file takes from search engines that have an index
-    /// ([`Crawler::is_index_engine`]). Engines to which the same groups apply share one loss; the
+    /// ([`Crawler::is_index_engine`]). Engines that obey the same groups share one loss; the
     /// largest loss comes first, and the result is empty if no page is lost.
     ///
     /// A page that was disallowed before is not lost, and robots.txt does not count as a page.

@@ -1,5 +1,4 @@
-//! Changes that are rarely intended: the whole site is closed, or much of what was closed is
-//! opened.
+//! Changes that are rarely intended: the whole site is closed, or many closed paths are opened.
 //!
 //! A staging file that goes live blocks everyone. A file that was cut, that lost its line breaks,
 //! or that belongs to another site opens what was closed. All of these are legal files, and a diff
@@ -43,7 +42,7 @@ pub enum Upheaval {
     },
     /// Crawlers that the file does not name were blocked at large, and are now allowed.
     SiteOpened,
-    /// The file had groups and has none now, as if another text had replaced it by accident.
+    /// The file had groups and has none now, as if other text had replaced it by accident.
     #[non_exhaustive]
     GroupsLost {
         /// Number of groups in the old file.
@@ -63,7 +62,7 @@ pub enum Upheaval {
     /// last rules counts as an edit.
     #[non_exhaustive]
     CutShort {
-        /// Number of the line in which it ends.
+        /// Number of the line where it ends.
         line: usize,
     },
     /// More than half of the rules that disallowed something, and at least ten, no longer do. The

@@ -1,8 +1,7 @@
 //! Witnesses: paths that show a difference between two sets of rules.
 //!
-//! A verdict can only change on a path that a rule matches which the other side lacks. So paths are
-//! generated from the pattern of each such rule, once with nothing and once with a filler for its
-//! `*`.
+//! A verdict can only change if a rule matches that only one side has. So paths are generated from
+//! the pattern of each such rule, once with nothing and once with a filler for its `*`.
 //!
 //! The pattern is also joined with the patterns of the other rules, because an exception only shows
 //! on paths that both rules match. For each pair of patterns, the shortest path that both match is
@@ -44,7 +43,7 @@ pub(in crate::check) fn shortest(pattern: &[u8]) -> Vec<u8> {
 }
 
 /// Returns paths whose verdict may differ between the two selections. `own` contains further
-/// patterns under which paths are tried.
+/// patterns whose paths are tried.
 pub(super) fn paths(
     before: Selection<'_>,
     after: Selection<'_>,
@@ -260,7 +259,7 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     Some(prefix.iter().copied().chain(rest.into_iter().rev()).collect())
 }
 
-/// Returns a pattern that matches whole texts: adds a `*` for any continuation, unless the pattern
+/// Returns a pattern that matches whole paths: adds a `*` for any continuation, unless the pattern
 /// ends with `$`.
 fn whole(pattern: &[u8]) -> Vec<u8> {
     match pattern {

@@ -9,7 +9,7 @@
 //! - Bytes from 0x80 and digits of escapes mean and count the same as their escaped, upper-case
 //!   form.
 //! - A run of `*` matches what one `*` matches; a run at the end matches what none matches.
-//! - Of rules that match the same paths, only the strongest decides.
+//! - If rules match the same paths, only the strongest decides.
 //! - The order of two rules counts only if one allows and the other disallows. An allowing rule
 //!   counts only if a weaker rule disallows.
 
@@ -110,7 +110,7 @@ impl EffectiveContent {
     }
 }
 
-/// Returns the rules in the order in which they decide, without those that never decide.
+/// Returns the rules in order of precedence, without those that never decide.
 fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     let mut rules: Vec<_> = rules
         .filter(|rule| !rule.pattern().is_empty())

@@ -1,10 +1,10 @@
 //! Applies fixes to a file: in each pass as many as do not touch each other, until none is left.
 //!
 //! What one fix corrects may depend on another. For example, a byte order mark that hides a
-//! user-agent line merges two groups into one, in which rules repeat or contradict each other. So a
-//! fix that changes the effect is applied only together with fixes of its lint, in the order of the
-//! table of lints, and the next fix is sought in the resulting file. A fix is safe only if it also
-//! changes nothing in the file that the other fixes lead to.
+//! user-agent line merges two groups into one, whose rules then repeat or contradict each other. So
+//! a fix that changes the effect is applied only together with fixes of its lint, in the order of
+//! the table of lints, and the next fix is sought in the resulting file. A fix is safe only if it
+//! also changes nothing in the file that the other fixes lead to.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,8 +135,7 @@ const MOST_OF_LINT: usize = 256;
 const MOST_CHANGES: usize = 12;
 const MOST_CHANGES_TOGETHER: usize = 24;
 
-/// Maximum number of rounds in which fixes that touch each other are tried; what is left counts as
-/// unsafe too.
+/// Maximum number of rounds for fixes that touch each other; the rest count as unsafe too.
 const MOST_ROUNDS: usize = 4;
 
 /// Maximum size, in bytes, of a file whose effect is compared at all. Some crawlers read only half
@@ -145,7 +144,7 @@ const MOST_PROVED: usize = 1 << 20;
 
 /// Judges edits of one file.
 pub(super) struct Prover {
-    /// The original file, to which the edits refer.
+    /// The original file, which the edits refer to.
     file: RobotsTxt,
     /// Edits that are applied in any case.
     base: Vec<Edit>,

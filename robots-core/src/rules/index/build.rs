@@ -25,7 +25,7 @@ struct IndexBuilder<'c> {
     interner: Interner<'c>,
     /// The pattern of each rank.
     patterns: Vec<u32>,
-    /// The last root for which each pattern was used.
+    /// The last root that each pattern was used for.
     used: Vec<u32>,
     tries: Tries,
     lists: Vec<WildcardList>,

@@ -35,8 +35,7 @@ impl Rank {
     }
 }
 
-/// The rules of a file while it is compiled, and the additional patterns with which some of them
-/// are tried.
+/// The rules of a file while it is compiled, and the additional patterns of some of them.
 pub(super) struct Candidates {
     /// All texts, one after the other.
     texts: Vec<u8>,

@@ -142,7 +142,7 @@ impl Grams {
     }
 }
 
-/// The key under which a pattern is stored.
+/// The key that a pattern is stored under.
 enum FiledUnder {
     Gram(u32),
     Octet(u8),

@@ -88,7 +88,7 @@ pub(super) enum KeyKind {
     Open(Rank),
     /// A candidate that matches only the path that ends here.
     End(Rank),
-    /// Wildcards to be tried on what follows.
+    /// Wildcards to be tried on the rest of the path.
     List(u32),
 }
 

@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix)),
 };
 
-/// Maximum number of wrong letters in a code for which a correction is suggested.
+/// Maximum number of wrong letters in a code that is still corrected.
 const MOST_SLIPS: usize = 3;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {

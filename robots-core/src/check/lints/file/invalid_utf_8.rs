@@ -45,8 +45,8 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     });
 }
 
-/// Returns the encoding in which a path was most likely written, and the decoded path. `None` if
-/// its letters fit several encodings.
+/// Returns the most likely encoding of a path, and the decoded path. `None` if its letters fit
+/// several encodings.
 fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
     let high = || path.iter().filter(|octet| **octet >= 0x80);
     let touches = |pair: &[u8]| pair.iter().any(|octet| *octet >= 0x80) && pair.iter().any(u8::is_ascii_alphabetic);

@@ -1,4 +1,4 @@
-//! `long-line`: a line of which crawlers read only the beginning.
+//! `long-line`: a line so long that crawlers read only its beginning.
 
 use crate::check::lint::*;
 use crate::rules::MAX_LINE;

@@ -1,4 +1,4 @@
-//! `nul-octet`: a NUL byte, after which crawlers ignore the rest of the line.
+//! `nul-octet`: a NUL byte, which makes crawlers ignore the rest of the line.
 
 use crate::check::lint::*;
 

@@ -1,4 +1,4 @@
-//! `over-500-kib`: a file of which crawlers read only the beginning.
+//! `over-500-kib`: a file so large that crawlers read only its beginning.
 
 use crate::check::lint::*;
 

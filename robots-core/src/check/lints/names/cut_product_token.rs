@@ -1,4 +1,4 @@
-//! `cut-product-token`: a name of which crawlers compare only the beginning.
+//! `cut-product-token`: a name that crawlers cut, so that they compare only its beginning.
 
 use crate::check::crawlers::CrawlersByToken;
 use crate::check::invisible::without_invisible;

@@ -201,7 +201,7 @@ fn without_marks(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Reports whether a text begins like a URL with a misspelled or non-web scheme: `https:/`,
+/// Reports whether `text` begins like a URL with a misspelled or non-web scheme: `https:/`,
 /// `http//`, `ftp://`.
 fn has_scheme(text: &[u8]) -> bool {
     let (word, rest) = text.split_at(text.iter().take_while(|octet| octet.is_ascii_alphabetic()).count());

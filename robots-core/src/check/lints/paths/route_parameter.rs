@@ -1,4 +1,4 @@
-//! `route-parameter`: a placeholder in a path, as routers of web frameworks use.
+//! `route-parameter`: a placeholder in a path, as in routers of web frameworks.
 
 use std::ops::Range;
 
@@ -78,7 +78,7 @@ fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the length of the placeholder that a text begins with.
+/// Returns the length of the placeholder that `text` begins with.
 fn parameter(text: &[u8]) -> Option<usize> {
     let length = |text: &[u8]| text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || **octet == b'_').count();
     let is_name = |name: &[u8]| {
