@@ -1,4 +1,4 @@
-//! Decisions of a policy about files and agents; one file for each part of it.
+//! Decisions of a policy on files and agents; one file for each part of the policy.
 
 mod exemptions;
 mod grace;
@@ -114,7 +114,7 @@ fn a_decision_is_about_the_first_of_the_agents_with_the_strictest_outcome() {
 
 #[test]
 fn an_agent_is_called_by_its_crawlers_name_or_by_its_own_token() {
-    // A registered crawler whose name is no token of its own, and an unregistered one.
+    // A registered crawler whose name is not its own token, and an unregistered crawler.
     let site = Site::new("User-agent: NeverHeardOfBot\nUser-agent: Googlebot-Image\nDisallow: /\n");
     for (field, name) in [(UNKNOWN, "neverheardofbot"), ("Googlebot-Image/1.0", "googlebot-image")] {
         let policy = refusing().exempt_agents([name]).expect("a name").build();

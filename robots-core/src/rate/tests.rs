@@ -1,4 +1,4 @@
-//! The requests that pass, by a model, by many threads and by a million addresses.
+//! The requests that pass: compared with a model, from many threads, and from a million addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
@@ -19,7 +19,7 @@ fn quota(interval: Duration, burst: u32) -> Quota {
     Quota::new(interval, NonZeroU32::new(burst).unwrap())
 }
 
-/// How many entries there are, those included that would be as good as new.
+/// Counts the entries, including those whose buckets are full again.
 fn entries(networks: &NetworkBuckets) -> usize {
     let shards = networks.shards.iter().filter_map(OnceLock::get).map(|shard| shard.lock().unwrap());
     shards.map(|shard| shard.iter().flat_map(|set| set.0).filter(|entry| entry.paid > 0).count()).sum()
@@ -29,7 +29,7 @@ fn key_of(token: &ProductToken, sender: RateSender) -> RateKey<'_> {
     RateKey { token: Some(token), sender }
 }
 
-/// A bucket that is filled by hand: tokens, of which one comes back with every interval.
+/// A simple token bucket: one token is refilled per interval.
 struct NaiveBucket {
     interval: f64,
     burst: f64,
@@ -41,7 +41,7 @@ impl NaiveBucket {
     fn take(&mut self, now: f64) -> bool {
         self.tokens = (self.tokens + (now - self.at) / self.interval).min(self.burst);
         self.at = now;
-        // The model adds fractions, so it may be short of a whole one by a rounding error.
+        // The model adds fractions, so a rounding error may leave it slightly below one token.
         let passes = self.tokens >= 1.0 - 1e-6;
         self.tokens -= f64::from(u8::from(passes));
         passes
@@ -72,7 +72,7 @@ proptest! {
     }
 }
 
-/// How often one of ten threads takes a token, each of which tries so many times.
+/// Counts the tokens that ten threads take, each of which tries this often.
 fn taken_by_ten_threads(tries: usize, take: impl Fn(usize) -> bool + Sync) -> usize {
     let passed = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -114,7 +114,8 @@ fn a_clock_that_jumps_costs_one_burst_at_most() {
     let (bucket, quota) = (Bucket::default(), quota(SECOND, 3));
     let passed = |now: u32| (0..10).filter(|_| bucket.take(quota, now * SECOND).is_ok()).count();
     assert_eq!(passed(1000), 3);
-    // Back: tokens paid ahead of the new time are cut to a burst, and not waited for until the old time comes again.
+    // Back: the lead over the new time is cut to one burst, so the sender need not wait until the
+    // old time comes again.
     assert_eq!((passed(10), passed(11), passed(12)), (0, 1, 1));
     // Ahead: a burst and no more, however long the jump.
     assert_eq!(passed(4_000_000_000), 3);
@@ -156,7 +157,8 @@ fn a_million_addresses_take_bounded_memory_and_nothing_from_the_crawler() {
     assert_eq!(passed, 1_000_000, "each has a bucket of its own");
     assert_eq!(entries(&networks), NetworkBuckets::CAPACITY, "as many as there is room for");
     let now = Duration::from_millis(1);
-    // The oldest gave way: nearly all of the last twentieth are there still, none of the first half is.
+    // The oldest entries were replaced: almost all of the last addresses are still there, and none
+    // of the first.
     let is_known = |number: u32| {
         let key = key_of(&token, RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::from_bits(number)))));
         site.take(&key, quota, now).and_then(|()| site.take(&key, quota, now)).is_err()

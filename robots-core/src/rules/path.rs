@@ -308,7 +308,7 @@ mod tests {
         ] {
             assert!(forms(target).contains(&"/private/x".to_owned()), "{target}: {:?}", forms(target));
         }
-        // An ordinary URL has one path, whatever its query holds.
+        // An ordinary URL has one path, whatever its query contains.
         for (target, path) in [
             ("http://h.test/a?b=/private/x", "/a?b=/private/x"),
             ("https://u@h.test:8443/a?b=http://c/private#/private", "/a?b=http://c/private"),

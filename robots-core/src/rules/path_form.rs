@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(paths("/x/../private/x?q=//"), ["/private/x?q=//"]);
         assert_eq!(paths("/x/%2e%2E/private"), ["/private"]);
         assert_eq!(paths("/../../.."), ["/"]);
-        // The slash that a final dot segment leaves is not one that the path was sent with.
+        // The slash that a final dot segment leaves was not sent.
         assert_eq!(paths("/docs/a.pdf/."), ["/docs/a.pdf/", "/docs/a.pdf"]);
         assert_eq!(paths("/a/b/.."), ["/a/", "/a"]);
         assert_eq!(paths("/a/b/../"), ["/a/"]);
@@ -419,7 +419,8 @@ mod tests {
         assert_eq!(paths("/private%5cx"), ["/private/x"]);
         assert_eq!(paths("/private\\x"), ["/private/x"]);
         reads("/x//..%2Fprivate", PathForm::Decoded, "/private");
-        // One that is a separator beside one that is not, and dot segments removed before and after decoding.
+        // One escape is a separator and another is not; dot segments are removed before and after
+        // decoding.
         reads("/x%5Cy/../z%2F../private/x", PathForm::Decoded, "/private/x");
         reads("/x%2Fy/../z%2F../private/x", PathForm::Decoded, "/private/x");
         reads("/x//..%2Fprivate", PathForm::Merged, "/x/..%2Fprivate");
@@ -442,10 +443,10 @@ mod tests {
         ] {
             reads(target, PathForm::Parameters, path);
         }
-        // Dot segments are removed by a proxy in front, and parameters cut behind it.
+        // A proxy removes dot segments, and the server behind it cuts parameters.
         reads("/private;b/..;a/../x", PathForm::Parameters, "/private/x");
         reads("/private;b/..;a//../x", PathForm::Parameters, "/private/x");
-        // An escaped `;` begins no parameter.
+        // An escaped `;` does not begin a parameter.
         assert_eq!(paths("/private%3Ba/x"), Vec::<String>::new());
         assert_eq!(paths("/a;b/%3Bc"), ["/a/;c"]);
     }
@@ -476,7 +477,7 @@ mod tests {
         ] {
             reads(target, PathForm::Unicode, path);
         }
-        // It is no separator where it stands for an escaped one alone.
+        // A decoded `;` on its own is not a separator.
         assert_eq!(paths("/a%u003Bb"), ["/a;b"]);
     }
 

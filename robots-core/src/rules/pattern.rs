@@ -250,13 +250,14 @@ mod tests {
         for path in ["/a%3Ab@c", "/a?%3A@"] {
             assert!(!matches("/*%3A*%40", path, Reading::Standard), "{path}");
         }
-        // Behind a `?` of the pattern there is only the query.
+        // After a `?` in the pattern there is only the query.
         assert!(matches("/*%3A?x=%3A", "/a:?x=%3A", Reading::Standard));
         assert!(matches("/*%3A?x=%3A", "/?%3A?x=%3A", Reading::Standard));
         assert!(!matches("/*%3A?x=%3A", "/a:?x=:", Reading::Standard));
-        // Which part a `*` ends in is not known, so a query that spells an octet as the path does matches as well.
+        // It is not known in which part a `*` ends, so a query that spells a byte as in a path
+        // matches as well.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
-        // Without such an escape there is one text.
+        // Without such an escape, a pattern has one text.
         for (pattern, texts) in
             [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MOST_TEXTS)]
         {

@@ -409,7 +409,8 @@ mod tests {
             RobotsTxt::parse(file.into_bytes()).compile(Reading::Standard).memory()
         };
         let (few, many) = (of(100), of(1000));
-        // A rank and an entry of the index at least, and no kilobyte, for each of the two.
+        // Each of the two rules takes at least a rank and an entry of the index, and less than a
+        // kilobyte.
         assert!((100 * 2 * 16..100 * 2 * 1024).contains(&few), "{few}");
         assert!((5 * few..20 * few).contains(&many), "{few} {many}");
     }
@@ -475,7 +476,7 @@ mod tests {
         let path = RequestPath::new(path.as_bytes());
         let selection = rules.select(&[ProductToken::new(token)], Fallback::Star);
         let trace = selection.trace(&path);
-        // The first rule of the form that decides is the one the index found.
+        // The first rule of the deciding form is the one that the index found.
         let decided = trace.forms.iter().find(|form| form.form == trace.verdict.form()).expect("the form");
         let verdict = trace.verdict.rule().filter(|rule| !rule.pattern().is_empty());
         assert_eq!(decided.rules.first().map(|rule| rule.line()), verdict.map(Rule::line), "{file}");

@@ -163,7 +163,7 @@ mod tests {
         let reserved = "!$&'()*+,;=:@[]";
         let escaped: String = reserved.bytes().map(|octet| format!("%{octet:02x}")).collect();
         assert_eq!(standard_of(&format!("/{escaped}")), format!("/{reserved}"));
-        // A query keeps them, but for the two that a pattern can only name escaped.
+        // A query keeps them, except the two that a pattern can only write as escapes.
         assert_eq!(standard_of("/?%21%26%3b%3D%3a%40%5b"), "/?%21%26%3B%3D%3A%40%5B");
         assert_eq!(standard_of("/%3A?%3A?%3A"), "/:?%3A?%3A");
     }

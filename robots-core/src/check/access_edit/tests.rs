@@ -6,7 +6,7 @@ use crate::agent::{Agent, Category, Recognizer, Registry};
 use crate::check::{DiffOptions, diff};
 use crate::rules::{Access, ProductToken, RobotsTxt, ValueError};
 
-/// Crawlers as `-GPTBot +bingbot`: kept out, let in.
+/// Parses crawlers written `-GPTBot +bingbot`: blocked, allowed.
 fn edited(file: &str, crawlers: &str) -> Result<EditedFile, ValueError> {
     let (robots, registry) = (RobotsTxt::parse(file), Registry::builtin());
     let recognizer = Recognizer::new(Arc::clone(registry), &robots);
@@ -24,7 +24,7 @@ fn edited(file: &str, crawlers: &str) -> Result<EditedFile, ValueError> {
 #[test]
 fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
     for (file, crawlers, want) in [
-        // A new group at the end, in the line ends of the file.
+        // A new group at the end, with the line ends of the file.
         ("", "-GPTBot", "User-agent: GPTBot\nDisallow: /\n"),
         (
             "# Hi\r\nUser-agent: *\r\nDisallow: /a",
@@ -36,7 +36,8 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "-GPTBot",
             "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n",
         ),
-        // Names that no rule follows do not share it; the rule that ends their group stands in it, and says why.
+        // Names without a rule do not share the new group. A rule ends their group, with a comment
+        // that explains it.
         (
             "User-agent: a\nCrawl-delay: 2\n",
             "-GPTBot",
@@ -50,14 +51,15 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
              Disallow: # nothing; names without a rule would share the next group\n\n\
              # Pages\nSitemap: https://a.example/s\n\nUser-agent: GPTBot\nDisallow: /\n",
         ),
-        // A group that takes the names in opens none.
+        // If an existing group takes the names, no new group is added.
         (
             "User-agent: CCBot\nDisallow: /\n\nUser-agent: a\nCrawl-delay: 2\n",
             "-GPTBot",
             "User-agent: CCBot\nUser-agent: GPTBot\nDisallow: /\n\nUser-agent: a\nCrawl-delay: 2\n",
         ),
         ("User-agent: GPTBot", "-GPTBot -CCBot", "User-agent: GPTBot\nDisallow: /\n\nUser-agent: CCBot\nDisallow: /\n"),
-        // A group that keeps crawlers out, and nothing else, takes one more; one with a delay or an exception does not.
+        // A group that only blocks takes another crawler; a group with a delay or an exception does
+        // not.
         (
             "User-agent: CCBot # no\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
             "-GPTBot",
@@ -68,7 +70,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "-GPTBot",
             "User-agent: CCBot\nDisallow: /\nAllow: /x\n\nUser-agent: GPTBot\nDisallow: /\n",
         ),
-        // A crawler that `*` keeps out needs no line, unless it does not obey `*`.
+        // A crawler that `*` blocks needs no line, unless it does not obey `*`.
         ("User-agent: *\nDisallow: /\n", "-GPTBot", "User-agent: *\nDisallow: /\n"),
         (
             "User-agent: *\nDisallow: /\n",
@@ -84,7 +86,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
         ),
         ("User-agent: GPTBot\nDisallow: /b\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /b\nDisallow: /\n"),
         ("User-agent: GPTBot\nDisallow: /\nAllow: /a\n", "-GPTBot", "User-agent: GPTBot\nDisallow: /\n"),
-        // A group that goes leaves one blank line, and none at the end.
+        // A removed group leaves one blank line, and none at the end of the file.
         (
             "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nDisallow: /\n\nSitemap: https://a.example/s\n",
             "+GPTBot",
@@ -110,7 +112,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "+GPTBot",
             "User-agent: *\nDisallow: /a\n\n# why\n\nSitemap: https://a.example/s\n",
         ),
-        // The others of a group keep it.
+        // The other crawlers of a group keep it.
         (
             "User-agent: GPTBot\nUser-agent: *\nDisallow: /a\n",
             "-GPTBot",
@@ -121,7 +123,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "-GPTBot -CCBot",
             "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n",
         ),
-        // Let in, it obeys what the others obey, or the narrower rules that it had.
+        // An allowed crawler obeys the rules for all others, or the narrower rules it had.
         (
             "User-agent: GPTBot\nDisallow: /\n\n# All\nUser-agent: *\nDisallow: /a\n",
             "+GPTBot",
@@ -141,7 +143,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "User-agent: *\nDisallow: /\n\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow:\n",
         ),
         ("User-agent: *\nDisallow: /a\n", "+GPTBot", "User-agent: *\nDisallow: /a\n"),
-        // It keeps what its group says besides, and the rules that the others obey.
+        // It keeps the other lines of its group, and obeys the rules for all others.
         (
             "User-agent: GPTBot\nCrawl-delay: 5\nDisallow: /\nContent-Signal: ai-train=no\n\nUser-agent: *\nDisallow: /a\n",
             "+GPTBot",
@@ -152,7 +154,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
             "+GPTBot",
             "User-agent: CCBot\nCrawl-delay: 5\nDisallow: /\n\nUser-agent: GPTBot\nDisallow:\nCrawl-delay: 5\n",
         ),
-        // Two crawlers of one token are one to a robots.txt.
+        // A robots.txt cannot tell two crawlers with one token apart.
         ("", "-Slurp -Slurp", "User-agent: Slurp\nDisallow: /\n"),
         (
             "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n",
@@ -180,7 +182,7 @@ fn keeping_a_category_out_and_letting_it_in_again_gives_the_verdicts_of_before()
         "User-agent: HouseBot\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
     ] {
         let before = RobotsTxt::parse(file);
-        // Rules that a crawler had by itself are not known any more.
+        // After the first edit, a crawler's own earlier rules are lost.
         let has_own = |category: &Category| *category == Category::Search && file.contains("Googlebot");
         for category in Category::ALL.iter().filter(|category| !has_own(category)) {
             let wanted = |access: Access| -> Vec<_> {
@@ -228,7 +230,7 @@ fn who_obeyed_the_group_of_another_is_named_where_its_rules_were() {
 
 #[test]
 fn an_edit_that_is_not_proved_is_refused() {
-    // The name is that of two crawlers.
+    // The name stands for two crawlers.
     let file = "User-agent: Mozilla/5.0 (compatible; aaabot/1.0; bbbbot/1.0)\nAllow: /x\n";
     for (file, crawlers) in [(file, "-aaabot"), (&*"User-agent: *\nDisallow: /a\n".repeat(30_000), "-GPTBot")] {
         let error = edited(file, crawlers).expect_err("no proof").to_string();

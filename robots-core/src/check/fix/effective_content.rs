@@ -215,7 +215,7 @@ mod tests {
             ("User-agent: a\nDisallow: /a$*", "User-agent: a\nDisallow: /a$", false),
             ("User-agent: a\nDisallow: /a$*$", "User-agent: a\nDisallow: /a$", false),
             ("User-agent: a\nAllow: /a", "User-agent: a\nDisallow: /a", false),
-            // Cut, both names are one.
+            // Once cut, both names are equal.
             (
                 "User-agent: a b\nAllow: /a\nUser-agent: a\nDisallow: /a*",
                 "User-agent: a b\nAllow: /a\nUser-agent: a\nDisallow: /a",

@@ -1,4 +1,4 @@
-//! Findings and their corrections.
+//! Findings and their fixes.
 
 use super::*;
 use crate::check::{Finding, Lint, Safety, check};
@@ -9,7 +9,7 @@ fn fixed(file: &str, most: Safety) -> String {
     String::from_utf8(fixed.robots.bytes().to_vec()).expect("text")
 }
 
-/// Which lints find something in a file, and the safety of each fix.
+/// Returns the lints with findings in a file, and the safety of each fix.
 fn safeties(file: &[u8], options: &Options) -> Vec<(&'static str, Option<Safety>)> {
     let robots = RobotsTxt::parse(file);
     let report = check(&robots, options);
@@ -24,7 +24,7 @@ fn every_lint_with_edits_corrects_its_own_example() {
         let (options, file) = (lint.example_options(), lint.bad.bytes().into_owned());
         let fixed = fix(&RobotsTxt::parse(file), &options, Safety::Unsafe);
         let left = fixed.report.findings.iter().filter(|finding| finding.code == lint.code).count();
-        // These examples do not say what is meant: the name of the site, or that of the crawler.
+        // These examples do not show what is meant: the name of the site, or of the crawler.
         if ["sitemap-not-absolute", "license-value", "cut-product-token"].contains(&lint.code) {
             assert_eq!((left, fixed.applied.len()), (1, 0), "{}", lint.code);
             continue;
@@ -71,11 +71,11 @@ fn the_usual_safety_of_each_lint() {
 
 #[test]
 fn what_is_usually_safe_is_not_where_it_decides() {
-    // The `*` makes the one pattern as long as the other.
+    // The `*` makes one pattern as long as the other.
     let file = "User-agent: *\nDisallow: /private/*\nAllow: /*/opened\n";
     assert_eq!(safeties(file.as_bytes(), &Options::new()), [("redundant-star", Some(Safety::Unsafe))]);
     assert_eq!(fixed(file, Safety::Safe), file);
-    // The second of two groups has a delay, and is for one crawler more.
+    // The second of two groups has a delay, and is for one more crawler.
     let file = "User-agent: a\nDisallow: /x\n\nUser-agent: a\nUser-agent: b\nCrawl-delay: 5\nDisallow: /y\n";
     assert!(safeties(file.as_bytes(), &Options::new()).iter().all(|(_, safety)| *safety != Some(Safety::Safe)));
     // The reference parser does not decode.
@@ -132,7 +132,7 @@ fn unsafe_fixes_are_made_where_they_are_wanted() {
         ("User-agent: *\nDisallow: /*.pdf$*\n", "User-agent: *\nDisallow: /*.pdf$\n"),
         ("User-agent: *\nDisallow: /*.pdf$/\n", "User-agent: *\nDisallow: /*.pdf$\n"),
         ("User-agent: *\nDisallow: /*.php$?a=1\n", "User-agent: *\nDisallow: /*.php$\n"),
-        // A folder of this name, or the end of another one.
+        // A folder of this name, or the end of another name.
         ("User-agent: *\nDisallow: /$/a\n", "User-agent: *\nDisallow: /$/a\n"),
         ("User-agent: *\nDisallow: /$metadata\n", "User-agent: *\nDisallow: /%24metadata\n"),
         ("User-agent: *\nDisallow: /p$b$\n", "User-agent: *\nDisallow: /p%24b$\n"),
@@ -284,7 +284,8 @@ fn no_fix_opens_a_site_that_may_have_lost_its_rules() {
     }
 }
 
-/// A mark in the middle of a file that was put together hides a name, so that the rules behind it are of the group above.
+/// A byte order mark inside a concatenated file hides a name, so that the rules after it belong to
+/// the group above.
 #[test]
 fn fixes_are_sought_in_the_text_that_the_others_lead_to() {
     for mark in ["\u{feff}", "\u{feff}\u{feff}", "\u{200b}", "\u{a0}"] {
@@ -302,14 +303,14 @@ fn fixes_are_sought_in_the_text_that_the_others_lead_to() {
     for file in [
         // The rules for `*` become those of bingbot too.
         format!("User-agent: *\nAllow: /\n{hidden}\u{feff}User-agent: bingbot\nUser-agent: *\nDisallow: /x\n"),
-        // The line that names `*` is among those that would be moved to the first group.
+        // The line that names `*` is one of those that would be moved to the first group.
         "User-agent: CCBot\nDisallow: /a/\nUser-agent: *\nDisallow: /b/\nUser-agent: CCBot\nDisallow: /\n\
          \u{feff}User-agent: *\nUser-agent: GPTBot\nDisallow: /x\n"
             .to_owned(),
     ] {
         assert_eq!(fixed(&file, Safety::Safe), file);
     }
-    // One that hides nothing is only noted, and removed.
+    // A byte order mark that hides nothing is only noted, and is removed.
     for own in ["# own\nUser-agent: *\nDisallow: /private/\n", "\nUser-agent: *\nDisallow: /private/\n"] {
         let shared = "User-agent: GPTBot\nDisallow: /private/\n\n";
         let file = format!("{shared}\u{feff}{own}");

@@ -16,29 +16,29 @@ mod rules;
 mod sitemaps;
 mod usage;
 
-/// The code of a lint, and the point of the rows behind it.
+/// The code of a lint, and a description of the cases that follow.
 struct Case(&'static str, &'static str);
 
 impl Case {
-    /// The places of its findings in a file.
+    /// Checks the places of its findings in a file.
     #[track_caller]
     fn found(self, file: impl AsRef<[u8]>, places: &[&str]) -> Self {
         self.same(found, file.as_ref(), places)
     }
 
-    /// The places of its findings in a file with each of these values in it.
+    /// Checks the places of its findings in a file, with each of these values inserted.
     #[track_caller]
     fn found_each(self, file: &str, values: &[&str], places: &[&str]) -> Self {
         values.iter().fold(self, |case, value| case.found(file.replace("{}", value), places))
     }
 
-    /// The messages of its findings in a file.
+    /// Checks the messages of its findings in a file.
     #[track_caller]
     fn says(self, file: impl AsRef<[u8]>, said: &[&str]) -> Self {
         self.same(messages, file.as_ref(), said)
     }
 
-    /// The advice of its findings in a file.
+    /// Checks the help lines of its findings in a file.
     #[track_caller]
     fn helps(self, file: impl AsRef<[u8]>, helped: &[&str]) -> Self {
         self.same(helps, file.as_ref(), helped)
@@ -51,17 +51,17 @@ impl Case {
     }
 }
 
-/// The places of one lint's findings in a file, as `line:column`.
+/// Returns the places of one lint's findings in a file, as `line:column`.
 pub(super) fn found(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().map(|finding| format!("{}:{}", finding.line, finding.column)).collect()
 }
 
-/// The messages of one lint's findings in a file.
+/// Returns the messages of one lint's findings in a file.
 pub(super) fn messages(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().map(|finding| finding.message.to_owned()).collect()
 }
 
-/// The advice of one lint's findings in a file.
+/// Returns the help lines of one lint's findings in a file.
 pub(super) fn helps(code: &str, file: &[u8]) -> Vec<String> {
     of(code, file).iter().filter_map(|finding| finding.help.as_deref().map(str::to_owned)).collect()
 }

@@ -35,7 +35,7 @@ fn exempt_agents_and_networks_pass_unjudged() {
     let policy = refusing_every_crawler().exempt_agents(["gptbot"]).expect("a name").build();
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/"), EXEMPT);
     assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/"), REFUSED);
-    // An exempt agent beside another does not cover for it.
+    // An exempt agent does not exempt another agent of the same request.
     assert_eq!(site.decide(&policy, &[GPTBOT, GOOGLEBOT], "GET", "/"), REFUSED);
     let policy = refusing().exempt_networks(["10.0.0.0/8"]).expect("a network").build();
     let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
@@ -67,7 +67,7 @@ fn what_speaks_for_a_person_is_recorded_or_exempts() {
     assert_eq!(weigh(&record, browsing()), refused(&["fetch-metadata"]));
     let from_here = browsing().referer(b"https://Example.com/x", b"example.com");
     assert_eq!(weigh(&record, from_here), refused(&["fetch-metadata", "own-referer"]));
-    // Anybody can send a referer, and no browser sends these.
+    // Any client can send a referer, and no browser sends these combinations.
     assert_eq!(weigh(&record, HumanEvidence::default().referer(b"https://example.com/", b"example.com")), refused(&[]));
     for (site, mode, destination) in [
         ("none", "navigate", "image"),

@@ -24,7 +24,7 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
     for (fields, target, then) in [
         (&[UNKNOWN][..], "/new", in_grace),
         (&[UNKNOWN], "/shop/x", REFUSED),
-        // Its rule is as old as the other's; what outweighed it is gone.
+        // The rule is as old as the other; the `Allow` that outweighed it is gone.
         (&[UNKNOWN], "/shop/open", in_grace),
         // The rule has moved to a group of its own.
         (&[GPTBOT], "/old", REFUSED),
@@ -36,7 +36,8 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
         assert_eq!(at(124, fields, target), REFUSED, "{target}");
     }
     assert_eq!(grace.end(), start + hours(124));
-    // `/new`, and `/all` for GPTBot; the rule that an `Allow` used to outweigh is old elsewhere.
+    // `/new`, and `/all` for GPTBot. The rule that an `Allow` used to outweigh is old for other
+    // paths.
     assert_eq!([101, 124].map(|hour| grace.count_rules(start + hours(hour), &site.rules)), [2, 0]);
 }
 
@@ -49,10 +50,10 @@ fn rules_in_grace_are_counted_once_each() {
         ("", "User-agent: a\nUser-agent: b\nUser-agent: *\nDisallow: /a\nDisallow: /*.pdf\n", 2),
         ("User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 1),
         ("User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n", 0),
-        // A crawler that joins a group, and one that had no group and was held to `*`.
+        // A crawler that joins a group, and a crawler that had no group and obeyed `*`.
         ("User-agent: a\nDisallow: /a\n", "User-agent: a\nUser-agent: b\nDisallow: /a\n", 1),
         ("User-agent: *\nDisallow: /a\n", "User-agent: b\nDisallow: /a\n", 0),
-        // What has no effect is not in grace.
+        // Rules without an effect are not in grace.
         ("", "User-agent: *\nDisallow: /a\nDisallow: /a\nDisallow: /b\nAllow: /b\n", 1),
     ] {
         let site = Site::new(new);
@@ -79,7 +80,7 @@ fn grace_ends_at_its_very_end() {
     let alone = Grace::new(length, start);
     assert_eq!(at(&alone, start + length - tick), Reason::Grace);
     assert_eq!(at(&alone, start + length), Reason::Disallowed);
-    // An earlier version that disallows the same ends it, at its own end.
+    // An earlier version that disallows the same path ends the grace at its own end.
     let mut with_earlier = Grace::new(length, start + length / 2);
     with_earlier.add(start, old.into());
     assert_eq!(at(&with_earlier, start + length - tick), Reason::Grace);
@@ -114,7 +115,7 @@ fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
     }
 }
 
-/// Whatever the mode, a day of grace must not make refusing look harmless.
+/// Whatever the mode, a grace period must not make refusing look harmless.
 #[test]
 fn a_record_says_what_comes_when_the_grace_ends_and_until_when_it_holds() {
     let (start, length) = (SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000), Duration::from_secs(100));

@@ -49,7 +49,7 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
     for (impostors, mode, action) in
         [(Impostors::Tag, Mode::Tag, Action::Tag), (Impostors::Refuse, Mode::Refuse, Action::Refuse)]
     {
-        // The rules alone have no request tagged or refused.
+        // By the rules alone, no request is tagged or refused.
         let lenient = || Override::pattern("/private/", Mode::Observe).expect("a pattern");
         let without = Policy::builder().mode(mode).with_override(lenient()).build();
         let policy = Policy::builder().mode(mode).with_override(lenient()).impostors(impostors).build();
@@ -57,7 +57,7 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
         for target in ["/", "/private/x", "/private/open"] {
             assert_eq!(decide(&policy, REFUTED_CLAIM, GOOGLEBOT, target), impostor, "{target}");
             assert_eq!(decide(&policy, REFUTED_CLAIM, UNKNOWN, target), impostor, "{target}");
-            // No group is for it.
+            // No group applies to it.
             assert_eq!(
                 decide(&policy, REFUTED_CLAIM, "AdsBot-Google (+http://www.google.com/adsbot.html)", target),
                 impostor
@@ -119,17 +119,17 @@ fn what_a_name_is_granted_can_need_an_identity() {
             let tagged = (Action::Tag, Reason::Disallowed);
             let mode = if identity == REFUTED_CLAIM { REFUSED } else { SPARED };
             assert_eq!(decide(&policy, identity, BINGBOT, "/private/x"), of(tagged, mode), "{needed} {identity}");
-            // The default tag of search engines is for every claim that is not refuted.
+            // The default tag of search engines applies to every claim that is not refuted.
             assert_eq!(decide(&policy, identity, GOOGLEBOT, "/private/x"), mode, "{needed} {identity}");
         }
     }
-    // An override that is stricter than the mode holds for every claim.
+    // An override that is stricter than the mode applies to every claim.
     let strict = Policy::builder().identity_needed(IdentityNeeded::Verified);
     let strict = strict.with_override(Override::agent("GPTBot", Mode::Refuse).expect("a name")).build();
     for identity in ALL {
         assert_eq!(decide(&strict, identity, GPTBOT, "/private/x"), REFUSED, "{identity}");
     }
-    // An override for a rule is for no name.
+    // An override for a rule does not depend on a name.
     let rule = refusing().identity_needed(IdentityNeeded::Verified);
     let rule = rule.with_override(Override::pattern("/private/", Mode::Observe).expect("a pattern")).build();
     for identity in ALL {

@@ -1,4 +1,4 @@
-//! The spellings of a path, and what judging one may cost.
+//! The spellings of a path, and the cost of judging one.
 
 use super::*;
 use crate::policy::facts::FactsPath;
@@ -53,7 +53,7 @@ fn no_spelling_of_a_path_is_a_way_past_a_rule() {
     }
 }
 
-/// 16,000 wildcards that nearly match a path of letters, behind a rule that does not match it.
+/// 16,000 wildcards that nearly match a path of letters, after a rule that does not match it.
 fn costly_file() -> String {
     let letters = |mut seed: usize| -> String {
         let mut letter = || {

@@ -14,7 +14,7 @@ fn append(file: &str, lists: &[&str]) -> String {
     String::from_utf8(appended.to_vec()).expect("text")
 }
 
-/// The common answer of all readings.
+/// Returns the answer, which must be the same for all readings.
 fn verdict(file: &str, token: &str, path: &str) -> Access {
     let answers = READINGS.map(|reading| {
         let rules = RobotsTxt::parse(file.as_bytes()).compile(reading);

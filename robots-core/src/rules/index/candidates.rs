@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::rules::{Reading, RobotsTxt};
 
-    /// A file with a group of each of these sizes.
+    /// Returns the candidates of a file with a group of each of these sizes.
     fn candidates(sizes: &[usize]) -> Candidates {
         let rules = |size: usize| (0..size).map(|rule| format!("Disallow: /{rule}\n")).collect::<String>();
         let file: String = sizes.iter().map(|size| format!("User-agent: a\n{}", rules(*size))).collect();
@@ -186,10 +186,11 @@ mod tests {
 
     #[test]
     fn copies_stay_within_twice_the_file_and_the_sets_of_most_groups_come_first() {
-        // 13 rules: 26 may be copied. The set of three groups takes 13, then one of the others has room.
+        // 13 rules: 26 may be copied. The set of three groups takes 13, and then there is room for
+        // one of the others.
         let sets = [vec![0, 1], vec![0, 1, 2], vec![0, 2], vec![1, 2]];
         assert_eq!(merged(&sets, &candidates(&[10, 2, 1])), [true, true, false, false]);
-        // Exactly as much as is left fits.
+        // A set that needs exactly the remaining number is merged.
         assert_eq!(merged(&[vec![0, 1], vec![0, 1]], &candidates(&[1, 1])), [true, true]);
         assert_eq!(merged(&vec![vec![0, 1]; 3], &candidates(&[1, 1])), [true, true, false]);
     }

@@ -1,8 +1,8 @@
-//! The index against the comparison of every pattern with the path.
+//! Compares the index with a search that tries every pattern on the path.
 
 use crate::rules::{Access, Fallback, PathForms, PathPattern, ProductToken, Reading, RequestPath, RobotsTxt};
 
-/// Numbers that look random and are the same in every run (splitmix64).
+/// Pseudo-random numbers that are the same in every run (splitmix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -14,7 +14,8 @@ impl Numbers {
         usize::try_from((mixed ^ (mixed >> 31)) % end as u64).unwrap()
     }
 
-    /// A path of segments that often share their beginnings, some longer than a node of the trie holds.
+    /// Generates a path whose segments often share their beginnings; some are longer than a node of
+    /// the trie can store.
     fn path(&mut self) -> String {
         let segment = |numbers: &mut Self| {
             let letter = char::from(b'a' + u8::try_from(numbers.below(20)).unwrap());
@@ -35,7 +36,7 @@ impl Numbers {
     }
 }
 
-/// The access of the longest pattern that matches, an allow before a disallow.
+/// Returns the access of the longest pattern that matches; allow wins over disallow.
 fn compared(rules: &[(Access, PathPattern)], path: &[u8]) -> Access {
     let matching = rules.iter().filter(|(_, pattern)| pattern.matches(path));
     let best = matching.max_by_key(|(access, pattern)| (pattern.priority(), *access == Access::Allow));
@@ -47,7 +48,7 @@ fn the_index_finds_what_comparing_every_pattern_finds() {
     let numbers = &mut Numbers(1);
     for size in [1, 2, 7, 30, 200, 1000] {
         for _ in 0..4 {
-            // Two groups for one token are searched together, and each by itself.
+            // Two groups for one token are searched together, and each separately.
             let mut file = String::new();
             let (mut rules, mut second) = (Vec::new(), Vec::new());
             for (token, of_group) in [("a", &mut rules), ("a\nUser-agent: b", &mut second)] {

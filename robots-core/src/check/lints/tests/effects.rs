@@ -13,7 +13,7 @@ fn lints_about_effects() {
         .found_each(RULES, &["Disallow: /ads", "Disallow: /*.txt$", "Disallow: /app-ads.txt"], &["2:11"])
         .found_each(RULES, &["Disallow: /*.json"], &["2:11"])
         .found_each(RULES, &["Disallow: /ads/\nDisallow: /ads.html", "Disallow: /ads\nAllow: /ads.txt"], &[])
-        // The whole site is another lint's matter.
+        // The whole site belongs to another lint.
         .found_each(RULES, &["Disallow: /", "Disallow: /*"], &[])
         .says(names, &["\"/*ads.txt\" closes \"/ads.txt\", \"/app-ads.txt\": buyers of ad space take it for missing"])
         .helps(names, &["if the site has it, add \"Allow: /ads.txt\" and \"Allow: /app-ads.txt\""]);
@@ -50,16 +50,18 @@ fn lints_about_effects() {
         "YandexImages\nDisallow: /x",
     ];
     let meant = [
-        // The whole is closed or opened, in a word.
+        // One rule closes or opens the whole site.
         "bingbot\nDisallow: /",
         "bingbot\nDisallow:",
         "bingbot\nAllow: /\nDisallow: /x",
-        // It has the rules of "*", spelled otherwise too, or opens what these close.
+        // The group repeats the rules of "*", possibly in another spelling, or opens what these
+        // close.
         "bingbot\nDisallow: /x\nDisallow: /cart/\nDisallow: /login/",
         "bingbot\nAllow: /cart/\nDisallow: /x",
         "Googlebot-Image\nDisallow: /",
         "Googlebot-Image\nDisallow:",
-        // Not for sites, no crawler that obeys "*", unknown, and one that shares its group.
+        // A crawler that does not read whole sites, one that ignores "*", an unknown one, and one
+        // that shares a group with "*".
         "Twitterbot\nAllow: /x",
         "AdsBot-Google\nDisallow: /x",
         "OurOwnBot\nDisallow: /x",
@@ -77,13 +79,15 @@ fn lints_about_effects() {
             star.replace("{}", "Slurp\nUser-agent: bingbot\nAllow: /x"),
             &["\"Slurp\", \"bingbot\" ignore the group for \"*\": \"/cart/\", \"/login\" are open to them"],
         )
-        // A repair in part: what owners mean comes first, what is never enforced and what pages are shown with not at all.
+        // A partly repaired group: paths closed on purpose come first. Paths that are never
+        // enforced, or needed to display pages, are left out.
         .says(
             repaired,
             &["\"bingbot\" ignores the group for \"*\", and this group repeats only a part of it: \"/login\", \"/a\", \"/c\" \
                are open to it"],
         )
-        // Most of it, without what pages are shown with, and a list of one's own.
+        // A group that repeats most rules, except those for displaying pages; and a long list of
+        // own rules.
         .found(format!("{repaired}Disallow: /a\nDisallow: /c\n"), &[])
         .found(format!("{repaired}{own_list}"), &[]);
     Case("whole-site-disallowed", "an allow that wins somewhere opens the site")

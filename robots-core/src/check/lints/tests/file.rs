@@ -50,7 +50,8 @@ fn lints_about_the_file() {
         )
         .says(b"Allow: /\x83\x8d/", &["\"/\\x83\\x8d/\" is not UTF-8: it matches no path, because requests hold paths in UTF-8"])
         .helps(b"Allow: /\x83\x8d/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"])
-        // Small letters in KOI8-R, capitals in windows-1251, or two signs in GB 2312.
+        // Lower-case letters in KOI8-R, upper-case ones in windows-1251, or two characters in GB
+        // 2312.
         .helps(b"Allow: /\xd0\xc2\xce\xc5/", &["save the file as UTF-8, and write letters outside ASCII as \"%\" escapes"]);
     let other_texts = ["404: Not Found", "{\"error\": \"not found\"}\n", "Not Found\n", "# x\nError: y\n"];
     let others = ["", "# x\n", "Sitemap: https://example.com/s.xml\n", "x: y\nDisalow: /\n", "<html>x"];
@@ -75,7 +76,7 @@ fn text_in_another_encoding_or_with_a_control_character_is_still_text() {
             && is_binary(&[0; 4096])
             && is_binary(&[b"PK\x03\x04\x14\0\0\0\x08\0".as_slice(), &gzip].concat())
     );
-    // An archive that holds a long robots.txt as it is, and one of which a block was lost.
+    // An archive that contains a long robots.txt uncompressed, and a robots.txt with a lost block.
     let rules = b"User-agent: *\nDisallow: /x\n".repeat(4096);
     let tar = [b"robots.txt".as_slice(), &[0; 502], &rules].concat();
     let zip = [b"PK\x03\x04\x14\0\0\0\0\0\x21\0\x21\0\xd8\x9e\x01\0".as_slice(), &rules].concat();

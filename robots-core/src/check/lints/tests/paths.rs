@@ -319,7 +319,7 @@ fn lints_about_what_is_no_path() {
         .helps("Allow: /a\u{a0}b", &["write \"/a%C2%A0b\", or \"/a%20b\" for a usual blank"]);
 }
 
-/// An expression is read as it stands, and what the message calls a sign is one.
+/// Crawlers read an expression literally, and the message is right about the special characters.
 #[test]
 fn an_expression_matches_its_own_characters() {
     use crate::rules::{Access, Fallback, Reading, RobotsTxt};
