@@ -55,7 +55,8 @@ impl EditedFile {
     /// use robots_core::check::EditedFile;
     /// use robots_core::rules::{Access, RobotsTxt};
     ///
-    /// let robots = RobotsTxt::parse("User-agent: GPTBot\nUser-agent: bingbot\nDisallow: /cart/\n");
+    /// let file = "User-agent: GPTBot\nUser-agent: bingbot\nDisallow: /cart/\n";
+    /// let robots = RobotsTxt::parse(file);
     /// let gptbot = Registry::builtin().crawler("GPTBot").map(Agent::from).unwrap();
     /// let wanted = [(gptbot, Access::Disallow)];
     /// let edited = EditedFile::of_while(&robots, &wanted, Registry::builtin(), &|| true)?;

@@ -140,7 +140,8 @@ impl PolicyBuilder {
     /// ```
     /// use robots_core::policy::Policy;
     ///
-    /// let policy = Policy::builder().exempt_networks(["10.0.0.0/8", "2001:db8::/32", "192.0.2.7"])?.build();
+    /// let networks = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.7"];
+    /// let policy = Policy::builder().exempt_networks(networks)?.build();
     /// let error = Policy::builder().exempt_networks(["10.0.0.0/33"]).expect_err("no such length");
     /// assert_eq!(
     ///     error.to_string(),

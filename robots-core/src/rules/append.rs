@@ -79,7 +79,8 @@ impl RobotsTxt {
     /// use robots_core::rules::{Fragment, RobotsTxt};
     ///
     /// let robots = RobotsTxt::parse(&b"User-agent: GPTBot\nAllow: /\n"[..]);
-    /// let list = Fragment::parse("ai.txt", "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n").unwrap();
+    /// let list = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
+    /// let list = Fragment::parse("ai.txt", list).unwrap();
     /// let (file, places) = robots.append(&[list]);
     /// assert_eq!(
     ///     String::from_utf8_lossy(&file),
@@ -332,7 +333,8 @@ const MOST_TITLE: usize = 120;
 /// ```
 /// use robots_core::rules::Fragment;
 ///
-/// let list = Fragment::parse("ai.txt", "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n").unwrap();
+/// let list = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
+/// let list = Fragment::parse("ai.txt", list).unwrap();
 /// assert_eq!(&*list.title, "ai.txt");
 /// let error = Fragment::parse("ai.txt", "<!doctype html>").unwrap_err();
 /// assert_eq!(error.to_string(), "this is an HTML page, not a robots.txt");

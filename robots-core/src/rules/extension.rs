@@ -87,7 +87,8 @@ impl RobotsTxt {
     ///
     /// let robots = RobotsTxt::parse(&b"User-agent: a\nCrawl-delay: 1.5\nDisallow:\n"[..]);
     /// let extension = robots.extensions().next().unwrap();
-    /// assert_eq!(extension.meaning(), Meaning::CrawlDelay(std::time::Duration::from_millis(1500)));
+    /// let delay = std::time::Duration::from_millis(1500);
+    /// assert_eq!(extension.meaning(), Meaning::CrawlDelay(delay));
     /// assert_eq!((extension.line, extension.group.unwrap().line()), (2, 1));
     /// ```
     pub fn extensions(&self) -> impl Iterator<Item = Extension<'_>> {

@@ -54,7 +54,8 @@ pub struct Field<'a> {
 
 /// The directive that the name of a field is read as.
 ///
-/// The reference parser compares names as case-insensitive prefixes, so `Disallowed: /x` is a disallow line.
+/// The reference parser compares names as case-insensitive prefixes, so `Disallowed: /x` is a
+/// disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Directive {
@@ -180,7 +181,10 @@ impl<'a> Line<'a> {
     /// ```
     /// use robots_core::rules::RobotsTxt;
     ///
-    /// let cut = |file: &str| RobotsTxt::parse(file).lines().last().is_some_and(|line| line.cut_name().is_some());
+    /// let cut = |file: &str| {
+    ///     let robots = RobotsTxt::parse(file);
+    ///     robots.lines().last().is_some_and(|line| line.cut_name().is_some())
+    /// };
     /// assert!(cut("User-agent: *\nDisal") && cut("User-agent: *\nDisallow"));
     /// assert!(!cut("User-agent: *\nDisal\n") && !cut("User-agent: *\nDisallow:"));
     /// ```

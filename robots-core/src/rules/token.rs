@@ -29,10 +29,13 @@ impl ProductToken {
     /// ```
     /// use robots_core::rules::ProductToken;
     ///
-    /// let token = |value: &str| ProductToken::from_name(value.as_bytes()).map(|token| token.to_string());
+    /// let token = |value: &str| {
+    ///     ProductToken::from_name(value.as_bytes()).map(|token| token.to_string())
+    /// };
     /// assert_eq!(token("MJ12bot").as_deref(), Some("mj12bot"));
     /// assert_eq!(token("googlebot/1.2").as_deref(), Some("googlebot"));
-    /// assert_eq!(token("\"Screaming  Frog SEO Spider\"").as_deref(), Some("screaming frog seo spider"));
+    /// let quoted = token("\"Screaming  Frog SEO Spider\"");
+    /// assert_eq!(quoted.as_deref(), Some("screaming frog seo spider"));
     /// assert_eq!(token("**"), None);
     /// ```
     pub fn from_name(value: &[u8]) -> Option<Self> {

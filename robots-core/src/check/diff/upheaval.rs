@@ -208,7 +208,8 @@ impl Upheaval {
     /// use robots_core::rules::RobotsTxt;
     ///
     /// let staging = RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]);
-    /// assert_eq!(Upheaval::between(None, &staging, Registry::builtin()), [Upheaval::EveryoneShutOut]);
+    /// let found = Upheaval::between(None, &staging, Registry::builtin());
+    /// assert_eq!(found, [Upheaval::EveryoneShutOut]);
     /// ```
     pub fn between(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) -> Vec<Self> {
         let Some(old) = old else {

@@ -103,7 +103,8 @@ impl FixedFile {
 /// Fixes the findings of a file: those with a safe fix, and with [`Safety::Unsafe`] then those with
 /// any fix.
 ///
-/// The remaining findings are those without a fix, those whose fix is unsafe, and those past [`FixedFile::MAX_PASSES`].
+/// The remaining findings have no fix, have an unsafe fix, or were not reached within
+/// [`FixedFile::MAX_PASSES`].
 ///
 /// ```
 /// use robots_core::check::{Options, Safety, fix};
