@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Deadline of everything that a test waits for. It is long because a machine may be busy; a test that passes never waits for it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An HTTP/1.1 response that was read to its end.
 #[derive(Debug)]
