@@ -132,7 +132,7 @@ impl PublicAddress {
     ///
     /// [`UndecidedReason::Address`] if the address is missing, private (RFC 1918, RFC 4193), shared
     /// (RFC 6598), reserved, local to this machine or link, or the address of a trusted proxy: a
-    /// request through a proxy is no evidence about the client.
+    /// request through a proxy proves nothing about the client.
     pub fn of(address: Option<IpAddr>, is_trusted_proxy: impl FnOnce(IpAddr) -> bool) -> Result<Self, UndecidedReason> {
         let address = address.ok_or(UndecidedReason::Address)?.to_canonical();
         let is_public = matches!(AddressClass::of(address), AddressClass::Public | AddressClass::Documentation);

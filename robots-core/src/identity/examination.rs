@@ -205,8 +205,8 @@ const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 /// clock that was off by a day makes either time a day too early.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time by which a confirmation may be ahead of now. If it is further ahead, the clock was
-/// or is wrong.
+/// Maximum time that a confirmation may be ahead of now. If it is further ahead, the clock was or
+/// is wrong.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// A list of an operator.

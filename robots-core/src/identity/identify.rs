@@ -41,7 +41,7 @@ pub struct Identified<'a> {
 
 impl<'a> IdentityRequest<'a> {
     /// Creates a request with the agents that its `User-Agent` lines name, and with its client
-    /// address. `None` represents an address that is no evidence about the client
+    /// address. `None` represents an address that proves nothing about the client
     /// ([`PublicAddress::of`]).
     pub const fn new(agents: &'a [Agent], address: Option<PublicAddress>) -> Self {
         Self {

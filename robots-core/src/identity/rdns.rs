@@ -17,7 +17,7 @@ const MOST_NAMES: usize = 4;
 /// Maximum number of addresses of a name that are checked.
 const MOST_ADDRESSES: usize = 8;
 
-/// Time for which a verified address of an operator proves that the resolver answers for it.
+/// How long a verified address of an operator proves that the resolver answers for the operator.
 const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
 
 /// The check of one address.
@@ -166,9 +166,10 @@ impl RdnsCheck {
         if names.is_empty() { RdnsState::Done(not_confirmed(doubt)) } else { RdnsState::Forward { names, doubt } }
     }
 
-    /// Restricts an outcome to what this resolver can prove. A failure refutes only if an address
-    /// of the same operator was verified through the resolver within the last hour: a resolver
-    /// without Internet access, or with an internal view, may answer NXDOMAIN to everything.
+    /// Makes a failure undecided if this resolver cannot prove it. A failure refutes only if an
+    /// address of the same operator was verified through the resolver within the last hour: a
+    /// resolver without Internet access, or with an internal view, may answer NXDOMAIN to
+    /// everything.
     pub fn through(outcome: MethodOutcome, last_verified: Option<SystemTime>, now: SystemTime) -> MethodOutcome {
         let is_proven = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age <= RESOLVER_PROOF);
         match outcome {

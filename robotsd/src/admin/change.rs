@@ -25,7 +25,7 @@ use crate::config::{AdminRole, Grant};
 use crate::log::{LogEvent, LogLevel};
 use crate::report::SettingChange;
 
-/// Maximum delay of a response by writing the audit record.
+/// Maximum time that writing the audit record may delay a response.
 const WITHOUT_HOLDING_UP: Duration = Duration::from_secs(1);
 
 /// The known facts about a request.

@@ -247,7 +247,7 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
             }
             AdminPlace::Address(_) | AdminPlace::Local(..) | AdminPlace::Name(..) => {
                 let stream = TcpStream::connect(place.to_string()).await.map_err(failed)?;
-                // By its address it answers whatever its name is.
+                // The address is accepted as the host, whatever the name is.
                 let address = stream.peer_addr().map_err(failed)?;
                 let local = Some(address).filter(|address| !is_open(*address));
                 let (socket, host) = (Socket::Tcp(stream), address.to_string());
@@ -300,7 +300,7 @@ mod tests {
         for (answer, is_answer) in [
             (interim(16) + OK, true),
             (interim(17) + OK, false),
-            // Far more than is read before it is noticed.
+            // Far more than the client reads before it gives up.
             (interim(1 << 19), false),
         ] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -308,7 +308,7 @@ mod tests {
             let serving = std::thread::spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 let _ = stream.read(&mut [0; 4096]);
-                // The client hangs up in the midst of it.
+                // The client disconnects in the middle.
                 let _ = stream.write_all(answer.as_bytes());
             });
             let answered: Result<bool, AskError> = ask(&place, (&Method::GET, "/status"), |_| {});
@@ -322,7 +322,8 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_answer_is_announced_and_given_up() {
-        // The kernel takes the connection, and no process accepts it, as with a stopped process.
+        // The kernel establishes the connection, but no process accepts it, as with a stopped
+        // process.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = AdminPlace::Address(listener.local_addr().unwrap());
         let said = std::cell::RefCell::new(Vec::new());
@@ -347,7 +348,7 @@ mod tests {
         let serving = std::thread::spawn(move || {
             let mut came = 0;
             for mut stream in listener.incoming().map_while(Result::ok) {
-                // The test's own, at the end.
+                // The test's own connection, at the end.
                 if stream.read(&mut [0; 4096]).unwrap_or(0) == 0 {
                     break;
                 }
@@ -367,7 +368,7 @@ mod tests {
             (Method::GET, "/status", ATTEMPTS, true, ATTEMPTS),
             (Method::POST, "/enforce?to=off", ATTEMPTS, true, ATTEMPTS),
             (Method::POST, "/enforce?to=off", ATTEMPTS + 1, false, ATTEMPTS),
-            // It may have been done.
+            // The change may have been made.
             (Method::POST, "/rollback?site=a", 2, false, 1),
             (Method::POST, "/accept?site=enforce&hash=1", 2, false, 1),
         ] {

@@ -47,7 +47,7 @@ pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
     serving.sites.state.fleet.as_ref().ok_or_else(|| AdminReply::error(StatusCode::NOT_FOUND, none))
 }
 
-/// Turns a scope off with the off switch `mark`, or removes all off switches of the scope.
+/// Turns a scope off with the off switch `mark`, or lifts all off switches of the scope.
 pub(super) async fn enforce(
     serving: Arc<Serving>,
     to: Enforcement,

@@ -92,27 +92,27 @@ impl AdminReply {
         self.response.status()
     }
 
-    /// The request is invalid.
+    /// Returns the response to an invalid request.
     pub(super) fn bad_request(message: &str) -> Self {
         Self::error(StatusCode::BAD_REQUEST, message)
     }
 
-    /// The client is not identified.
+    /// Returns the response to an unidentified client.
     pub(super) fn unauthorized(message: &str) -> Self {
         Self::error(StatusCode::UNAUTHORIZED, message).with(WWW_AUTHENTICATE, "Bearer")
     }
 
-    /// There is no response at the moment.
+    /// Returns the response if the request cannot be handled at the moment.
     pub(super) fn unavailable(message: &str) -> Self {
         Self::error(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
-    /// The handler panicked.
+    /// Returns the response if the handler panicked.
     pub(super) fn fault(error: &impl Display) -> Self {
         Self::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("an error in robotsd: {error}"))
     }
 
-    /// The path exists, but does not support the method.
+    /// Returns the response if the path does not support the method.
     pub(super) fn wrong_method(allow: &'static str) -> Self {
         Self::error(StatusCode::METHOD_NOT_ALLOWED, &format!("this path allows only {allow}")).with(ALLOW, allow)
     }

@@ -240,7 +240,7 @@ pub(super) struct DayFile {
     path: PathBuf,
 }
 
-/// Returns the files from before `before` whose hours are not folded yet. Blocks.
+/// Returns the files of days before `before` whose hours are not folded yet. Blocks.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
     // Without the stored day, every file is read; files that are already folded stay unchanged.
     let mark = fs::read_to_string(folder.join(FOLDED)).ok().and_then(|mark| day_named(mark.trim()));
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(fs::read(path.with_extension("jsonl.damaged")).unwrap(), damaged);
     }
 
-    /// If the evidence cannot be kept, new rows are counted all the same.
+    /// Even if the evidence cannot be kept, new rows are counted.
     #[test]
     fn a_damaged_file_that_cannot_be_copied_does_not_stop_the_counting() {
         let folder = tempfile::tempdir().unwrap();
@@ -449,7 +449,7 @@ mod tests {
         }
     }
 
-    /// If one day is too large, its largest files go first, and those of today stay.
+    /// If one day is too large, its largest files are deleted first, and files of today are kept.
     #[test]
     fn a_small_site_does_not_pay_for_a_large_one() {
         let folder = tempfile::tempdir().unwrap();

@@ -214,7 +214,7 @@ mod tests {
     const HOUR: Second = 3600;
     const START: Second = 1_000 * DAY;
 
-    /// Requests that version 2 disallows and version 1 allows, at an hour.
+    /// Requests at `hour` that version 2 disallows and version 1 allows.
     fn case(hour: Second) -> Case {
         Case {
             origin: "https://a.test".into(),
@@ -241,7 +241,7 @@ mod tests {
             (vec![read("1", 25)], 50, Judgement::Ignored),
             (vec![read("2", 20), read("1", 40)], 50, Judgement::NotNewest),
             (vec![read("1", 20), read("2", 40)], 50, Judgement::Ignored),
-            // Its rules are not known any more.
+            // The rules of this version are unknown.
             (vec![read("0", 40)], 50, Judgement::Undecided),
             (vec![read("0", 20)], 50, Judgement::Ignored),
             // A read after the requests says nothing about them.
@@ -281,13 +281,13 @@ mod tests {
             (read("2", 40), gap(45, 46, Some("2")), Judgement::Ignored),
             (read("2", 40), gap(45, 46, Some("1")), Judgement::Undecided),
             (read("2", 40), gap(30, 35, None), Judgement::Ignored),
-            // A day has passed since: no crawler may go by it any more.
+            // A day has passed since: no crawler may rely on it any more.
             (read("1", 1), gap(20, 21, None), Judgement::Ignored),
             (read("1", 1), gap(20, 27, None), Judgement::Undecided),
             (read("1", 40), gap(45, 46, Some("2")), Judgement::NotNewest),
             (read("1", 40), gap(45, 46, Some("1")), Judgement::NotNewest),
             (read("1", 40), gap(45, 46, Some("0")), Judgement::Undecided),
-            // It lasts until the requests.
+            // The gap lasts until the requests.
             (read("2", 40), gap(50, 90, None), Judgement::Undecided),
             (read("2", 40), gap(51, 90, None), Judgement::Ignored),
         ] {

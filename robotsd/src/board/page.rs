@@ -260,8 +260,8 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Returns the number of disallowed requests that were allowed: by other crawlers, and by search
-/// engines.
+/// Returns the numbers of disallowed requests that were forwarded: from other crawlers, and from
+/// search engines.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);

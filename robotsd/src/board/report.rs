@@ -106,7 +106,7 @@ pub(crate) struct NeverHit {
     /// of these lines may have hits that were counted together with others, are missing, or
     /// happened at another replica.
     pub(crate) is_certain: bool,
-    /// The first of these lines.
+    /// Lines without a hit, up to a maximum number.
     pub(crate) lines: Vec<LineBoard>,
 }
 

@@ -33,7 +33,7 @@ use crate::counting::{PageTotals, VisitorTotals};
 /// Maximum number of rows held until they are written.
 pub(crate) const MOST_LIVE: usize = 65_536;
 
-/// Requests of this time count for the gate, in seconds.
+/// How long requests count for the gate, in seconds.
 const WEEK: Second = 7 * DAY;
 
 /// Maximum number of concurrent readers of the history. While a file system hangs, each blocks a
@@ -47,7 +47,7 @@ pub(crate) struct Board {
     /// `None` without a state directory.
     folder: Option<PathBuf>,
     readers: Arc<Semaphore>,
-    /// Start of counting.
+    /// When the process began to count.
     pub(super) since: Second,
     /// Locked before the table, and while files of these days are read or written: every count is
     /// in the table or in the files.
@@ -181,7 +181,7 @@ pub(crate) struct SiteMoment {
     /// Name of the live version. `None` if there is none, or if each host has its own.
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
-    /// Only at some moments.
+    /// `None` at most moments.
     pub(crate) traffic: Option<TrafficTotals>,
     /// Visitors that services referred since the process started.
     pub(crate) visitors: VisitorTotals,
@@ -191,7 +191,7 @@ pub(crate) struct SiteMoment {
     pub(crate) registry: Option<Arc<Registry>>,
     /// Whether crawlers are recognised. They are not while enforcement is off.
     pub(crate) sight: Sight,
-    /// Whether it answers for other hosts than at the moment before.
+    /// Whether the site has other hosts than at the previous moment.
     pub(crate) has_new_hosts: bool,
 }
 

@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(all.in_hours(|hour| hour > 4_000).map(|(_, visitors)| visitors).collect::<Vec<_>>(), [3]);
     }
 
-    /// An operator's own registry may have any name: its day stays one that is believed.
+    /// A custom registry may contain any name, which must not make the day count as damaged.
     #[test]
     fn a_long_name_makes_no_file_unsound() {
         let name = "ö".repeat(100);

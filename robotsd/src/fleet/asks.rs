@@ -42,7 +42,7 @@ pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String
 /// sends the notice.
 pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
 
-/// Dropped at the end of a round that began after it was sent.
+/// A request for a round, dropped at the end of a round that began after the request.
 pub(super) type Round = oneshot::Sender<()>;
 
 #[derive(Debug)]

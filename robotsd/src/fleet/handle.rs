@@ -63,7 +63,7 @@ pub(crate) struct Decision {
     answer: WriteAnswers,
 }
 
-/// Longer than a process and its successor both send heartbeats.
+/// A process and its successor both send heartbeats for less than this time.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
 /// The last known state of the store.

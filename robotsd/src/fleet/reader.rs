@@ -23,7 +23,7 @@ use super::link::{LinkError, StoreLink};
 /// responses of the store.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Maximum delay of the next reading by a slow disk.
+/// Maximum time that a slow disk may delay the next reading.
 const DISK: Duration = Duration::from_secs(1);
 
 /// The time of the next reading. It is fixed when a reading begins, and nothing postpones it.

@@ -83,8 +83,7 @@ impl Fleet {
         let epoch = self.member.lock().epoch().map(str::to_owned);
         let epoch = match epoch.or_else(|| Some(document.epoch.clone()).filter(|epoch| !epoch.is_empty())) {
             Some(epoch) => epoch,
-            // No replica knows the document's epoch, so it becomes the fleet's document with a new
-            // one.
+            // No replica knows the document's epoch, so the document gets a new one.
             None if !self.is_remembered() => new_epoch(),
             None => {
                 return Err(format!(

@@ -1,4 +1,4 @@
-//! The URL at which the keys of an operator are published.
+//! The URL of the published keys of an operator.
 //!
 //! **A directory's URL has one canonical form** (`DirectoryUrl`), and keys are looked up by that
 //! form and `keyid` together. If they were looked up by `keyid` alone, a key of one operator could

@@ -106,7 +106,7 @@ impl KeptChecks {
     }
 
     /// Returns the checks if they apply to another request at this time: it has the same signatures
-    /// and the same values of what they cover, and the same keys are loaded.
+    /// and covered values, and the same keys are loaded.
     pub fn of_request(
         &self,
         lines: &[u8],

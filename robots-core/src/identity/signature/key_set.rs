@@ -1,4 +1,4 @@
-//! The keys of a directory: a JWK Set (RFC 7517), from which Ed25519 keys are used (RFC 8037).
+//! The keys of a directory: a JWK Set (RFC 7517). Only Ed25519 keys (RFC 8037) are used.
 //!
 //! **Unusable keys are skipped when a key set is parsed.** If a key is a point of small order,
 //! anybody can make signatures that verify. `ring` checks the form of signatures, but not this.

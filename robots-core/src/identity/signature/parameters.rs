@@ -1,4 +1,4 @@
-//! The parameters of a signature: the required ones, and the time for which it is valid.
+//! The parameters of a signature: the required ones, and its validity.
 
 use std::time::{Duration, SystemTime};
 
