@@ -90,7 +90,7 @@ mod tests {
         );
         // A site with a server error disallows everything until it recovers.
         let error = crawled((503, "")).await.expect_err("503");
-        assert!(error.to_string().contains("come again later"), "{error}");
+        assert!(error.to_string().contains("try again later"), "{error}");
         let error = crawled((200, "User-agent: *\nCrawl-delay: 86400\n")).await.expect_err("a day");
         assert!(error.to_string().contains("86400 s between requests"), "{error}");
     }
