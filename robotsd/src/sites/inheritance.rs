@@ -1,6 +1,5 @@
-//! What a new site inherits from previous ones. If a site is renamed, or a host moves to a new
-//! site, the gate still compares the new robots.txt with the earlier versions, so nothing is
-//! published unchecked.
+//! What a new site inherits from previous ones, so that renaming a site or moving a host to a new
+//! site does not bypass the gate: the new robots.txt is still compared with the earlier versions.
 //!
 //! 1. A site with a new name inherits the versions of one previous site: the one that had the first
 //!    of its hosts that any previous site had. That site may still exist, and keeps its own
@@ -11,9 +10,9 @@
 //!    refused.
 //!
 //! Previous sites are those of the previous config. At a reload they are open. At a start, and for
-//! a command, they are read from the state directory, which contains the state kept under each
-//! site's name, and the hosts. The hosts are written by the last process that served, or by the
-//! last command that decided about a version while no process served.
+//! a command, they are read from the state directory. It contains the state kept under each site's
+//! name, and the hosts of each site. The hosts are written by the last process that served, or by
+//! the last command that decided about a version while no process served.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -66,7 +66,8 @@ fn of_site(live: &LiveSite, flags: [CommandFlags; 2], replica: &str, notices: &m
     let history = live.robots.history();
     let Some((entry, hash)) = decided(&history, status.live).zip(status.live) else { return };
     let (event, done, next) = match entry.cause {
-        // Accepting is up to one replica, so there is no `--fleet`.
+        // Without a hash, `accept` asks one replica which version is pending, so it gets no
+        // `--fleet`.
         Cause::Rollback => (NotifyEvent::RolledBack, "live again, rolled back", command(&["accept", name], &[])),
         _ => (NotifyEvent::Accepted, "live, accepted", command(&["rollback", name], of_decision)),
     };

@@ -359,7 +359,7 @@ fn warnings_are_said_in_the_round_of_the_faults() {
         "[[admin.token]]\nname = \"t\"\nhash = \"sha256:{hash}\"\nrole = \"operate\"\nsites = [\"a\", \"gone\"]\n\
          until = 2020-01-01\n"
     );
-    let (ended, gone) = ("warning: this token has ended", "warning: no site is called \"gone\"");
+    let (ended, gone) = ("warning: this token has expired", "warning: no site is called \"gone\"");
     let misspelled = "warning: no crawler is called \"Gogglebot\"";
     for (slip, warnings, not) in [
         // A value of the site itself, a key of it, and a key elsewhere.

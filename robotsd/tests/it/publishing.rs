@@ -112,7 +112,7 @@ fn a_list_at_a_url_outlives_its_server() {
     let event = running.wait_for_event("append", |line| line["level"] == "error");
     assert_has(message(&event), &["503"]);
     assert_eq!(site_status(&folder)["append"][0]["state"], "last-good");
-    assert_lacks(folder.with_config(&["config", "check"]).said(), &["not at hand"]);
+    assert_lacks(folder.with_config(&["config", "check"]).said(), &["not available"]);
     assert_has(folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]).out, &["Disallow: /"]);
 }
 
