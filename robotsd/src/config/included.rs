@@ -405,8 +405,8 @@ impl Included {
         included
     }
 
-    /// Writes the text in use for each file to a state directory, for a later start that finds one of the files
-    /// broken. Blocks.
+    /// Writes the text in use for each file to a state directory, for a later start that finds one
+    /// of the files broken. Blocks.
     pub(crate) fn keep(&self, state: &Path) -> io::Result<()> {
         let path = state.join(KEPT);
         if self.patterns.is_empty() {

@@ -88,8 +88,8 @@ pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
     document.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
-/// Reads a document and finds every problem with its keys and types. A syntax error is returned alone,
-/// because the text after it may parse as something other than what was meant.
+/// Reads a document and finds every problem with its keys and types. A syntax error is returned
+/// alone, because the text after it may parse as something other than what was meant.
 pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
     let table = match parse(text) {
         Ok(table) => table,
