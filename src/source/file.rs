@@ -1,4 +1,4 @@
-//! Reading a file that may be half-written, or replaced by anything.
+//! Reads a file that may be half-written, or replaced by something else.
 
 use std::fs::Metadata;
 use std::io::{self, Read};
@@ -10,13 +10,15 @@ use super::file_system::reach;
 use crate::live::state::disk::open;
 use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 
-/// How long a file must be left alone after a modification that was not followed by a close.
+/// How long a file must stay quiet after a modification that was not followed by a close.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
-/// How far the clock of a file server may be ahead of ours. A file that is dated later was given that date.
+/// Maximum amount by which a file server's clock may be ahead of ours. A later date was set on
+/// purpose.
 const MOST_AHEAD: Duration = Duration::from_secs(2);
 
-/// Reads a regular file whole, or says why not. Blocks for as long as the file system does, never for a writer.
+/// Reads a whole regular file, or returns the reason for a failure. Blocks for as long as the file
+/// system does, but never for a writer.
 pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     let failed = |error| Rejection::io(error, origin);
     let mut file = open(reach(path)).map_err(failed)?;
@@ -28,7 +30,7 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
         return Err(Rejection::new(RejectionKind::TooLarge, origin));
     }
     let mut bytes = Vec::new();
-    // One octet more than allowed shows a file that grew past the bound meanwhile.
+    // One byte more than allowed reveals a file that grew past the limit meanwhile.
     Read::by_ref(&mut file).take(LiveRobots::MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
     let after = file.metadata().map_err(failed)?;
     if bytes.len() as u64 != after.len() || changed(&before, &after) {
@@ -37,7 +39,8 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     Ok(Version::new(bytes, origin, after.modified().ok()))
 }
 
-/// The octets of a regular file. Blocks for as long as the file system does, never for a writer.
+/// Reads the bytes of a regular file. Blocks for as long as the file system does, but never for a
+/// writer.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(reach(path))?;
     if !file.metadata()?.is_file() {
@@ -48,12 +51,13 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How long a file that was changed then has to be left alone still, for it may be half-written; `None` once it was.
+/// Returns how much longer a file that was modified at this time must stay quiet, because it may be
+/// half-written; `None` if it has been quiet long enough.
 pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
     unrest_at(SystemTime::now(), modified)
 }
 
-/// As [`unrest`], at another time.
+/// Does the same as [`unrest`], but for the given current time.
 pub(super) fn unrest_at(now: SystemTime, modified: SystemTime) -> Option<Duration> {
     match now.duration_since(modified) {
         Ok(age) => QUIET.checked_sub(age),

@@ -11,13 +11,13 @@ use super::file_system::reach;
 use super::watch::{Watched, Watcher};
 use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
-/// How often a caller that waits for a file to settle looks whether the watcher has taken it.
+/// How often a caller that waits for a file to settle checks whether the watcher has taken it.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// How long a file that is missing is waited for, in a folder that goes on to change.
+/// Maximum wait for a missing file in a folder that keeps changing.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// A robots.txt kept in a file; see [`LiveRobots::file`].
+/// A robots.txt kept in a file, see [`LiveRobots::file`].
 #[derive(Debug)]
 pub struct FileSource {
     path: PathBuf,
@@ -25,7 +25,7 @@ pub struct FileSource {
     watcher: Option<Watcher>,
 }
 
-/// The file of a site that is open.
+/// The file of an open site.
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,
@@ -35,7 +35,8 @@ struct OpenFile {
 }
 
 impl LiveRobots {
-    /// A robots.txt kept in a file, reloaded when it changes (with the `watch` feature) and on [`LiveRobots::reload`].
+    /// Prepares a site whose robots.txt is kept in a file. The file is reloaded when it changes
+    /// (with the `watch` feature) and on [`LiveRobots::reload`].
     pub fn file(path: impl Into<PathBuf>) -> LiveBuilder<FileSource> {
         LiveBuilder::new(FileSource { path: path.into(), poll: Watcher::DEFAULT_POLL, watcher: None })
     }
@@ -43,10 +44,11 @@ impl LiveRobots {
 
 #[cfg(feature = "watch")]
 impl LiveBuilder<FileSource> {
-    /// How often the file is read to find changes that no file system event announces. Default:
-    /// [`Watcher::DEFAULT_POLL`](super::Watcher::DEFAULT_POLL); at least [`Watcher::SHORTEST_POLL`](super::Watcher::SHORTEST_POLL).
+    /// Sets how often the file is polled for changes that no file system event reports. Default:
+    /// [`Watcher::DEFAULT_POLL`](super::Watcher::DEFAULT_POLL); minimum:
+    /// [`Watcher::SHORTEST_POLL`](super::Watcher::SHORTEST_POLL).
     ///
-    /// Only a file is polled so; nothing else can be given this setting:
+    /// Only a file source has this setting:
     ///
     /// ```compile_fail
     /// # use std::time::Duration;
@@ -57,14 +59,14 @@ impl LiveBuilder<FileSource> {
         self.with_source(|source| source.poll = poll.max(Watcher::SHORTEST_POLL))
     }
 
-    /// The watcher of the file, which may watch others too. Default: a watcher of its own.
+    /// Sets the watcher of the file, which may watch other files too. Default: a new watcher.
     pub fn watcher(self, watcher: &Watcher) -> Self {
         self.with_source(|source| source.watcher = Some(watcher.clone()))
     }
 }
 
 impl LiveBuilder<FileSource> {
-    /// As one of many files that are watched together.
+    /// Configures the file as one of many that share a watcher.
     pub(super) fn watched_by(self, watcher: &Watcher, poll: Duration) -> Self {
         self.with_source(|source| {
             source.watcher = Some(watcher.clone());
@@ -77,7 +79,7 @@ impl SiteSource for FileSource {
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
         let LiveBuilder { source, settings } = builder;
         let origin: Arc<str> = source.path.to_string_lossy().into();
-        // Watched before it is read, so that no change after that goes unnoticed.
+        // The file is watched before it is read, so that no later change goes unnoticed.
         let mut opened = None;
         let site = Site::new(settings, &origin, |site| {
             let file = Arc::new(OpenFile {
@@ -89,7 +91,7 @@ impl SiteSource for FileSource {
             opened = Some(file.clone());
             file
         });
-        // A process that takes the place of another may begin in the middle of a replacement.
+        // A process that replaces another one may start while the file is being replaced.
         if let Some(file) = opened.as_ref().filter(|_| site.has_versions()) {
             await_name(&file.path);
         }
@@ -121,8 +123,9 @@ impl Source for OpenFile {
     }
 }
 
-/// Waits for a file that is not there while another may be about to take its name, as in `mv robots.txt old; mv new robots.txt`: as
-/// long as its folder has changed a moment ago, within bounds.
+/// Waits for a missing file while another one may be about to take its name, as in
+/// `mv robots.txt old; mv new robots.txt`. The wait lasts while the folder has changed recently, but
+/// at most `LONGEST_WAIT`.
 fn await_name(path: &Path) {
     let is_missing = || fs::metadata(reach(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -134,12 +137,13 @@ fn await_name(path: &Path) {
     }
 }
 
-/// A caller may ask for a reload in the middle of writing: a file that was changed a moment ago is taken if it is the same
-/// once that moment has passed. The watcher may take it meanwhile.
+/// Reloads the file once it is quiet. A caller may request a reload in the middle of a write, so a
+/// file that was changed a moment ago is read twice and taken only if it is still the same. The
+/// watcher may take it meanwhile.
 fn reload_once_quiet(site: &Site) -> Reload {
     let first = site.load().ok();
     if let Some(first) = &first {
-        // The file's date gives the length of the pause; a monotonic clock measures it.
+        // The file's date gives the length of the pause; a monotonic clock measures the pause.
         let rest = first.modified.and_then(file::unrest).unwrap_or_default();
         let quiet = Instant::now() + rest;
         while site.live_source() != Some(first.hash()) {
@@ -153,8 +157,9 @@ fn reload_once_quiet(site: &Site) -> Reload {
     site.reload(|again| may_be_taken(first.as_ref(), again, SystemTime::now()))
 }
 
-/// Whether a version is no half of what is being written: it was the same a moment ago, or it was left alone for that long.
-/// A file that changed while it was read at first says nothing about what is in it now.
+/// Reports whether a version is complete: the first read found the same, or the file has been
+/// quiet. If the first read failed because the file was changing, that read says nothing about the
+/// current content.
 fn may_be_taken(first: Option<&Version>, again: &Version, now: SystemTime) -> bool {
     match first {
         Some(first) => first.hash() == again.hash(),

@@ -1,29 +1,30 @@
-//! The paths that this room is about to reach.
+//! Access to the paths that this module uses.
 //!
-//! Each operation on one blocks for as long as its file system hangs, so no caller holds a lock that a reader, a drop or another
-//! file system waits for. All go through here, so that a test can hang a folder, which then counts as a file system of its own.
+//! Each operation on a path blocks while its file system hangs. So no caller holds a lock that a
+//! reader, a drop or another file system waits for. All operations go through this file, so that a
+//! test can make a folder hang; that folder then counts as a separate file system.
 
 use std::fs::Metadata;
 use std::path::Path;
 
-/// Tells one file system from another: its device number, where the system has such.
+/// Identifies a file system: its device number on Unix, else 0.
 pub(super) type FileSystemId = u64;
 
-/// A path, for an operation on what is there. It blocks while a test hangs the folder.
+/// Returns the path, for an operation on its file. In tests, blocks while the folder hangs.
 pub(super) fn reach(path: &Path) -> &Path {
     #[cfg(test)]
     hanging::wait(path, hanging::Operations::All);
     path
 }
 
-/// A folder, to be registered for events, which takes its path too.
+/// Returns the folder, to be registered for events by its path.
 pub(super) fn reach_to_register(folder: &Path) -> &Path {
     #[cfg(test)]
     hanging::wait(folder, hanging::Operations::Registering);
     folder
 }
 
-/// The file system that holds a file with this metadata.
+/// Returns the file system that contains a file with this metadata.
 pub(super) fn id(path: &Path, metadata: &Metadata) -> FileSystemId {
     #[cfg(test)]
     if let Some(id) = hanging::id(path) {
@@ -62,14 +63,14 @@ pub(super) mod hanging {
         waiting: usize,
     }
 
-    /// Operations that hang, or one that is about to run.
+    /// The operations that hang, or the operation that is about to run.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(in crate::source) enum Operations {
         All,
         Registering,
     }
 
-    /// A folder that counts as a file system of its own, and hangs on demand.
+    /// A folder that counts as a separate file system, and hangs on demand.
     pub(in crate::source) struct HangingFolder {
         _folder: tempfile::TempDir,
         path: PathBuf,
@@ -80,7 +81,7 @@ pub(super) mod hanging {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().canonicalize().expect("a path");
             let mut folders = folders();
-            // No device has such a number.
+            // No device has this number.
             let id = u64::MAX - folders.len() as u64;
             folders.push(Folder { path: path.clone(), id, hangs: None, waiting: 0 });
             Self { _folder: folder, path }
@@ -90,7 +91,7 @@ pub(super) mod hanging {
             &self.path
         }
 
-        /// Hangs until this is dropped; returns once so many operations hang.
+        /// Makes the folder hang until this is dropped. Returns once `number` operations hang.
         pub(in crate::source) fn hang(&self, operations: Operations, number: usize) {
             let mut folders = folders();
             let deadline = Instant::now() + Duration::from_secs(60);
@@ -115,13 +116,13 @@ pub(super) mod hanging {
         }
     }
 
-    /// Fails if `call` waits for a file system that hangs.
+    /// Fails if `call` waits for a hung file system.
     pub(in crate::source) fn returns<R: Send + 'static>(what: &str, call: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(call()));
         let returned = receiver.recv_timeout(Duration::from_secs(60));
         returned.unwrap_or_else(|error| {
-            // A drop may wait as well, and the failure has to be shown.
+            // A drop may wait as well, and the failure must be shown.
             folders().iter_mut().for_each(|folder| folder.hangs = None);
             CHANGED.notify_all();
             panic!("{what} waits for a file system that hangs: {error}")

@@ -1,7 +1,7 @@
 //! Hosts: the ASCII form of a name, origins, the patterns of a config, and values by host.
 //!
-//! **Values by host are numbers into a list**: the ASCII form of a name, its own script and its ports lead to one
-//! value.
+//! **The maps contain indices into a list of values**: the ASCII form of a name, its Unicode form
+//! and its ports lead to one value.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,20 +9,24 @@ use std::net::Ipv6Addr;
 
 use crate::rules::{Authority, Port, ValueError};
 
-/// The longest host name there is, in octets (RFC 1035, section 2.3.4), in its own script too.
+/// Maximum length of a host name, in bytes: 253 (RFC 1035, section 2.3.4), doubled because the
+/// Unicode form of a name may be longer.
 const MAX_NAME: usize = 253 * 2;
 
-/// Values by host: exact names before wildcards, the longest wildcard first, then one for every other host.
+/// Values by host: exact names take precedence over wildcards, the longest wildcard over shorter
+/// ones, and `*` matches every other host.
 ///
-/// Names are compared without case and without a final dot, and an IPv6 address is the same however it is written. A value
-/// with a port goes before one without, which holds for every other port.
+/// Names are compared without case and without a final dot, and IPv6 addresses by value. A value
+/// with a port takes precedence over one without a port, which applies to all other ports.
 ///
-/// A host that no pattern fits has no value: a [`RobotsLayer`](https://docs.rs/tower-robots/latest/tower_robots/layer/struct.RobotsLayer.html)
-/// lets its requests pass. An application that answers under any host wants a value for `*`, or a crawler walks around the
-/// rules with a host of its own.
+/// A host that matches no pattern has no value, and a [`RobotsLayer`] does not check its requests.
+/// If your application answers under any host, insert a value for `*`; otherwise a crawler can
+/// bypass the rules by sending a host of its own.
 ///
-/// With the feature `idn` a name of another script is the same as its ASCII form. Without it a pattern is written in the
-/// ASCII form (`xn--mnchen-3ya.example`), which is what clients send.
+/// [`RobotsLayer`]: https://docs.rs/tower-robots/latest/tower_robots/layer/struct.RobotsLayer.html
+///
+/// With the feature `idn`, a name in Unicode equals its ASCII form. Without it, write a pattern in
+/// the ASCII form (`xn--mnchen-3ya.example`), which is what clients send.
 ///
 /// ```
 /// use tower_robots::source::HostMap;
@@ -47,24 +51,24 @@ const MAX_NAME: usize = 253 * 2;
 pub struct HostMap<T> {
     values: Vec<T>,
     exact: Names,
-    /// By the name behind `*.`.
+    /// Keyed by the name after `*.`.
     wildcard: Names,
     addresses: HashMap<Ipv6Addr, Ports, foldhash::fast::RandomState>,
     any: Option<usize>,
-    /// The most dots a name behind `*.` has: no deeper name has to be looked for.
+    /// Largest number of dots in a name after `*.`; deeper names need no lookup.
     deepest: usize,
 }
 
 type Names = HashMap<Box<[u8]>, Ports, foldhash::fast::RandomState>;
 
-/// The places of a host's values.
+/// Indices of a host's values.
 #[derive(Clone, Debug, Default)]
 struct Ports {
     other: Option<usize>,
     ports: Vec<(u16, usize)>,
 }
 
-// The fault of a pattern, written behind it.
+// Problems with a pattern; a message puts them after the pattern.
 const MALFORMED: &str =
     "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address";
 const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
@@ -72,7 +76,7 @@ const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, whic
 const REPEATED: &str = "stands here twice: a host belongs to one site";
 
 impl<T> HostMap<T> {
-    /// An empty map.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self {
             values: Vec::new(),
@@ -84,19 +88,20 @@ impl<T> HostMap<T> {
         }
     }
 
-    /// Adds a value for `example.com`, `example.com:8080`, `*.example.com` (any depth below, not the name itself) or
-    /// `*` (every other host).
+    /// Adds a value for `example.com`, `example.com:8080`, `*.example.com` (any depth below, but
+    /// not the name itself) or `*` (every other host).
     ///
     /// # Errors
     ///
-    /// If the pattern is malformed, or has a value already, or is not ASCII and the feature `idn` is off.
+    /// If the pattern is malformed or already has a value, or if it is not ASCII and the feature
+    /// `idn` is off.
     pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), ValueError> {
         let error = |fault| ValueError::new(pattern, fault);
         let place = self.values.len();
         let (pattern, wildcard) = pattern.strip_prefix("*.").map_or((pattern, false), |below| (below, true));
         let authority = Authority::of_host_field(pattern.as_bytes());
         let port = authority.port;
-        // Text that is split at an ASCII octet stays text.
+        // The pattern was split at an ASCII byte, so the host is still valid UTF-8.
         let host = std::str::from_utf8(authority.host).unwrap_or_default();
         if host == "*" && port == Port::Absent && !wildcard {
             if self.any.is_some() {
@@ -116,7 +121,7 @@ impl<T> HostMap<T> {
             _ => return Err(error(MALFORMED)),
         };
         let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')?.parse().ok());
-        // A wildcard stands for names, whatever their port.
+        // A wildcard matches names on any port.
         if wildcard && (port.is_some() || address.is_some()) {
             return Err(error(MALFORMED));
         }
@@ -129,7 +134,7 @@ impl<T> HostMap<T> {
         if wildcard {
             self.deepest = self.deepest.max(survey(name.as_bytes()).0);
         }
-        // A client may send the name in its own script, whatever the standards say.
+        // A client may send the Unicode form of the name, contrary to the standards.
         #[cfg(feature = "idn")]
         if let Some(name) = unicode(&name) {
             let _ = names.entry(name.as_bytes().into()).or_default().add(port, place);
@@ -138,15 +143,17 @@ impl<T> HostMap<T> {
         Ok(())
     }
 
-    /// The value for a host, with or without a port, as in a `Host` field.
+    /// Returns the value for a host, with or without a port, as in a `Host` field.
     ///
-    /// If no port is written it is one of the default ports: a value for `example.com:443` is found as `example.com` if
-    /// that has no value without a port, nor one for port 80. [`HostMap::get_for`] knows better.
+    /// If no port is written, it may be either default port. So a value for `example.com:443` is
+    /// found as `example.com` if that host has neither a value without a port nor one for port 80.
+    /// [`HostMap::get_for`] is more exact.
     pub fn get(&self, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), None)
     }
 
-    /// As [`HostMap::get`] for a request of a known scheme: a port that is not written is the scheme's, 80 or 443.
+    /// Does the same as [`HostMap::get`] for a known default port, 80 or 443, which applies if no
+    /// port is written.
     pub fn get_for(&self, default_port: u16, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), Some(default_port))
     }
@@ -156,22 +163,22 @@ impl<T> HostMap<T> {
         self.values.get(place)
     }
 
-    /// The value for every host that has none of its own.
+    /// Returns the value for every host that has no value of its own.
     pub fn any(&self) -> Option<&T> {
         self.values.get(self.any?)
     }
 
-    /// Every value, in the order they were added.
+    /// Returns all values in the order in which they were added.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.values.iter()
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there is no value.
+    /// Reports whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -181,12 +188,12 @@ impl<T> HostMap<T> {
         let port = match authority.port {
             Port::Absent | Port::Empty => default_port,
             Port::Number(port) => Some(port),
-            // The name says whose it is: a text that is no port must not be a way past a site's rules.
+            // The name decides: a malformed port must not bypass a site's rules.
             Port::Malformed => None,
         };
         let name = authority.host;
         if let [b'[', address @ .., b']'] = name {
-            // Parsing takes no more than 45 octets of it.
+            // Parsing reads at most 45 bytes of the address.
             let address = std::str::from_utf8(address).ok()?.parse().ok()?;
             return self.addresses.get(&address)?.at(port);
         }
@@ -198,7 +205,7 @@ impl<T> HostMap<T> {
         if !has_capitals {
             return self.named(name, dots, port);
         }
-        // On the stack: a host in capitals costs no allocation.
+        // On the stack, so a host with capital letters costs no allocation.
         let mut lower = [0; MAX_NAME];
         let lower = &mut lower[..name.len()];
         lower.copy_from_slice(name);
@@ -213,10 +220,11 @@ impl<T> HostMap<T> {
         if self.wildcard.is_empty() {
             return None;
         }
-        // Names are short: octet by octet costs less than calling for the next dot.
+        // Names are short, so this loop is cheaper than a search for the next dot.
         for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'.') {
             dots -= 1;
-            // A name of a thousand labels is looked up no more often than the wildcards are deep.
+            // Even a name with a thousand labels needs no more lookups than the deepest wildcard
+            // has labels.
             if dots <= self.deepest
                 && let Some(place) = self.wildcard.get(&name[at + 1..]).and_then(|ports| ports.at(port))
             {
@@ -244,7 +252,7 @@ impl Ports {
         let at = |port: u16| self.ports.iter().find(|(other, _)| *other == port).map(|(_, place)| *place);
         match port {
             Some(port) => at(port).or(self.other),
-            // Either default port may be meant; where both have a value it stays open.
+            // Either default port may be meant. If both have a value, the result is ambiguous.
             None => self.other.or_else(|| match (at(80), at(443)) {
                 (Some(place), None) | (None, Some(place)) => Some(place),
                 _ => None,
@@ -259,7 +267,8 @@ impl<T> Default for HostMap<T> {
     }
 }
 
-/// How many dots a name has, and whether it has capitals: without a branch, so that it takes 16 octets at a time.
+/// Returns the number of dots in a name, and whether it has capital letters. Without branches, so
+/// that it processes 16 bytes at a time.
 fn survey(name: &[u8]) -> (usize, bool) {
     let (mut dots, mut capitals) = (0_u16, 0_u8);
     for byte in name.iter().take(MAX_NAME) {
@@ -269,7 +278,7 @@ fn survey(name: &[u8]) -> (usize, bool) {
     (dots.into(), capitals != 0)
 }
 
-/// The scheme of a request, which decides the port where none is written.
+/// Scheme of a request, which decides the port if none is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Scheme {
     Http,
@@ -277,11 +286,13 @@ pub(crate) enum Scheme {
     Ftp,
 }
 
-/// The origin that a robots.txt is valid for: a scheme, a host and a port (RFC 9309, section 2.3; RFC 6454, section 4).
+/// Origin for which a robots.txt is valid: a scheme, a host and a port (RFC 9309, section 2.3; RFC
+/// 6454, section 4).
 ///
-/// Hosts are compared without case and without a final dot, names of other scripts by their ASCII form, IPv6 addresses by
-/// what they are, and a port that is not written is the scheme's. Without the feature `idn` a host has to be written in its
-/// ASCII form (`xn--…`): a URL with another has no origin.
+/// Hosts are compared without case and without a final dot, Unicode names by their ASCII form, and
+/// IPv6 addresses by value. If no port is written, the scheme's default port applies. Without the
+/// feature `idn`, a host must be written in its ASCII form (`xn--…`); otherwise the URL has no
+/// origin.
 ///
 /// ```
 /// use tower_robots::source::Origin;
@@ -295,16 +306,16 @@ pub(crate) enum Scheme {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Origin {
-    /// `http`, `https` or `ftp`.
+    /// The scheme: `http`, `https` or `ftp`.
     pub scheme: &'static str,
-    /// The host in ASCII and lower case; an IPv6 address in brackets.
+    /// The host in lower-case ASCII; an IPv6 address is in brackets.
     pub host: String,
-    /// The port, written or not.
+    /// The port, or the scheme's default port.
     pub port: u16,
 }
 
 impl Scheme {
-    /// The port that is meant where none is written.
+    /// Returns the port that applies if none is written.
     pub(crate) const fn port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -313,7 +324,7 @@ impl Scheme {
         }
     }
 
-    /// The scheme's name in lower case.
+    /// Returns the scheme's name in lower case.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -322,25 +333,25 @@ impl Scheme {
         }
     }
 
-    /// Reads a name without regard to case; `None` for other schemes.
+    /// Parses a name without regard to case; `None` for other schemes.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         [Self::Http, Self::Https, Self::Ftp].into_iter().find(|scheme| name.eq_ignore_ascii_case(scheme.as_str()))
     }
 }
 
 impl Origin {
-    /// The origin of an absolute URL; `None` if it is no URL of one of these schemes.
+    /// Returns the origin of an absolute URL; `None` if it is not a URL with one of these schemes.
     pub fn of(url: &str) -> Option<Self> {
         Self::split(url).map(|(origin, _)| origin)
     }
 
-    /// The origin that the robots.txt at a URL is valid for; `None` if no robots.txt has that URL, whose
-    /// path is always `/robots.txt`.
+    /// Returns the origin for which the robots.txt at this URL is valid; `None` if the path is not
+    /// `/robots.txt`.
     pub fn of_robots_txt(url: &str) -> Option<Self> {
         Self::split(url).filter(|(_, rest)| *rest == "/robots.txt").map(|(origin, _)| origin)
     }
 
-    /// Whether a URL is of this origin, and so whether its robots.txt is the one that counts.
+    /// Reports whether a URL has this origin, so that its robots.txt applies to the URL.
     pub fn covers(&self, url: &str) -> bool {
         Self::of(url).is_some_and(|origin| origin == *self)
     }
@@ -358,7 +369,8 @@ impl Origin {
     }
 }
 
-/// A host in the form it is compared in: ASCII, lower case, no final dot; `None` if it is no host.
+/// Returns a host in the form in which hosts are compared: lower-case ASCII without a final dot;
+/// `None` if it is not a valid host.
 fn canonical(host: &str) -> Option<String> {
     if let Some(address) = host.strip_prefix('[') {
         let address: Ipv6Addr = address.strip_suffix(']')?.parse().ok()?;
@@ -376,7 +388,7 @@ fn canonical(host: &str) -> Option<String> {
     is_host.then(|| ascii.into_owned())
 }
 
-/// The ASCII form of a name of another script.
+/// Returns the ASCII form of a Unicode name.
 #[cfg(feature = "idn")]
 pub(super) fn to_ascii(host: &str) -> Option<Cow<'_, str>> {
     idna::domain_to_ascii_cow(host.as_bytes(), idna::AsciiDenyList::EMPTY).ok()
@@ -387,7 +399,7 @@ pub(super) fn to_ascii(_: &str) -> Option<Cow<'_, str>> {
     None
 }
 
-/// The form of an ASCII name in its own script, where it has another.
+/// Returns the Unicode form of an ASCII name, if it differs.
 #[cfg(feature = "idn")]
 fn unicode(ascii: &str) -> Option<String> {
     if !ascii.contains("xn--") {

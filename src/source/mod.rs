@@ -1,12 +1,14 @@
-//! The sources of a robots.txt, and the sites by host: for applications with several sites, many files, or a file elsewhere.
+//! Sources of a robots.txt, and sites by host: for applications with several sites, many files, or
+//! a remote file.
 //!
-//! [`LiveRobots::file`](crate::live::LiveRobots::file) and its like start a [`LiveBuilder`], which ties a source to a live
-//! site. [`Sites`] maps hosts to live files, and a [`Directory`] makes them of the files in a folder.
+//! [`LiveRobots::file`](crate::live::LiveRobots::file) and similar constructors start a
+//! [`LiveBuilder`], which connects a source to a live site. [`Sites`] maps hosts to live files, and
+//! a [`Directory`] builds such a map from the files in a folder.
 //!
-//! This room reads files and, with the feature `fetch`, fetches them; it serves nothing.
+//! This module reads files and, with the feature `fetch`, fetches them. It does not serve requests.
 
-// As in `live`: what one feature alone reads stands here without it too, so that no item needs to name its readers. With all of them
-// nothing is unused.
+// As in `live`, items that only one feature uses are also compiled without it, so that no item has
+// to list the features that use it. With all features on, nothing is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)
@@ -37,7 +39,8 @@ pub use self::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
 pub use self::watch::{Watched, Watcher};
 
-/// In place of `watch` without its feature: nothing is watched, and a file is read again where that is asked for.
+/// Replacement for `watch` if its feature is off: nothing is watched, and a file is reloaded only
+/// on request.
 #[cfg(not(feature = "watch"))]
 mod watch {
     use std::path::PathBuf;
@@ -46,11 +49,11 @@ mod watch {
 
     use crate::live::Site;
 
-    /// Watches nothing.
+    /// A watcher that watches nothing.
     #[derive(Clone, Debug, Default)]
     pub(super) struct Watcher;
 
-    /// Is not watched.
+    /// A handle of something that is not watched.
     #[derive(Debug)]
     pub(super) struct Watched;
 

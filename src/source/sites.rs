@@ -1,4 +1,4 @@
-//! Which site a request belongs to, and how sites are replaced while requests flow.
+//! Finds the site of a request, and replaces sites while requests are served.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,19 +10,20 @@ use crate::live::LiveRobots;
 
 /// Sites by host, for a [`RobotsLayer`](crate::layer::RobotsLayer). Cheap to clone.
 ///
-/// Made from one [`LiveRobots`], from a [`HostMap`] that stays as it is, or from a [`SiteMap`] that can be replaced.
+/// Built from one [`LiveRobots`], from a fixed [`HostMap`], or from a replaceable [`SiteMap`].
 #[derive(Clone, Debug)]
 pub struct Sites(SiteLookup);
 
 #[derive(Clone, Debug)]
 enum SiteLookup {
-    /// As most applications have it: neither the host nor the site has to be looked up.
+    /// The usual case: neither the host nor the site has to be looked up.
     One(LiveRobots),
     Fixed(Arc<HostMap<LiveRobots>>),
     Replaced(SiteMap),
 }
 
-/// Sites by host that can be replaced while requests flow: each request is judged by the sites there are when it comes.
+/// Sites by host that can be replaced while requests are served: each request is judged by the
+/// sites that are current when it arrives.
 ///
 /// Cheap to clone; clones share everything.
 ///
@@ -36,8 +37,8 @@ enum SiteLookup {
 /// sites.replace(hosts);
 /// assert!(sites.load().get("example.com").is_some());
 ///
-/// // Another site, while requests flow. A text of one of many has a name, for the log. For sites that go, an application
-/// // makes the map anew of the handles that it keeps.
+/// // Add a site while requests are served. Give each inline robots.txt a name if there are several
+/// // sites, for the log. To remove sites, build a new map from the handles that you keep.
 /// let mut hosts = HostMap::clone(&sites.load());
 /// hosts.insert("shop.example", LiveRobots::inline("User-agent: *\nDisallow: /cart\n").named("shop").open()?)?;
 /// sites.replace(hosts);
@@ -47,12 +48,13 @@ enum SiteLookup {
 #[derive(Clone)]
 pub struct SiteMap {
     hosts: Arc<ArcSwap<HostMap<LiveRobots>>>,
-    /// Whatever replaces the sites by itself, which goes on as long as a clone with it is held.
+    /// Object that replaces the sites automatically, as long as a clone that owns it exists.
     _follower: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Sites {
-    /// The sites there are now, for a local: the guard must not be kept, nor held across an await.
+    /// Returns the current sites, for a local variable: the guard must not be stored, nor held
+    /// across an await.
     pub(crate) fn load(&self) -> SitesGuard<'_> {
         match &self.0 {
             SiteLookup::One(live) => SitesGuard::One(live),
@@ -62,7 +64,7 @@ impl Sites {
     }
 }
 
-/// The sites of one moment.
+/// Sites at one moment.
 pub(crate) enum SitesGuard<'s> {
     One(&'s LiveRobots),
     Fixed(&'s HostMap<LiveRobots>),
@@ -70,8 +72,8 @@ pub(crate) enum SitesGuard<'s> {
 }
 
 impl SitesGuard<'_> {
-    /// The site of a host, which is only looked for where there are several sites; a request without a host belongs to
-    /// the site of every other host.
+    /// Returns the site of a host. The host is looked up only if there are several sites; a request
+    /// without a host belongs to the site for every other host.
     pub(crate) fn find<'h>(&self, host: impl FnOnce() -> Option<(&'h [u8], Option<Scheme>)>) -> Option<&LiveRobots> {
         let hosts = match self {
             Self::One(live) => return Some(live),
@@ -83,23 +85,24 @@ impl SitesGuard<'_> {
 }
 
 impl SiteMap {
-    /// These sites, until they are replaced.
+    /// Creates a map of these sites, which can be replaced later.
     pub fn new(hosts: HostMap<LiveRobots>) -> Self {
         Self { hosts: Arc::new(ArcSwap::from_pointee(hosts)), _follower: None }
     }
 
-    /// The same sites, kept up to date by the follower, which holds them without itself.
+    /// Returns the same sites together with the follower that updates them. The follower itself
+    /// holds the map without a follower.
     pub(super) fn followed_by(&self, follower: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _follower: Some(follower), ..self.clone() }
     }
 
-    /// Serves other sites from the next request on. A site that is in both keeps what it has if the same
-    /// [`LiveRobots`] is.
+    /// Replaces the sites from the next request on. A site keeps its state if both maps contain the
+    /// same [`LiveRobots`].
     pub fn replace(&self, hosts: HostMap<LiveRobots>) {
         self.hosts.store(Arc::new(hosts));
     }
 
-    /// The sites there are now. They stay as they are however long they are held.
+    /// Returns the current sites. The returned map never changes, however long it is held.
     pub fn load(&self) -> Arc<HostMap<LiveRobots>> {
         self.hosts.load_full()
     }
@@ -107,9 +110,10 @@ impl SiteMap {
 
 robots_core::debug_as!(|it| SiteMap { sites: it.hosts.load().len() });
 
-/// The sites of a [`RobotsLayer`](crate::layer::RobotsLayer): one, or several by host.
+/// Converts into the sites of a [`RobotsLayer`](crate::layer::RobotsLayer): one, or several by
+/// host.
 ///
-/// A robots.txt is a site once it is open. Anything else does not compile:
+/// Only an open robots.txt is a site. A builder that is not opened does not compile:
 ///
 /// ```compile_fail,E0277
 /// use tower_robots::layer::RobotsLayer;
@@ -132,7 +136,7 @@ robots_core::debug_as!(|it| SiteMap { sites: it.hosts.load().len() });
     note = "several sites are a `HostMap<LiveRobots>`, a `SiteMap`, a `Directory` or `Sites`"
 )]
 pub trait IntoSites {
-    /// The sites.
+    /// Converts into [`Sites`].
     fn into_sites(self) -> Sites;
 }
 
@@ -149,7 +153,7 @@ impl IntoSites for LiveRobots {
     }
 }
 
-/// A further handle of it.
+/// Uses a clone of the handle.
 impl IntoSites for &LiveRobots {
     fn into_sites(self) -> Sites {
         self.clone().into_sites()

@@ -1,6 +1,8 @@
-//! A folder in which each file is the robots.txt of a host: the handle, and how it is opened. Its listing is in `scan`.
+//! A folder in which each file is the robots.txt of a host: the handle, and how it is opened. The
+//! folder is listed in `scan`.
 //!
-//! **A directory is one site with many robots.txt.** They are named `SITE/HOST` in status, log and state.
+//! **A directory is one site with many robots.txt files.** They are named `SITE/HOST` in status,
+//! log and state.
 
 mod scan;
 
@@ -19,8 +21,8 @@ use crate::source::watch::Watched;
 #[cfg(feature = "watch")]
 use crate::source::watch::Watcher;
 
-/// A folder of robots.txt files, each named for its host, live: files that come make sites, and each is reloaded when it
-/// changes.
+/// A live folder of robots.txt files, each named after its host. New files add sites, and each file
+/// is reloaded when it changes.
 ///
 /// | file | host |
 /// |---|---|
@@ -31,16 +33,19 @@ use crate::source::watch::Watcher;
 /// | `127.0.0.1.txt`, `[::1].txt` | that address |
 /// | `default.txt` | every other host |
 ///
-/// Names that begin with a dot or do not end in `.txt` are left alone, without an event: so are `example.com`, and `robots.txt` in a
-/// folder of that name. Other names that are no host are reported once and
-/// ignored, and so is a second name for a host (the first in the order of their octets counts).
+/// Names that begin with a dot or do not end in `.txt` are ignored without an event. Examples:
+/// `example.com`, and `robots.txt` in a folder of that name. Other names that are not valid hosts
+/// are reported once and ignored. The same applies to a second name for a host: the name that sorts
+/// first in byte order counts.
 ///
-/// A file that cannot be used harms no other: as [`LiveRobots`] do, its site keeps the last good version, and one that
-/// never had any has no rules. A file that is removed is such a file: a robots.txt that is gone by accident would open
-/// the whole site. Its site goes when the folder is opened anew, or at once if there never was a good version.
+/// An unusable file affects no other site. As with any [`LiveRobots`], its site keeps the last good
+/// version; a site that never had one has no rules. A removed file is treated in the same way,
+/// because a robots.txt removed by accident would otherwise open the whole site. Its site is
+/// removed when the folder is opened again, or immediately if it never had a good version.
 ///
-/// An override of a policy that is for no rule or crawler of a file may be meant for another file. With the feature `tracing` one that has no
-/// effect at any of them is a warning when the folder is opened.
+/// An override of a policy that matches no rule or crawler of one file may be meant for another
+/// file. With the feature `tracing`, an override that has no effect on any file is logged as a
+/// warning when the folder is opened.
 ///
 /// ```
 /// use tower_robots::source::Directory;
@@ -56,7 +61,8 @@ use crate::source::watch::Watcher;
 #[derive(Clone)]
 pub struct Directory {
     shared: Arc<DirectoryState>,
-    /// Those of `shared`, which they keep: whoever has the sites has sites that follow the folder.
+    /// Same map as in `shared`. Its entries keep `shared` alive, so whatever holds the map still
+    /// follows the folder.
     sites: SiteMap,
 }
 
@@ -67,27 +73,29 @@ pub struct DirectoryBuilder {
 }
 
 impl Directory {
-    /// The name of the file for every host without one, by default.
+    /// Default name of the file for every host that has no file.
     pub const DEFAULT_FALLBACK: &str = DEFAULT_FALLBACK;
 
-    /// A folder with a file for each host.
+    /// Prepares to open a folder with a file for each host.
     #[expect(clippy::new_ret_no_self, reason = "the builder makes it, as everywhere in this room")]
     pub fn new(path: impl Into<PathBuf>) -> DirectoryBuilder {
         DirectoryBuilder { settings: DirectorySettings::new(path.into()) }
     }
 
-    /// The sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or to be looked up. They follow the folder as long as they, a clone
-    /// of them, a layer with them, or the directory is held.
+    /// Returns the sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or for lookups. They
+    /// follow the folder while the map, a clone of it, a layer that uses it, or the directory
+    /// exists.
     pub fn sites(&self) -> &SiteMap {
         &self.sites
     }
 
-    /// Every host with its site, by name. It waits for no file system.
+    /// Returns every host with its site, sorted by name. Does not wait for any file system.
     pub fn hosts(&self) -> Vec<(String, LiveRobots)> {
         self.shared.open.lock().iter().map(|(host, site)| (host.clone(), site.live.clone())).collect()
     }
 
-    /// Returns a line for each name in the folder that is ignored, as [`DirectoryEvent::Ignored`] has it. It waits for no file system.
+    /// Returns a line for each ignored name in the folder, formatted as
+    /// [`DirectoryEvent::Ignored`]. Does not wait for any file system.
     pub fn ignored(&self) -> Vec<String> {
         let ignored = self.shared.ignored.lock();
         let line =
@@ -95,19 +103,20 @@ impl Directory {
         ignored.iter().map(line).collect()
     }
 
-    /// Reads the folder again now. Files that are there already are not read: [`LiveRobots::reload`] does so.
+    /// Lists the folder again now. Does not read the files of open sites; [`LiveRobots::reload`]
+    /// does.
     ///
-    /// It waits for the file system, and for a reading of the folder that is under way; nothing else here waits for
-    /// either.
+    /// Waits for the file system, and for a scan that is in progress. No other method of this type
+    /// waits for either.
     ///
     /// # Errors
     ///
-    /// If it cannot be listed; the sites stay as they are.
+    /// If the folder cannot be listed; the sites stay as they are.
     pub fn rescan(&self) -> Result<(), Rejection> {
         self.shared.scan(Age::Settled).map(drop)
     }
 
-    /// Why changes are found by polling only, where the file system reports no events.
+    /// Returns why changes are found only by polling, if the file system reports no events.
     pub fn watch_trouble(&self) -> Option<String> {
         self.shared.watched.get().and_then(Watched::trouble)
     }
@@ -126,17 +135,19 @@ impl IntoSites for Directory {
 }
 
 impl DirectoryBuilder {
-    /// The name of the file for every host without one. Default: [`Directory::DEFAULT_FALLBACK`].
+    /// Sets the name of the file for every host that has no file. Default:
+    /// [`Directory::DEFAULT_FALLBACK`].
     pub fn fallback(mut self, name: impl Into<String>) -> Self {
         self.settings.fallback = name.into();
         self
     }
 
-    /// The settings of each site, by its host (`*` for `default.txt`): policy, registry, check, gate and so on. It is asked again for each
-    /// file that comes, so what is switched while the application runs is read here from where it is kept. The directory's compile cache,
-    /// watcher and polling replace those set here, and [`WhenMissing::Fail`] is read as
-    /// [`WhenMissing::Unavailable`]: one bad file must not keep the others out. Many files are opened by several threads at once.
-    /// Default: the builder's own.
+    /// Sets a callback that configures each site by its host (`*` for `default.txt`): policy,
+    /// registry, check, gate and so on. It is called again for each new file, so it should read
+    /// settings that change at run time from where they are kept. The directory's compile cache,
+    /// watcher and polling replace those set here. [`WhenMissing::Fail`] is treated as
+    /// [`WhenMissing::Unavailable`], so that one bad file does not keep the others out. If there
+    /// are many files, several threads call this at once. Default: the builder unchanged.
     ///
     /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
     /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable
@@ -148,39 +159,40 @@ impl DirectoryBuilder {
         self
     }
 
-    /// Calls back with the events of the folder. The callback holds up the next reading of the folder, so it must not call
-    /// [`Directory::rescan`].
+    /// Adds a callback for the events of the folder. The callback delays the next scan of the
+    /// folder, so it must not call [`Directory::rescan`].
     pub fn on_event(mut self, listener: impl Fn(&DirectoryEvent<'_>) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self
     }
 
-    /// Shares compiled files with other sites, too. Default: with those of the folder.
+    /// Shares compiled files with other sites, too. Default: shared only within the folder.
     pub fn compile_cache(mut self, compile_cache: &CompileCache) -> Self {
         self.settings.compile_cache = compile_cache.clone();
         self
     }
 
-    /// How often the folder and each file are polled for changes that the file system has not reported. Default:
-    /// [`Watcher::DEFAULT_POLL`](crate::source::Watcher::DEFAULT_POLL).
+    /// Sets how often the folder and each file are polled for changes that the file system has not
+    /// reported. Default: [`Watcher::DEFAULT_POLL`](crate::source::Watcher::DEFAULT_POLL).
     #[cfg(feature = "watch")]
     pub fn poll_every(mut self, poll: Duration) -> Self {
         self.settings.poll = poll.max(Watcher::SHORTEST_POLL);
         self
     }
 
-    /// The watcher of the folder and its files. Default: a watcher of its own.
+    /// Sets the watcher of the folder and its files. Default: a new watcher.
     #[cfg(feature = "watch")]
     pub fn watcher(mut self, watcher: &Watcher) -> Self {
         self.settings.watcher = watcher.clone();
         self
     }
 
-    /// Reads the folder and every file, and starts to watch them.
+    /// Lists the folder, reads every file, and starts to watch them.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be listed. The status of a site says what is wrong with its file.
+    /// If the folder cannot be listed. A problem with a single file is reported in its site's
+    /// status instead.
     pub fn open(self) -> Result<Directory, Rejection> {
         let shared = Arc::new(DirectoryState::new(self.settings));
         shared.watch();

@@ -1,7 +1,7 @@
-//! Reading the folder, and opening a site for each file in it.
+//! Lists the folder, and opens a site for each file in it.
 //!
-//! **A removed file of a directory leaves its site.** The last good version stays, as for every other file: a
-//! robots.txt that is gone by accident would open the whole site.
+//! **Removing a file of a directory does not remove its site.** The last good version stays, as for
+//! every other file: a robots.txt removed by accident would otherwise open the whole site.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
 use crate::source::watch::{Watched, Watcher};
 
-/// The outcome for a name in the folder, or for the folder.
+/// A result of scanning the folder: for one name in it, or for the whole folder.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DirectoryEvent<'a> {
-    /// A file made a site.
+    /// A new file added a site.
     #[non_exhaustive]
     Added {
-        /// The host as [`HostMap::insert`](crate::source::HostMap::insert) takes it.
+        /// The host, in the form that [`HostMap::insert`](crate::source::HostMap::insert) accepts.
         host: &'a str,
-        /// Its site, whose status says what is wrong with the file, if anything.
+        /// The host's site. Its status reports any problem with the file.
         live: &'a LiveRobots,
     },
     /// A site that never had a good version lost its file.
@@ -36,18 +36,18 @@ pub enum DirectoryEvent<'a> {
         /// The host.
         host: &'a str,
     },
-    /// A name belongs to no host, or to a host that has another file.
+    /// A name is not a valid host, or its host has another file.
     #[non_exhaustive]
     Ignored {
         /// The name in the folder.
         name: &'a str,
-        /// Why, and what would be right.
+        /// The reason, and how to fix it.
         reason: String,
     },
     /// The folder cannot be read; the sites stay as they are.
     #[non_exhaustive]
     Unreadable {
-        /// Why.
+        /// The error.
         error: &'a Rejection,
     },
 }
@@ -66,11 +66,13 @@ impl fmt::Display for DirectoryEvent<'_> {
     }
 }
 
-/// Threads that open files at once, and the files that are worth one.
+/// Maximum number of threads that open files at once.
 const MOST_THREADS: usize = 8;
+
+/// Minimum number of files per thread.
 const FEWEST: usize = 64;
 
-/// The name of the file for every host without one, by default.
+/// Default name of the file for every host that has no file.
 pub(super) const DEFAULT_FALLBACK: &str = "default.txt";
 
 pub(super) struct DirectorySettings {
@@ -83,29 +85,30 @@ pub(super) struct DirectorySettings {
     pub(super) watcher: Watcher,
 }
 
-/// The settings of a site, by its host.
+/// Configures a site, given its host.
 type EachSite = Box<dyn Fn(&str, LiveBuilder<FileSource>) -> LiveBuilder<FileSource> + Send + Sync>;
 
 pub(super) struct DirectoryState {
     pub(super) settings: DirectorySettings,
     pub(super) sites: SiteMap,
-    /// By host. Held for a moment only; only a scan changes it.
+    /// Open sites by host. Held only briefly; only a scan changes it.
     pub(super) open: Mutex<BTreeMap<String, DirectorySite>>,
-    /// Why a name of the last listing is ignored, by name. Held for a moment only.
+    /// Ignored names of the last listing, with the reason. Held only briefly.
     pub(super) ignored: Mutex<BTreeMap<String, String>>,
-    /// Held while the folder is read and files are opened, so that scans follow one another.
+    /// Held while the folder is listed and files are opened, so that scans run one after another.
     scan: Mutex<ScanRecord>,
     pub(super) watched: std::sync::OnceLock<Watched>,
 }
 
-/// The findings that one scan leaves to the next.
+/// State that one scan leaves for the next.
 #[derive(Default)]
 struct ScanRecord {
     /// Whether it was reported that the folder cannot be read.
     is_unreadable: bool,
-    /// Whether sites have come or gone since they were published, as where a listener panicked in between.
+    /// Whether sites were added or removed since the map was last published, for example because a
+    /// listener panicked in between.
     has_unpublished: bool,
-    /// Whether the folder was listed before: a file that comes later has appeared.
+    /// Whether the folder was listed before. Files that are found later count as new.
     was_listed: bool,
 }
 
@@ -114,7 +117,7 @@ pub(super) struct DirectorySite {
     pub(super) live: LiveRobots,
 }
 
-/// Whether files may be half-written.
+/// Whether to skip files that may be half-written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Age {
     Any,
@@ -147,24 +150,26 @@ impl DirectoryState {
         }
     }
 
-    /// Before the folder is read, so that no name that comes after it goes unnoticed.
+    /// Starts watching the folder. Called before the folder is listed, so that no later name goes
+    /// unnoticed.
     pub(super) fn watch(self: &Arc<Self>) {
         let directory = Arc::downgrade(self);
         let look = move || {
-            // An event has reported why it cannot be listed.
+            // If the folder cannot be listed, an event has reported the reason.
             directory.upgrade().and_then(|directory| directory.scan(Age::Settled).ok()).flatten()
         };
         let (path, poll) = (self.settings.path.clone(), self.settings.poll);
         let watched = self.settings.watcher.folder(path, poll, is_site_file, look);
-        // No other call sets it.
+        // This is the only call that sets `watched`.
         let _ = self.watched.set(watched);
     }
 
-    /// Makes sites of the files that have come. Returns how long to wait for files that are too young: a file that has
-    /// just come may be half-written, so it is opened once it has been left alone.
+    /// Opens sites for new files. Returns how long to wait for files that are too young: a new file
+    /// may be half-written, so it is opened once it has been quiet.
     pub(super) fn scan(&self, age: Age) -> Result<Option<Duration>, Rejection> {
         let DirectorySettings { path, fallback, .. } = &self.settings;
-        // A listener that panicked has left the sites that were opened so far; the next scan goes on there.
+        // If a listener panicked, the sites opened so far are kept, and the next scan continues
+        // from there.
         let mut record = self.scan.lock();
         let listing = match list(path, fallback) {
             Ok(listing) => listing,
@@ -178,7 +183,7 @@ impl DirectoryState {
         };
         record.is_unreadable = false;
         let appeared = std::mem::replace(&mut record.was_listed, true);
-        // A name that went and comes again is reported again.
+        // A name that disappeared and reappears is reported again.
         let before = std::mem::replace(&mut *self.ignored.lock(), listing.ignored.clone());
         for (name, reason) in listing.ignored {
             if !before.contains_key(&name) {
@@ -214,7 +219,8 @@ impl DirectoryState {
         Ok(wait)
     }
 
-    /// Opens sites on every core: thousands of files are mostly compiling.
+    /// Opens sites on several threads, because with thousands of files most of the time is spent
+    /// compiling.
     fn open_all(&self, come: Vec<(String, String)>, appeared: bool) -> BTreeMap<String, DirectorySite> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
         let threads = threads.min(come.len().div_ceil(FEWEST));
@@ -226,10 +232,10 @@ impl DirectoryState {
                 opened.lock().extend(site.map(|site| (host, site)));
             }
         };
-        // A panic of the settings or of a listener goes on in the caller that opens the folder.
+        // A panic of the settings or of a listener propagates to the caller that opens the folder.
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                // Where the system gives no thread, the others do its share.
+                // If the system cannot start a thread, the other threads do its share.
                 let _ = std::thread::Builder::new().name("robots-open".into()).spawn_scoped(scope, open);
             }
             open();
@@ -242,13 +248,13 @@ impl DirectoryState {
         let file = LiveRobots::file(settings.path.join(&name));
         let builder = (settings.each)(host, file).compile_cache(&settings.compile_cache);
         let builder = builder.watched_by(&settings.watcher, settings.poll);
-        // It cannot fail: a file that cannot be used is a site without rules.
+        // Opening cannot fail: an unusable file gives a site without rules.
         let builder = if appeared { builder.opened_by(Cause::NewFile) } else { builder };
         let live = builder.one_of_many().open().ok()?;
         Some(DirectorySite { name, live })
     }
 
-    /// Closes sites that have lost their file and never had a good version, and returns them.
+    /// Closes and returns the sites that have lost their file and never had a good version.
     fn close_sites_without_file(&self, listed: &BTreeMap<String, String>) -> Vec<(String, DirectorySite)> {
         let mut open = self.open.lock();
         let without = |(host, site): (&String, &DirectorySite)| {
@@ -262,13 +268,14 @@ impl DirectoryState {
     fn publish(&self) {
         let mut hosts = HostMap::new();
         for (host, site) in self.open.lock().iter() {
-            // The listing has inserted each by the same rules.
+            // The listing has inserted each host by the same rules.
             let _ = hosts.insert(host, site.live.clone());
         }
         self.sites.replace(hosts);
     }
 
-    /// Warns of overrides that have no effect at any site: one that has some at one of them is meant for that.
+    /// Warns about overrides that have no effect on any site. An override that has an effect on at
+    /// least one site is meant for that site.
     #[cfg(feature = "tracing")]
     pub(super) fn trace_idle_overrides(&self) {
         let sites: Vec<_> = self.open.lock().values().map(|site| site.live.clone()).collect();
@@ -295,24 +302,24 @@ impl DirectoryState {
     }
 }
 
-/// How long a file that was written to a moment ago has to be left alone still.
+/// Returns how much longer a recently written file must stay quiet.
 fn rest(path: &Path) -> Option<Duration> {
     file::unrest(fs::metadata(reach(path)).ok()?.modified().ok()?)
 }
 
-/// The ending of every file name.
+/// Required ending of file names.
 const ENDING: &str = ".txt";
 
-/// The files one listing of the folder found.
+/// Files found by one listing of the folder.
 #[derive(Default)]
 pub(super) struct FolderListing {
-    /// File names by host.
+    /// File names, by host.
     pub(super) hosts: BTreeMap<String, String>,
-    /// Why a name is ignored, by name.
+    /// Reasons why names are ignored, by name.
     pub(super) ignored: BTreeMap<String, String>,
 }
 
-/// Whether a name says that its file belongs to a site.
+/// Reports whether the name of a file marks it as the robots.txt of a site.
 fn is_site_file(name: &str) -> bool {
     name.ends_with(ENDING) && !name.starts_with('.')
 }
@@ -333,7 +340,7 @@ pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
             }
         }
     }
-    // Decides which names are hosts, and that each host has one file.
+    // Determines which names are valid hosts, and ensures that each host has one file.
     let mut hosts = HostMap::new();
     for name in names {
         let host = if name == fallback { "*".to_owned() } else { host_of(&name) };
@@ -349,7 +356,7 @@ pub(super) fn list(path: &Path, fallback: &str) -> io::Result<FolderListing> {
     Ok(listing)
 }
 
-/// The host a file is named for, as [`HostMap::insert`] takes it.
+/// Returns the host that a file is named after, in the form that [`HostMap::insert`] accepts.
 fn host_of(name: &str) -> String {
     let host = name.strip_suffix(ENDING).unwrap_or(name);
     let host = match host.strip_prefix("_wildcard.") {

@@ -1,4 +1,4 @@
-//! Requests for a robots.txt: redirects, conditions, and the responses that do not count.
+//! Requests for a robots.txt: redirects, conditional requests, and responses that are rejected.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::wire::{self, Excess, Stream};
 use super::{FetchError, FetchErrorKind, FetchOutcome, FetchUrl, Validators};
 use crate::live::LiveRobots;
 
-/// Redirects that are followed (RFC 9309, section 2.3.1.2).
+/// Maximum number of redirects that are followed (RFC 9309, section 2.3.1.2).
 const HOPS: usize = 5;
 
-/// An HTTP client for small files, made for servers that cannot be trusted.
+/// An HTTP client for small files, designed for untrusted servers.
 #[derive(Debug)]
 pub(in crate::source) struct Client {
     pub(super) user_agent: HeaderValue,
@@ -31,42 +31,45 @@ pub(in crate::source) struct Client {
     pub(super) network: Resolver,
     #[cfg(feature = "tls")]
     pub(super) tls: super::tls::Tls,
-    /// Fetches that may begin yet.
+    /// Permits for concurrent fetches.
     pub(in crate::source) permits: Semaphore,
 }
 
-/// The URL of a document, for whom it is fetched, and how to get there.
+/// A document to fetch: its URL, the party that needs it, and how to reach it.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct FetchTarget {
     pub(super) url: FetchUrl,
-    /// The servers to connect to instead of the URL's host: the site's upstreams.
+    /// Servers to connect to instead of the URL's host: the site's upstreams.
     pub(super) via: Arc<[Peer]>,
-    /// The name an upstream's certificate has to be valid for, if not the host it is written with.
+    /// Name for which an upstream's certificate must be valid; by default the host in the
+    /// upstream's URL.
     pub(super) server_name: Option<Arc<str>>,
     pub(super) mode: FetchMode,
-    /// How many octets of a body are read.
+    /// Maximum number of body bytes to read.
     pub(super) most: u64,
-    /// The validators of the known copy, so that the server may answer that nothing has changed.
+    /// Validators of the known copy, so that the server may answer that nothing has changed.
     pub(in crate::source) known: Validators,
-    /// Counts fetches, and selects the upstream to try first.
+    /// Number of failed fetches so far; selects the upstream to try first.
     pub(super) turn: usize,
 }
 
 impl FetchTarget {
-    /// The document at a URL, read up to so many octets.
+    /// Creates a target for the document at a URL, with a limit of `most` bytes.
     pub(in crate::source) fn new(url: FetchUrl, mode: FetchMode, most: u64) -> Self {
         Self { url, via: Arc::default(), server_name: None, mode, most, known: Validators::default(), turn: 0 }
     }
 }
 
-/// The party that a fetch is for.
+/// The party that needs a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchMode {
     /// A crawler: redirects may lead to any host.
     Crawler,
-    /// The site: not from https to http, and an upstream only within the site.
+    /// The site: redirects must not lead from https to http, and those of an upstream must stay on
+    /// the site.
     Site,
-    /// Keys: no redirect is followed, because who answers for the host answers for the keys.
+    /// Keys: no redirect is followed, because whichever server answers for the host also answers
+    /// for its keys.
     Direct,
 }
 
@@ -76,8 +79,8 @@ impl Client {
         self.in_time(self.follow(target)).await.unwrap_or_else(FetchOutcome::Failed)
     }
 
-    /// The same in a task of its own, so that a panic over a response is one more failure and not the end; dropped with the
-    /// future.
+    /// Fetches in a separate task, so that a panic over a response counts as one more failure.
+    /// Dropping the future stops the task.
     pub(in crate::source) async fn fetch_apart(self: &Arc<Self>, target: FetchTarget) -> FetchOutcome {
         let client = self.clone();
         let mut fetching = JoinSet::new();
@@ -89,20 +92,20 @@ impl Client {
         }
     }
 
-    /// Makes one request; a redirect is an answer like any other.
+    /// Sends one request; a redirect is returned like any other response.
     pub(super) async fn exchange(&self, request: &FetchRequest) -> Result<FetchAnswer, FetchError> {
         let mut address = None;
         let answering = async {
             let stream = self.connect_to(&request.url, None, request.led_from, &mut address).await?;
             let head = request.head(&self.user_agent)?;
-            // An octet more than is kept shows that there is more.
+            // Reading one byte more than is kept shows whether the body is longer.
             let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
             Ok::<_, FetchError>(FetchAnswer::new(response, request.most, address))
         };
         self.in_time(answering).await.map_err(|error| FetchError { address, ..error })
     }
 
-    /// Makes one request, and hands over its answer without the body, and the body as it comes.
+    /// Sends one request. Delivers the response without its body, then the body as it arrives.
     pub(super) async fn stream(
         &self,
         request: &FetchRequest,
@@ -114,7 +117,7 @@ impl Client {
             let stream = self.connect_to(&request.url, None, request.led_from, &mut address).await?;
             let hand_over = |head| {
                 let answer = FetchAnswer::new(Response::from_parts(head, Vec::new()), request.most, address);
-                // A receiver that does not want the answer does not want the body either.
+                // A receiver that has dropped the response does not want the body either.
                 if let Some(answered) = answered.take() {
                     drop(answered.send(Ok(answer)));
                 }
@@ -128,7 +131,7 @@ impl Client {
         }
     }
 
-    /// The outcome of a whole fetch, unless it takes too long.
+    /// Returns the outcome of a whole fetch, or an error if it takes too long.
     async fn in_time<T>(&self, fetch: impl Future<Output = Result<T, FetchError>>) -> Result<T, FetchError> {
         let late = |_| Err(FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total)));
         timeout(self.total, fetch).await.unwrap_or_else(late)
@@ -136,7 +139,7 @@ impl Client {
 
     async fn follow(&self, target: &FetchTarget) -> Result<FetchOutcome, FetchError> {
         let (mut url, mode) = (target.url.clone(), target.mode);
-        // The operator named the first URL: its address may be of any class.
+        // The operator configured the first URL, so its address may be of any class.
         let mut led_from = None;
         for _ in 0..=HOPS {
             let response = self.request_once(target, &url, &mut led_from).await?;
@@ -148,7 +151,7 @@ impl Client {
             url = match (url.join(location.as_bytes()), mode) {
                 (Ok(to), FetchMode::Crawler) => to,
                 (Ok(to), _) => resolver::of_site(&target.url, &target.via, &url, to)?,
-                // As good as one hop too many.
+                // Treated like one redirect too many.
                 (Err(_), FetchMode::Crawler) => return Ok(FetchOutcome::Redirected),
                 (Err(error), _) => return Err(FetchError::with_cause(FetchErrorKind::Redirect, error)),
             };
@@ -156,8 +159,9 @@ impl Client {
         Ok(FetchOutcome::Redirected)
     }
 
-    /// An upstream is what the operator named, whatever its address, and its redirects stay at it: so a URL of its own leads from
-    /// nowhere.
+    /// Sends one request, and notes the address of its server in `led_from`. That address restricts
+    /// the next redirect. For an upstream the address stays `None`: the operator configured it, and
+    /// its redirects stay on it.
     async fn request_once(
         &self,
         target: &FetchTarget,
@@ -178,7 +182,7 @@ impl Client {
     fn request(&self, url: &FetchUrl, known: &Validators) -> Result<Request<Empty<Bytes>>, FetchError> {
         let mut request = FetchRequest::new(url.clone());
         request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        // Another resource may use the same entity tag for something else.
+        // Another resource may use the same entity tag for different content.
         if known.of.as_ref().is_none_or(|of| of == url) {
             for (name, value) in [(IF_NONE_MATCH, &known.etag), (IF_MODIFIED_SINCE, &known.last_modified)] {
                 if let Some(value) = value {
@@ -189,7 +193,7 @@ impl Client {
         request.head(&self.user_agent)
     }
 
-    /// To the first upstream that can be reached from the one whose turn it is.
+    /// Connects to the first reachable upstream, starting with the one whose turn it is.
     async fn connect_upstream(&self, target: &FetchTarget) -> Result<Box<dyn Stream>, FetchError> {
         let FetchTarget { via, server_name, turn, .. } = target;
         let mut last = FetchError::new(FetchErrorKind::Connect);
@@ -207,8 +211,8 @@ impl Client {
         Err(last)
     }
 
-    /// To a server, in TLS where its URL says so. The address is noted as soon as there is a connection, so that it is known whatever
-    /// comes of that.
+    /// Connects to a server, with TLS if its URL says so. The address is stored as soon as the
+    /// connection exists, so that it is known even if a later step fails.
     async fn connect_to(
         &self,
         server: &FetchUrl,
@@ -252,40 +256,41 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
     Ok(answer)
 }
 
-/// A GET for one URL, for [`Fetcher::exchange`](super::Fetcher::exchange).
+/// A GET request for one URL, for [`Fetcher::exchange`](super::Fetcher::exchange).
 ///
-/// It accepts no content coding unless a field says so, and no coding is undone.
+/// It accepts no content coding unless a header field says so, and the body is never decoded.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
-    /// The URL to request.
+    /// URL to request.
     pub url: FetchUrl,
-    /// Fields to send; one that is sent anyway, such as `Accept`, is replaced. Default: none.
-    pub headers: HeaderMap,
-    /// How many octets of the body are read. Default: [`LiveRobots::MAX_FILE`].
-    pub most: u64,
-    /// The address of the server that named the URL: one at a public address must not lead to the loopback or to a private network.
+    /// Header fields to send. They replace fields that are sent by default, such as `Accept`.
     /// Default: none.
+    pub headers: HeaderMap,
+    /// Maximum number of body bytes to read. Default: [`LiveRobots::MAX_FILE`].
+    pub most: u64,
+    /// Address of the server that named the URL. A server at a public address must not lead to the
+    /// loopback or to a private network. Default: none.
     pub led_from: Option<IpAddr>,
 }
 
-/// The answer of a server to a [`FetchRequest`].
+/// Response of a server to a [`FetchRequest`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchAnswer {
-    /// The address that was connected to, where the system says so.
+    /// Address that was connected to, if known.
     pub address: Option<SocketAddr>,
-    /// The status.
+    /// Status code.
     pub status: StatusCode,
-    /// The fields.
+    /// Header fields.
     pub headers: HeaderMap,
-    /// The body as it was sent, codings included; that of a redirect is not read.
+    /// Body as it was sent, without decoding; the body of a redirect is not read.
     pub body: Vec<u8>,
-    /// Whether there was more than was to be read.
+    /// Whether the body was longer than the limit.
     pub is_cut: bool,
 }
 
 impl FetchRequest {
-    /// One for a URL, with the defaults.
+    /// Creates a request for a URL, with the defaults.
     pub fn new(url: FetchUrl) -> Self {
         Self { url, headers: HeaderMap::new(), most: LiveRobots::MAX_FILE, led_from: None }
     }
@@ -306,7 +311,8 @@ impl FetchRequest {
 }
 
 impl FetchAnswer {
-    /// Of a body that was read an octet further than it may be long, if there was one more.
+    /// Builds the answer from a body that was read up to one byte past the limit. The extra byte
+    /// shows that the body is cut.
     fn new(response: Response<Vec<u8>>, most: u64, address: Option<SocketAddr>) -> Self {
         let (head, mut body) = response.into_parts();
         let most = usize::try_from(most).unwrap_or(usize::MAX);

@@ -1,4 +1,5 @@
-//! The crawler's reading of every answer (RFC 9309, sections 2.3.1 and 2.4), on a clock its user sets.
+//! How a crawler interprets every response (RFC 9309, sections 2.3.1 and 2.4). The caller provides
+//! the time.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,34 +11,37 @@ use super::outcome::{FetchOutcome, Validators};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// How long an answer is used where `Cache-Control` says nothing (RFC 9309, section 2.4).
+/// How long a response is used if `Cache-Control` does not say (RFC 9309, section 2.4).
 const LIFETIME: Duration = DAY;
 
-/// After how long of failure a site is no longer taken to shut everyone out (section 2.3.1.4).
+/// Duration of failure after which a site no longer counts as completely disallowed (section
+/// 2.3.1.4).
 const GIVE_UP: Duration = DAY.saturating_mul(30);
 
-/// How soon to try again after a first failure, and at most after many.
+/// First and maximum pause before a failed fetch is retried.
 const RETRY_FIRST: Duration = Duration::from_secs(60);
 const RETRY_MOST: Duration = Duration::from_secs(3600);
 
-/// The cached robots.txt of one site, and what it lets a crawler do.
+/// The cached robots.txt of one site, and what it allows a crawler to do.
 ///
-/// It holds no clock and fetches nothing: record the outcome of a fetch with [`CrawlerCache::record`], read the result with
-/// [`CrawlerCache::reading`], and fetch when [`CrawlerCache::is_due`].
+/// The cache has no clock and fetches nothing. Record the outcome of a fetch with
+/// [`CrawlerCache::record`], read the result with [`CrawlerCache::reading`], and fetch when
+/// [`CrawlerCache::is_due`] returns `true`.
 ///
-/// | what came | reading |
+/// | response | reading |
 /// |---|---|
 /// | 2xx | the body's rules |
 /// | 304 | the copy's rules |
-/// | more than five redirects, or one that leads nowhere | everything is allowed, as after 404 |
+/// | more than five redirects, or a redirect without a valid target | everything is allowed, as after 404 |
 /// | 4xx, 401 and 403 included | everything is allowed |
-/// | 429, 5xx | everything is disallowed, and it is fetched again |
-/// | no name, no connection, no whole answer | as 5xx |
-/// | the same for more than 30 days | the last copy's rules; without one everything is allowed |
+/// | 429, 5xx | everything is disallowed, and the file is fetched again |
+/// | no address, no connection, or an incomplete response | as 5xx |
+/// | the same for more than 30 days | the last copy's rules; without a copy, everything is allowed |
 ///
-/// An answer is used for 24 hours, or for as long as `Cache-Control: max-age` says; `no-cache` and `no-store` call for a
-/// fetch before the next use. A failure changes nothing while the answer before it is fresh. A copy is kept as long as
-/// fetching it anew fails, unless it came with `no-store`; a 4xx or a chain of redirects removes it.
+/// A response is used for 24 hours, or for as long as `Cache-Control: max-age` says; `no-cache` and
+/// `no-store` require a fetch before the next use. A failure changes nothing while the previous
+/// response is fresh. A copy is kept while new fetches fail, unless it came with `no-store`; a 4xx
+/// or a chain of redirects removes it.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -56,12 +60,12 @@ pub struct CrawlerCache {
     known: CachedAnswer,
     fresh_until: Option<SystemTime>,
     failing: Option<Failing>,
-    /// Whether it goes on by the last copy while fetching fails, where there is one, as RFC 9309 permits (section 2.4). Default:
-    /// everything is disallowed for 30 days (section 2.3.1.4).
+    /// Whether the last copy, if any, is used while fetching fails, as RFC 9309 permits (section
+    /// 2.4). Default: `false`, so everything is disallowed for 30 days (section 2.3.1.4).
     pub goes_by_last_copy: bool,
 }
 
-/// The result of the last answer that was no failure.
+/// Result of the last response that was not a failure.
 #[derive(Clone, Debug, Default)]
 enum CachedAnswer {
     #[default]
@@ -81,22 +85,22 @@ struct Failing {
     retry: SystemTime,
 }
 
-/// The permission of a crawler.
+/// What a crawler may fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrawlerReading<'a> {
-    /// Nothing was fetched yet: fetch first.
+    /// Unknown, because nothing was fetched yet: fetch first.
     Unknown,
-    /// The paths that these bytes allow, as a robots.txt.
+    /// The paths that these bytes allow, parsed as a robots.txt.
     Rules(&'a Arc<[u8]>),
-    /// Everything.
+    /// All paths.
     AllowAll,
-    /// Nothing, until it is known better.
+    /// No path, until a fetch succeeds or has failed for 30 days.
     DisallowAll,
 }
 
 impl CrawlerCache {
-    /// Takes in the outcome of a fetch.
+    /// Records the outcome of a fetch.
     pub fn record(&mut self, answer: FetchOutcome, now: SystemTime) {
         match answer {
             FetchOutcome::Found { bytes, freshness, validators, .. } => {
@@ -112,12 +116,12 @@ impl CrawlerCache {
                 self.learn(CachedAnswer::Nowhere, freshness, now);
             }
             FetchOutcome::Status { retry_after, .. } => self.fail(retry_after, now),
-            // Without a copy the request had no condition, so a 304 is no answer to it.
+            // Without a copy the request was unconditional, so a 304 does not answer it.
             FetchOutcome::NotModified(_) | FetchOutcome::Failed(_) => self.fail(None, now),
         }
     }
 
-    /// The permission of the crawler now.
+    /// Returns what the crawler may fetch now.
     pub fn reading(&self, now: SystemTime) -> CrawlerReading<'_> {
         let Some(failing) = self.failing.filter(|_| self.fresh_until.is_none_or(|until| now >= until)) else {
             return match &self.known {
@@ -136,22 +140,22 @@ impl CrawlerCache {
         }
     }
 
-    /// When to fetch again; `None` where nothing was fetched yet.
+    /// Returns when to fetch again; `None` if nothing was fetched yet.
     pub fn next_fetch(&self) -> Option<SystemTime> {
         self.failing.map_or(self.fresh_until, |failing| Some(failing.retry))
     }
 
-    /// Whether it is time to fetch.
+    /// Reports whether it is time to fetch.
     pub fn is_due(&self, now: SystemTime) -> bool {
         self.next_fetch().is_none_or(|next| next <= now)
     }
 
-    /// Since when fetching fails, if it does.
+    /// Returns since when fetching fails; `None` if it does not.
     pub fn failing_since(&self) -> Option<SystemTime> {
         self.failing.map(|failing| failing.since)
     }
 
-    /// The validators for the next request; `None` without a copy to keep.
+    /// Returns the validators for the next request; `None` without a copy to keep.
     pub const fn validators(&self) -> Option<&Validators> {
         match &self.known {
             CachedAnswer::Copy { validators, .. } if !validators.is_empty() => Some(validators),
@@ -175,7 +179,8 @@ impl CrawlerCache {
     }
 }
 
-/// 429 only says to come back later, so it does not count here.
+/// Reports whether a status is a client error. 429 does not count: it only asks the client to come
+/// back later.
 fn is_client_error(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
 }

@@ -1,4 +1,4 @@
-//! The fetcher: one thread for many sites, never the thread of a request.
+//! The fetcher: one thread for many sites, separate from the threads that serve requests.
 
 use std::future::Future;
 use std::io;
@@ -18,47 +18,49 @@ use super::{
 };
 use crate::live::LiveRobots;
 
-/// Threads that resolve names and compile what was fetched, at most; they end when there is nothing to do.
+/// Maximum number of threads that resolve names and compile fetched files; they end when they are
+/// idle.
 const HELPERS: usize = 16;
 
-/// Fetches robots.txt files on a thread of its own: for one site or for thousands.
+/// Fetches robots.txt files on a thread of its own, for one site or for thousands.
 ///
-/// Cheap to clone; clones share the thread and its bounds. The last one that is dropped, with the last
-/// [`LiveRobots`] that uses it, ends the thread.
+/// Cheap to clone; clones share the thread and its limits. The thread ends when the last clone and
+/// the last [`LiveRobots`] that uses it are dropped.
 ///
-/// Answers are read up to [`LiveRobots::MAX_FILE`], heads up to 64 KiB, five redirects are followed, HTTP/1.1
-/// is spoken, and every fetch has a connection of its own.
+/// Bodies are read up to [`LiveRobots::MAX_FILE`], heads up to 64 KiB. Up to five redirects are
+/// followed. The protocol is HTTP/1.1, and every fetch opens its own connection.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
     pub(in crate::source) handle: Handle,
     pub(in crate::source) client: Arc<Client>,
-    /// The thread runs until the last of these is dropped.
+    /// The thread runs until the last of these senders is dropped.
     _stop: Arc<oneshot::Sender<()>>,
 }
 
-/// Starts a [`Fetcher`].
+/// Configures and starts a [`Fetcher`].
 #[derive(Debug)]
 #[must_use]
 pub struct FetcherBuilder {
     pub(super) client: Client,
 }
 
-/// The body of an answer, in parts as they come. Once this is dropped, the request ends with the next part.
+/// The body of a response, in parts as they arrive. If this is dropped, the request ends with the
+/// next part.
 #[derive(Debug)]
 #[must_use = "the request ends without it"]
 pub struct FetchBody(mpsc::Receiver<Result<Bytes, FetchError>>);
 
 impl Fetcher {
-    /// One with the defaults.
+    /// Starts a fetcher with the defaults.
     ///
     /// # Errors
     ///
-    /// If the system gives no thread.
+    /// If the system cannot start a thread.
     pub fn new() -> io::Result<Self> {
         Self::builder().start()
     }
 
-    /// One with settings.
+    /// Returns a builder with the default settings.
     pub fn builder() -> FetcherBuilder {
         let user_agent = HeaderValue::from_static(concat!("robotsd/", env!("CARGO_PKG_VERSION")));
         let client = Client {
@@ -73,11 +75,12 @@ impl Fetcher {
         FetcherBuilder { client }
     }
 
-    /// Fetches a robots.txt as a crawler does: redirects may lead to any host, but not from a public address to one that
-    /// only this machine or its network reaches; a body beyond the limit is cut off.
-    /// With `known` validators the server may answer that nothing has changed.
+    /// Fetches a robots.txt as a crawler does. Redirects may lead to any host, but not from a
+    /// public address to an address that only this machine or its network can reach. A body beyond
+    /// the limit is cut off. With `known` validators, the server may answer that nothing has
+    /// changed.
     ///
-    /// The future needs no runtime of its own.
+    /// The future does not need a runtime.
     pub fn fetch(
         &self,
         url: &FetchUrl,
@@ -89,10 +92,10 @@ impl Fetcher {
         async { fetched.await.unwrap_or_else(|_| FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped))) }
     }
 
-    /// Makes one request and follows nothing: for programs that show how a server answers. The meaning of an answer
-    /// for a crawler is given by [`Fetcher::fetch`].
+    /// Sends one request and follows no redirect, for programs that show how a server answers.
+    /// [`Fetcher::fetch`] returns what a response means for a crawler.
     ///
-    /// The future needs no runtime of its own.
+    /// The future does not need a runtime.
     pub fn exchange(
         &self,
         request: FetchRequest,
@@ -100,9 +103,10 @@ impl Fetcher {
         exchanged(self.spawn(async move |client| client.exchange(&request).await))
     }
 
-    /// Makes one request as [`Fetcher::exchange`] does, for a body that may be large: the answer comes without it, and the body
-    /// in parts of some KiB, which are read from the server no faster than they are taken. It ends after as many octets as the request
-    /// allows. A body that is neither taken nor dropped keeps one of the places of this fetcher.
+    /// Sends one request like [`Fetcher::exchange`], for a body that may be large. The response
+    /// comes without its body, and the body in parts of some KiB. Parts are read from the server no
+    /// faster than they are taken, and at most as many bytes as the request allows. A body that is
+    /// neither taken nor dropped occupies one of the fetcher's concurrent fetches.
     ///
     /// ```no_run
     /// use tower_robots::source::fetch::{FetchRequest, Fetcher};
@@ -128,8 +132,8 @@ impl Fetcher {
         (exchanged(answer), FetchBody(body))
     }
 
-    /// Has the fetcher's thread do some work with its client, once there is a place for it: it goes on whether its result is
-    /// awaited or not.
+    /// Runs work with the client on the fetcher's thread, once a permit is free. The work continues
+    /// even if its result is not awaited.
     fn spawn<T, W>(&self, work: impl FnOnce(Arc<Client>) -> W + Send + 'static) -> oneshot::Receiver<T>
     where
         T: Send + 'static,
@@ -145,7 +149,8 @@ impl Fetcher {
     }
 }
 
-/// A task on a fetcher's thread, until this is dropped; the thread runs as long.
+/// A task on a fetcher's thread. Dropping this stops the task, and no longer keeps the thread
+/// running.
 #[derive(Debug)]
 pub(in crate::source) struct FetcherTask {
     task: AbortHandle,
@@ -165,54 +170,56 @@ impl Drop for FetcherTask {
 }
 
 impl FetcherBuilder {
-    /// The `User-Agent` of the requests. Default: `robotsd/` and the version of this crate.
+    /// Sets the `User-Agent` of the requests. Default: `robotsd/` and the version of this crate.
     pub fn user_agent(mut self, user_agent: HeaderValue) -> Self {
         self.client.user_agent = user_agent;
         self
     }
 
-    /// How long a connection may take to be made, and as long again its TLS session. Default: ten seconds.
+    /// Sets the time limit for a connection, and separately for its TLS session. Default: ten
+    /// seconds each.
     pub fn connect_within(mut self, time: Duration) -> Self {
         self.client.connect = time;
         self
     }
 
-    /// How long a whole fetch may take, redirects included. Default: 30 seconds.
+    /// Sets the time limit for a whole fetch, including redirects. Default: 30 seconds.
     pub fn fetch_within(mut self, time: Duration) -> Self {
         self.client.total = time;
         self
     }
 
-    /// Connects to another host and port than those of a URL, where `place` has them for a host and a port: to see how a
-    /// server answers before its name leads there. The certificate still has to be valid for the URL's host, and redirects
-    /// may lead to such a place whatever its address is.
+    /// Connects to a different host and port if `place` returns them for the host and port of a
+    /// URL. This shows how a server answers before its name points to it. The certificate must
+    /// still be valid for the URL's host. Redirects may lead to such a place whatever its address
+    /// is.
     pub fn connect_to(mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) -> Self {
         self.client.network.connect_to(place);
         self
     }
 
-    /// How many fetches may be under way at once. Default: 64; at least one.
+    /// Sets the maximum number of concurrent fetches. Default: 64; minimum: one.
     pub fn at_once(mut self, fetches: usize) -> Self {
         self.client.permits = Semaphore::new(fetches.clamp(1, Semaphore::MAX_PERMITS));
         self
     }
 
-    /// Trusts the certificates of a PEM text and no others, in place of those the system trusts.
+    /// Trusts only the certificates in this PEM text, instead of those that the system trusts.
     ///
     /// # Errors
     ///
-    /// If it holds no certificate, or one that cannot be read.
+    /// If it contains no certificate, or an unreadable one.
     #[cfg(feature = "tls")]
     pub fn trust_only(mut self, pem: &[u8]) -> io::Result<Self> {
         self.client.tls.distrust_system();
         self.trust(pem)
     }
 
-    /// Trusts the certificates of a PEM text, besides those the system trusts.
+    /// Trusts the certificates in this PEM text, in addition to those that the system trusts.
     ///
     /// # Errors
     ///
-    /// If it holds no certificate, or one that cannot be read.
+    /// If it contains no certificate, or an unreadable one.
     #[cfg(feature = "tls")]
     pub fn trust(mut self, pem: &[u8]) -> io::Result<Self> {
         let trusted = self.client.tls.trust(pem);
@@ -224,7 +231,7 @@ impl FetcherBuilder {
     ///
     /// # Errors
     ///
-    /// If the system gives none.
+    /// If the system cannot start a thread.
     pub fn start(self) -> io::Result<Fetcher> {
         let runtime = Builder::new_current_thread()
             .enable_io()
@@ -235,9 +242,9 @@ impl FetcherBuilder {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         std::thread::Builder::new().name("robots-fetch".into()).spawn(move || {
-            // It is never sent, only dropped.
+            // Nothing is ever sent; the channel only closes.
             let _ = runtime.block_on(stopped);
-            // No thread waits for a name that is being resolved.
+            // Does not wait for names that are still being resolved.
             runtime.shutdown_background();
         })?;
         Ok(Fetcher { handle, client: Arc::new(self.client), _stop: Arc::new(stop) })
@@ -245,11 +252,12 @@ impl FetcherBuilder {
 }
 
 impl FetchBody {
-    /// The next part; `None` at the end of the body. The future needs no runtime of its own, and may be dropped and made again.
+    /// Returns the next part; `None` at the end of the body. The future does not need a runtime,
+    /// and may be dropped and created again.
     ///
     /// # Errors
     ///
-    /// If the body breaks off, or takes longer than a whole fetch may.
+    /// If the body is cut short, or takes longer than a whole fetch may.
     pub async fn part(&mut self) -> Option<Result<Bytes, FetchError>> {
         self.0.recv().await
     }

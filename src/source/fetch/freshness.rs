@@ -1,19 +1,21 @@
-//! How long a response may be used without a new fetch (RFC 9111), as far as a robots.txt needs it. By hand: HTTP cache
-//! crates decide about whole caches, and a robots.txt needs four directives.
+//! How long a response may be used without a new fetch (RFC 9111), as far as a robots.txt needs it.
+//! Implemented here because HTTP cache crates decide about whole caches, and a robots.txt needs
+//! four directives.
 
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL};
 
-/// The value of numbers too large to hold (RFC 9111, section 1.2.2).
+/// Value used for numbers that are too large (RFC 9111, section 1.2.2).
 const LONGEST: u64 = 1 << 31;
 
-/// The time for which an answer may be used, by `Cache-Control` and `Age`.
+/// How long a response may be used, according to `Cache-Control` and `Age`.
 ///
-/// `no-cache` and `no-store` demand a new fetch before every use. Of a repeated directive the first counts; a
-/// number that is none is nought, that is: stale (RFC 9111, section 4.2.1). `Expires` is not read: the rules for
-/// robots.txt know `Cache-Control` alone, and applications send dates long past by habit.
+/// `no-cache` and `no-store` require a new fetch before every use. If a directive is repeated, the
+/// first one counts. An invalid number counts as 0, so the response is stale (RFC 9111, section
+/// 4.2.1). `Expires` is ignored: the rules for robots.txt mention only `Cache-Control`, and
+/// applications often send dates in the past.
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,7 +38,7 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    /// Reads the fields of an answer.
+    /// Reads the header fields of a response.
     pub fn of(headers: &HeaderMap) -> Self {
         let mut freshness = Self::default();
         for line in headers.get_all(CACHE_CONTROL) {
@@ -49,17 +51,19 @@ impl Freshness {
         freshness
     }
 
-    /// How long a cache of one's own, such as a crawler's, may use the answer from now on; `None` where nothing is said.
+    /// Returns how long a private cache, such as a crawler's, may use the response from now on;
+    /// `None` if the fields do not say.
     pub fn private(&self) -> Option<Duration> {
         self.rest(self.max_age)
     }
 
-    /// How long a cache that serves others may use the answer from now on: `s-maxage` counts before `max-age`.
+    /// Returns how long a shared cache may use the response from now on; `s-maxage` takes
+    /// precedence over `max-age`.
     pub fn shared(&self) -> Option<Duration> {
         self.rest(self.shared_max_age.or(self.max_age))
     }
 
-    /// Whether the answer may outlive its use (`no-store` is absent).
+    /// Reports whether the response may be kept after its use (`no-store` is absent).
     pub(super) const fn is_storable(&self) -> bool {
         !self.is_unstorable
     }
@@ -76,7 +80,7 @@ impl Freshness {
             Some(at) => (directive[..at].trim_ascii(), Some(directive[at + 1..].trim_ascii())),
             None => (directive.trim_ascii(), None),
         };
-        // As a token or quoted; senders do both (RFC 9111, section 5.2).
+        // The value is a token or a quoted string; senders use both (RFC 9111, section 5.2).
         let number = || {
             let value = value.unwrap_or_default();
             let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
@@ -89,13 +93,13 @@ impl Freshness {
         } else if name.eq_ignore_ascii_case(b"no-store") {
             self.is_unstorable = true;
         } else if name.eq_ignore_ascii_case(b"no-cache") && value.is_none() {
-            // With a value it speaks of single fields (section 5.2.2.4).
+            // With a value, the directive applies to single fields (section 5.2.2.4).
             self.is_unusable = true;
         }
     }
 }
 
-/// Whole seconds; `None` where it is no number.
+/// Parses whole seconds; `None` if the value is not a number.
 pub(super) fn seconds(text: &[u8]) -> Option<Duration> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -104,7 +108,7 @@ pub(super) fn seconds(text: &[u8]) -> Option<Duration> {
     Some(Duration::from_secs(text.parse().map_or(LONGEST, |seconds: u64| seconds.min(LONGEST))))
 }
 
-/// The members of a comma-separated list; commas in quotes part nothing.
+/// Splits a comma-separated list into its members. Commas in quotes do not separate.
 fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let parts = move |octet: &u8| {
@@ -120,24 +124,28 @@ fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(parts).map(<[u8]>::trim_ascii)
 }
 
-/// Twice as long after every failure, from `first` up to `most`; `failures` counts from one.
+/// Returns the pause after a number of failures: `first` for one failure, doubled for each further
+/// one, and at most `most`.
 pub(super) fn after(failures: u32, first: Duration, most: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).min(most)
 }
 
-/// Somewhere in the second half of a pause, so that those who failed together do not come back together.
+/// Returns a random time in the second half of a pause, so that clients that failed together do not
+/// retry together.
 fn jittered(pause: Duration, roll: u32) -> Duration {
     let half = pause / 2;
     half.saturating_add(half.mul_f64(f64::from(roll) / f64::from(u32::MAX))).min(pause)
 }
 
-/// A pause from now, or a hundred years where that is beyond what a date can hold: never now, or it would be no pause.
+/// Returns the time after a pause, which is cut to a hundred years so that the result is a valid
+/// date. The result must never be `now`, because that would mean no pause.
 pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
     let century = Duration::from_secs(100 * 365 * 24 * 3600);
     now.checked_add(pause.min(century)).unwrap_or(now)
 }
 
-/// When a site's robots.txt is fetched again, and how long it must be gone before that is believed.
+/// When a site's robots.txt is fetched again, and how long it must be missing before that is
+/// believed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -149,31 +157,32 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    /// How often to fetch where `Cache-Control` says nothing. Default: one hour.
+    /// Fetch interval if `Cache-Control` does not say. Default: one hour.
     pub every: Duration,
-    /// The lower bound for `Cache-Control`: `s-maxage`, or else `max-age`, less `Age`. It is also what `no-cache` and `no-store`
-    /// mean. Default: one minute.
+    /// Lower bound for `Cache-Control` (`s-maxage`, or else `max-age`, less `Age`). Also the
+    /// interval for `no-cache` and `no-store`. Default: one minute.
     pub least: Duration,
-    /// The upper bound for it. Default: 24 hours.
+    /// Upper bound for `Cache-Control`. Default: 24 hours.
     pub most: Duration,
-    /// How soon to fetch again after a failure; then after twice as long each time, less up to half of it at random. Default: five
-    /// seconds.
+    /// Pause after a first failure. It doubles with each further failure, and is reduced by up to
+    /// half at random. Default: five seconds.
     pub retry_first: Duration,
-    /// Up to how long that grows. `Retry-After` may demand more, up to four times this. Default: 15 minutes.
+    /// Maximum of that pause. `Retry-After` may demand more, up to four times this. Default: 15
+    /// minutes.
     pub retry_most: Duration,
-    /// How long a robots.txt that was there stays in force once it is answered with 404 or another 4xx. Default: 24
-    /// hours.
+    /// How long a robots.txt that existed stays in force after the server starts to answer with 404
+    /// or another 4xx. Default: 24 hours.
     pub hold: Duration,
 }
 
 impl Schedule {
-    /// How long until the next fetch after an answer that was taken.
+    /// Returns the time until the next fetch after a response that was taken.
     pub(in crate::source) fn interval(&self, freshness: Freshness) -> Duration {
         let wanted = freshness.shared().unwrap_or(self.every);
         wanted.clamp(self.least.min(self.most), self.most).max(FLOOR)
     }
 
-    /// How long until the next fetch after the so-many-th failure in a row.
+    /// Returns the time until the next fetch after this number of failures in a row.
     pub(in crate::source) fn pause(&self, failures: u32, retry_after: Option<Duration>, roll: u32) -> Duration {
         let pause = jittered(after(failures, self.retry_first, self.retry_most), roll);
         let asked_for = retry_after.unwrap_or_default().min(self.retry_most.saturating_mul(4));
@@ -181,7 +190,7 @@ impl Schedule {
     }
 }
 
-/// The shortest pause, whatever is set.
+/// Minimum pause, whatever the settings are.
 const FLOOR: Duration = Duration::from_millis(10);
 
 impl Default for Schedule {

@@ -1,15 +1,18 @@
-//! Robots.txt files that are kept behind HTTP, and the meaning of responses: for sites whose file is elsewhere, and for authors of
-//! crawlers.
+//! Fetches robots.txt files over HTTP, and interprets the responses: for sites whose file is
+//! elsewhere, and for authors of crawlers.
 //!
-//! A response means different things to a crawler and to a site. A *crawler* needs to know whether it may fetch: a failing
-//! server means no, a missing file means yes; [`CrawlerCache`] is that reading, for authors of crawlers. A *site* needs its
-//! own rules: a failing server says nothing about them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
-//! [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version through every failure, never invent a
-//! disallow, and believe that a file is gone only when it has been gone for a day.
+//! A response means different things to a crawler and to a site. A *crawler* needs to know whether
+//! it may fetch: a failing server means no, a missing file means yes. [`CrawlerCache`] implements
+//! this for authors of crawlers. A *site* needs its own rules, and a failing server gives no
+//! information about them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
+//! [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version through every
+//! failure, and never invent a disallow. They believe that a file is gone only after it has been
+//! gone for a day.
 //!
-//! Fetching is done by a [`Fetcher`]: one thread for as many sites as share it, never the thread of a request.
+//! A [`Fetcher`] does the fetching: one thread for all sites that share it, separate from the
+//! threads that serve requests.
 //!
-//! This room speaks HTTP as a client; it serves nothing and checks no rules.
+//! This module is an HTTP client; it serves nothing and checks no rules.
 
 mod client;
 mod crawler;

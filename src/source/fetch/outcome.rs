@@ -1,4 +1,4 @@
-//! The outcome of a request for a robots.txt, of a crawler or of a site.
+//! Outcome of a request for a robots.txt, for a crawler or for a site.
 
 use std::error::Error;
 use std::fmt;
@@ -13,57 +13,57 @@ use robots_core::keyword_enum;
 use super::freshness::{Freshness, seconds};
 use super::url::FetchUrl;
 
-/// The outcome of a request for a robots.txt, after redirects. [`CrawlerCache`](super::CrawlerCache) says what it means to a
-/// crawler.
+/// Outcome of a request for a robots.txt, after redirects. [`CrawlerCache`](super::CrawlerCache)
+/// returns its meaning for a crawler.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FetchOutcome {
-    /// 2xx, with a body.
+    /// A 2xx response with a body.
     #[non_exhaustive]
     Found {
         /// The whole body.
         bytes: Arc<[u8]>,
-        /// The status: 200 or another of success.
+        /// The status: 200 or another 2xx.
         status: StatusCode,
-        /// How long it may be used.
+        /// How long the response may be used.
         freshness: Freshness,
         /// The validators for the next request.
         validators: Validators,
-        /// `Content-Type`, as it came.
+        /// The `Content-Type` field as it was received.
         content_type: Option<HeaderValue>,
     },
-    /// 304: the known copy still holds.
+    /// A 304 response: the known copy is still valid.
     NotModified(Freshness),
-    /// More redirects than are followed, or one that leads nowhere.
+    /// Too many redirects, or a redirect without a valid target.
     Redirected,
     /// Any other status.
     Status {
-        /// The status.
+        /// The status code.
         status: StatusCode,
-        /// How long this may be believed.
+        /// How long this response may be used.
         freshness: Freshness,
-        /// How long the server wants to be left alone (`Retry-After`).
+        /// Pause that the server requests (`Retry-After`).
         retry_after: Option<Duration>,
     },
-    /// There was no response, or none that could be read.
+    /// No response, or an unreadable one.
     Failed(FetchError),
 }
 
-/// The validators by which a server finds out whether its file has changed (RFC 9110, section 8.8).
+/// Validators by which a server determines whether its file has changed (RFC 9110, section 8.8).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Validators {
-    /// The value for `If-None-Match`.
+    /// Value for `If-None-Match`.
     pub etag: Option<HeaderValue>,
-    /// The value for `If-Modified-Since`.
+    /// Value for `If-Modified-Since`.
     pub last_modified: Option<HeaderValue>,
-    /// The URL they come from, if it is known: another resource may use the same ones.
+    /// URL of the response, if known: another resource may use the same validators.
     pub(in crate::source) of: Option<FetchUrl>,
 }
 
 impl FetchOutcome {
-    /// Reads an answer that was received by other means than a [`Fetcher`](super::Fetcher). A redirect is
-    /// [`FetchOutcome::Redirected`]: follow five of them first.
+    /// Interprets a response that was not received by a [`Fetcher`](super::Fetcher). A redirect
+    /// gives [`FetchOutcome::Redirected`]: follow up to five redirects before calling this.
     pub fn of(status: StatusCode, headers: &HeaderMap, body: impl Into<Arc<[u8]>>, now: SystemTime) -> Self {
         let freshness = Freshness::of(headers);
         if status.is_success() {
@@ -75,7 +75,7 @@ impl FetchOutcome {
         } else if status.is_redirection() {
             Self::Redirected
         } else if status.is_informational() || status.as_u16() >= 600 {
-            // Neither is the end of anything (RFC 9110, section 15).
+            // Neither kind is a final response (RFC 9110, section 15).
             Self::Failed(FetchError::with_cause(FetchErrorKind::BadResponse, format!("the status is {status}")))
         } else {
             Self::Status { status, freshness, retry_after: retry_after(headers, now) }
@@ -84,19 +84,19 @@ impl FetchOutcome {
 }
 
 impl Validators {
-    /// Those of an answer.
+    /// Returns the validators of a response.
     pub fn of(headers: &HeaderMap) -> Self {
         let first = |name| headers.get(name).cloned();
         Self { etag: first(ETAG), last_modified: first(LAST_MODIFIED), of: None }
     }
 
-    /// Whether there are none.
+    /// Reports whether there are no validators.
     pub const fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
     }
 }
 
-/// Seconds or a date (RFC 9110, section 10.2.3).
+/// Parses `Retry-After`: seconds or a date (RFC 9110, section 10.2.3).
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.as_bytes().trim_ascii();
     seconds(value).or_else(|| {
@@ -105,14 +105,14 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// A fetch that brought no answer that can be read.
+/// A fetch without a readable response.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FetchError {
-    /// The kind of failure.
+    /// Kind of failure.
     pub kind: FetchErrorKind,
-    /// The address that a single request connected to; `None` where no connection could be made, and for a fetch that follows
-    /// redirects.
+    /// Address that a single request connected to; `None` if no connection could be made, and for a
+    /// fetch that follows redirects.
     pub address: Option<SocketAddr>,
     pub(super) cause: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -120,39 +120,39 @@ pub struct FetchError {
 keyword_enum! {
     /// The kind of a failed fetch.
     FetchErrorKind, "what went wrong with a fetch", {
-        /// The host's name leads to no address.
+        /// The host's name resolves to no address.
         Name = "name",
         /// No connection could be made.
         Connect = "connect",
         /// No TLS session could be agreed on, or the certificate is not trusted.
         Tls = "tls",
-        /// It was not over in time.
+        /// The time limit was exceeded.
         Timeout = "timeout",
-        /// The connection ended before the answer did.
+        /// The connection ended before the response was complete.
         Broken = "broken",
         /// The response is not valid HTTP, or does not fit the request.
         BadResponse = "bad-response",
-        /// More interim answers (1xx) were sent than any server has a use for, and no answer.
+        /// The server sent too many interim responses (1xx) without a final one.
         InterimAnswers = "interim-answers",
-        /// A redirect leads where it must not be followed.
+        /// A redirect has a target that must not be followed.
         Redirect = "redirect",
-        /// A redirect leads to an address of a class that the server that sent it must not lead to: from a public one to the
-        /// loopback, for example.
+        /// A redirect leads to a class of addresses to which its server must not redirect, for
+        /// example from a public address to the loopback.
         RedirectAddress = "redirect-address",
-        /// There is more than [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
+        /// The body exceeds [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
         TooLarge = "too-large",
-        /// The fetcher was dropped, or the fetch was cut short by a fault of ours.
+        /// The fetcher was dropped, or an error in this program interrupted the fetch.
         Stopped = "stopped",
     }
 }
 
 impl FetchError {
-    /// An error of a kind, for crawlers that fetch by other means.
+    /// Creates an error of this kind, for crawlers that do not use a [`Fetcher`](super::Fetcher).
     pub const fn new(kind: FetchErrorKind) -> Self {
         Self { kind, address: None, cause: None }
     }
 
-    /// An error with what caused it.
+    /// Creates an error with its cause.
     pub fn with_cause(kind: FetchErrorKind, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { cause: Some(Arc::from(cause.into())), ..Self::new(kind) }
     }
@@ -182,7 +182,7 @@ impl fmt::Display for FetchError {
     }
 }
 
-/// The causes are part of the message, so that one line of a log has them all.
+/// The message includes all causes, so that one log line contains them.
 impl Error for FetchError {}
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Keeping one site's robots.txt up to date: a task on the fetcher's thread.
+//! Keeps one site's robots.txt up to date in a task on the fetcher's thread.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Weak};
@@ -14,13 +14,13 @@ use crate::live::{
     Reloading, Site, Version,
 };
 
-/// Every site is fetched at least this often, whatever its schedule says.
+/// Maximum time between two fetches of a site, regardless of its schedule.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A site that is polled until this is dropped.
 #[derive(Debug)]
 pub(super) struct SitePoller {
-    /// Those who wait for a fetch.
+    /// Sends the completions of callers that wait for a fetch.
     requests: UnboundedSender<Arc<Completion>>,
     status: Arc<Mutex<FetchStatus>>,
     _task: FetcherTask,
@@ -30,7 +30,7 @@ struct PollTask {
     target: FetchTarget,
     site: Weak<Site>,
     clock: Clock,
-    /// The version that was fetched and taken last, for when it has not changed.
+    /// Version that was fetched and taken last, for responses that it has not changed.
     last: Option<Version>,
     origin: Arc<str>,
     state: SiteFreshness,
@@ -40,7 +40,7 @@ struct PollTask {
 }
 
 impl SitePoller {
-    /// Starts to fetch at once; also returns the outcome of the first fetch, as a future.
+    /// Starts fetching immediately. Also returns the outcome of the first fetch, as a future.
     pub(super) fn start(
         target: FetchTarget,
         schedule: Schedule,
@@ -67,9 +67,9 @@ impl SitePoller {
         (Self { requests, status, _task: FetcherTask::start(fetcher, run) }, first)
     }
 
-    /// Fetches now, and completes with the outcome.
+    /// Fetches now, and fills `completion` with the outcome.
     pub(super) fn reload(&self, completion: Arc<Completion>) {
-        // If the task has ended, the request completes as it is dropped.
+        // If the task has ended, dropping the request completes it.
         let _ = self.requests.send(completion);
     }
 
@@ -83,7 +83,8 @@ impl PollTask {
         let mut waiting = vec![first];
         let mut cause = self.opened_by;
         loop {
-            // A sleep, not a date: a clock that is set back must not put the fetch off for years.
+            // Sleep for a bounded duration, not until a date: a clock that is set back must not
+            // delay the fetch for years.
             let pause = self.state.status().next_fetch.duration_since(self.clock.now()).unwrap_or_default();
             if waiting.is_empty() && !pause.is_zero() {
                 match timeout(pause.min(LONGEST_SLEEP), inbox.recv()).await {
@@ -111,14 +112,14 @@ impl PollTask {
         }
     }
 
-    /// Carries out the meaning of a response; `None` once the site is gone.
+    /// Applies a response to the site; `None` if the site is gone.
     async fn conclude(&mut self, answer: FetchOutcome, cause: Cause) -> Option<Reload> {
         let live = self.site.upgrade()?.live();
         self.state.observe(live);
         let now = self.clock.now();
         let roll = self.dice.hash_one(now) as u32;
         let step = self.state.take(answer, now, roll);
-        // After a failure the next upstream has its turn.
+        // After a failure, the next upstream is tried.
         self.target.turn = self.state.status().failures as usize;
         let (candidate, found) = match step {
             Step::Offer { bytes, validators, interval } => {
@@ -127,7 +128,8 @@ impl PollTask {
                 let version = Version::new(bytes, &self.origin, modified);
                 (Candidate::Version(version.clone()), Some((version, *validators, interval)))
             }
-            // It may have been rolled back meanwhile, or wait at the gate: the site judges that.
+            // The version may have been rolled back meanwhile, or be held by the gate: the site
+            // decides about that.
             Step::Confirm => match &self.last {
                 Some(last) => (Candidate::Version(last.clone()), None),
                 None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),
@@ -151,7 +153,8 @@ impl PollTask {
         Some(reload)
     }
 
-    /// On another thread: compiling, and listeners of reloads, would hold up the other sites.
+    /// Offers a candidate to the site on another thread, because compiling and the callbacks for
+    /// reloads would delay the other sites.
     async fn offer(&self, cause: Cause, candidate: Candidate) -> Option<Reload> {
         let site = self.site.upgrade()?;
         let offered = tokio::task::spawn_blocking(move || site.offer(cause, candidate)).await;

@@ -13,7 +13,7 @@ use crate::live::{
 use crate::rules::ValueError;
 use crate::source::builder::{LiveBuilder, SiteSource};
 
-/// A robots.txt that is fetched; see [`LiveRobots::url`] and [`LiveRobots::upstream`].
+/// A robots.txt that is fetched, see [`LiveRobots::url`] and [`LiveRobots::upstream`].
 #[derive(Debug)]
 pub struct RemoteSource {
     target: FetchTarget,
@@ -21,7 +21,7 @@ pub struct RemoteSource {
     fetcher: Option<Fetcher>,
 }
 
-/// The poller of a site that is open.
+/// The poller of an open site.
 #[derive(Debug)]
 struct Polled {
     origin: Arc<str>,
@@ -29,19 +29,22 @@ struct Polled {
 }
 
 impl LiveRobots {
-    /// A robots.txt kept at an `http` or `https` URL, on any host: fetched now, and again as its `Cache-Control` says.
+    /// Prepares a site whose robots.txt is kept at an `http` or `https` URL on any host. It is
+    /// fetched when the site is opened, and again as its `Cache-Control` says.
     ///
-    /// Until it was fetched once, nothing is enforced, and `/robots.txt` is answered with 503 ([`WhenMissing`] can say
-    /// otherwise here). From then on the last good version stays through every failure. If the URL is answered with
-    /// 404 or another 4xx for 24 hours, or from the start, there is no robots.txt: nothing is enforced, and
-    /// `/robots.txt` goes to the application behind.
+    /// Until the first fetch succeeds, nothing is enforced, and `/robots.txt` is answered with 503
+    /// (change this with [`WhenMissing`]). From then on, the last good version stays through every
+    /// failure. If the URL is answered with 404 or another 4xx for 24 hours, or from the start,
+    /// there is no robots.txt: nothing is enforced, and requests for `/robots.txt` go to the
+    /// application.
     ///
-    /// Up to five redirects are followed, but none from https to http, and none from a public address to one of the
-    /// loopback or of a private or link-local network.
+    /// Up to five redirects are followed, but none from https to http. Redirects from a public
+    /// address to the loopback, or to a private or link-local network, are not followed either.
     ///
     /// # Errors
     ///
-    /// If it is no URL that can be fetched; `https` needs the feature `tls`, `ftp` is not spoken.
+    /// If this is not a URL that can be fetched. `https` needs the feature `tls`; `ftp` is not
+    /// supported.
     ///
     /// # Examples
     ///
@@ -59,23 +62,26 @@ impl LiveRobots {
         Ok(LiveBuilder::new(RemoteSource::at(target)).when_missing(WhenMissing::Unavailable))
     }
 
-    /// The robots.txt of the application behind: `/robots.txt` as the upstreams answer it for a host, fetched now, and
-    /// again as its `Cache-Control` says; enforced, and served on.
+    /// Prepares a site whose robots.txt comes from the application behind the proxy. The response
+    /// of the upstreams to `/robots.txt` for this host is fetched when the site is opened, and
+    /// again as its `Cache-Control` says. Its rules are enforced, and the file is served.
     ///
-    /// Upstreams are written as `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal` or
-    /// `unix:/run/app.sock`, one or several; they take turns when there is trouble. `host` is what the `Host` field says: the site's name, with its port where that
-    /// is not the usual one.
+    /// Upstreams are written as `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal`
+    /// or `unix:/run/app.sock`. If there are several, a failure switches to the next one. `host` is
+    /// the value of the `Host` field: the site's name, with its port if it is not the default port.
     ///
-    /// Until it was fetched once, nothing is enforced, and the upstream itself answers `/robots.txt` ([`WhenMissing`] can
-    /// say otherwise here). From then on the last good version stays through every failure. If the upstream answers with
-    /// 404 or another 4xx for 24 hours, or from the start, there is no robots.txt: nothing is enforced, and its own
-    /// answer is relayed.
+    /// Until the first fetch succeeds, nothing is enforced, and the upstream itself answers
+    /// `/robots.txt` (change this with [`WhenMissing`]). From then on, the last good version stays
+    /// through every failure. If the upstream answers with 404 or another 4xx for 24 hours, or from
+    /// the start, there is no robots.txt: nothing is enforced, and the upstream's own response is
+    /// relayed.
     ///
-    /// Up to five redirects are followed, as long as they stay on the site.
+    /// Up to five redirects are followed if they stay on the site.
     ///
     /// # Errors
     ///
-    /// If an upstream is no address, has a path, or cannot be spoken to, or `host` is no host.
+    /// If an upstream is not a valid address, has a path or an unsupported scheme, or if `host` is
+    /// not a valid host.
     pub fn upstream<U: AsRef<str>>(
         upstreams: impl IntoIterator<Item = U>,
         host: &str,
@@ -93,9 +99,10 @@ impl LiveRobots {
 }
 
 impl LiveBuilder<RemoteSource> {
-    /// The fetcher. Default: a [`Fetcher`] of this site's own, with a thread of its own; share one where there are many.
+    /// Sets the fetcher. Default: a new [`Fetcher`] with its own thread; share one between many
+    /// sites.
     ///
-    /// Only what is fetched has these settings:
+    /// Only a fetched robots.txt has these settings:
     ///
     /// ```compile_fail
     /// # use tower_robots::live::LiveRobots;
@@ -107,7 +114,8 @@ impl LiveBuilder<RemoteSource> {
         self.with_source(|source| source.fetcher = Some(fetcher.clone()))
     }
 
-    /// When it is fetched again, and how long it must be gone before that is believed. Default: [`Schedule::default`].
+    /// Sets when the file is fetched again, and how long it must be missing before that is
+    /// believed. Default: [`Schedule::default`].
     pub fn schedule(self, schedule: Schedule) -> Self {
         self.with_source(|source| source.schedule = schedule)
     }
@@ -115,7 +123,8 @@ impl LiveBuilder<RemoteSource> {
 
 #[cfg(feature = "tls")]
 impl LiveBuilder<RemoteSource> {
-    /// The name that the certificate of an `https` server must be valid for. Default: the host it is written with.
+    /// Sets the name for which the certificate of an `https` server must be valid. Default: the
+    /// host in its URL.
     pub fn server_name(self, name: &str) -> Self {
         self.with_source(|source| source.target.server_name = Some(name.into()))
     }
@@ -128,7 +137,8 @@ impl RemoteSource {
 }
 
 impl SiteSource for RemoteSource {
-    /// Starts to fetch. Only where a start without a robots.txt is to fail it waits for the first answer.
+    /// Starts fetching. Waits for the first response only if the start must fail without a
+    /// robots.txt.
     fn open(LiveBuilder { source, settings }: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
         let origin: Arc<str> = source.to_string().into();
         let must_have_one = settings.when_missing == WhenMissing::Fail;
@@ -140,7 +150,7 @@ impl SiteSource for RemoteSource {
             None => Fetcher::new().map_err(|error| Rejection::io(error, &origin))?,
         };
         let (poller, first) = SitePoller::start(source.target, source.schedule, fetcher, &site, &origin);
-        // Nothing else sets it.
+        // This is the only call that sets `poller`.
         let _ = polled.poller.set(poller);
         if site.live().is_none() && must_have_one {
             let first = first.wait();
@@ -155,7 +165,7 @@ impl SiteSource for RemoteSource {
 }
 
 impl Source for Polled {
-    /// The poller offers each fetched version.
+    /// Always fails: the poller offers each fetched version instead.
     fn load(&self) -> Loaded {
         Err(Rejection::new(RejectionKind::NotFetched, &self.origin))
     }
@@ -171,7 +181,7 @@ impl Source for Polled {
     }
 }
 
-/// The origin for a log: the URL, and the upstream it is requested from.
+/// Formats the origin for a log: the URL, and the upstream from which it is requested.
 impl fmt::Display for RemoteSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.target.url)?;

@@ -1,8 +1,8 @@
-//! The addresses of a name and their class, the server to connect to, and where a redirect may lead.
+//! Addresses of a name and their classes, the server to connect to, and valid targets of redirects.
 //!
-//! **A redirect of a fetch is judged by the address it leads to** (`identity::address_class`), not by its URL: a server
-//! chooses where it redirects to, and a fetch is sent from inside the operator's network. A configured URL is not
-//! judged.
+//! **A redirect is checked by the class of its target's address** (`identity::address_class`), not
+//! by its URL. The server chooses the target, and the fetch comes from inside the operator's
+//! network. A configured URL is not checked.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,16 +19,17 @@ use crate::source::hosts::Scheme;
 #[cfg(unix)]
 use std::path::PathBuf;
 
-/// The system's resolver; a test can replace it, because it has only the loopback.
+/// The system's resolver. A test can replace it, because tests have only the loopback.
 #[derive(Clone, Default)]
 pub(super) struct Resolver {
-    /// Places to connect to instead of the host and port of a URL, as its user says.
+    /// Callback that may replace the host and port of a URL by those to connect to.
     elsewhere: Option<Arc<PlaceOf>>,
     #[cfg(test)]
     pub(super) played: Option<Arc<super::tests::PlayedNetwork>>,
 }
 
-/// The host and port to connect to for a host and a port; `None` for those themselves.
+/// Returns the host and port to connect to for a given host and port; `None` to connect to the
+/// given ones.
 type PlaceOf = dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync;
 
 impl Resolver {
@@ -36,7 +37,7 @@ impl Resolver {
         self.elsewhere = Some(Arc::new(place));
     }
 
-    /// The place to connect to for a host and a port, if the caller names one.
+    /// Returns the place to connect to for a host and a port, if the caller sets one.
     pub(super) fn place_of(&self, host: &str, port: u16) -> Option<(String, u16)> {
         self.elsewhere.as_ref().and_then(|place| place(host, port))
     }
@@ -63,18 +64,19 @@ robots_core::debug_as!(|_it| Resolver {});
 /// One upstream of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
-    /// Its target is `/`.
+    /// A server; the path of its URL is `/`.
     Server(FetchUrl),
     #[cfg(unix)]
     Unix(PathBuf),
 }
 
-// Faults of an upstream, written behind it.
+// Problems with an upstream; a message puts them after it.
 const SOCKET: &str = "is no socket of this system: write it as \"unix:/run/app.sock\"";
 const PATH: &str = "is to be an upstream and has a path: leave it out, the file is at /robots.txt";
 
 impl Peer {
-    /// Reads `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal` or `unix:/run/app.sock`.
+    /// Parses `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal` or
+    /// `unix:/run/app.sock`.
     pub(super) fn parse(upstream: &str) -> Result<Self, ValueError> {
         if let Some(path) = upstream.strip_prefix("unix:") {
             #[cfg(unix)]
@@ -97,7 +99,7 @@ impl Peer {
         }
     }
 
-    /// Whether a URL names it, with its port.
+    /// Reports whether a URL has this upstream's host and port.
     pub(super) fn is_at(&self, url: &FetchUrl) -> bool {
         match self {
             Self::Server(server) => server.authority() == url.authority(),
@@ -117,13 +119,14 @@ impl fmt::Display for Peer {
     }
 }
 
-/// The statuses that are followed (RFC 9309, section 2.3.1.2).
+/// Reports whether redirects with this status are followed (RFC 9309, section 2.3.1.2).
 pub(super) const fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// The URL that a redirect for a site leads to. The site is that of `url`, and is requested from the servers `via`, if there
-/// are any: their redirects stay on the site, and at them.
+/// Returns the URL to request after a redirect, for a site with this `url`. If the site is
+/// requested from the servers `via`, their redirects must stay on the site, and the same server is
+/// asked again.
 pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUrl) -> Result<FetchUrl, FetchError> {
     let refused = |why: String| Err(FetchError::with_cause(FetchErrorKind::Redirect, why));
     if via.is_empty() {
@@ -134,19 +137,20 @@ pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUr
     if !is_of_site {
         return refused(format!("{to} is another site: name the file as a URL if it is kept there"));
     }
-    // Requested over another scheme or port, the same upstream answers the same.
+    // Over another scheme or port, the same upstream would send the same response.
     if to.target() == from.target() {
         return refused(format!("{to} is the site itself: the upstream redirects every client to that scheme or port"));
     }
     Ok(from.with_target(to.target().clone()))
 }
 
-/// More redirects than are followed, or one without a URL.
+/// Returns the error for too many redirects, or for a redirect without a valid target.
 pub(super) fn leads_nowhere() -> FetchError {
     FetchError::with_cause(FetchErrorKind::Redirect, "it has no target, or there are too many redirects")
 }
 
-/// A server at an address of the class `from` named a URL at an address of a class that it must not lead to.
+/// Returns the error for a server with an address of class `from` that named a URL at an address of
+/// a forbidden class.
 pub(super) fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: AddressClass) -> FetchError {
     let cause = format!(
         "{url} is at {address}, a {class} address, and was named by a server with a {from} address: if the file is kept \

@@ -1,6 +1,7 @@
-//! A site's reading of every response: careful, because it speaks for the site.
+//! Interprets every response for a site: with caution, because the result decides which rules the
+//! site has.
 //!
-//! A state machine without a clock of its own: it says what to do about a response, and when to fetch next.
+//! A state machine without a clock: it returns the step after a response, and when to fetch next.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -15,10 +16,11 @@ use crate::live::{FetchStatus, RejectionKind, VersionHash};
 pub(super) struct SiteFreshness {
     pub(super) schedule: Schedule,
     known: LastKnown,
-    /// When a robots.txt that was there was first missed.
+    /// When a robots.txt that existed was first missing.
     missed_since: Option<SystemTime>,
     pub(super) validators: Validators,
-    /// Failures are in a row, of any kind: versions that were offered and not taken as well.
+    /// Status of the fetches. Its failures are consecutive failures of any kind, including versions
+    /// that were offered but not taken.
     status: FetchStatus,
 }
 
@@ -31,18 +33,19 @@ enum LastKnown {
     Absent,
 }
 
-/// The step after an answer.
+/// Step after a response.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Offer it to the site; [`SiteFreshness::taken`] or [`SiteFreshness::refused`] has to follow.
+    /// Offer the file to the site. The caller must then call [`SiteFreshness::taken`] or
+    /// [`SiteFreshness::refused`].
     Offer { bytes: Arc<[u8]>, validators: Box<Validators>, interval: Duration },
     /// The live version was confirmed.
     Confirm,
-    /// There is no robots.txt, and nothing is enforced.
+    /// There is no robots.txt, so nothing is enforced.
     Open(StatusCode),
-    /// Nothing changes: there is a 4xx in its place, which is not believed before then.
+    /// Change nothing: the response is a 4xx, which is not believed before this time.
     Hold(StatusCode, SystemTime),
-    /// Nothing changes: the server is in trouble, and this is why.
+    /// Change nothing: the fetch failed for this reason.
     Keep(RejectionKind, String),
 }
 
@@ -54,12 +57,12 @@ impl SiteFreshness {
         Self { schedule, known: LastKnown::Nothing, missed_since: None, validators, status }
     }
 
-    /// How fetching fares.
+    /// Returns the status of the fetches.
     pub(super) fn status(&self) -> FetchStatus {
         FetchStatus { held_until: self.held_until(), ..self.status }
     }
 
-    /// Until when a version that is missing at its source stays in force.
+    /// Returns until when a version that is missing at its source stays in force.
     fn held_until(&self) -> Option<SystemTime> {
         match self.known {
             LastKnown::Good => self.missed_since.map(|since| later(since, self.schedule.hold)),
@@ -67,8 +70,8 @@ impl SiteFreshness {
         }
     }
 
-    /// Takes in which version is live, which others may have brought about: one kept from before, one that waited to
-    /// be accepted.
+    /// Notes which version is live. Without a fetch, a version may have been restored from before,
+    /// or accepted while it was pending.
     pub(super) fn observe(&mut self, live: Option<VersionHash>) {
         self.known = match (live, self.known) {
             (Some(_), _) => LastKnown::Good,
@@ -77,14 +80,14 @@ impl SiteFreshness {
         };
     }
 
-    /// The step after an answer. `roll` is any number: it spreads out the retries.
+    /// Returns the step after a response. `roll` is a random number that spreads out the retries.
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
             FetchOutcome::Found { status: StatusCode::PARTIAL_CONTENT, .. } => {
                 self.fail(&bad("the response is a part, and the request was for the whole"), now, roll)
             }
             FetchOutcome::Found { bytes, freshness, validators, .. } => {
-                // As if it were not taken, until `taken` says that it was.
+                // Counts as a failure until `taken` is called.
                 self.wait(None, now, roll);
                 Step::Offer { bytes, validators: validators.into(), interval: self.schedule.interval(freshness) }
             }
@@ -108,14 +111,15 @@ impl SiteFreshness {
         }
     }
 
-    /// The offered version is live: `found` but for its bytes.
+    /// Notes that the offered version is live, with the validators and interval of its response.
     pub(super) fn taken(&mut self, validators: Validators, interval: Duration, now: SystemTime) {
         self.known = LastKnown::Good;
         self.validators = validators;
         self.succeed(interval, now);
     }
 
-    /// It is not. The next response has to be whole: a 304 would confirm a version that is not live.
+    /// Notes that the offered version is not live. The next response must have a body: a 304 would
+    /// confirm a version that is not live.
     pub(super) fn refused(&mut self) {
         self.validators = Validators::default();
     }
@@ -126,7 +130,7 @@ impl SiteFreshness {
         self.status = FetchStatus { confirmed, failing_since: None, failures: 0, held_until: None, next_fetch };
     }
 
-    /// Counts a failure, after which it is fetched later.
+    /// Counts a failure, and postpones the next fetch.
     fn wait(&mut self, retry_after: Option<Duration>, now: SystemTime, roll: u32) {
         self.status.failures = self.status.failures.saturating_add(1);
         self.status.failing_since.get_or_insert(now);
@@ -145,7 +149,7 @@ impl SiteFreshness {
         match self.held_until() {
             Some(until) if now < until => {
                 self.wait(None, now, roll);
-                // Not a moment later than it is due, if it is still gone then.
+                // Fetch when the hold ends at the latest, in case the file is still missing then.
                 self.status.next_fetch = self.status.next_fetch.min(until);
                 Step::Hold(status, until)
             }
@@ -159,7 +163,8 @@ impl SiteFreshness {
     }
 }
 
-/// A status that means that there is no robots.txt. Those that demand a retry say nothing about it.
+/// Reports whether a status means that there is no robots.txt. A status that demands a retry does
+/// not.
 fn is_missing(status: StatusCode) -> bool {
     let demands_retry = [
         StatusCode::REQUEST_TIMEOUT,

@@ -1,4 +1,4 @@
-//! TLS towards a server whose certificate has to be trusted.
+//! TLS connections to a server whose certificate must be trusted.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 use super::outcome::{FetchError, FetchErrorKind};
 use super::wire::Stream;
 
-/// The roots the system trusts and those that were added; read when the first certificate has to be judged.
+/// Roots that the system trusts and roots that were added. They are loaded for the first TLS
+/// connection.
 #[derive(Default)]
 pub(super) struct Tls {
     added: Vec<TrustAnchor<'static>>,
@@ -29,7 +30,7 @@ impl Tls {
         self.ignores_system = true;
     }
 
-    /// Adds every certificate of a PEM text.
+    /// Adds every certificate in a PEM text.
     pub(super) fn trust(&mut self, pem: &[u8]) -> Result<(), String> {
         let roots = roots_of(pem).map_err(|why| format!("the text {why}"))?;
         self.added.extend(roots.roots);
@@ -57,7 +58,7 @@ impl Tls {
 
     async fn connector(&self) -> Result<TlsConnector, FetchError> {
         let (mut roots, ignores_system) = (RootCertStore { roots: self.added.clone() }, self.ignores_system);
-        // The system's roots are read from files.
+        // Reading the system's roots blocks, because they are in files.
         let built = tokio::task::spawn_blocking(move || {
             if !ignores_system {
                 match system_roots() {
@@ -73,7 +74,8 @@ impl Tls {
     }
 }
 
-/// Reads the authorities of a PEM text. An error is for operators, and follows the name of the text.
+/// Parses the authorities in a PEM text. The error is for operators; a message puts it after the
+/// name of the text.
 pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -86,11 +88,11 @@ pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Reads the authorities that the system trusts. An error is for operators.
+/// Loads the authorities that the system trusts. The error is for operators.
 pub fn system_roots() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Systems have certificates that are no longer usable; one of them is no reason to trust none.
+    // Systems contain outdated certificates, which are skipped.
     roots.add_parsable_certificates(found.certs);
     if !roots.is_empty() {
         return Ok(roots);
@@ -99,9 +101,11 @@ pub fn system_roots() -> Result<RootCertStore, String> {
     Err(format!("the system trusts no certificate authority{why}: install its ca-certificates"))
 }
 
-/// Returns the settings of a client of HTTP/1.1 that trusts these authorities. An error is for operators.
+/// Returns the settings of an HTTP/1.1 client that trusts these authorities. The error is for
+/// operators.
 pub fn client_config(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, String> {
-    // The provider is passed, not installed: an installed one is global to the process.
+    // The provider is passed instead of installed, because an installed provider is global to the
+    // process.
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?
@@ -111,10 +115,10 @@ pub fn client_config(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, Str
     Ok(Arc::new(config))
 }
 
-/// Names of a certificate that a message has.
+/// Maximum number of certificate names in a message.
 const NAMES: usize = 3;
 
-/// The faults that operators meet most, in their words.
+/// Describes the most common errors in words for operators.
 fn fault(error: &io::Error) -> Option<String> {
     match error.get_ref()?.downcast_ref()? {
         rustls::Error::InvalidCertificate(fault) => Some(certificate_fault(fault)),
@@ -123,7 +127,7 @@ fn fault(error: &io::Error) -> Option<String> {
     }
 }
 
-/// What is wrong with a certificate, in an operator's words, and what mends it where that is known.
+/// Describes a certificate error in words for operators, and how to fix it, if known.
 pub fn certificate_fault(fault: &CertificateError) -> String {
     let date = |time: &UnixTime| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
     match fault {
@@ -147,7 +151,7 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
                 .to_owned()
         }
         fault => {
-            // The names of variants, which are English in camel case.
+            // The variants' names are English in camel case.
             let text = match fault {
                 CertificateError::Other(error) => error.to_string(),
                 fault => format!("{fault:?}"),

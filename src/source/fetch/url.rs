@@ -1,7 +1,8 @@
 //! The URL of a robots.txt.
 //!
-//! By hand, because the `url` crate repairs what an operator mistyped and accepts more than can be fetched here, and would
-//! be a dependency for three operations: parsing, joining a `Location`, and showing a URL without its secrets.
+//! Implemented here because the `url` crate repairs typing errors of an operator, and accepts more
+//! than can be fetched here. It would also be a dependency for three operations: parsing, joining a
+//! `Location`, and showing a URL without its secrets.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,8 +16,9 @@ use crate::source::hosts::{Scheme, to_ascii};
 
 /// An `http` or `https` URL that can be fetched.
 ///
-/// Shown without its query, which may hold a secret: `https://bucket.example/robots.txt?…`. With the feature `idn` the host may
-/// be a name of any script, which stands for its ASCII form (`xn--…`).
+/// Displayed without its query, which may contain a secret: `https://bucket.example/robots.txt?…`.
+/// With the feature `idn`, the host may be a Unicode name, which is converted to its ASCII form
+/// (`xn--…`).
 ///
 /// ```
 /// use tower_robots::source::fetch::FetchUrl;
@@ -28,9 +30,9 @@ use crate::source::hosts::{Scheme, to_ascii};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct FetchUrl {
-    /// One that is spoken here: not `ftp`.
+    /// A supported scheme: not `ftp`.
     scheme: Scheme,
-    /// In lower case; an IPv6 address in its brackets.
+    /// Host in lower case; an IPv6 address is in brackets.
     host: String,
     port: u16,
     target: PathAndQuery,
@@ -41,41 +43,42 @@ impl FetchUrl {
         self.scheme
     }
 
-    /// Whether it is requested over TLS.
+    /// Reports whether the URL is requested over TLS.
     pub const fn is_https(&self) -> bool {
         matches!(self.scheme, Scheme::Https)
     }
 
-    /// The host, in lower case and without the brackets of an IPv6 address.
+    /// Returns the host in lower case, without the brackets of an IPv6 address.
     pub fn host(&self) -> &str {
         self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&self.host)
     }
 
-    /// The port, written or not.
+    /// Returns the port, or the scheme's default port.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// The path and the query, as a request has them.
+    /// Returns the path and the query, as in a request line.
     pub const fn target(&self) -> &PathAndQuery {
         &self.target
     }
 
-    /// Host and port as a `Host` field has them: the port only where it is not the scheme's own.
+    /// Returns host and port as in a `Host` field: without the port if it is the scheme's default.
     pub fn authority(&self) -> String {
         if self.port == self.scheme.port() { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 
-    /// The same host with another path and query.
+    /// Returns a URL on the same host with another path and query.
     pub fn with_target(&self, target: PathAndQuery) -> Self {
         Self { target, ..self.clone() }
     }
 
-    /// The target of a `Location` from here (RFC 9110, section 10.2.2; RFC 3986, section 5.2).
+    /// Resolves the value of a `Location` field against this URL (RFC 9110, section 10.2.2; RFC
+    /// 3986, section 5.2).
     ///
     /// # Errors
     ///
-    /// If it is no URL that can be fetched.
+    /// If the result is not a URL that can be fetched.
     pub fn join(&self, location: &[u8]) -> Result<Self, ValueError> {
         let location = escaped(location);
         let reference = location.split('#').next().unwrap_or_default();
@@ -125,7 +128,7 @@ impl FromStr for FetchUrl {
         }
         let port = match authority.port {
             Port::Number(port) if port != 0 => port,
-            // `example.com:` is `example.com` (RFC 3986, section 6.2.3).
+            // `example.com:` equals `example.com` (RFC 3986, section 6.2.3).
             Port::Absent | Port::Empty => scheme.port(),
             Port::Number(_) | Port::Malformed => return Err(error(PORT)),
         };
@@ -159,7 +162,7 @@ impl fmt::Debug for FetchUrl {
     }
 }
 
-// Faults of a URL, written behind it.
+// Problems with a URL; a message puts them after it.
 const NO_SCHEME: &str = "has no scheme: write it as \"https://example.com/robots.txt\"";
 const FTP: &str = "cannot be fetched: ftp is not spoken here; use http or https";
 const OTHER_SCHEME: &str = "cannot be fetched: use http or https";
@@ -170,16 +173,17 @@ const PORT: &str = "has a port that is no number from 1 to 65535";
 const TARGET: &str = "has a path that no request can hold";
 const NO_TLS: &str = "cannot be fetched: https needs the feature `tls` of this crate";
 
-/// The fault of a URL. It is quoted with `…` in place of user information and of a query: they may hold secrets.
+/// Returns an error about a URL. It quotes the URL with `…` for user information and query, which
+/// may contain secrets.
 pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
     ValueError::new(without_secrets(url).chars().take(256).collect::<String>(), what)
 }
 
-/// A text that is meant as a URL, without its user information and its query.
+/// Returns a string that should be a URL, without its user information and its query.
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    // A password that holds a delimiter looks like a port that is none, and goes on behind it.
+    // A password that contains a delimiter looks like an invalid port that continues after it.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());
     let shown = match (if is_cut { rest } else { authority }).rfind('@') {
@@ -196,7 +200,8 @@ fn has_scheme(reference: &str) -> bool {
         && scheme.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '+' | '-' | '.'))
 }
 
-/// As in `javascript:`. A name with a port looks alike, and `http:/example.com` lacks a slash.
+/// Reports whether the URL has an unsupported scheme, as in `javascript:`. A name with a port looks
+/// similar; `http:/example.com` only lacks a slash.
 fn has_other_scheme(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once(':') else { return false };
     let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
@@ -212,7 +217,7 @@ fn is_host(host: &str) -> bool {
     (1..=255).contains(&host.len()) && host.bytes().all(is_fine) && !host.starts_with('.')
 }
 
-/// Octets that have no place in a URL, percent-encoded; servers put them into `Location` all the same.
+/// Percent-encodes bytes that are not allowed in a URL; some servers send them in `Location`.
 fn escaped(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for octet in octets {
@@ -226,7 +231,7 @@ fn escaped(octets: &[u8]) -> String {
     text
 }
 
-/// RFC 3986, section 5.2.4.
+/// Removes dot segments (RFC 3986, section 5.2.4).
 fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for segment in path.split('/').skip(1) {

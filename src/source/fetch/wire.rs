@@ -1,8 +1,8 @@
-//! One connection, one exchange on it, and the bound on its interim answers. The commands and the webhooks of robotsd exchange by the
-//! same functions, on connections of their own.
+//! One connection with one exchange on it, and the limit for interim responses. robotsd's commands
+//! and webhooks use the same functions on their own connections.
 //!
-//! On hyper's connection level, because its pooled clients resolve, retry and keep connections by themselves: a fetch bounds
-//! every step, and chooses addresses by their class.
+//! Built on hyper's connection level, because its pooled clients resolve names, retry and keep
+//! connections on their own. A fetch limits every step, and selects addresses by their class.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -34,10 +34,10 @@ use std::path::Path;
 #[cfg(unix)]
 use tokio::net::UnixStream;
 
-/// Maximum size of the head of an answer, in bytes.
+/// Maximum size of the head of a response, in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
-/// How many addresses of a name are tried.
+/// Maximum number of addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 4;
 
 /// A connection, with TLS or without.
@@ -45,16 +45,16 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// The action for a body that is longer than the limit.
+/// How to handle a body that exceeds the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
-    /// The first bytes are the answer: crawlers obey what they have read (RFC 9309, section 2.5).
+    /// Keep the first bytes: crawlers obey what they have read (RFC 9309, section 2.5).
     Drop,
-    /// There is no answer.
+    /// Return an error.
     Refuse,
 }
 
-/// Connects to a socket of this machine.
+/// Connects to a Unix socket.
 #[cfg(unix)]
 pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn Stream>, FetchError> {
     let failed = |error: io::Error| {
@@ -67,8 +67,9 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
     }
 }
 
-/// Connects to one of the addresses of a URL's host; if a server at the address `led_from` named the URL, only to those that it may
-/// lead to. Also says which one it is. Each gets its share of a time that the caller holds all of them to.
+/// Connects to an address of a URL's host, and returns the connection with its address. If a server
+/// at the address `led_from` named the URL, only addresses to which that server may redirect are
+/// tried. Each address gets a share of the time; the caller enforces the total.
 pub(super) async fn dial(
     url: &FetchUrl,
     network: &Resolver,
@@ -77,7 +78,7 @@ pub(super) async fn dial(
 ) -> Result<(TcpStream, SocketAddr), FetchError> {
     let unknown = |error| FetchError::with_cause(FetchErrorKind::Name, error);
     let (resolved, led_from) = match network.place_of(url.host(), url.port()) {
-        // The user named it, so its address may be of any class.
+        // The user configured this place, so its address may be of any class.
         Some((host, port)) => (network.resolve(&host, port).await, None),
         None => (network.resolve(url.host(), url.port()).await, led_from),
     };
@@ -89,7 +90,7 @@ pub(super) async fn dial(
         (Some(from), Some(first)) => resolver::wrong_class(url, from, first.ip(), network.class(first.ip())),
         _ => unknown(io::Error::new(io::ErrorKind::NotFound, "no address")),
     };
-    // An address that does not answer leaves time for the others.
+    // An address that does not respond leaves time for the others.
     let share = within / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     for address in addresses {
         let failed = |error: io::Error| {
@@ -104,7 +105,7 @@ pub(super) async fn dial(
     Err(last)
 }
 
-/// Sends a request and reads the whole answer. The body of a redirect is not read.
+/// Sends a request and reads the whole response. The body of a redirect is not read.
 pub async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     request: Request<Empty<Bytes>>,
@@ -118,8 +119,8 @@ pub async fn exchange(
     send(stream, request, read).await
 }
 
-/// Sends a request, and hands over the head of the answer, then the parts of its body as they come: not faster than they are taken,
-/// and none once they are not wanted any more.
+/// Sends a request. Hands over the head of the response, then the parts of its body as they arrive:
+/// no faster than they are taken, and only while the receiver exists.
 pub(super) async fn stream(
     stream: Box<dyn Stream>,
     request: Request<Empty<Bytes>>,
@@ -134,7 +135,7 @@ pub(super) async fn stream(
         while left > 0
             && let Some(frame) = body.frame().await
         {
-            // Trailers do not count.
+            // Trailers are ignored.
             let Ok(mut data) = frame.map_err(broken)?.into_data() else { continue };
             data.truncate(left);
             left -= data.len();
@@ -147,15 +148,17 @@ pub(super) async fn stream(
     send(stream, request, pass_on).await
 }
 
-/// Maximum number of interim answers to one request. Servers send one or two: 100 (Continue), 103 (Early Hints).
+/// Maximum number of interim responses to one request. Servers send one or two: 100 (Continue), 103
+/// (Early Hints).
 const MAX_INTERIM: usize = 16;
 
-/// Sends a request, and has its answer worked on while the connection is driven, in one task: dropping the future closes the
-/// connection at any time.
+/// Sends a request, and processes its response while driving the connection in the same task. So
+/// dropping the future closes the connection at any time.
 ///
-/// Any number of interim answers (1xx) may come before the answer (RFC 9110, section 15.2), and hyper reads on past each
-/// without a bound. A server that sends nothing else would keep the thread busy until the exchange is out of time. So
-/// they are counted, and the exchange ends as soon as the connection lets others have their turn.
+/// Any number of interim responses (1xx) may precede the final one (RFC 9110, section 15.2), and
+/// hyper reads all of them without a limit. A server that sends only interim responses would keep
+/// the thread busy until the time limit. So they are counted, and the exchange ends as soon as the
+/// connection yields.
 pub async fn send<B, T, F>(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     mut request: Request<B>,
@@ -179,7 +182,8 @@ where
     let mut connection = pin!(connection);
     let mut is_open = true;
     poll_fn(|context| {
-        // Again where the work has handed something to the connection; it also sees why the connection ends.
+        // Poll again if the work has passed something to the connection. Polling twice also shows
+        // why the connection ends.
         for _ in 0..2 {
             is_open = is_open && connection.as_mut().poll(context).is_pending();
             if interim.load(Ordering::Relaxed) > MAX_INTERIM {
@@ -203,7 +207,7 @@ async fn read(mut body: Incoming, excess: Excess, most: u64) -> Result<Vec<u8>, 
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        // Trailers do not count.
+        // Trailers are ignored.
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
         let room = most - bytes.len();
         bytes.extend_from_slice(&data[..data.len().min(room)]);

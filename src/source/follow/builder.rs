@@ -1,4 +1,4 @@
-//! Starting to follow.
+//! Builder of a followed document.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,7 +10,8 @@ use crate::live::{Clock, VersionHashPrefix};
 use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
 
-/// Starts to follow what is fetched and kept: one [`Published`] document, or the evidence of a `Verifier`.
+/// Prepares to follow documents that are fetched and saved: one [`Published`] document, or the
+/// evidence of a `Verifier`.
 #[must_use]
 pub struct FollowBuilder<F> {
     pub(in crate::source) followed: F,
@@ -24,24 +25,24 @@ impl<F> FollowBuilder<F> {
         Self { followed, fetcher: None, folder: None, clock }
     }
 
-    /// The fetcher to fetch with. Default: one of its own.
+    /// Sets the fetcher. Default: a new fetcher.
     pub fn fetcher(self, fetcher: &Fetcher) -> Self {
         Self { fetcher: Some(fetcher.clone()), ..self }
     }
 
-    /// The folder in which what was fetched last, and for a `Verifier` also the paths on which crawlers were verified, is saved for
-    /// the next start. Default: none.
+    /// Sets the folder in which the last fetched version is saved for the next start. A `Verifier`
+    /// also saves the network paths on which crawlers were verified. Default: none.
     pub fn saved_in(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
 
-    /// The time, for tests. Default: the system's; for a `Verifier` it may be some milliseconds behind, where reading it costs
-    /// less then.
+    /// Sets the clock, for tests. Default: the system's clock. For a `Verifier`, it may be some
+    /// milliseconds behind if that makes reading it cheaper.
     pub fn clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self { clock: Clock::new(clock), ..self }
     }
 
-    /// The configured document, and the parts that following it needs.
+    /// Returns the configured document, and the parts needed to follow it.
     pub(in crate::source) fn into_parts(self) -> io::Result<(F, Following)> {
         let fetcher = self.fetcher.map_or_else(Fetcher::new, Ok)?;
         Ok((self.followed, Following { fetcher, clock: self.clock, saved: self.folder.map(SavedDocuments::new) }))
@@ -49,8 +50,8 @@ impl<F> FollowBuilder<F> {
 }
 
 impl Published<Fragment> {
-    /// Follows the fragment at a URL, such as a list of AI crawlers. The title names it in comments of the file that is served.
-    /// A text that is no list of rules for crawlers cannot be used.
+    /// Follows the fragment at a URL, such as a list of AI crawlers. The title names it in comments
+    /// of the file that is served. A file that is not a list of rules for crawlers is rejected.
     pub fn builder(url: FetchUrl, title: &str) -> FollowBuilder<PublishedSettings<Fragment>> {
         FollowBuilder::of(url, title.into())
     }
@@ -62,23 +63,24 @@ impl<D: Document> FollowBuilder<PublishedSettings<D>> {
         Self::new(followed, Clock::default())
     }
 
-    /// The versions that are used whatever they change. Default: none.
+    /// Sets the versions that are used regardless of what they change. Default: none.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.followed.accepted = hashes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Called on a thread of the fetcher when something is different; it may block.
+    /// Sets a callback for changes. It runs on a thread of the fetcher and may block.
     pub fn on_event(mut self, listener: impl Fn(&PublishedEvent<D>) + Send + Sync + 'static) -> Self {
         self.followed.on_event = Box::new(listener);
         self
     }
 
-    /// The version that another process saved in the folder; `None` where none did. Nothing is fetched.
+    /// Returns the version that another process saved in the folder; `None` if there is none.
+    /// Fetches nothing.
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// If the saved copy cannot be read.
     pub fn saved(self) -> Result<Option<D>, FollowError> {
         let Some(folder) = self.folder else { return Ok(None) };
         let saved = SavedDocuments::new(folder).read(&self.followed.url.to_string())?;
@@ -86,11 +88,11 @@ impl<D: Document> FollowBuilder<PublishedSettings<D>> {
         saved.map(|saved| read(&saved.octets)).transpose()
     }
 
-    /// Starts to follow it. Returns also why what was saved cannot be used, where that is so.
+    /// Starts to follow the document. Also returns the reason if the saved copy cannot be used.
     ///
     /// # Errors
     ///
-    /// If the URL of a registry is none of `https`, or if the system gives no thread.
+    /// If the URL of a registry is not an `https` URL, or if the system cannot start a thread.
     pub fn start(self) -> Result<(Published<D>, Option<FollowError>), FollowError> {
         let url = &self.followed.url;
         if D::ONLY_HTTPS && !url.is_https() {

@@ -1,4 +1,4 @@
-//! The documents that can be followed.
+//! Kinds of documents that can be followed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,30 +11,31 @@ pub(in crate::source) const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// A kind of document that is followed.
 pub trait Document: Sized + Send + Sync + 'static {
-    /// The noun for it in messages.
+    /// Noun for the document in messages.
     const NOUN: &'static str;
     /// How redirects are followed.
     const MODE: FetchMode = FetchMode::Site;
-    /// The largest that is read, in octets.
+    /// Maximum size that is read, in bytes.
     const MOST: u64 = 1 << 20;
-    /// Whether it has to be fetched over `https`.
+    /// Whether the document must be fetched over `https`.
     const ONLY_HTTPS: bool = false;
-    /// When it is fetched.
+    /// When the document is fetched.
     const DEMAND: Demand = Demand::Always;
-    /// The shortest time between two fetches that are demanded at once.
+    /// Minimum time between two fetches, even if more are requested.
     const GAP: Duration;
-    /// The context that reading one needs besides its octets.
+    /// Context needed to parse the document's bytes.
     type Reading: Send + Sync + 'static;
 
-    /// How long it is used, and how failures are tried again. By default as a robots.txt is.
+    /// Returns how long the document is used, and how failed fetches are retried. By default, the
+    /// same as for a robots.txt.
     fn schedule() -> Schedule {
         Schedule::default()
     }
 
-    /// Reads one that a stranger may have written.
+    /// Parses the document. The bytes may be untrusted.
     fn read(reading: &Self::Reading, octets: &[u8]) -> Result<Self, String>;
 
-    /// Whether an answer of this media type may be one.
+    /// Checks whether a response with this media type may contain the document.
     fn check_media_type(media_type: &str) -> Result<(), String> {
         match media_type.trim_start().starts_with("text/html") {
             true => Err(format!("the answer is an HTML page, not a {}", Self::NOUN)),
@@ -42,34 +43,35 @@ pub trait Document: Sized + Send + Sync + 'static {
         }
     }
 
-    /// Whether it resembles the one before, as the next one has to.
+    /// Checks whether the document resembles its previous version, as a new version must.
     fn check_after(&self, _before: &Self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Why it has to be accepted before it replaces the one before, where that is so.
+    /// Returns why the document must be accepted before it replaces the previous version; `None` if
+    /// it needs no acceptance.
     fn objection(&self, _before: Option<&Self>) -> Option<String> {
         None
     }
 
-    /// How many entries it has.
+    /// Returns the number of entries.
     fn entries(&self) -> usize;
 
-    /// When its operator made it, as it says itself.
+    /// Returns when its operator created the document, if the document contains this time.
     fn created(&self) -> Option<String> {
         None
     }
 
-    /// One is at hand that was fetched or confirmed now.
+    /// Called after the document was fetched or confirmed.
     fn renewed(_reading: &Self::Reading) {}
 }
 
-/// The reason why a document is fetched.
+/// When a document is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// It is kept up to date from the start.
+    /// From the start, and again whenever it is due.
     Always,
-    /// It is fetched once a request needs it.
+    /// When a request needs it.
     OnRequest,
 }
 

@@ -1,13 +1,14 @@
-//! The documents that are fetched and kept: published lists, directories of keys, a registry, parts that are appended to a
-//! robots.txt. For applications that append what others keep.
+//! Documents that are fetched and saved: published lists, key directories, a registry, and parts
+//! that are appended to a robots.txt. For applications that append lists maintained by others.
 //!
-//! 1. A `Document` says how one kind is read, how often it is fetched, and the conditions for accepting it.
-//! 2. [`Published`] is one that is followed: one loop until it is due, fetch it, conclude. It is fetched with validators, and
-//!    kept through every failure.
-//! 3. The last good one is saved in a folder (`saved`), for the next start without a network.
+//! 1. A `Document` defines how one kind is parsed, how often it is fetched, and when a version must
+//!    be accepted.
+//! 2. [`Published`] is one followed document. Its task loops: wait until due, fetch, conclude.
+//!    Fetches use validators, and the document is kept through every failure.
+//! 3. The last good version is saved in a folder (`saved`), for the next start without a network.
 //!
-//! The evidence of crawlers, and its use, are in `evidence`. Nothing leaves the machine unless a [`Published`] or a
-//! `Verifier` is started.
+//! The evidence of crawlers, and its use, are in `evidence`. Nothing leaves the machine unless a
+//! [`Published`] or a `Verifier` is started.
 
 mod builder;
 mod document;

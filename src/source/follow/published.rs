@@ -1,4 +1,4 @@
-//! A document that is followed: the copy at hand, the time of the next fetch, and the task that does it.
+//! A followed document: the current copy, the time of the next fetch, and the task that fetches it.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -17,26 +17,26 @@ use crate::source::fetch::{
     Client, FetchOutcome, FetchTarget, FetchUrl, Fetcher, FetcherTask, Schedule, Validators, later,
 };
 
-/// A [`Registry`](crate::agent::Registry) or a [`Fragment`](crate::rules::Fragment) that is published at a URL, kept up to date on
-/// the thread of a [`Fetcher`].
+/// A [`Registry`](crate::agent::Registry) or a [`Fragment`](crate::rules::Fragment) that is
+/// published at a URL and kept up to date on the thread of a [`Fetcher`].
 ///
-/// 1. It is fetched with validators and as its `Cache-Control` says: a registry about daily and at most hourly, a fragment about
-///    hourly. Of an answer at most 1 MiB is read.
-/// 2. An answer that cannot be used changes nothing, and neither does a failure: the last good one stays. With a folder it is
-///    there after a restart without a network.
-/// 3. A registry that changes much ([`Registry::upheavals`](crate::agent::Registry::upheavals)) waits until its hash is
-///    [accepted](Self::accept).
+/// 1. It is fetched with validators and as its `Cache-Control` says: a registry about daily and at
+///    most hourly, a fragment about hourly. At most 1 MiB of a response is read.
+/// 2. After a failure or an unusable response, the last good version stays in force. With a folder,
+///    it survives a restart without a network.
+/// 3. A registry that changes much ([`Registry::upheavals`](crate::agent::Registry::upheavals)) is
+///    held until its hash is [accepted](Self::accept).
 ///
-/// A `Verifier` follows its lists and directories of keys in the same way.
+/// A `Verifier` follows its lists and key directories in the same way.
 ///
-/// Cheap to clone; the last clone that is dropped ends the work.
+/// Cheap to clone; dropping the last clone ends the work.
 #[derive(Clone)]
 pub struct Published<D: Document> {
     followed: Arc<Followed<D>>,
     _task: Arc<FetcherTask>,
 }
 
-/// The document that is published, and who is notified of it.
+/// The document to follow, and its event callback.
 #[expect(missing_debug_implementations, reason = "the builder around it has one")]
 pub struct PublishedSettings<D: Document> {
     pub(super) url: FetchUrl,
@@ -47,7 +47,7 @@ pub struct PublishedSettings<D: Document> {
 
 type OnEvent<D> = dyn Fn(&PublishedEvent<D>) + Send + Sync;
 
-/// The tools that following needs.
+/// Shared parts that following needs.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct Following {
     pub(in crate::source) fetcher: Fetcher,
@@ -65,74 +65,76 @@ struct Followed<D: Document> {
     schedule: Schedule,
     is_wanted: AtomicBool,
     wanted: Notify,
-    /// When the last fetch began of which the outcome is in force.
+    /// Start time of the last fetch whose outcome has been applied.
     concluded: watch::Sender<Instant>,
     clock: Clock,
     saved: Option<SavedDocuments>,
 }
 
-/// A document as it is at hand.
+/// The current copy of a document.
 #[derive(Debug)]
 pub(in crate::source) struct Held<D> {
     pub(in crate::source) document: Arc<D>,
     pub(in crate::source) origin: &'static str,
-    /// When the operator's server last said that it is right.
+    /// When the operator's server last confirmed the document.
     pub(in crate::source) confirmed: Option<SystemTime>,
-    /// Of its octets, where they were fetched.
+    /// Hash of the document's bytes, if this or an earlier process fetched it.
     hash: Option<VersionHash>,
-    /// Until when HTTP lets it be used without a question.
+    /// Until when HTTP allows it to be used without revalidation.
     fresh_until: SystemTime,
 }
 
-/// The origins of a document at hand.
+/// Origins of a current document.
 pub(in crate::source) const FETCHED: &str = "fetched";
 pub(in crate::source) const SAVED: &str = "saved";
 pub(in crate::source) const OWN_FILE: &str = "file";
 pub(in crate::source) const EMBEDDED: &str = "embedded";
 
-/// The outcome of an answer: reported once, not at every fetch.
+/// A change in the state of a document. Each change is reported once, not at every fetch.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PublishedEvent<D> {
     /// Another version is in force.
     Changed(Arc<D>, VersionHash),
-    /// A version changes much, and is not used until it is accepted.
+    /// A version changes much, and is held until it is accepted.
     Waiting {
-        /// Its hash, to accept it by.
+        /// The hash, to accept the version by.
         hash: VersionHash,
         /// The changes.
         changes: String,
     },
-    /// It cannot be fetched or used; the one before stays.
+    /// The document cannot be fetched or used; the previous version stays in force.
     Failed(Arc<str>),
-    /// It could be fetched again, and is the one before.
+    /// The document could be fetched again, and is unchanged.
     Recovered,
 }
 
-/// How it stands with what is [`Published`], or with evidence of a `Verifier`.
+/// Status of a [`Published`] document, or of evidence of a `Verifier`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PublishedStatus {
-    /// The URL at which it is published, without its query.
+    /// URL of the document, without its query.
     pub url: String,
-    /// The origin of the version at hand: `fetched` by this process, `saved` by an earlier one, the operator's own `file`, or
-    /// `embedded`; `None` if there is none.
+    /// Origin of the current version: `fetched` by this process, `saved` by an earlier one, the
+    /// operator's own `file`, or `embedded`; `None` if there is no version.
     pub origin: Option<&'static str>,
-    /// How many crawlers, groups, prefixes or keys it has.
+    /// Number of its crawlers, groups, prefixes or keys.
     pub entries: Option<usize>,
-    /// When its operator made it, as a list of addresses says itself.
+    /// When its operator created it, if the document (such as a list of addresses) contains this
+    /// time.
     pub created: Option<String>,
-    /// Its hash.
+    /// Hash of the current version.
     pub hash: Option<VersionHash>,
-    /// When its server last said that it is right. Without that a list verifies, and refutes no claim.
+    /// When its server last confirmed it. A list without such a time can verify claims, but refutes
+    /// none.
     pub confirmed: Option<SystemTime>,
-    /// The hash of the version that waits to be accepted, and what it changes.
+    /// Hash of the pending version, and what it changes.
     pub waiting: Option<(VersionHash, String)>,
-    /// Why the last fetch brought nothing.
+    /// Why the last fetch failed.
     pub trouble: Option<Arc<str>>,
 }
 
-/// How fetching it goes.
+/// State of the fetches.
 #[derive(Debug)]
 struct Progress {
     validators: Validators,
@@ -143,32 +145,32 @@ struct Progress {
     trouble: Option<Arc<str>>,
     accepted: Vec<VersionHashPrefix>,
     waiting: Option<(VersionHash, String)>,
-    /// The last report: the version at hand, and why there is no newer one.
+    /// Last report: the version in force, and why there is no newer one.
     said: (Option<VersionHash>, Option<Arc<str>>),
 }
 
-/// The outcome of an answer.
+/// Effect of a response.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
-    /// It is a new document, of these octets.
+    /// The response is a new document with these bytes.
     New(Arc<[u8]>),
-    /// The document at hand was confirmed.
+    /// The current document was confirmed.
     Confirmed,
-    /// The document at hand stays, if there is one.
+    /// The current document stays, if there is one.
     Kept,
 }
 
 impl<D> Held<D> {
     pub(in crate::source) fn new(document: D, origin: &'static str, confirmed: Option<SystemTime>) -> Self {
-        // A document that was not fetched is requested at once.
+        // A document that was not fetched is requested immediately.
         Self { document: Arc::new(document), origin, confirmed, hash: None, fresh_until: SystemTime::UNIX_EPOCH }
     }
 }
 
 impl<D: Document> Published<D> {
-    /// Starts to follow a document. Until it is fetched, the saved copy counts, or else the copy at hand.
+    /// Starts to follow a document. Until it is fetched, the saved copy is used, or else `copy`.
     ///
-    /// Returns also why what was saved cannot be used, where that is so.
+    /// Also returns the reason if the saved copy cannot be used.
     pub(in crate::source) fn start(
         settings: PublishedSettings<D>,
         copy: Option<Held<D>>,
@@ -192,7 +194,7 @@ impl<D: Document> Published<D> {
             trouble: None,
             accepted,
             waiting: None,
-            // It is no change that a start finds what was there.
+            // Finding the earlier version at the start is not a change.
             said: (held.as_ref().and_then(|held| held.hash), None),
         };
         let followed = Arc::new(Followed {
@@ -212,13 +214,13 @@ impl<D: Document> Published<D> {
         (Self { followed, _task: Arc::new(FetcherTask::start(fetcher, follow)) }, trouble)
     }
 
-    /// The version at hand; `None` until one was fetched or saved.
+    /// Returns the current version; `None` until one was fetched or saved.
     pub fn current(&self) -> Option<Arc<D>> {
         self.with_held(|held| held.map(|held| held.document.clone()))
     }
 
-    /// Which versions are used whatever they change, in place of those before. A version that waits and is among them is
-    /// fetched again at once.
+    /// Sets the versions that are used regardless of what they change, replacing those set before.
+    /// If the pending version is among them, the document is fetched again immediately.
     pub fn accept(&self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) {
         let is_accepted = {
             let mut progress = self.followed.progress.lock();
@@ -230,18 +232,19 @@ impl<D: Document> Published<D> {
         }
     }
 
-    /// Has it fetched again now, though it is not due, and returns once that is done and what came of it is in force, or
-    /// [`status`](Self::status) says why not. That takes as long as the fetch, which has a bound.
+    /// Fetches the document again now, even if it is not due. Returns once the outcome is in force,
+    /// or [`status`](Self::status) gives the reason for a failure. The wait has the fetch's time
+    /// limit.
     pub async fn fetch_again(&self) {
         let (asked, mut concluded) = (Instant::now(), self.followed.concluded.subscribe());
-        // One that was under way may have had its answer before.
+        // A fetch that was already in progress may have had its response earlier.
         while *concluded.borrow_and_update() < asked {
             self.fetch_now();
             let _ = concluded.changed().await;
         }
     }
 
-    /// Fetches it again now.
+    /// Requests a fetch now.
     fn fetch_now(&self) {
         let followed = &self.followed;
         {
@@ -253,7 +256,7 @@ impl<D: Document> Published<D> {
         followed.wanted.notify_one();
     }
 
-    /// How it stands.
+    /// Returns the status of the document.
     pub fn status(&self) -> PublishedStatus {
         let held = self.followed.held.load();
         let held = held.as_deref();
@@ -270,17 +273,18 @@ impl<D: Document> Published<D> {
         }
     }
 
-    /// Reads what is at hand, for the time of a call.
+    /// Calls `read` with the current copy.
     pub(in crate::source) fn with_held<R>(&self, read: impl FnOnce(Option<&Held<D>>) -> R) -> R {
         read(self.followed.held.load().as_deref())
     }
 
-    /// Whether it was requested from its server, successfully or not.
+    /// Reports whether the document was requested from its server, successfully or not.
     pub(in crate::source) fn was_asked(&self) -> bool {
         self.followed.progress.lock().asked.is_some()
     }
 
-    /// A request needs it, and does not find what it needs: it is fetched again as soon as that may be.
+    /// Notes that a request needs the document and found no sufficient copy. The document is
+    /// fetched again as soon as allowed.
     pub(in crate::source) fn want(&self) {
         let Followed { is_wanted, wanted, .. } = &*self.followed;
         if !is_wanted.load(Ordering::Relaxed) && !is_wanted.swap(true, Ordering::AcqRel) {
@@ -288,7 +292,7 @@ impl<D: Document> Published<D> {
         }
     }
 
-    /// As [`want`](Self::want), where HTTP says that it has to be revalidated.
+    /// Calls [`want`](Self::want) if HTTP requires revalidation.
     pub(in crate::source) fn want_if_stale(&self, now: SystemTime) {
         if self.with_held(|held| held.is_none_or(|held| held.fresh_until <= now)) {
             self.want();
@@ -298,14 +302,14 @@ impl<D: Document> Published<D> {
 
 robots_core::debug_as!(|it| [D: Document] Published::<D> { url: it.followed.url.to_string() });
 
-/// No document is used for longer without a question: a time further ahead is from a clock that was wrong.
+/// Longest plausible wait for the next fetch. A later time comes from a clock that was wrong.
 const LONGEST_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// How long to sleep at most: the clock may be set meanwhile.
+/// Maximum sleep, because the clock may be set meanwhile.
 const LONGEST_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 impl<D: Document> Followed<D> {
-    /// Fetches it whenever it is due.
+    /// Fetches the document whenever it is due.
     async fn follow(self: Arc<Self>, client: Arc<Client>) {
         let dice = RandomState::new();
         loop {
@@ -318,9 +322,9 @@ impl<D: Document> Followed<D> {
             drop(permit);
             let (followed, now) = (self.clone(), self.clock.now());
             let roll = dice.hash_one(now) as u32;
-            // A list of a megabyte takes its time, and so does a disk.
+            // Parsing a list of 1 MiB and writing it to disk take time.
             let concluded = tokio::task::spawn_blocking(move || followed.conclude(outcome, now, roll));
-            // A panic over an answer ends nothing.
+            // A panic while processing a response does not end the task.
             let _ = concluded.await;
             self.concluded.send_replace(begun);
         }
@@ -340,7 +344,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// When it is to be fetched; `None` until it is wanted.
+    /// Returns when the next fetch is due; `None` until the document is wanted.
     fn due(&self) -> Option<SystemTime> {
         let progress = self.progress.lock();
         let earliest = progress.asked.map_or(progress.next, |asked| later(asked, D::GAP));
@@ -353,7 +357,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// The validators to ask with: none where nothing is at hand that an answer of "not modified" could confirm.
+    /// Returns the validators for the next request. They are empty if there is no copy that a 304
+    /// response could confirm.
     fn validators(&self) -> Validators {
         let held = self.held.load();
         let is_fetched = |held: &Held<D>| matches!(held.origin, FETCHED | SAVED);
@@ -364,7 +369,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Takes the outcome of a fetch, saves what is new, and says what is different.
+    /// Applies the outcome of a fetch, saves a new version, and reports changes.
     fn conclude(&self, outcome: FetchOutcome, now: SystemTime, roll: u32) {
         let taken = self.take(outcome, now, roll);
         if let Some(saved) = &self.saved {
@@ -385,7 +390,7 @@ impl<D: Document> Followed<D> {
     }
 
     fn take(&self, outcome: FetchOutcome, now: SystemTime, roll: u32) -> Taken {
-        // From here on another request may want it anew.
+        // From here on, another request may want it again.
         self.is_wanted.store(false, Ordering::Release);
         let retry_after = match &outcome {
             FetchOutcome::Status { retry_after, .. } => *retry_after,
@@ -434,7 +439,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Reads a document, and holds it unless it waits to be accepted.
+    /// Parses a document, and puts it in force unless it must be accepted first.
     fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
         let document = D::read(&self.reading, octets)?;
         let held = self.held.load_full();
@@ -462,7 +467,7 @@ impl<D: Document> Followed<D> {
         D::renewed(&self.reading);
     }
 
-    /// The difference from the last report.
+    /// Returns what has changed since the last report.
     fn news(&self) -> Option<PublishedEvent<D>> {
         let held = self.held.load_full();
         let hash = held.as_ref().and_then(|held| held.hash);
@@ -485,7 +490,7 @@ impl Progress {
     }
 }
 
-/// The document that an earlier process saved, and its validators.
+/// Returns the document that an earlier process saved, with its validators.
 fn restore<D: Document>(
     saved: &SavedDocuments,
     url: &FetchUrl,

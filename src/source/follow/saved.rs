@@ -1,4 +1,4 @@
-//! Copies of what was fetched, in a folder, and what goes wrong with them.
+//! Saved copies of fetched documents in a folder, and their errors.
 
 use std::error::Error;
 use std::io::{self, Read};
@@ -13,11 +13,12 @@ use crate::live::state::replacement::put;
 use crate::live::{Durability, VersionHash};
 use crate::source::fetch::{FetchUrl, Validators};
 
-/// A folder with a file for each document, named by the hash of its URL: for the next start, which may have no network.
+/// A folder with a file for each document, named by the hash of its URL. It is for the next start,
+/// which may have no network.
 #[derive(Clone, Debug)]
 pub(in crate::source) struct SavedDocuments(PathBuf);
 
-/// A document that was saved.
+/// A saved document.
 #[derive(Debug)]
 pub(in crate::source) struct SavedDocument {
     pub(in crate::source) octets: Vec<u8>,
@@ -26,7 +27,8 @@ pub(in crate::source) struct SavedDocument {
     last_modified: Option<String>,
 }
 
-/// The octets that are read of a file: more than the largest document, written as a string of JSON, and than all paths there can be.
+/// Maximum number of bytes read from a file: more than the largest document as a JSON string, and
+/// more than all possible claim paths.
 const MOST: u64 = 8 << 20;
 
 impl SavedDocuments {
@@ -34,7 +36,7 @@ impl SavedDocuments {
         Self(folder)
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub(in crate::source) fn path(&self) -> &Path {
         &self.0
     }
@@ -89,20 +91,20 @@ impl SavedDocuments {
 }
 
 impl SavedDocument {
-    /// The validators that it was saved with.
+    /// Returns the validators that were saved with it.
     pub(super) fn validators(&self, url: &FetchUrl) -> Validators {
         let value = |text: &Option<String>| text.as_deref().and_then(|text| HeaderValue::from_str(text).ok());
         Validators { etag: value(&self.etag), last_modified: value(&self.last_modified), of: Some(url.clone()) }
     }
 }
 
-/// Writes a file for its owner alone, because a URL may hold what only they know. A process, or a machine, that ends meanwhile
-/// leaves the file before.
+/// Writes a file that only its owner can read, because a URL may contain a secret. If the process
+/// or the machine stops meanwhile, the previous file stays intact.
 pub(in crate::source) fn write_json(path: &Path, text: &str) -> io::Result<()> {
     put(path, &path.with_extension("tmp"), text.as_bytes(), Durability::Machine)
 }
 
-/// Reads a file that was saved; `None` if there is none.
+/// Reads a saved file; `None` if it does not exist.
 pub(in crate::source) fn read_json(path: &Path) -> Result<Option<Value>, String> {
     let failed = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
     let mut octets = Vec::new();

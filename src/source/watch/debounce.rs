@@ -1,44 +1,47 @@
-//! When one watched thing is read. Nothing here reads a file, a clock or an event: callers hand in events and times.
+//! Decides when a watched target is read. Nothing here reads a file, a clock or an event: callers
+//! pass events and times.
 
 use std::time::{Duration, Instant};
 
 use super::target::ReadResult;
 use crate::source::file::QUIET;
 
-/// How long the events of a modification may take to get here once the modification can be read.
+/// Maximum delay between the moment when a modification can be read and its last event.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
 
-/// How long names may come and go in a folder before it is listed: one listing serves many of them.
+/// Delay before a folder is listed after names were added or removed. One listing serves many
+/// changes.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// How soon an event calls for a read.
+/// How soon an event requires a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// It was modified: once it is left alone.
+    /// The file was modified: read once it has been quiet.
     WhenQuiet,
-    /// Its writer has closed it: now.
+    /// The writer has closed the file: read now.
     Closed,
-    /// Another file has taken its name, finished: now.
+    /// A finished file was renamed to this name: read now.
     Renamed,
-    /// Its name went, by a removal or a rename, which writes to nothing: once it is clear that no other file takes it, and never later
-    /// than what came before called for. A ConfigMap's folder is removed right after another has taken its place.
+    /// The name was removed or renamed away. This writes to no file, so an earlier deadline stays;
+    /// without one, the read waits to see whether another file takes the name. (A ConfigMap's old
+    /// folder is removed right after the new one has replaced it.)
     Gone,
-    /// Names came or went in the folder: soon, however many more do.
+    /// Names were added to or removed from the folder: list it soon, regardless of further changes.
     Gathered,
 }
 
 /// The work that is due.
 #[derive(Debug)]
 pub(super) enum DueWork {
-    /// Read it after an event.
+    /// Read the target after an event.
     Look,
-    /// Take what was read a moment ago: no event has reported a write since.
+    /// Take the earlier read: no event has reported a write since.
     Take(ReadResult),
-    /// Find changes without an event: by the stamp, and by the contents if the stamp calls for it.
+    /// Find changes without an event: by the stamp, and by the contents if the stamp requires it.
     Poll,
 }
 
-/// Whether a worker has it.
+/// Whether a worker processes the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     None,
@@ -46,17 +49,17 @@ enum Activity {
     Running,
 }
 
-/// The timing of one watched thing.
+/// Timing of one watched target.
 #[derive(Debug)]
 pub(super) struct Debounce {
     work: Activity,
-    /// The time for which it has a timer.
+    /// Time for which the target has a timer.
     pub(super) queued: Option<Instant>,
-    /// When to look after an event.
+    /// When to read the target after an event.
     due: Option<Instant>,
-    /// The result of a read, and when it may be taken if nothing writes to the file meanwhile.
+    /// Result of a read, and when it may be taken if nothing writes to the file meanwhile.
     settling: Option<(Instant, ReadResult)>,
-    /// The most urgent event while it was read and settled.
+    /// Most urgent event that arrived while the target was read or settled.
     meanwhile: Option<Urgency>,
     written_meanwhile: bool,
     poll: Duration,
@@ -64,7 +67,7 @@ pub(super) struct Debounce {
 }
 
 impl Debounce {
-    /// No worker takes it until [`Debounce::finish`].
+    /// Creates the timing of a target. No worker takes the target until [`Debounce::finish`].
     pub(super) fn new(poll: Duration, now: Instant) -> Self {
         Self {
             work: Activity::Running,
@@ -78,7 +81,7 @@ impl Debounce {
         }
     }
 
-    /// When it is due next; `None` while a worker has it or is about to.
+    /// Returns when the target is due next; `None` while it is queued or a worker has it.
     pub(super) fn wake(&self) -> Option<Instant> {
         if self.work != Activity::None {
             return None;
@@ -90,7 +93,8 @@ impl Debounce {
         })
     }
 
-    /// The last event counts: a close after writing that was followed by another modification finished nothing.
+    /// Notes an event. The last event counts: a close after writing that is followed by another
+    /// modification did not finish the file.
     pub(super) fn notify(&mut self, urgency: Urgency, now: Instant) {
         if self.work == Activity::Running || self.settling.is_some() {
             if urgency == Urgency::Gone {
@@ -117,7 +121,7 @@ impl Debounce {
         self.work = Activity::Queued;
     }
 
-    /// The work that is due now, if any; then [`Debounce::finish`] has to follow.
+    /// Returns the work that is due now, if any. The caller must then call [`Debounce::finish`].
     pub(super) fn begin(&mut self, now: Instant) -> Option<DueWork> {
         self.work = Activity::None;
         let job = if let Some((settled, held)) = self.settling.take() {
@@ -126,7 +130,8 @@ impl Debounce {
                 return None;
             }
             if std::mem::take(&mut self.written_meanwhile) {
-                // Half of it may have been read. The event that came meanwhile says when to read it again.
+                // A partial write may have been read. The event that came meanwhile decides when to
+                // read it again.
                 self.catch_up(now);
                 return None;
             }
@@ -146,22 +151,22 @@ impl Debounce {
         Some(job)
     }
 
-    /// Keeps what was read until no event can report a write to it any more.
+    /// Keeps the read contents until no event can report a write to them any more.
     pub(super) fn settle(&mut self, held: ReadResult, now: Instant) {
         self.settling = Some((now + SETTLE, held));
     }
 
-    /// It changed while it was read.
+    /// Notes that the file changed while it was read.
     pub(super) fn again_when_quiet(&mut self) {
         self.meanwhile.get_or_insert(Urgency::WhenQuiet);
     }
 
-    /// Not all of it could be taken.
+    /// Notes that not everything could be taken.
     pub(super) fn look_again(&mut self, then: Instant) {
         self.due = Some(then);
     }
 
-    /// The work is done.
+    /// Notes that the work is done.
     pub(super) fn finish(&mut self, now: Instant) {
         self.work = Activity::None;
         if self.settling.is_none() {

@@ -1,7 +1,8 @@
 //! Registering folders with the system, so that it reports the events in them.
 //!
-//! Registering takes a path, so it blocks while a file system hangs. Each file system has a source of events of its own,
-//! with its own lock and thread. No caller that goes away waits for it: a worker unregisters what was dropped.
+//! Registering takes a path, so it blocks while a file system hangs. Each file system has its own
+//! source of events with its own lock and thread. A caller that drops a target does not wait: a
+//! worker unregisters its folders.
 
 use crate::live::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,39 +18,41 @@ use super::polled_changes::links_to;
 use super::routes::{FolderId, Routes, WatchId, WatchedName};
 use crate::source::file_system::{FileSystemId, reach, reach_to_register};
 
-/// The system's events about folders.
+/// Event source of the operating system, for folders.
 pub(super) type EventSource = Box<dyn notify::Watcher + Send>;
 
-/// Receives the events of a source, on the source's thread.
+/// Receives the events of a source on the source's thread.
 pub(super) type EventHandler = Box<dyn Fn(notify::Result<Event>) + Send>;
 
-/// Opens a source.
+/// Opens an event source.
 pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
 
-/// Sources there are at most; further file systems share one. A user has 128 of them on Linux, a process among others.
+/// Maximum number of event sources; further file systems share one. On Linux, all processes of a
+/// user together may open 128.
 const MOST_SOURCES: usize = 8;
 
-/// Every watched folder.
+/// All watched folders.
 pub(super) struct Folders {
     open: OpenEvents,
     handler: Arc<ConcernedHandler>,
-    /// Held for a moment only. The source without a file system is shared; there are none once the watching has ended.
+    /// Event source of each file system; `None` after the watcher was stopped. The entry with the
+    /// key `None` is shared. Held only briefly.
     sources: Mutex<Option<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>>,
 }
 
-/// Receives the targets that an event concerns, on the source's thread.
+/// Receives, on the source's thread, the targets that an event affects.
 type ConcernedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
 
-/// The events of one file system.
+/// Event source and routes of one file system.
 struct SystemEvents {
-    /// Held while a folder is registered or unregistered, which takes as long as its file system does. The thread that delivers
-    /// events never takes it.
+    /// Held while a folder is registered or unregistered, which takes as long as its file system
+    /// does. The thread that delivers events never locks it.
     source: Mutex<Result<EventSource, String>>,
-    /// Held for a moment only, by the thread that delivers events too.
+    /// Held only briefly, also by the thread that delivers events.
     routes: Arc<Mutex<Routes>>,
 }
 
-/// Whether a folder's names are the contents that count.
+/// Whether a target is a file's contents or a folder's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
     Contents,
@@ -57,18 +60,19 @@ pub(super) enum Listing {
 }
 
 impl Folders {
-    /// Hands what events concern to `handler`.
+    /// Calls `handler` with the targets that each event affects.
     pub(super) fn new(open: OpenEvents, handler: impl Fn(Vec<(WatchId, Urgency)>) + Send + Sync + 'static) -> Self {
         Self { open, handler: Arc::new(handler), sources: Mutex::new(Some(HashMap::new())) }
     }
 
-    /// Closes the sources, without waiting for a file system: a thread that still holds one closes it.
+    /// Closes the sources without waiting for a file system: if another thread still holds a
+    /// source, that thread closes it.
     pub(super) fn stop(&self) {
         let sources = self.sources.lock().take();
         drop(sources);
     }
 
-    /// Brings the registered names up to what a path leads to now.
+    /// Updates the registered names to what a path leads to now.
     pub(super) fn register(
         &self,
         id: WatchId,
@@ -87,16 +91,17 @@ impl Folders {
         result
     }
 
-    /// Registers nothing for a target any more.
+    /// Removes all registrations of a target.
     pub(super) fn unregister(&self, id: WatchId, registered: &mut BTreeSet<WatchedName>) {
         self.leave(id, &std::mem::take(registered));
     }
 
-    /// Adds a target to a folder, and registers the folder unless it is.
+    /// Adds a target to a folder, and registers the folder if it is not registered yet.
     fn watch(&self, id: WatchId, name: &WatchedName, folder: &FolderId) -> Result<(), String> {
         let events = self.events_of(name.system)?;
         let mut source = events.source.lock();
-        // Under the lock of the source: a folder that another thread is still registering may fail.
+        // Checked under the lock of the source: another thread's registration of the folder may
+        // still fail.
         let is_watched = events.routes.lock().add(id, name, folder);
         if is_watched { Ok(()) } else { events.register_folder(folder, &name.folder, &mut source) }
     }
@@ -112,7 +117,7 @@ impl Folders {
         }
     }
 
-    /// The events of a file system, opened when they are needed first.
+    /// Returns the events of a file system; opens them on first use.
     fn events_of(&self, system: FileSystemId) -> Result<Arc<SystemEvents>, String> {
         let mut sources = self.sources.lock();
         let sources = sources.as_mut().ok_or("the watcher is stopped")?;
@@ -142,10 +147,10 @@ impl SystemEvents {
         source: &mut Result<EventSource, String>,
     ) -> Result<(), String> {
         let source = source.as_mut().map_err(|trouble| trouble.clone())?;
-        // Before the system is called: events may come at once.
+        // Set before the system call, because events may arrive immediately.
         let before = self.routes.lock().watch(folder, path);
         for path in before.as_deref().into_iter().chain([path]) {
-            // Most are not registered, and a folder that is gone took its watch with it.
+            // Most of these paths are not registered, and a removed folder took its watch with it.
             let _ = source.unwatch(path);
         }
         source.watch(reach_to_register(path), RecursiveMode::NonRecursive).map_err(|error| {
@@ -160,8 +165,8 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
     Ok(Box::new(notify::recommended_watcher(handler)?))
 }
 
-/// The names that a change of what a path leads to can show at, with their folders as they are now; the error names a folder
-/// that is not there.
+/// Returns the names at which a change of the path's target can show, with their current folders.
+/// The error names a folder that does not exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();

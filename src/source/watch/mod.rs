@@ -1,16 +1,18 @@
-//! Finding out that a file has changed, without ever taking a half-written one.
+//! Detects that a file has changed, without ever taking a half-written one.
 //!
-//! The *directories* of the path and of every link on the way to it are watched, because a watch on the file dies at
-//! the first atomic rename. A rename or a close after writing is a finished version and is taken at once, unless another
-//! modification follows on its heels; a bare modification waits until the file has been quiet. Network file systems and
-//! some mounts report no events, so every few seconds the file's stamp is polled as well, and its contents if the stamp
-//! has changed; they are taken when two polls agree.
+//! The *directories* of the path and of every link on the way to it are watched, because a watch on
+//! the file ends at the first atomic rename. A rename or a close after writing marks a finished
+//! version. That version is taken at once, unless another modification follows immediately. Other
+//! modifications wait until the file has been quiet. Network file systems and some mounts report no
+//! events, so the file's stamp is also polled every few seconds, and its contents are read if the
+//! stamp has changed. They are taken when two polls agree.
 //!
-//! One [`Watcher`] does so for thousands of files.
+//! One [`Watcher`] watches thousands of files.
 //!
-//! **No reader waits for a file.** Locks that a status or a drop takes are held for a moment only; a worker does what
-//! callers leave to do, such as unregistering a folder. Each file system has events and workers of its own, so none waits
-//! for one that hangs. File operations go through `source::file_system`, where a test can hang a folder.
+//! **No reader waits for a file.** Locks that a status call or a drop takes are held only briefly.
+//! Slow steps, such as unregistering a folder, are left to a worker. Each file system has its own
+//! events and workers, so a hung file system does not delay the others. File operations go through
+//! `source::file_system`, where a test can make a folder hang.
 
 mod debounce;
 mod folders;

@@ -1,8 +1,9 @@
-//! Whether what a poll sees is new: where no event comes, a change is found by the stamp and by the contents; and the
-//! links on the way to a file, each of which may be changed to bring another version.
+//! Decides whether the result of a poll is new. Without events, changes are found by the stamp and
+//! by the contents. Also finds the links on the way to a file: a change of any of them may lead to
+//! another version.
 //!
-//! **Polling reads stamps**: length, times and inode. The contents are read when those changed, while they are fresh,
-//! and every thirtieth time.
+//! **Polling reads stamps**: length, times and inode. The contents are read when the stamp has
+//! changed, while the file is fresh, and at every thirtieth poll.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,17 +14,18 @@ use std::time::{Duration, SystemTime};
 use super::target::Fingerprint;
 use crate::source::file_system::{self, FileSystemId, reach};
 
-/// Every so many polls the contents are read whatever the file system says of them.
+/// Interval, in polls, at which the contents are read regardless of the stamp.
 const WHOLE_LOOKS: u32 = 30;
 
-/// The results of the polls of one watched thing.
+/// Results of the polls of one watched target.
 #[derive(Debug)]
 pub(super) struct PolledChanges {
     looks: u32,
     stamp: Option<FileStamp>,
-    /// The result of the last poll, if it was new.
+    /// Result of the last poll, if it was new.
     seen: Option<Fingerprint>,
-    /// The result that was taken without becoming the known one: a broken file, reported once.
+    /// Result that was taken without becoming the known one: a broken file, which is reported only
+    /// once.
     refused: Option<Fingerprint>,
 }
 
@@ -32,7 +34,7 @@ impl PolledChanges {
         Self { looks: 0, stamp: Some(stamp), seen: None, refused: None }
     }
 
-    /// Whether the contents have to be read, now that the stamp is this.
+    /// Reports whether the contents must be read, given the current stamp.
     pub(super) fn has_to_be_read(&mut self, stamp: &FileStamp) -> bool {
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(WHOLE_LOOKS) {
@@ -42,7 +44,8 @@ impl PolledChanges {
         self.seen.is_some() || self.stamp.as_ref() != Some(stamp)
     }
 
-    /// Remembers what a poll found, and returns whether to take it: two polls have to agree on what is new.
+    /// Remembers the result of a poll, and reports whether to take it: two polls must agree on a
+    /// new result.
     pub(super) fn saw(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>, stamp: FileStamp) -> bool {
         self.stamp = stamp.is_telling().then_some(stamp);
         if Some(fingerprint) == known || Some(fingerprint) == self.refused {
@@ -56,17 +59,18 @@ impl PolledChanges {
         true
     }
 
-    /// It was taken, and this is known now: a refused file is not offered again at every poll.
+    /// Notes that a result was taken, and what is known now. A refused file is not offered again at
+    /// every poll.
     pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
         self.seen = None;
         self.refused = (known != Some(fingerprint)).then_some(fingerprint);
     }
 }
 
-/// How coarse the clock of a file system may be: a file that was changed within it may be changed again without a trace.
+/// Coarsest clock of a file system: a second change within this time may leave the stamp as it is.
 const COARSEST_CLOCK: Duration = Duration::from_secs(3);
 
-/// Length, times and identity of a file: equal stamps mean equal contents, nearly always.
+/// Length, times and identity of a file. Equal stamps almost always mean equal contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileStamp {
     facts: Option<FileFacts>,
@@ -77,7 +81,8 @@ struct FileFacts {
     system: FileSystemId,
     length: u64,
     modified: Option<SystemTime>,
-    /// Inode, and when the inode was changed: a rename changes that too, and no call can set it back.
+    /// Inode number and its change time. A rename updates the change time, and no call can set it
+    /// back.
     inode: (u64, i64, i64),
 }
 
@@ -87,13 +92,13 @@ impl FileStamp {
         Self { facts: metadata.map(|metadata| FileFacts::of(path, &metadata)) }
     }
 
-    /// Whether a change right after this stamp was taken shows in the next one.
+    /// Reports whether a change right after this stamp was taken would show in the next one.
     pub(super) fn is_telling(&self) -> bool {
         let modified = self.facts.as_ref().and_then(|facts| facts.modified);
         modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age > COARSEST_CLOCK))
     }
 
-    /// The file system of the file, if it is there.
+    /// Returns the file system of the file, if the file exists.
     pub(super) fn system(&self) -> Option<FileSystemId> {
         self.facts.as_ref().map(|facts| facts.system)
     }
@@ -113,14 +118,14 @@ impl FileFacts {
     }
 }
 
-/// Links followed on the way to a file, as many as Linux does.
+/// Maximum number of links followed on the way to a file, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// The path itself and every link that is followed on the way to the file, each in its resolved folder.
+/// Returns the path itself and every link on the way to the file, each in its resolved folder.
 pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // The name of the file in events: its name in the folder as it was given.
+    // Events name the file by its name in the given folder.
     files.insert(pending.clone());
     for _ in 0..MAX_LINKS {
         let Some((link, target)) = first_link(&pending) else { break };
@@ -131,7 +136,7 @@ pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     files
 }
 
-/// The first component of a path that is a link, and the path with that link followed.
+/// Returns the first component of a path that is a link, and the path with that link followed.
 fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
     let mut walked = PathBuf::new();
     let mut components = path.components();

@@ -1,7 +1,7 @@
-//! Which targets an event is for.
+//! Finds the targets that an event affects.
 //!
-//! A folder is watched by its path without links, whatever paths lead to it, and known by its identity as well: another
-//! one may take its path, and it may take another path.
+//! A folder is watched by its path without links, whatever paths lead to it. Its identity is stored
+//! as well, because another folder may take its path, and it may move to another path.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -14,19 +14,19 @@ use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
 use super::debounce::Urgency;
 use crate::source::file_system::{self, FileSystemId, reach};
 
-/// The number of a target among all that one watcher has.
+/// Number of a target, unique within one watcher.
 pub(super) type WatchId = u64;
 
-/// A name in a folder; without a name, every name in it.
+/// A name in a folder; without a name, all names in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WatchedName {
     pub(super) system: FileSystemId,
-    /// The path of the folder, without links.
+    /// Path of the folder, without links.
     pub(super) folder: PathBuf,
     pub(super) name: Option<OsString>,
 }
 
-/// The identity of a folder, wherever it is moved: device and inode, where there are such.
+/// Identity of a folder, which survives a move: device and inode on Unix, else the path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FolderId {
     pub(super) system: FileSystemId,
@@ -36,22 +36,24 @@ pub(super) struct FolderId {
     path: PathBuf,
 }
 
-/// The folders that one source watches, and the targets in each. It is locked for a moment only, by the thread that
-/// delivers events too.
+/// Folders that one source watches, and the targets in each. Locked only briefly, also by the
+/// thread that delivers events.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) folders: HashMap<PathBuf, FolderListeners>,
-    /// The paths that folders are watched by: the system gives two paths to one folder one watch.
+    /// Path by which each folder is watched. The system gives one folder a single watch, even if it
+    /// is registered by two paths.
     paths: HashMap<FolderId, PathBuf>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct FolderListeners {
-    /// The folder that is watched.
+    /// The watched folder.
     folder: Option<FolderId>,
-    /// It was moved or removed: the system has dropped its watch, or reports another place under its path.
+    /// Whether the folder was moved or removed. The system has then dropped its watch, or reports
+    /// another place under its path.
     is_gone: bool,
-    /// The targets that a name concerns, and those that every name does.
+    /// Targets that a name affects. Those under `None` are affected by every name.
     targets: HashMap<Option<OsString>, Vec<WatchId>>,
 }
 
@@ -67,7 +69,7 @@ impl FolderId {
 }
 
 impl Routes {
-    /// Adds a target; says whether its folder, which is this one now, is watched.
+    /// Adds a target. Reports whether its folder is watched and still has the given identity.
     pub(super) fn add(&mut self, id: WatchId, name: &WatchedName, folder: &FolderId) -> bool {
         let listeners = self.folders.entry(name.folder.clone()).or_default();
         let ids = listeners.targets.entry(name.name.clone()).or_default();
@@ -77,7 +79,8 @@ impl Routes {
         listeners.folder.as_ref() == Some(folder) && !listeners.is_gone
     }
 
-    /// Removes a target; says whether its folder has no other, and is forgotten.
+    /// Removes a target. Reports whether its folder has no other target; the folder is then
+    /// forgotten.
     pub(super) fn remove(&mut self, id: WatchId, name: &WatchedName) -> bool {
         let Some(listeners) = self.folders.get_mut(&name.folder) else { return false };
         if let Some(ids) = listeners.targets.get_mut(&name.name) {
@@ -94,7 +97,8 @@ impl Routes {
         is_unused
     }
 
-    /// Notes that a folder is watched by this path from now on. Returns the path that it was watched by before.
+    /// Notes that a folder is now watched by this path. Returns the path by which it was watched
+    /// before.
     pub(super) fn watch(&mut self, folder: &FolderId, path: &Path) -> Option<PathBuf> {
         self.forget(path);
         let before = self.paths.get(folder).cloned();
@@ -112,19 +116,20 @@ impl Routes {
         }
     }
 
-    /// The targets that an event concerns, with the reads that it calls for.
+    /// Returns the targets that an event affects, with the urgency of each.
     pub(super) fn concerned(&mut self, event: &notify::Result<Event>) -> Vec<(WatchId, Urgency)> {
         let event = match event {
             Ok(event) if !event.need_rescan() => event,
-            // An overflow or another fault of the queue: events may have been lost.
+            // The queue overflowed or failed: events may have been lost.
             _ => return self.folders.values().flat_map(|folder| folder.all(Urgency::WhenQuiet)).collect(),
         };
         let urgency_of = |path: usize| match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Urgency::Closed),
-            // Reading raises events too: our own would never end, and a folder of static files is read all the time.
+            // Reads raise events too. Our own reads would trigger reads without end, and a folder
+            // of static files is read all the time.
             EventKind::Access(_) => None,
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Some(Urgency::Gone),
-            // The first path is the name before.
+            // The first path is the old name.
             EventKind::Modify(ModifyKind::Name(RenameMode::Both)) if path == 0 => Some(Urgency::Gone),
             EventKind::Modify(ModifyKind::Name(_)) => Some(Urgency::Renamed),
             _ => Some(Urgency::WhenQuiet),
@@ -138,7 +143,8 @@ impl Routes {
             let Some(urgency) = urgency_of(number) else { break };
             if let Some(listeners) = self.folders.get_mut(path).filter(|_| moves) {
                 listeners.is_gone = true;
-                // Of the folder itself: the next look finds out what it holds by now.
+                // The event is for the folder itself: the next read finds out what the folder
+                // contains now.
                 let of_folder = if urgency == Urgency::Gone { Urgency::Gone } else { Urgency::WhenQuiet };
                 concerned.extend(listeners.all(of_folder));
             }

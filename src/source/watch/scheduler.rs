@@ -1,12 +1,13 @@
-//! One clock thread and a few workers for everything that is watched.
+//! One clock thread and a few workers for all watched targets.
 //!
-//! The clock reads no file: it waits for events and for the next time that anything is due, and hands what is due to a
-//! worker. Workers read, compile and call back, a few at a time for each file system, so that one that hangs holds up
-//! neither the clock nor the others.
+//! The clock thread reads no file. It waits for events and for the next due time, and hands due
+//! targets to workers. Workers read, compile and call back. Each file system has at most a few
+//! workers, so a hung one delays neither the clock nor the others.
 //!
-//! Settling is a time in a [`Debounce`], not a sleep: the bytes that were read are kept and taken 20 ms later unless an
-//! event reports a write meanwhile. A storm of events for a file changes its `Debounce` again and again, so it takes no
-//! more memory than one event. `watch::debounce` is given the time, so its rules are tested without a clock.
+//! Settling is a time in a [`Debounce`], not a sleep: the bytes that were read are kept, and are
+//! taken 20 ms later unless an event reports a write meanwhile. Many events for a file change the
+//! same `Debounce`, so they use no more memory than one event. `watch::debounce` is given the time,
+//! so its rules are tested without a clock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,21 +25,22 @@ use super::target::{ReadResult, Target, fingerprint};
 use crate::live::{Cause, Mutex, RejectionKind};
 use crate::source::file_system::FileSystemId;
 
-/// How long a worker waits for more before it ends, and the clock thread where nothing is watched.
+/// How long a worker waits for further work before it ends, and the clock thread's wait if no timer
+/// is set.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Targets that are due within one tick are handed out together, which costs one wakeup.
+/// Targets that are due within one tick are handed out together, with a single wakeup.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
-    /// Held for a moment only.
+    /// Held only briefly.
     queues: Mutex<Queues>,
-    /// A target is due earlier than the clock thread waits for.
+    /// Signals that a target is due earlier than the clock thread waits for.
     earlier: Condvar,
-    /// A target is due now.
+    /// Signals that a target is due now.
     ready: Condvar,
     folders: Folders,
-    /// Started by the first thing that is watched, or why it could not be.
+    /// Result of starting the clock thread, which the first watched target starts.
     clock: OnceLock<Result<(), String>>,
     start: Instant,
 }
@@ -47,7 +49,7 @@ pub(super) struct Scheduler {
 struct Queues {
     watched: HashMap<WatchId, Scheduled, foldhash::fast::RandomState>,
     next_id: WatchId,
-    /// When each target is due; the clock thread waits for the first.
+    /// When each target is due; the clock thread waits for the first entry.
     timers: BTreeSet<(Instant, WatchId)>,
     ready: ReadyJobs,
     workers: usize,
@@ -60,25 +62,25 @@ struct Scheduled {
     target: Arc<WatchedTarget>,
 }
 
-/// A worker's next job.
+/// Next job of a worker.
 enum Job {
-    /// The work that is due for a target.
+    /// Do the work that is due for a target.
     Run(WatchId),
-    /// Unregistering the folders of a target that was removed.
+    /// Unregister the folders of a target that was removed.
     Leave(WatchId, Arc<WatchedTarget>),
 }
 
-/// A target and its folders, apart from its timing.
+/// A target and its folders, without its timing.
 struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
     target: Box<dyn Target>,
-    /// The file system that its workers count for.
+    /// File system to which its jobs are assigned.
     system: AtomicU64,
-    /// The names on the way to it that are registered. Held by workers alone, while one looks folders up, which takes as long as
-    /// their file system does.
+    /// Registered names on the way to the target. Only workers hold this lock, while they look up
+    /// folders; that takes as long as the file system does.
     registered: Mutex<BTreeSet<WatchedName>>,
-    /// Why events are missing. Held for a moment only.
+    /// Why events are missing. Held only briefly.
     trouble: Mutex<Option<String>>,
 }
 
@@ -113,8 +115,8 @@ impl Scheduler {
         })
     }
 
-    /// Watches the folders on the way to a path. Changes from now on are noted, and read once [`Scheduler::begin`] is
-    /// called. Blocks for as long as the file system of the path does.
+    /// Watches the folders on the way to a path. Changes from now on are noted, and read once
+    /// [`Scheduler::begin`] is called. Blocks for as long as the file system of the path does.
     pub(super) fn add<T: Target + 'static>(
         self: &Arc<Self>,
         path: PathBuf,
@@ -154,7 +156,7 @@ impl Scheduler {
         self.schedule(&mut queues, id, now);
     }
 
-    /// Watches a target no longer. Waits neither for a worker that reads it nor for its file system.
+    /// Stops watching a target. Waits neither for a worker that reads it nor for its file system.
     pub(super) fn remove(self: &Arc<Self>, id: WatchId) {
         let mut queues = self.queues.lock();
         if let Some(Scheduled { target, .. }) = queues.watched.remove(&id) {
@@ -182,7 +184,7 @@ impl Scheduler {
         drop(watched);
     }
 
-    /// Starts the clock thread for the first thing that is watched.
+    /// Starts the clock thread for the first watched target.
     fn ensure_started(self: &Arc<Self>) {
         self.clock.get_or_init(|| {
             let scheduler = self.clone();
@@ -212,7 +214,7 @@ impl Scheduler {
             return self.hand_out(queues, system, Job::Run(id));
         }
         let wake = self.tick_after(wake, now);
-        // One that has become later is put off when its time comes.
+        // If the target is now due later, the old timer stays and is postponed when it fires.
         if watched.debounce.queued.is_none_or(|queued| wake < queued) {
             if let Some(later) = watched.debounce.queued.replace(wake) {
                 queues.timers.remove(&(later, id));
@@ -224,7 +226,7 @@ impl Scheduler {
         }
     }
 
-    /// A time that is far off moves to the end of its tick; a near one stays.
+    /// Rounds a distant time up to the end of its tick; a near time stays.
     fn tick_after(&self, wake: Instant, now: Instant) -> Instant {
         if wake.saturating_duration_since(now) < TICK * 2 {
             return wake;
@@ -253,7 +255,7 @@ impl Scheduler {
         }
     }
 
-    /// Hands a job to a worker that waits, or starts one if there is work for more.
+    /// Hands a job to a waiting worker, or starts a worker if there is work for more.
     fn hand_out(self: &Arc<Self>, queues: &mut Queues, system: FileSystemId, job: Job) {
         queues.ready.push(system, job);
         self.ready.notify_one();
@@ -261,7 +263,8 @@ impl Scheduler {
             let scheduler = self.clone();
             queues.workers += 1;
             if thread::Builder::new().name("robots-reload".into()).spawn(move || scheduler.work()).is_err() {
-                // A worker that is busy takes it afterwards; without one the next event or poll tries again.
+                // A busy worker takes the job later. Without any worker, the next event or poll
+                // tries again.
                 queues.workers -= 1;
             }
         }
@@ -298,7 +301,7 @@ impl Scheduler {
         };
         let Some((work, target)) = begun else { return };
         if let Some(work) = work {
-            // A panic of a callback ends no watching; the panic hook has reported it.
+            // A panic in a callback does not end the watching; the panic hook has reported it.
             let _ = catch_unwind(AssertUnwindSafe(|| self.carry_out(id, &target, work)));
         } else {
             let mut queues = self.queues.lock();
@@ -313,7 +316,8 @@ impl Scheduler {
                 self.schedule(&mut queues, id, now);
             }
             None => {
-                // Removed meanwhile, perhaps before its folders were registered again.
+                // The target was removed meanwhile, perhaps before its folders were registered
+                // again.
                 drop(queues);
                 target.leave(id, &self.folders);
             }
@@ -323,7 +327,8 @@ impl Scheduler {
     fn carry_out(self: &Arc<Self>, id: WatchId, target: &WatchedTarget, work: DueWork) {
         match work {
             DueWork::Take(settled) => {
-                // Another reload may have published a later version: an earlier read must not replace it.
+                // Another reload may have published a later version, which an earlier read must not
+                // replace.
                 let again = target.target.read();
                 if fingerprint(&again) == fingerprint(&settled) {
                     self.take(id, target, Cause::Event, again);
@@ -332,7 +337,8 @@ impl Scheduler {
                 }
             }
             DueWork::Look => {
-                // Before reading, so that no change after it goes unnoticed, wherever a link leads by now.
+                // Register before reading, so that no later change goes unnoticed, wherever a link
+                // leads by now.
                 target.register_again(id, &self.folders);
                 let read = target.target.read();
                 let now = fingerprint(&read);
@@ -381,10 +387,10 @@ impl Scheduler {
 
 robots_core::debug_as!(|it| Scheduler { watched: it.queues.lock().watched.len() });
 
-/// Workers at a time for each file system.
+/// Maximum number of concurrent workers per file system.
 pub(super) const MOST_WORKERS: usize = 4;
 
-/// Jobs that are due, by file system.
+/// Due jobs, by file system.
 #[derive(Default)]
 struct ReadyJobs {
     systems: BTreeMap<FileSystemId, ReadyOfSystem>,
@@ -401,7 +407,8 @@ impl ReadyJobs {
         self.systems.entry(system).or_default().due.push_back(job);
     }
 
-    /// The next job that a worker may take; [`ReadyJobs::finish`] has to follow.
+    /// Returns the next job that a worker may take. The caller must then call
+    /// [`ReadyJobs::finish`].
     fn pop(&mut self) -> Option<(FileSystemId, Job)> {
         let mut free = self.systems.iter_mut().filter(|(_, ready)| ready.running < MOST_WORKERS);
         free.find_map(|(system, ready)| {
@@ -420,7 +427,7 @@ impl ReadyJobs {
         }
     }
 
-    /// How many workers there is work for, those at work included.
+    /// Returns the number of workers that have or could have work.
     fn workers(&self) -> usize {
         self.systems.values().map(|ready| (ready.running + ready.due.len()).min(MOST_WORKERS)).sum()
     }

@@ -1,4 +1,4 @@
-//! Watched things: how each is read, and what happens once it has changed.
+//! Watched targets: how each is read, and what happens when it has changed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,18 +12,18 @@ use crate::source::file_system::reach;
 /// The result of a read.
 pub(super) type ReadResult = Loaded;
 
-/// The fingerprint of a read's result: equal ones call for nothing.
+/// Fingerprint of a read's result: no work is needed while it stays equal.
 pub(super) type Fingerprint = Result<VersionHash, RejectionKind>;
 
-/// A thing that is watched.
+/// A watched file or folder.
 pub(super) trait Target: Send + Sync {
-    /// Reads it. Blocks for as long as the file system does.
+    /// Reads the target. Blocks for as long as the file system does.
     fn read(&self) -> ReadResult;
 
-    /// The result that was taken last; `None` if it has to be taken again.
+    /// Returns the result that was taken last; `None` if the target must be taken again.
     fn known(&self) -> Option<Fingerprint>;
 
-    /// Takes what was read. Returns how soon to read it again, if not all of it could be taken.
+    /// Takes the result of a read. Returns how soon to read again if not everything could be taken.
     fn take(&self, cause: Cause, read: ReadResult) -> Option<Duration>;
 }
 
@@ -31,7 +31,8 @@ pub(super) fn fingerprint(read: &ReadResult) -> Fingerprint {
     read.as_ref().map(Version::hash).map_err(|rejection| rejection.kind)
 }
 
-/// The robots.txt of a site. Its owner may drop it at any time; then there is nothing left to do.
+/// The robots.txt of a site. The site's owner may drop it at any time; then there is nothing left
+/// to do.
 pub(super) struct SiteTarget(pub(super) Weak<Site>);
 
 impl Target for SiteTarget {
@@ -53,12 +54,12 @@ impl Target for SiteTarget {
 pub(super) struct CallbackTarget {
     read: Box<dyn Fn() -> ReadResult + Send + Sync>,
     changed: Box<dyn Fn() -> Option<Duration> + Send + Sync>,
-    /// `None` if the last was not taken whole.
+    /// `None` if the last change was not taken completely.
     known: Mutex<Option<Fingerprint>>,
 }
 
 impl CallbackTarget {
-    /// The content at the time of this call is no change.
+    /// The content at the time of this call does not count as a change.
     pub(super) fn new(
         read: impl Fn() -> ReadResult + Send + Sync + 'static,
         changed: impl Fn() -> Option<Duration> + Send + Sync + 'static,
@@ -88,13 +89,13 @@ impl Target for CallbackTarget {
     }
 }
 
-/// Reads the whole of a file.
+/// Returns a function that reads a whole file.
 pub(super) fn contents(path: PathBuf) -> impl Fn() -> ReadResult + Send + Sync {
     let origin: Arc<str> = path.to_string_lossy().into();
     move || file::load(&path, &origin)
 }
 
-/// Reads the names in a folder: they are its contents.
+/// Returns a function that reads the names in a folder as its contents.
 pub(super) fn names(
     path: PathBuf,
     counts: impl Fn(&str) -> bool + Send + Sync,

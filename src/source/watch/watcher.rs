@@ -1,4 +1,4 @@
-//! The public handle: any number of watched files and folders, with one set of threads.
+//! Public handle: watches any number of files and folders with one set of threads.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -10,14 +10,15 @@ use super::scheduler::Scheduler;
 use super::target::{CallbackTarget, SiteTarget, Target, contents, names};
 use crate::live::Site;
 
-/// Reports changes of files: any number of them with one set of threads.
+/// Reports changes of any number of files, with one set of threads.
 ///
-/// Cheap to clone; clones share everything. It ends with the last clone and the last thing it watches. Give one to every
-/// [`LiveBuilder`](crate::source::LiveBuilder) of a process, and use it for everything else that is reloaded; a builder without
-/// one starts its own.
+/// Cheap to clone; clones share everything. The watcher ends with its last clone and the last
+/// [`Watched`]. Pass the same watcher to every [`LiveBuilder`](crate::source::LiveBuilder) of a
+/// process, and use it for everything else that is reloaded; a builder without one starts its own.
 ///
-/// A file system that hangs holds up no file of another: each has workers and events of its own. No status and no drop
-/// waits for one; starting to watch a path there does, and so does a reload of a file there.
+/// A hung file system does not delay files of others: each file system has its own workers and
+/// events. Status calls and drops never wait for a file system. Starting to watch a path and
+/// reloading a file do.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;
@@ -39,7 +40,7 @@ pub struct Watcher {
     handle: Arc<Handle>,
 }
 
-/// A file or folder that is watched until this is dropped.
+/// A watched file or folder. Dropping this ends the watching.
 #[derive(Debug)]
 #[must_use = "dropping it ends the watching"]
 pub struct Watched {
@@ -47,18 +48,19 @@ pub struct Watched {
     id: WatchId,
 }
 
-/// Ends the threads, which hold the scheduler, with the last handle.
+/// Stops the threads, which hold the scheduler, when the last handle is dropped.
 #[derive(Debug)]
 struct Handle(Arc<Scheduler>);
 
 impl Watcher {
-    /// How often a target is polled for changes that the file system has not reported, by default.
+    /// Default interval at which a target is polled for changes that the file system has not
+    /// reported.
     pub const DEFAULT_POLL: Duration = Duration::from_secs(2);
 
-    /// The shortest time between two polls that can be set.
+    /// Shortest poll interval that can be set.
     pub const SHORTEST_POLL: Duration = Duration::from_millis(50);
 
-    /// A watcher of nothing yet. Its threads start with the first thing it watches.
+    /// Creates a watcher without targets. Its threads start with the first target.
     pub fn new() -> Self {
         Self::with(recommended)
     }
@@ -67,11 +69,13 @@ impl Watcher {
         Self { handle: Arc::new(Handle(Scheduler::new(open))) }
     }
 
-    /// Calls back when the contents of a file have changed, when it is gone and when it is back. The content at the time
-    /// of this call is no change: read it after this call.
+    /// Calls `changed` when the contents of a file have changed, when the file disappears and when
+    /// it reappears. The content at the time of this call does not count as a change: read the file
+    /// after this call.
     ///
-    /// The callback runs on a thread of the watcher; a change meanwhile calls it again. A half-written file is not
-    /// reported: the rules are those for a robots.txt. Contents are compared up to [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
+    /// The callback runs on a thread of the watcher; if the file changes meanwhile, it runs again.
+    /// A half-written file is not reported: the rules are those for a robots.txt. Contents are
+    /// compared up to [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).
     pub fn file(&self, path: impl Into<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Watched {
         let path = path.into();
         let read = contents(path.clone());
@@ -85,8 +89,8 @@ impl Watcher {
         watched
     }
 
-    /// Calls back when names that count have come to a folder or gone from it. The names at the time of this call are no change: list
-    /// them after this call.
+    /// Calls `changed` when names for which `counts` is true were added to a folder or removed from
+    /// it. The names at the time of this call do not count as a change: list them after this call.
     pub fn names(
         &self,
         folder: impl Into<PathBuf>,
@@ -99,7 +103,8 @@ impl Watcher {
         })
     }
 
-    /// The same for names that count for as long as the callback says: it is called again after the time that it returns.
+    /// Does the same as [`Watcher::names`]. If the callback returns a time, it is called again
+    /// after that time.
     pub(in crate::source) fn folder(
         &self,
         path: PathBuf,
@@ -141,7 +146,8 @@ impl Watched {
         self.handle.0.begin(self.id);
     }
 
-    /// Why changes are found by polling only, where the file system reports no events. It waits for no file system.
+    /// Returns why changes are found only by polling, if the file system reports no events. Does
+    /// not wait for any file system.
     pub fn trouble(&self) -> Option<String> {
         self.handle.0.trouble(self.id)
     }
@@ -172,7 +178,7 @@ mod tests {
     use crate::source::watch::folders::{EventHandler, EventSource};
     use crate::source::watch::scheduler::MOST_WORKERS;
 
-    /// The events of a process that has used up its inotify watches.
+    /// Events of a process that has used up its inotify watches.
     struct Exhausted;
 
     impl notify::Watcher for Exhausted {
@@ -224,7 +230,7 @@ mod tests {
         }
     }
 
-    /// Only events report changes.
+    /// Poll interval so long that only events report changes.
     const SELDOM: Duration = Duration::from_secs(3600);
 
     fn has_body(live: &LiveRobots, text: &str) -> bool {
