@@ -13,8 +13,7 @@ use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 /// How long a file must stay quiet after a modification that was not followed by a close.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
-/// Maximum amount by which a file server's clock may be ahead of ours. A later date was set on
-/// purpose.
+/// Maximum lead of a file server's clock over ours. A later date was set on purpose.
 const MOST_AHEAD: Duration = Duration::from_secs(2);
 
 /// Reads a whole regular file, or returns the reason for a failure. Blocks for as long as the file

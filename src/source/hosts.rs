@@ -168,7 +168,7 @@ impl<T> HostMap<T> {
         self.values.get(self.any?)
     }
 
-    /// Returns all values in the order in which they were added.
+    /// Returns all values in insertion order.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.values.iter()
     }
@@ -286,8 +286,7 @@ pub(crate) enum Scheme {
     Ftp,
 }
 
-/// Origin for which a robots.txt is valid: a scheme, a host and a port (RFC 9309, section 2.3; RFC
-/// 6454, section 4).
+/// Scope of a robots.txt: a scheme, a host and a port (RFC 9309, section 2.3; RFC 6454, section 4).
 ///
 /// Hosts are compared without case and without a final dot, Unicode names by their ASCII form, and
 /// IPv6 addresses by value. If no port is written, the scheme's default port applies. Without the
@@ -345,7 +344,7 @@ impl Origin {
         Self::split(url).map(|(origin, _)| origin)
     }
 
-    /// Returns the origin for which the robots.txt at this URL is valid; `None` if the path is not
+    /// Returns the origin that the robots.txt at this URL applies to; `None` if the path is not
     /// `/robots.txt`.
     pub fn of_robots_txt(url: &str) -> Option<Self> {
         Self::split(url).filter(|(_, rest)| *rest == "/robots.txt").map(|(origin, _)| origin)
@@ -369,8 +368,8 @@ impl Origin {
     }
 }
 
-/// Returns a host in the form in which hosts are compared: lower-case ASCII without a final dot;
-/// `None` if it is not a valid host.
+/// Returns the canonical form of a host: lower-case ASCII without a final dot; `None` if it is not
+/// a valid host.
 fn canonical(host: &str) -> Option<String> {
     if let Some(address) = host.strip_prefix('[') {
         let address: Ipv6Addr = address.strip_suffix(']')?.parse().ok()?;

@@ -72,8 +72,8 @@ pub(crate) enum SitesGuard<'s> {
 }
 
 impl SitesGuard<'_> {
-    /// Returns the site of a host. The host is looked up only if there are several sites; a request
-    /// without a host belongs to the site for every other host.
+    /// Returns the site of a host. The host is looked up only if there are several sites. Requests
+    /// that lack one belong to the site for every other host.
     pub(crate) fn find<'h>(&self, host: impl FnOnce() -> Option<(&'h [u8], Option<Scheme>)>) -> Option<&LiveRobots> {
         let hosts = match self {
             Self::One(live) => return Some(live),

@@ -1,4 +1,4 @@
-//! A folder in which each file is the robots.txt of a host: the handle, and how it is opened. The
+//! A folder that contains a robots.txt file for each host: the handle, and how it is opened. The
 //! folder is listed in `scan`.
 //!
 //! **A directory is one site with many robots.txt files.** They are named `SITE/HOST` in status,
@@ -35,8 +35,8 @@ use crate::source::watch::Watcher;
 ///
 /// Names that begin with a dot or do not end in `.txt` are ignored without an event. Examples:
 /// `example.com`, and `robots.txt` in a folder of that name. Other names that are not valid hosts
-/// are reported once and ignored. The same applies to a second name for a host: the name that sorts
-/// first in byte order counts.
+/// are reported once and ignored. If several names mean the same host, the first in byte order
+/// counts, and the others are ignored.
 ///
 /// An unusable file affects no other site. As with any [`LiveRobots`], its site keeps the last good
 /// version; a site that never had one has no rules. A removed file is treated in the same way,
@@ -76,7 +76,7 @@ impl Directory {
     /// Default name of the file for every host that has no file.
     pub const DEFAULT_FALLBACK: &str = DEFAULT_FALLBACK;
 
-    /// Prepares to open a folder with a file for each host.
+    /// Prepares to open a folder of robots.txt files.
     #[expect(clippy::new_ret_no_self, reason = "the builder makes it, as everywhere in this room")]
     pub fn new(path: impl Into<PathBuf>) -> DirectoryBuilder {
         DirectoryBuilder { settings: DirectorySettings::new(path.into()) }
@@ -143,8 +143,8 @@ impl DirectoryBuilder {
     }
 
     /// Sets a callback that configures each site by its host (`*` for `default.txt`): policy,
-    /// registry, check, gate and so on. It is called again for each new file, so it should read
-    /// settings that change at run time from where they are kept. The directory's compile cache,
+    /// registry, check, gate and so on. It is called again for each new file, so it should read the
+    /// current value of any setting that changes at run time. The directory's compile cache,
     /// watcher and polling replace those set here. [`WhenMissing::Fail`] is treated as
     /// [`WhenMissing::Unavailable`], so that one bad file does not keep the others out. If there
     /// are many files, several threads call this at once. Default: the builder unchanged.

@@ -248,7 +248,7 @@ impl DirectoryState {
         let file = LiveRobots::file(settings.path.join(&name));
         let builder = (settings.each)(host, file).compile_cache(&settings.compile_cache);
         let builder = builder.watched_by(&settings.watcher, settings.poll);
-        // Opening cannot fail: an unusable file gives a site without rules.
+        // Opening cannot fail: if a file is unusable, its site has no rules.
         let builder = if appeared { builder.opened_by(Cause::NewFile) } else { builder };
         let live = builder.one_of_many().open().ok()?;
         Some(DirectorySite { name, live })

@@ -1,4 +1,5 @@
-//! A breaker for each path that claims come on, and the file that keeps what it learned for the next start.
+//! A breaker for each path of claims, and the file that saves the learned results for the next
+//! start.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,48 +23,50 @@ use crate::identity::PublicAddress;
 use crate::live::{Clock, Mutex};
 use crate::source::follow::{read_json, write_json};
 
-/// Paths that have a breaker of their own. If crawlers were lately verified on so many, nothing is refuted on others.
+/// Maximum number of paths with a breaker of their own. If crawlers were recently verified on that
+/// many paths, nothing is refuted on other paths.
 const MOST: usize = 4_096;
 
-/// The way of a request: claims of one crawler on one path come from its addresses, or from those of a proxy.
+/// The path of a request to the process, not its URL path. All claims of a crawler on one path
+/// arrive either from its own addresses or from those of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClaimPath<'a> {
-    /// The site that is requested.
+    /// Site that is requested.
     pub site: &'a str,
-    /// The listener that the request came in at.
+    /// Listener that received the request.
     pub listener: &'a str,
 }
 
-/// The claims of one crawler on a path.
+/// The claims of one crawler on one path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrawlerPath<'a> {
     path: ClaimPath<'a>,
     crawler: &'a str,
-    /// The hash of both.
+    /// Hash of path and crawler.
     pub(super) key: u64,
 }
 
-/// Failures are counted apart for addresses and for signatures.
+/// Methods that are counted separately: addresses and signatures.
 const METHODS: [IdentityMethod; 2] = [IdentityMethod::Range, IdentityMethod::Signature];
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Parts of the breakers with a lock of their own.
+/// Number of parts of the table, each with a lock of its own.
 const SHARDS: usize = 16;
 
-/// The breakers of a process.
+/// The breakers of all paths in this process.
 ///
-/// A claim that verifies is counted once a minute, whatever the number of requests: the breaker counts clients, not
-/// requests. So the common request takes no lock.
+/// A verified claim is counted once a minute for each client, because the breaker counts clients,
+/// not requests. So the usual request takes no lock.
 #[derive(Debug, Default)]
 pub(super) struct ClaimPaths {
-    /// By the hash of path and crawler, so that no request copies names.
+    /// Keyed by the hash of path and crawler, so that no request copies names.
     shards: [Mutex<PathTable>; SHARDS],
-    /// How many paths there are.
+    /// Number of known paths.
     known: AtomicUsize,
     verified: RecentMarks,
     hasher: RandomState,
-    /// Why learned results will not outlive this process, or those of an earlier one are not known.
+    /// Why learned results cannot be saved, or why those of an earlier process could not be loaded.
     pub(super) trouble: Mutex<Option<Arc<str>>>,
 }
 
@@ -79,33 +82,35 @@ struct Counted {
     used: SystemTime,
 }
 
-/// A path on which nothing is refuted now.
+/// A path whose claims are not refuted at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspectPath {
-    /// The site.
+    /// Site of the path.
     pub site: String,
-    /// The listener.
+    /// Listener of the path.
     pub listener: String,
-    /// The crawler that is claimed; empty for signed requests that name none.
+    /// Claimed crawler; empty for signed requests that do not name a crawler.
     pub crawler: String,
-    /// The kind of evidence that fails: [`Range`](IdentityMethod::Range) stands for addresses, by lists or by names. If
-    /// signatures fail, a proxy may change what they are over, such as `Host`, or the clock is wrong.
+    /// Kind of evidence that fails. [`Range`](IdentityMethod::Range) means addresses, checked by
+    /// lists or by names. If signatures fail, a proxy may change signed parts such as `Host`, or
+    /// the clock may be wrong.
     pub method: IdentityMethod,
-    /// The networks of the clients that fail, at most three. If addresses fail, one of them is probably that of a proxy which is
-    /// not configured as trusted.
+    /// Networks of the failing clients, at most three. If addresses fail, one of these networks is
+    /// probably a proxy that is not configured as trusted.
     pub networks: Vec<Network>,
-    /// When the crawler was last verified on it by this method.
+    /// When the crawler was last verified on this path by this method.
     pub last_verified: Option<SystemTime>,
 }
 
 impl ClaimPaths {
-    /// The claims of a crawler on a path.
+    /// Returns the key of a crawler's claims on a path.
     pub(super) fn of_crawler<'a>(&self, path: ClaimPath<'a>, crawler: &'a str) -> CrawlerPath<'a> {
         CrawlerPath { path, crawler, key: self.hasher.hash_one((path, crawler)) }
     }
 
-    /// Counts what the methods say about a claim, and says what counts: on a suspect path nothing is refuted.
+    /// Counts the outcome of a claim, and returns the identity that applies: on a suspect path
+    /// nothing is refuted.
     pub(super) fn judge(
         &self,
         claims: CrawlerPath<'_>,
@@ -141,7 +146,7 @@ impl ClaimPaths {
         counted.breaker.applied_to(identity, now)
     }
 
-    /// The paths on which claims failed and are not refuted.
+    /// Returns the paths whose failed claims are not refuted.
     pub(super) fn suspects(&self, now: SystemTime) -> Vec<SuspectPath> {
         let mut suspects: Vec<SuspectPath> = Vec::new();
         for paths in self.shards.iter().map(Mutex::lock) {
@@ -153,7 +158,7 @@ impl ClaimPaths {
         suspects
     }
 
-    /// The paths on which crawlers were verified within a day.
+    /// Returns the paths that had a verified crawler within a day.
     pub(super) fn verified_paths(&self, now: SystemTime) -> Vec<VerifiedPath> {
         let lately = |time: Option<SystemTime>| {
             let seconds = second(time.filter(|at| is_of_last_day(*at, now))?);
@@ -176,8 +181,8 @@ impl ClaimPaths {
         verified
     }
 
-    /// Takes over what an earlier process learned. A time that is not of the last day says nothing: it is too old, or the clock
-    /// was wrong then or is wrong now.
+    /// Loads the results of an earlier process. A time outside the last day is ignored: it is too
+    /// old, or one of the two clocks was wrong.
     pub(super) fn restore(&self, verified: Vec<VerifiedPath>, now: SystemTime) {
         let time = |seconds: Option<u64>| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds?));
         for VerifiedPath { site, listener, crawler, verified, signed } in verified.into_iter().take(MOST) {
@@ -193,15 +198,17 @@ impl ClaimPaths {
         }
     }
 
-    /// The mark of the claims of one client that one method verifies within a minute. Few whole numbers are hashed: this is
-    /// done for every request of a crawler.
+    /// Returns a mark that is equal for all claims of one client that one method verifies during
+    /// the same minute. It hashes only a few integers, because this runs for every request of a
+    /// crawler.
     fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
         let client = address.map_or(0, |address| bits(address.get()));
         self.hasher.hash_one((path, client, minute(now) << 2 | method as u64))
     }
 
-    /// Whether there is room for one more path. One on which no request was verified within a day makes room, the one that was used the
-    /// longest ago: claims that are made up do not displace paths that bring the crawlers' own.
+    /// Reports whether there is room for one more path. If all places are taken, the least recently
+    /// used path without a verified request in the last day is removed. So made-up claims cannot
+    /// displace paths that have verified crawlers.
     fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
         if self.known.fetch_add(1, Ordering::Relaxed) < MOST {
             return true;
@@ -213,13 +220,13 @@ impl ClaimPaths {
     }
 
     fn shard(&self, key: u64) -> MutexGuard<'_, PathTable> {
-        // The upper bits: the tables use the others.
+        // Uses the upper bits, because the hash tables use the others.
         self.shards[(key >> 56) as usize % SHARDS].lock()
     }
 }
 
 impl Counted {
-    /// Whether its crawler was verified on it within a day.
+    /// Reports whether its crawler was verified on this path within a day.
     fn is_verified(&self, now: SystemTime) -> bool {
         METHODS.iter().filter_map(|method| self.breaker.last_verified(*method)).any(|at| is_of_last_day(at, now))
     }
@@ -247,35 +254,38 @@ fn is_of_last_day(at: SystemTime, now: SystemTime) -> bool {
     }
 }
 
-/// Times are saved in steps of ten minutes, so that a file is not written for each request that verifies.
+/// Granularity of saved times, in seconds. Coarse, so that the file is not rewritten for each
+/// verified request.
 const STEP: u64 = 10 * 60;
 
-/// A clock may be set back a little.
+/// Tolerance for a clock that is set back a little.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
-/// A path, and when its crawler was last verified on it, in seconds since the epoch. The fields stand in the order of the file.
+/// A path, and when its crawler was last verified on it, in seconds since the epoch. The fields
+/// have the same order as in the file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct VerifiedPath {
     crawler: Box<str>,
     listener: Box<str>,
-    /// By its signature.
+    /// Last verification by a signature.
     signed: Option<u64>,
     site: Box<str>,
-    /// By its address.
+    /// Last verification by an address.
     verified: Option<u64>,
 }
 
-/// How long what was learned is at most not saved.
+/// Maximum time until learned results are saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
-/// The file of a folder that keeps, for the next start, when crawlers were last verified on each path, and an address
-/// that proves each operator's names.
+/// The file in a folder that saves two things for the next start: when crawlers were last verified
+/// on each path, and an address that proves each operator's names.
 ///
-/// Without it nothing would be refuted on a path, or by a name, from a restart until its crawler comes again.
+/// Without this file, neither paths nor names could refute claims after a restart until their
+/// crawlers return.
 #[derive(Clone, Debug)]
 pub(super) struct SavedPaths(PathBuf);
 
-/// The results that a process learned.
+/// Results that a process has learned.
 #[derive(Debug, Default, Serialize)]
 struct Learned {
     paths: Vec<VerifiedPath>,
@@ -287,7 +297,7 @@ impl SavedPaths {
         Self(folder.join("claim-paths.json"))
     }
 
-    /// The results of an earlier process.
+    /// Loads the results of an earlier process.
     pub(super) fn restore(&self, now: SystemTime) -> (Arc<ClaimPaths>, Arc<OperatorTable>) {
         let paths = Arc::new(ClaimPaths::default());
         let learned = self.load(now).unwrap_or_else(|trouble| {
@@ -298,12 +308,12 @@ impl SavedPaths {
         (paths, Arc::new(OperatorTable::new(learned.proofs)))
     }
 
-    /// The saved results, as far as their times still count. A file with times that are still to come is removed: when
-    /// they come, nothing would show any more that they are from a clock that was wrong.
+    /// Returns the saved results whose times are not in the future. If any time is in the future,
+    /// the file is removed: later, nothing would show that the time came from a wrong clock.
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();
-        // A time that is still to come: the clock was wrong then, or is wrong now.
+        // If a time is in the future, the clock was wrong then, or is wrong now.
         learned.paths.retain(|path| path.verified.max(path.signed) <= Some(second(now + CLOCK_STEP)));
         if learned.paths.len() < known {
             fs::remove_file(&self.0).map_err(|error| format!("{}: {error}", self.0.display()))?;
@@ -311,7 +321,7 @@ impl SavedPaths {
         Ok(learned)
     }
 
-    /// Nothing if there is no file.
+    /// Reads the file; the result is empty if there is no file.
     fn read(&self) -> Result<Learned, String> {
         let Some(value) = read_json(&self.0)? else { return Ok(Learned::default()) };
         let paths = value.get("paths").and_then(Value::as_array);
@@ -320,7 +330,7 @@ impl SavedPaths {
         Ok(Learned { paths: each(paths), proofs: each(proofs.into_iter().flatten()) })
     }
 
-    /// Saves what is learned, whenever it has changed.
+    /// Saves the learned results whenever they have changed.
     pub(super) async fn keep(self, paths: Arc<ClaimPaths>, operators: Arc<OperatorTable>, clock: Clock) {
         let mut last = String::new();
         loop {
@@ -330,7 +340,7 @@ impl SavedPaths {
                 continue;
             }
             let (file, to_write) = (self.clone(), text.clone());
-            // A disk takes its time.
+            // Writing to a disk takes time.
             let saved = tokio::task::spawn_blocking(move || write_json(&file.0, &to_write)).await;
             match saved {
                 Ok(Ok(())) => {
@@ -345,14 +355,15 @@ impl SavedPaths {
 }
 
 impl Learned {
-    /// Empty where there is nothing to save: then a file that is there stays.
+    /// Returns the JSON to write. It is empty if there is nothing to save; then an existing file
+    /// stays.
     fn written(&self) -> String {
         let is_empty = self.paths.is_empty() && self.proofs.is_empty();
         if is_empty { String::new() } else { serde_json::to_string(self).unwrap_or_default() }
     }
 }
 
-/// Those that can be read.
+/// Returns the values that can be parsed.
 fn each<'v, T: Deserialize<'v>>(values: impl IntoIterator<Item = &'v Value>) -> Vec<T> {
     values.into_iter().filter_map(|value| T::deserialize(value).ok()).collect()
 }

@@ -1,4 +1,5 @@
-//! When addresses that claim to be crawlers were first seen, and the map of bounded memory that such facts are kept in.
+//! When addresses that claim to be crawlers were first seen, and the map of bounded size that
+//! stores such facts.
 
 use crate::live::Mutex;
 use std::collections::HashMap;
@@ -13,13 +14,13 @@ use super::verified_claims::minute;
 use crate::agent::Network;
 use crate::identity::PublicAddress;
 
-/// Addresses that are remembered.
+/// Maximum number of addresses that are remembered.
 const MOST: usize = 65_536;
 
-/// Parts of them.
+/// Number of parts into which these addresses are divided.
 const PARTS: usize = 256;
 
-/// When addresses first claimed to be a crawler whose lists lack them.
+/// When each address first claimed to be a crawler whose lists do not contain it.
 #[derive(Debug)]
 pub(super) struct FirstSeen {
     times: Generations<PublicAddress, SystemTime>,
@@ -29,7 +30,7 @@ pub(super) struct FirstSeen {
 
 impl Default for FirstSeen {
     fn default() -> Self {
-        // By network, so that the addresses of one displace few of others.
+        // Divided by network, so that many addresses of one network displace few of other networks.
         let times = Generations::in_parts(MOST, PARTS, |hasher, address: &PublicAddress| {
             hasher.hash_one(Network::around(address.get(), 24, 48))
         });
@@ -38,7 +39,7 @@ impl Default for FirstSeen {
 }
 
 impl FirstSeen {
-    /// When an address was first seen; `None` if that is now.
+    /// Returns when an address was first seen; `None` if it is new. Stores `now` for a new address.
     pub(super) fn time(&self, address: PublicAddress, now: SystemTime) -> Option<SystemTime> {
         let known = self.times.get(&address);
         if known.is_none() {
@@ -47,8 +48,8 @@ impl FirstSeen {
         known
     }
 
-    /// Remembers an address, and keeps one that comes again from being forgotten: once a minute, so that its other requests take
-    /// no lock.
+    /// Remembers an address, and keeps a returning address from being forgotten. Does so once a
+    /// minute, so that its other requests take no lock.
     pub(super) fn note(&self, address: PublicAddress, now: SystemTime) {
         if self.noted.is_new(self.hasher.hash_one((address, minute(now)))) {
             let _ = self.time(address, now);
@@ -56,22 +57,24 @@ impl FirstSeen {
     }
 }
 
-/// Parts with a lock of their own.
+/// Number of parts, each with a lock of its own.
 const SHARDS: usize = 16;
 
-/// A map in two generations. A new entry goes into the younger one; when that is full, the older one is dropped and the
-/// younger one takes its place. An entry that is looked up moves into the younger one again. So nothing is ever searched for what is
-/// oldest, and the bound holds at every moment.
+/// A map in two generations. A new entry is added to the younger one; when that is full, the older
+/// one is dropped and the younger one replaces it. An entry that is looked up moves back into the
+/// younger one. So the map never searches for its oldest entry, and its size is always within the
+/// limit.
 #[derive(Debug)]
 pub(super) struct Generations<K, V> {
     shards: Box<[Mutex<Shard<K, V>>]>,
-    /// How many entries one generation of a shard holds.
+    /// Maximum number of entries in one generation of a shard.
     most: usize,
     hasher: RandomState,
     place: PlaceOf<K>,
 }
 
-/// The function that chooses the shard of a key: keys for which it is equal displace each other, and none of other shards.
+/// Function that selects the shard of a key. Keys with equal results share a shard, so they
+/// displace only each other and other keys of that shard.
 type PlaceOf<K> = fn(&RandomState, &K) -> u64;
 
 #[derive(Debug)]
@@ -81,12 +84,12 @@ struct Shard<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> Generations<K, V> {
-    /// A map of at most so many entries.
+    /// Creates a map with at most `most` entries.
     pub(super) fn new(most: usize) -> Self {
         Self::in_parts(most, SHARDS, |hasher, key| hasher.hash_one(key))
     }
 
-    /// The same in so many parts, of which each has its share. `place` chooses the part.
+    /// Creates a map with this number of parts of equal size. `place` selects the part of a key.
     pub(super) fn in_parts(most: usize, parts: usize, place: PlaceOf<K>) -> Self {
         let shard = || Mutex::new(Shard { younger: HashMap::default(), older: HashMap::default() });
         Self {
@@ -97,7 +100,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Generations<K, V> {
         }
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub(super) fn get(&self, key: &K) -> Option<V> {
         let mut shard = self.shard(key);
         if let Some(value) = shard.younger.get(key) {
@@ -120,7 +123,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Generations<K, V> {
         shard.older.remove(key);
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.shards.iter().map(Mutex::lock).map(|shard| shard.younger.len() + shard.older.len()).sum()
     }
@@ -133,7 +136,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Generations<K, V> {
     }
 
     fn shard(&self, key: &K) -> MutexGuard<'_, Shard<K, V>> {
-        // The upper bits: the maps use the others.
+        // Uses the upper bits, because the hash maps use the others.
         let at = ((self.place)(&self.hasher, key) >> 48) as usize % self.shards.len();
         self.shards[at].lock()
     }

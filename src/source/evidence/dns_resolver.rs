@@ -1,5 +1,5 @@
-//! DNS queries to a resolver, how many of them leave, and names of addresses for a program that judges a log and waits
-//! for the answers.
+//! Sends DNS queries to a resolver, and limits their rate. Also resolves names of addresses for a
+//! program that checks a log and waits for the answers.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,19 +19,19 @@ use tokio::time::{self, Interval, MissedTickBehavior};
 use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck, RdnsQuestion};
 use crate::source::follow::FollowError;
 
-/// Addresses that are looked up at once.
+/// Maximum number of addresses that are looked up at the same time.
 pub(super) const IN_FLIGHT: usize = 32;
 
-/// How long to wait for the answer of a server.
+/// Time limit for the answer of a server.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The time between two questions: at most 50 a second leave, whatever requests claim.
+/// Minimum time between two questions: at most 50 per second are sent, whatever requests claim.
 pub(super) const PACE: Duration = Duration::from_millis(20);
 
-/// How often a query is sent, where no answer comes.
+/// Maximum number of times that a query is sent if no answer arrives.
 const ATTEMPTS: u32 = 2;
 
-/// A resolver for absolute names, without search domains and without a hosts file.
+/// A resolver for absolute names that uses neither search domains nor a hosts file.
 #[derive(Debug)]
 pub(super) struct DnsResolver {
     resolver: TokioResolver,
@@ -40,7 +40,7 @@ pub(super) struct DnsResolver {
 }
 
 impl DnsResolver {
-    /// One that queries these servers, or without any those of the system.
+    /// Creates a resolver that queries these servers, or those of the system if the list is empty.
     pub(super) fn new(servers: &[SocketAddr], pace: Duration, timeout: Duration) -> io::Result<Self> {
         let mut builder = if servers.is_empty() {
             TokioResolver::builder_tokio().map_err(io::Error::other)?
@@ -53,7 +53,8 @@ impl DnsResolver {
         Ok(Self { resolver, gate: question_gate(pace), timeout })
     }
 
-    /// Asks what a check needs: its outcome, and how long the records hold that it is from. `note` is called for every answer.
+    /// Asks the questions of a check. Returns its outcome, and how long the underlying records are
+    /// valid. Calls `note` for every answer.
     pub(super) async fn check(
         &self,
         mut check: RdnsCheck,
@@ -72,7 +73,7 @@ impl DnsResolver {
         }
     }
 
-    /// Asks a question, again where no answer comes.
+    /// Asks a question, and repeats it if no answer arrives.
     async fn ask(&self, question: &RdnsQuestion<'_>) -> (DnsAnswer, Duration) {
         let mut answer = (DnsAnswer::Timeout, Duration::ZERO);
         for _ in 0..ATTEMPTS {
@@ -94,7 +95,7 @@ impl DnsResolver {
         };
         let Ok(mut name) = name else { return failure };
         name.set_fqdn(true);
-        // The resolver's own time is for one server of several, and for UDP and TCP each.
+        // The resolver's own timeout applies to each of its servers, and to UDP and TCP separately.
         let asked = time::timeout(4 * self.timeout, self.resolver.lookup(name, record)).await;
         let lookup = match asked {
             Ok(Ok(lookup)) => lookup,
@@ -120,10 +121,10 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
 fn restrict(options: &mut ResolverOpts, timeout: Duration) {
     options.ndots = 0;
     options.timeout = timeout;
-    // Attempts are counted here, so that each passes the gate.
+    // `ask` counts the attempts, so that each of them passes the gate.
     options.attempts = 0;
     options.num_concurrent_reqs = 1;
-    // Answers are kept by address, with what they mean.
+    // The outcomes are cached by address instead.
     options.cache_size = 0;
     options.use_hosts_file = ResolveHosts::Never;
 }
@@ -156,10 +157,11 @@ fn answer_of(error: &NetError) -> DnsAnswer {
     }
 }
 
-/// Looks up what the names of addresses say about claims.
+/// Looks up names of addresses to check claims.
 ///
-/// As in a [`Verifier`](super::Verifier), at most 50 questions a second leave and at most 32 addresses are looked up at once,
-/// however many calls wait. Nothing is kept. The queries disclose the addresses to the resolver.
+/// As in a [`Verifier`](super::Verifier), at most 50 questions per second are sent, and at most 32
+/// addresses are looked up at the same time, however many calls wait. Nothing is cached. The
+/// queries disclose the addresses to the resolver.
 #[derive(Debug)]
 pub struct NameResolver {
     pub(super) resolver: DnsResolver,
@@ -167,37 +169,39 @@ pub struct NameResolver {
 }
 
 impl NameResolver {
-    /// One that queries these servers, or without any those of the system. It belongs to the Tokio runtime that it is made in.
+    /// Creates a resolver that queries these servers, or those of the system if the list is empty.
+    /// It belongs to the current Tokio runtime.
     ///
     /// # Errors
     ///
-    /// If the resolvers of the system cannot be found.
+    /// If the system's resolvers cannot be determined.
     pub fn new(servers: &[SocketAddr]) -> Result<Self, FollowError> {
         let resolver = DnsResolver::new(servers, PACE, TIMEOUT);
         let resolver = resolver.map_err(|error| FollowError::new(format!("no resolver for names: {error}")))?;
         Ok(Self { resolver, in_flight: Semaphore::new(IN_FLIGHT) })
     }
 
-    /// The outcome by the names of an address for a claim of a crawler whose addresses have names of these patterns.
+    /// Checks a claim by the names of an address. `patterns` are the names that the addresses of
+    /// the claimed crawler have.
     ///
-    /// A failure counts only while the resolver is known to answer for that operator ([`RdnsCheck::through`]). `note` is called for
-    /// every answer.
+    /// A failure counts only while the resolver is known to answer for that operator
+    /// ([`RdnsCheck::through`]). `note` is called for every answer.
     pub async fn check(
         &self,
         address: PublicAddress,
         patterns: Arc<[NamePattern]>,
         note: impl FnMut(&RdnsQuestion<'_>, &DnsAnswer),
     ) -> MethodOutcome {
-        // The semaphore is never closed.
+        // The semaphore is never closed, so this cannot fail.
         let _permit = self.in_flight.acquire().await;
         self.resolver.check(RdnsCheck::new(address, patterns), note).await.0
     }
 }
 
-/// Lets one question leave at a time, in the order in which they came.
+/// Creates a gate that releases questions one at a time, in order of arrival.
 fn question_gate(pace: Duration) -> Mutex<Interval> {
     let mut gate = time::interval(pace);
-    // Time without questions is not saved up.
+    // Time without questions does not accumulate.
     gate.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Mutex::new(gate)
 }

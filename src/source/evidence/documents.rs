@@ -1,6 +1,6 @@
-//! The documents that are followed as evidence: lists of addresses and key sets, and a registry, which says whose evidence is
-//! fetched, with the checks that its text has to pass before. And the copies of a list that are there without fetching it, and
-//! which of them counts.
+//! The documents that are followed as evidence: lists of addresses, key sets, and a registry. The
+//! registry names whose evidence is fetched, and must pass further checks first. Also contains the
+//! copies of a list that are available without a fetch, and their precedence.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Document for RangeList {
     const GAP: Duration = HOUR;
     type Reading = EvidenceVersion;
 
-    /// About daily, and not more than hourly (draft-illyes-webbotauth-jafar).
+    /// Fetches about daily, and at most hourly (draft-illyes-webbotauth-jafar).
     fn schedule() -> Schedule {
         let day = 24 * HOUR;
         Schedule { every: day, least: HOUR, most: day, retry_first: MINUTE, retry_most: HOUR, ..Schedule::default() }
@@ -81,11 +81,12 @@ impl Document for KeySet {
 }
 
 impl Published<Registry> {
-    /// Follows the registry at a URL of `https`. `read` makes a registry of its text, and says with line and column what is wrong
-    /// with one that it cannot use.
+    /// Follows the registry at an `https` URL. `read` parses the registry; its error gives line and
+    /// column of the problem.
     ///
-    /// A fetched registry is untrusted. It is read whole or not at all: UTF-8, at most 10,000 crawlers, values without
-    /// control characters, addresses of `https`, and no name that the headers of common browsers hold.
+    /// A fetched registry is untrusted, and is accepted only as a whole. Requirements: UTF-8, at
+    /// most 10,000 crawlers, values without control characters, only `https` URLs, and no name that
+    /// occurs in the headers of common browsers.
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
@@ -101,7 +102,7 @@ impl Document for Registry {
     const GAP: Duration = HOUR;
     type Reading = Box<dyn Fn(&str) -> Result<Self, String> + Send + Sync>;
 
-    /// As a list of addresses is.
+    /// Returns the same schedule as for a list of addresses.
     fn schedule() -> Schedule {
         RangeList::schedule()
     }
@@ -116,7 +117,7 @@ impl Document for Registry {
         self.crawlers().len()
     }
 
-    /// The first is compared with the built-in rows.
+    /// Compares a first version with the built-in registry.
     fn objection(&self, before: Option<&Self>) -> Option<String> {
         let upheavals = before.unwrap_or_else(|| Self::builtin()).upheavals(self);
         let named = upheavals.iter().take(MOST_NAMED).map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -131,28 +132,31 @@ impl Document for Registry {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ListCopy {
-    /// The list.
+    /// The parsed list.
     pub list: RangeList,
-    /// The origin of the copy: `saved` by a process that fetched it, the operator's own `file`, or `embedded`.
+    /// Origin of the copy: `saved` by a process that fetched it, the operator's own `file`, or
+    /// `embedded`.
     pub origin: &'static str,
-    /// When the list's server last said that it is right; `None` for a copy that was not fetched from it.
+    /// When the list's server last confirmed the list; `None` for a copy that was not fetched.
     pub confirmed: Option<SystemTime>,
-    /// The day of an embedded copy, as `2026-09-02`.
+    /// Date of an embedded copy, such as `2026-09-02`.
     pub fetched: Option<&'static str>,
 }
 
 impl ListCopy {
-    /// The copies of the list at a URL, the one that counts first: the one that a [`Verifier`](super::Verifier) saved, the
-    /// operator's own file, the embedded one. A `Verifier` takes them in this order too, until it has fetched the list.
+    /// Returns the copies of the list at a URL by precedence: the copy that a
+    /// [`Verifier`](super::Verifier) saved, the operator's own file, the embedded copy. A
+    /// `Verifier` uses the same order until it has fetched the list.
     ///
-    /// A copy that cannot be read is an error in its place, and the next one counts.
+    /// An unreadable copy gives an error in its place, and the next copy is used.
     pub fn all(url: &str, saved: Option<&Path>, own: Option<&Path>) -> Vec<Result<Self, FollowError>> {
         let saved = saved.and_then(|folder| Self::saved(folder, url).transpose());
         [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()
     }
 
-    /// The list that a [`Verifier`](super::Verifier) fetched from a URL and saved in a folder, read by another program: nothing is
-    /// fetched or written. `None` if none was saved; the folder need not exist.
+    /// Reads the list that a [`Verifier`](super::Verifier) fetched from a URL and saved in a
+    /// folder. For other programs: fetches and writes nothing. `None` if no copy was saved; the
+    /// folder need not exist.
     fn saved(folder: &Path, url: &str) -> Result<Option<Self>, FollowError> {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
         let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url.to_string())? else { return Ok(None) };
@@ -162,7 +166,7 @@ impl ListCopy {
         Ok(Some(Self { list, origin: SAVED, confirmed, fetched: None }))
     }
 
-    /// The operator's own copy.
+    /// Reads the operator's own copy.
     pub(super) fn of_file(path: &Path) -> Result<Self, FollowError> {
         let wrong = |why: &dyn std::fmt::Display| FollowError::new(format!("{}: {why}", path.display()));
         let octets = file::read(path).map_err(|error| wrong(&error))?;
@@ -180,16 +184,16 @@ impl ListCopy {
     }
 }
 
-/// An upheaval is named, a hundred are not.
+/// Maximum number of drastic changes that a message lists.
 const MOST_NAMED: usize = 5;
 
-/// Crawlers in a registry at most: the built-in one has some 720.
+/// Maximum number of crawlers in a registry; the built-in one has some 720.
 const MOST_CRAWLERS: usize = 10_000;
 
-/// The longest value of a row, in octets; headers are longer than names.
+/// Maximum length of a crawler's value, in bytes; headers are longer than names.
 const LONGEST: usize = 512;
 
-/// Headers of the browsers that most people have: a name that is found in one is no crawler's.
+/// Headers of the most common browsers. A name that occurs in one of them is not a crawler's name.
 const BROWSERS: &[&str] = &[
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36 Edg/142.0.0.0",
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0",
@@ -201,7 +205,8 @@ const BROWSERS: &[&str] = &[
     "Mozilla/5.0 (Android 15; Mobile; rv:145.0) Gecko/145.0 Firefox/145.0",
 ];
 
-/// The text, if it is one. A registry that comes over the network is checked beyond the rows of an operator's own file.
+/// Returns the registry as text, unless it is not UTF-8 or is an HTML or XML page. A registry from
+/// the network must pass these checks in addition to those for an operator's own file.
 fn check_text(octets: &[u8]) -> Result<&str, String> {
     let text = std::str::from_utf8(octets).map_err(|error| {
         let before = &octets[..error.valid_up_to()];
@@ -214,8 +219,8 @@ fn check_text(octets: &[u8]) -> Result<&str, String> {
     Ok(text)
 }
 
-/// Whether a registry may be used: it is of a size and of characters that names have, its lists are fetched over
-/// `https`, and no browser of people's is a crawler by it.
+/// Checks whether a registry may be used: its size and characters are acceptable, its lists are
+/// fetched over `https`, and no common browser counts as one of its crawlers.
 fn check_use(registry: &Registry) -> Result<(), String> {
     let rows = registry.crawlers().len();
     if rows > MOST_CRAWLERS {
@@ -257,7 +262,7 @@ fn row(crawler: &Crawler) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a character changes the direction in which others are shown.
+/// Reports whether a character changes the text direction of others.
 const fn is_bidirectional(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,9 +1,11 @@
-//! Which address is looked up next, and which one finds no room: every network has its share. Also a note of what was
-//! reported lately, without a lock.
+//! Decides which address is looked up next, and which one is dropped if the queue is full: every
+//! network has its share. Also remembers recent reports, without a lock.
 //!
-//! An address waits behind those of its own /24 (IPv4) or /64 (IPv6), and then behind those of its own /48, which one customer may have
-//! many /64 of. So a client that has a network full of addresses that claim to be crawlers delays that network, and others by the questions
-//! that are under way. Networks that have nothing under way take turns as they came.
+//! An address waits behind other addresses of its /24 (IPv4) or /64 (IPv6). Then it waits behind
+//! those of its /48, because one customer may have many /64 networks. So a client with many
+//! addresses that claim to be crawlers mainly delays its own network. It delays other networks only
+//! by the look-ups in progress. Networks without a look-up in progress take turns in order of
+//! arrival.
 
 use crate::live::Mutex;
 use std::sync::Arc;
@@ -15,15 +17,16 @@ use super::dns_resolver::IN_FLIGHT;
 use crate::agent::Network;
 use crate::identity::PublicAddress;
 
-/// Addresses that wait to be looked up.
+/// Maximum number of addresses that wait to be looked up.
 const QUEUE: usize = 256;
 
-/// Look-ups of one /24 or /64 at a time, and of one /48: the holder of a network's names may never answer, and each question to
-/// it takes its look-up some seconds then.
+/// Maximum number of concurrent look-ups for one /24 or /64, and for one /48. The holder of a
+/// network's names may never answer, and each question to that server then delays its look-up by
+/// some seconds.
 const MOST_NARROW: usize = 4;
 const MOST_WIDE: usize = 8;
 
-/// Addresses that wait, and those that are looked up.
+/// Addresses that wait, and look-ups in progress.
 #[derive(Debug)]
 pub(super) struct LookupQueue<T> {
     places: Mutex<Places<T>>,
@@ -32,7 +35,7 @@ pub(super) struct LookupQueue<T> {
 
 #[derive(Debug)]
 struct Places<T> {
-    /// In the order in which they came.
+    /// Waiting look-ups in order of arrival.
     waiting: Vec<Waiting<T>>,
     in_flight: Vec<Networks>,
 }
@@ -40,16 +43,17 @@ struct Places<T> {
 #[derive(Debug)]
 struct Waiting<T> {
     networks: Networks,
-    /// How many of its networks were ahead of it when it came, the narrow one first.
+    /// Number of look-ups of the same networks that were ahead of it on arrival, the narrow network
+    /// first.
     ahead: [usize; 2],
     lookup: T,
 }
 
-/// The networks whose shares an address takes from: a narrow one and a wide one, which are the same for IPv4.
+/// The networks whose shares an address uses: a narrow and a wide one, which are the same for IPv4.
 #[derive(Clone, Copy, Debug)]
 struct Networks([Network; 2]);
 
-/// A look-up that is under way, until it is dropped.
+/// A look-up in progress, until this is dropped.
 #[derive(Debug)]
 pub(super) struct InFlight<T> {
     queue: Arc<LookupQueue<T>>,
@@ -61,7 +65,7 @@ impl Networks {
         Self([64, 48].map(|length| Network::around(address.get(), 24, length)))
     }
 
-    /// How many of others are in each of these.
+    /// Returns how many of `others` are in the narrow network, and how many in the wide one.
     fn count<'a>(self, others: impl Iterator<Item = &'a Self>) -> [usize; 2] {
         others.fold([0, 0], |[narrow, wide], other| {
             [narrow + usize::from(other.0[0] == self.0[0]), wide + usize::from(other.0[1] == self.0[1])]
@@ -75,7 +79,8 @@ impl<T> LookupQueue<T> {
         Arc::new(Self { places: Mutex::new(places), changed: Notify::new() })
     }
 
-    /// Has an address wait. Returns what there is no room for: this one, or the one with the most of its networks ahead of it.
+    /// Adds an address to the queue. If the queue is too long, removes and returns the look-up with
+    /// the most look-ups of its networks ahead of it, possibly this one.
     pub(super) fn push(&self, address: PublicAddress, lookup: T) -> Option<T> {
         let mut places = self.places.lock();
         let networks = Networks::of(address);
@@ -93,7 +98,7 @@ impl<T> LookupQueue<T> {
         left_out
     }
 
-    /// The next one, as soon as it may be looked up.
+    /// Returns the next look-up as soon as it may start.
     pub(super) async fn next(self: &Arc<Self>) -> (T, InFlight<T>) {
         loop {
             if let Some((networks, lookup)) = self.places.lock().next() {
@@ -103,7 +108,7 @@ impl<T> LookupQueue<T> {
         }
     }
 
-    /// How many wait.
+    /// Returns the number of waiting look-ups.
     pub(super) fn waiting(&self) -> usize {
         self.places.lock().waiting.len()
     }
@@ -137,13 +142,13 @@ impl<T> Drop for InFlight<T> {
     }
 }
 
-/// Marks that are remembered: a power of two.
+/// Number of marks that are remembered, a power of two.
 const SLOTS: usize = 8_192;
 
-/// Remembers hashes of notes, so that a repeated one is noted once.
+/// Remembers hashes of recent notes, so that a repeated note is made once.
 ///
-/// A mark is forgotten when another one takes its slot; then the same is noted again. Two marks that are equal for different
-/// things have one of them not noted: only what may be missed is kept track of here.
+/// A mark is forgotten when another one takes its slot; the note is then made again. If different
+/// notes have the same mark, one of them is lost. So use this only for notes that may be lost.
 #[derive(Debug)]
 pub(super) struct RecentMarks(Box<[AtomicU64]>);
 
@@ -154,12 +159,12 @@ impl Default for RecentMarks {
 }
 
 impl RecentMarks {
-    /// Whether a mark is new, which it is not from here on.
+    /// Reports whether a mark is new, and remembers it.
     pub(super) fn is_new(&self, mark: u64) -> bool {
-        // The upper bits choose the slot. No mark is 0, which stands for none.
+        // The upper bits select the slot. No mark is 0, which means an empty slot.
         let (mark, at) = (mark | 1, (mark >> 51) as usize % SLOTS);
         let Some(slot) = self.0.get(at) else { return true };
-        // A load first: a line that no core writes is in the cache of every core.
+        // Load first: a cache line that no core writes stays in the cache of every core.
         slot.load(Ordering::Relaxed) != mark && slot.swap(mark, Ordering::Relaxed) != mark
     }
 }

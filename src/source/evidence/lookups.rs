@@ -1,4 +1,5 @@
-//! Names of addresses: the known ones, those being looked up, and those there is no room for.
+//! Names of addresses: known names, look-ups in progress, and look-ups that are dropped for lack of
+//! room.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -15,30 +16,33 @@ use crate::agent::{Network, UndecidedReason};
 use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
 use crate::live::{Clock, Mutex};
 
-/// How long outcomes are kept: what verifies as long as its records hold, within these bounds.
+/// How long outcomes are kept. A verified outcome is kept while its records are valid, within these
+/// limits.
 const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);
 const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 const FAILED: Duration = Duration::from_secs(60 * 60);
 const UNDECIDED: Duration = Duration::from_secs(60);
 
-/// A look-up that takes longer has been lost.
+/// Maximum duration of a look-up; a longer one was lost.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
-/// How long an answer shows that there is a resolver, although it fails to answer.
+/// How long after its last answer a resolver still counts as answering, even if questions fail.
 const ANSWERS: Duration = Duration::from_secs(60 * 60);
 
-/// A known address is looked up again at most this often to prove the resolver.
+/// Minimum time, in seconds, between two look-ups of a known address to prove that the resolver
+/// answers.
 const PROOF_PAUSE: u64 = 60;
 
-/// The names of one operator's addresses, and what shows that the resolver answers for them.
+/// Names of one operator's addresses, and the proof that the resolver answers for them.
 #[derive(Debug, Default)]
 pub(super) struct OperatorNames {
-    /// Tells the names of operators apart in the cache.
+    /// Distinguishes operators in the cache.
     number: u32,
     pub(super) patterns: Arc<[NamePattern]>,
-    /// When an address was last verified through this resolver, in seconds since the epoch; 0 for never.
+    /// When an address was last verified through this resolver, in seconds since the epoch; 0 if
+    /// never.
     last_verified: AtomicU64,
-    /// That address.
+    /// The address that was last verified.
     proof: Mutex<Option<PublicAddress>>,
     /// When the proof was last requested.
     proof_asked: AtomicU64,
@@ -49,11 +53,11 @@ pub(super) struct OperatorNames {
 pub(super) struct Lookups {
     pub(super) known: KnownNames,
     pub(super) queue: Arc<LookupQueue<Lookup>>,
-    /// Wakes those that wait for a look-up to end, whichever it is.
+    /// Wakes all tasks that wait for any look-up to end.
     pub(super) ended: Notify,
-    /// When the resolver last answered a question, in seconds since the epoch; 0 for never.
+    /// When the resolver last answered a question, in seconds since the epoch; 0 if never.
     answered: AtomicU64,
-    /// When it last failed to answer one.
+    /// When the resolver last failed to answer a question, in seconds since the epoch; 0 if never.
     failed: AtomicU64,
     clock: Clock,
     version: EvidenceVersion,
@@ -67,12 +71,13 @@ pub(super) struct Lookup {
 }
 
 impl OperatorNames {
-    /// Names of an operator; `proof` is an address that an earlier process verified by them, and that is yet to be looked up.
+    /// Creates the names of an operator. `proof` is an address that an earlier process verified by
+    /// these names; this process has not looked it up yet.
     pub(super) fn new(number: u32, patterns: Arc<[NamePattern]>, proof: Option<PublicAddress>) -> Self {
         Self { number, patterns, proof: Mutex::new(proof), ..Self::default() }
     }
 
-    /// An address that verified by these names.
+    /// Returns an address that was verified by these names.
     pub(super) fn proof(&self) -> Option<PublicAddress> {
         *self.proof.lock()
     }
@@ -89,7 +94,7 @@ impl OperatorNames {
         *self.proof.lock() = Some(address);
     }
 
-    /// An address that verified before, if it is time to look it up again.
+    /// Returns an address that was verified before, if it is time to look it up again.
     fn proof_due(&self, now: SystemTime) -> Option<PublicAddress> {
         let (now, asked) = (second(now), self.proof_asked.load(Ordering::Relaxed));
         if asked <= now && now - asked < PROOF_PAUSE {
@@ -108,7 +113,8 @@ impl Lookups {
         Arc::new(Self { known, queue, ended, answered, failed, clock, version })
     }
 
-    /// The outcome by the names of an address for a claim of an operator's crawler. An unknown address is looked up, once.
+    /// Checks a claim to be an operator's crawler by the names of the address. Queues an unknown
+    /// address for a single look-up.
     pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let known = self.known.get(&key).filter(|known| holds(known.until, now));
@@ -119,8 +125,8 @@ impl Lookups {
         };
         let meant = RdnsCheck::through(outcome, names.last_verified(), now);
         if meant != outcome {
-            // The resolver has not been seen to answer for this operator within the hour: an address that verified
-            // before shows whether it still does.
+            // The resolver was not seen to answer for this operator within the hour. An address
+            // that was verified before shows whether it still answers.
             if let Some(proof) = names.proof_due(now) {
                 self.enqueue(proof, names);
             }
@@ -131,18 +137,20 @@ impl Lookups {
     fn look_up(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
-        // First, so that no other request queues it as well.
+        // Stored first, so that no other request queues this address as well.
         self.known.insert(key, Known { outcome: None, until: now + PENDING_MOST, was_verified });
         let has_room = self.enqueue(address, names);
         MethodOutcome::Undecided(if has_room { UndecidedReason::Pending } else { UndecidedReason::Busy })
     }
 
-    /// Has an address wait, for which another one may have to go. Returns whether it waits.
+    /// Queues an address, which may displace another one. Reports whether the address is in the
+    /// queue.
     fn enqueue(&self, address: PublicAddress, names: &Arc<OperatorNames>) -> bool {
         let Some(left_out) = self.queue.push(address, Lookup { address, names: names.clone() }) else { return true };
         let key = (left_out.address, left_out.names.number);
         match self.known.get(&key) {
-            // It is not looked up now, and its old outcome is still to be compared with the new one.
+            // This address is not looked up now. Its old outcome must still be compared with the
+            // next one.
             Some(Known { outcome: None, was_verified: true, .. }) => {
                 self.known.insert(key, Known { outcome: None, until: SystemTime::UNIX_EPOCH, was_verified: true });
             }
@@ -152,7 +160,8 @@ impl Lookups {
         key != (address, names.number)
     }
 
-    /// Works the queue off. Once this is dropped, what waits is looked up no more.
+    /// Processes the queue. Dropping the future ends this, and waiting addresses are no longer
+    /// looked up.
     pub(super) async fn run(self: Arc<Self>, resolver: DnsResolver) {
         let resolver = Arc::new(resolver);
         loop {
@@ -173,8 +182,9 @@ impl Lookups {
         last.store(second(self.clock.now()), Ordering::Relaxed);
     }
 
-    /// Whether the resolver answers; `None` if it has not been asked. One that has answered does until it still fails to [`ANSWERS`] later:
-    /// one answer may be missing, and time without questions says nothing.
+    /// Reports whether the resolver answers; `None` if it was not asked. A resolver that has
+    /// answered counts as answering until a question fails more than [`ANSWERS`] later. One answer
+    /// may be lost, and time without questions proves nothing.
     pub(super) fn is_answered(&self) -> Option<bool> {
         let [answered, failed] = [&self.answered, &self.failed].map(|at| at.load(Ordering::Relaxed));
         let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWERS.as_secs();
@@ -202,39 +212,41 @@ impl Lookups {
     }
 }
 
-/// Whether something is still kept; not where the clock was set back since.
+/// Reports whether an outcome is still kept. It is not if the clock was set back since.
 fn holds(until: SystemTime, now: SystemTime) -> bool {
     until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
 }
 
-/// Outcomes that are kept: of addresses that verified, and of others.
+/// Maximum number of outcomes that are kept, for verified addresses and for others.
 const MOST_VERIFIED: usize = 32_768;
 const MOST_OTHERS: usize = 32_768;
 
-/// Parts of the others.
+/// Number of parts of the map for other addresses.
 const PARTS: usize = 256;
 
-/// An address, and the number of the operator that it claims to be of.
+/// An address, and the number of the operator that it claims.
 type NameKey = (PublicAddress, u32);
 
-/// The outcomes by names for addresses.
+/// Outcomes of name checks by address.
 ///
-/// Verified addresses are kept apart: no client has addresses that verify unless its operator gave them names, so none makes the
-/// names of others be forgotten. Addresses of one network, /24 or /48, displace only the few in the same part, of one network in
-/// 256, however many there are of them.
+/// Verified addresses are kept separately. Only the operator can assign names that verify, so
+/// clients cannot displace those entries. Other addresses are divided into 256 parts by their
+/// network (/24 or /48). So a network with many addresses displaces only the few others in its
+/// part.
 #[derive(Debug)]
 pub(super) struct KnownNames {
     verified: Generations<NameKey, Known>,
     others: Generations<NameKey, Known>,
 }
 
-/// The outcome by names for an address, or that it is yet to be known.
+/// Outcome of a name check for an address, or a look-up in progress.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// `None` while it is being looked up.
+    /// `None` until the look-up has finished.
     outcome: Option<MethodOutcome>,
     until: SystemTime,
-    /// Whether the last look-up that ended verified the address: so while it is looked up again, too.
+    /// Whether the last finished look-up verified the address. Stays set while the address is
+    /// looked up again.
     was_verified: bool,
 }
 
@@ -264,7 +276,7 @@ impl KnownNames {
         self.others.remove(key);
     }
 
-    /// How many outcomes are kept.
+    /// Returns the number of outcomes that are kept.
     pub(super) fn len(&self) -> usize {
         self.verified.len() + self.others.len()
     }

@@ -1,22 +1,24 @@
-//! Evidence about who a crawler is, kept fresh on a thread of its own: published lists, key directories, names of addresses. For
-//! applications whose policy asks for it.
+//! Evidence about the identity of crawlers, kept up to date on a separate thread: published lists,
+//! key directories, and names of addresses. For applications whose policy needs it.
 //!
-//! The room `identity` judges by evidence that it is given; this one has it. No request waits for it: missing evidence
-//! makes a claim undecided, and is there for the next request.
+//! The module `identity` judges by the evidence that it is given; this module provides the
+//! evidence. No request waits for it: missing evidence makes a claim undecided, and is available
+//! for a later request.
 //!
-//! 1. Lists and key directories are [`Published`] documents that are followed (`documents`): fetched with validators, checked
-//!    by their shape, and kept through every failure.
-//! 2. Names of addresses are looked up in the order in which requests need them, within bounds that no client can
-//!    exceed and of which every network has its share (`lookups`, `lookup_queue`).
-//! 3. Results of signatures are kept until they expire, and those that fail are bounded by their sender
-//!    (`signature_results`).
-//! 4. A claim that was verified by an address is not judged anew within the minute, unless the evidence has changed
-//!    (`verified_claims`).
-//! 5. Claims are counted by the path that they come on; when each path last verified its crawler outlives the process
-//!    (`claim_paths`).
-//! 6. A document that cannot be fetched is reported once by its cause ([`VerifierStatus`]).
+//! 1. Lists and key directories are [`Published`] documents that are followed (`documents`). They
+//!    are fetched with validators, checked for their format, and kept through every failure.
+//! 2. Names of addresses are looked up as requests need them (`lookups`, `lookup_queue`). No client
+//!    can exceed the limits, and every network has its share.
+//! 3. Results of signature checks are kept until they expire, and failing ones are limited for each
+//!    sender (`signature_results`).
+//! 4. A claim that was verified by an address is not checked again within the minute, unless the
+//!    evidence has changed (`verified_claims`).
+//! 5. The outcomes of claims are counted by path. When each path last verified its crawler is saved
+//!    for the next process (`claim_paths`).
+//! 6. Documents that cannot be fetched are reported once for each cause ([`VerifierStatus`]).
 //!
-//! A registry of crawlers, which says whose evidence is fetched, is followed alike (`documents`).
+//! A registry of crawlers, which names whose evidence is fetched, is followed in the same way
+//! (`documents`).
 //!
 //! Nothing leaves the machine unless a [`Verifier`] or a [`Published`] is started.
 //!

@@ -1,4 +1,4 @@
-//! When so many claims fail that the path of the requests is in doubt, not the crawlers.
+//! Detects when so many claims fail that the path of the requests is in doubt, not the crawlers.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -7,64 +7,70 @@ use std::time::{Duration, SystemTime};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::PublicAddress;
 
-/// An hour has five, and a day as many as are marked in one number.
+/// Length of a slot. An hour has five slots, and the slots of a day fit into the bits of one
+/// integer.
 const SLOT: Duration = Duration::from_secs(12 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A clock may be set back a little.
+/// Tolerance for a clock that is set back a little.
 const CLOCK_STEP: Duration = Duration::from_secs(10 * 60);
 
-/// So few refuted requests in an hour say nothing about the path.
+/// Minimum number of refuted requests in an hour that can put the path in doubt.
 const FEW: u32 = 10;
 
-/// Counts the outcomes of the claims of one crawler at one listener of one site, and says when their path is suspect.
+/// Counts the outcomes of one crawler's claims at one listener of one site, and decides whether
+/// their path is suspect.
 ///
-/// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler has the CDN's address and fails; behind a
-/// proxy that changes `Host`, or with a clock that is wrong, every signature fails. So nothing is refuted
+/// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler has the CDN's address
+/// and fails. Behind a proxy that changes `Host`, or with a wrong clock, every signature fails. So
+/// nothing is refuted in these cases:
 ///
-/// - while nothing was verified within 24 hours: then nothing shows that this path brings the crawler's own address, or its
-///   signature as it was made;
-/// - from when, within an hour, more clients are refuted than verified, and were not so in the day before, until that is
-///   over, or until after a day the crawler still verifies: then the site simply has many impostors.
+/// - Nothing was verified within 24 hours. Then there is no proof that this path preserves the
+///   crawler's own address or its signature.
+/// - Within an hour, more clients are refuted than verified, and this was not so in the day before.
+///   The case ends when it is no longer so. It also ends after a day if the crawler still verifies:
+///   then the site simply has many impostors.
 ///
-/// Clients are counted, not requests, and each once in a window; the refuted by their networks (`/24`, `/48`). So beside the
-/// genuine crawler, one impostor with a thousand requests or a network of addresses cannot open the breaker, and so make
-/// itself undecided.
+/// The breaker counts clients, not requests, and each once in a window; refuted clients are counted
+/// by their networks (`/24`, `/48`). So one impostor with a thousand requests or a network of
+/// addresses cannot open the breaker while the genuine crawler visits, and cannot make itself
+/// undecided in this way.
 ///
-/// A signature says nothing about the address that a request arrives from, nor the address about the signature: each is
-/// counted by itself.
+/// A signature proves nothing about the address of a request, and the address proves nothing about
+/// the signature. So each is counted separately.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathBreaker {
-    /// Of addresses, and of signatures.
+    /// Counts for addresses, then for signatures.
     methods: [MethodBreaker; 2],
-    /// The number of the slot that is counted into, since the epoch.
+    /// Number of the current slot since the epoch.
     current: u64,
 }
 
-/// The counts of addresses, or of signatures.
+/// Counts for addresses, or for signatures.
 #[derive(Clone, Debug, Default)]
 struct MethodBreaker {
     verified: RecentAddresses,
     refuted: RecentAddresses,
-    /// Refuted requests in each slot of the hour, the current one first.
+    /// Refuted requests in each slot of the hour, the current slot first.
     refuted_requests: [u32; SLOTS_OF_AN_HOUR as usize],
     last_verified: Option<SystemTime>,
     open_since: Option<SystemTime>,
 }
 
 impl PathBreaker {
-    /// A breaker that has counted nothing. The times are when the crawler was last verified on this path by its address, and by a
-    /// signature, where that is known from an earlier process.
+    /// Creates a breaker without counts. The times are when the crawler was last verified on this
+    /// path by its address and by a signature, if known from an earlier process.
     pub(super) fn new(last_verified: Option<SystemTime>, last_signed: Option<SystemTime>) -> Self {
         let of_time = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
         Self { methods: [last_verified, last_signed].map(of_time), current: 0 }
     }
 
-    /// Counts what the methods say about a request from this address, before [`applied_to`](Self::applied_to).
+    /// Counts the outcome for a request from this address. Call this before
+    /// [`applied_to`](Self::applied_to).
     pub(super) fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
         self.turn_to(now);
-        // Only signatures are judged without an address: all such requests count as one client.
+        // Only signatures are checked without an address: all such requests count as one client.
         let client = |v4, v6| {
             address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), v4, v6).first())
         };
@@ -75,18 +81,19 @@ impl PathBreaker {
         }
     }
 
-    /// Whether nothing is to be refuted now by this method.
+    /// Reports whether this method must not refute claims now.
     pub(super) fn is_suspect(&self, method: IdentityMethod, now: SystemTime) -> bool {
         let counts = &self.methods[place(method)];
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
             Ok(age) => age < DAY,
-            // Further ahead, one of the two times is wrong.
+            // If the time is further ahead, one of the two times is wrong.
             Err(ahead) => ahead.duration() <= CLOCK_STEP,
         });
         !is_verified || counts.open_since.is_some()
     }
 
-    /// The identity that counts: a refuted one is undecided while the path is suspect.
+    /// Returns the identity that applies: a refuted one becomes undecided while the path is
+    /// suspect.
     pub(super) fn applied_to(&self, identity: Identity, now: SystemTime) -> Identity {
         match identity {
             Identity::Refuted(refutation) if self.is_suspect(refutation.method(), now) => {
@@ -96,13 +103,15 @@ impl PathBreaker {
         }
     }
 
-    /// When the crawler was last verified by this method on this path: by its address, or by a signature.
+    /// Returns when this method last verified the crawler on this path: by its address, or by a
+    /// signature.
     pub(super) fn last_verified(&self, method: IdentityMethod) -> Option<SystemTime> {
         self.methods[place(method)].last_verified
     }
 
-    /// The networks that the clients of the last day are in whose claims this method refuted, at most three: where addresses
-    /// fail on a suspect path, one of them is probably a proxy that `trusted_proxies` lacks.
+    /// Returns up to three networks of clients whose claims this method refuted in the last day. If
+    /// addresses fail on a suspect path, one of these networks is probably a proxy that is missing
+    /// in `trusted_proxies`.
     pub(super) fn refuted_networks(&self, method: IdentityMethod) -> Vec<Network> {
         let mut networks: Vec<Network> =
             self.methods[place(method)].refuted.iter().map(|address| Network::around(address, 24, 48)).collect();
@@ -114,12 +123,12 @@ impl PathBreaker {
     /// Makes the slot of this time the current one.
     fn turn_to(&mut self, now: SystemTime) {
         let slot = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / SLOT.as_secs());
-        // A clock that is set back a little: the current slot goes on.
+        // If the clock is set back a little, the current slot continues.
         if slot == self.current || slot + 1 == self.current {
             return;
         }
         if slot < self.current {
-            // The clock was wrong: none of the times counted by it is known.
+            // The clock was wrong, so all times counted by it are unknown.
             *self = Self::default();
         }
         let steps = u32::try_from(slot - self.current).unwrap_or(u32::MAX);
@@ -128,7 +137,7 @@ impl PathBreaker {
     }
 }
 
-/// Ranges and names stand for the address.
+/// Returns the index of a method's counts. Ranges and names both count for the address.
 fn place(method: IdentityMethod) -> usize {
     usize::from(method == IdentityMethod::Signature)
 }
@@ -152,7 +161,8 @@ impl MethodBreaker {
         }
     }
 
-    /// Whether more clients are refuted than verified in this hour, and were not in the day before.
+    /// Reports whether more clients are refuted than verified in this hour, and were not in the day
+    /// before.
     fn has_jumped(&self) -> bool {
         let requests = self.refuted_requests.iter().fold(0_u32, |sum, count| sum.saturating_add(*count));
         let was_so = || self.refuted.in_the_day_before() > self.verified.in_the_day_before();
@@ -163,7 +173,7 @@ impl MethodBreaker {
         self.refuted.in_the_hour() > self.verified.in_the_hour()
     }
 
-    /// Whether a breaker that opened at `since` closes.
+    /// Reports whether a breaker that opened at `since` closes.
     fn is_over(&self, since: SystemTime, now: SystemTime) -> bool {
         let is_calm = !self.is_above_half() && self.verified.in_the_hour() > 0;
         let is_old = now.duration_since(since).is_ok_and(|open| open >= DAY);
@@ -183,14 +193,14 @@ impl MethodBreaker {
 const SLOTS_OF_A_DAY: u32 = 120;
 const SLOTS_OF_AN_HOUR: u32 = 5;
 
-/// How many addresses are distinguished in the last hour, and how many in the day before it.
+/// Maximum number of addresses that are distinguished in the last hour, and in the day before it.
 const MOST_ADDRESSES: usize = 64;
 
-/// Addresses, each with the slots of the last day that it was seen in.
+/// Addresses of the last day, each with the slots that it was seen in.
 #[derive(Clone, Debug, Default)]
 struct RecentAddresses {
     seen: HashMap<IpAddr, SeenSlots>,
-    /// How many of them were seen within the last hour.
+    /// Number of addresses that were seen within the last hour.
     in_hour: usize,
 }
 
@@ -201,7 +211,7 @@ struct SeenSlots(u128);
 const HOUR: u128 = (1 << SLOTS_OF_AN_HOUR) - 1;
 
 impl RecentAddresses {
-    /// Notes an address in the current slot. Beyond the bound, addresses of an hour are not distinguished.
+    /// Notes an address in the current slot. Addresses beyond the limit for an hour are ignored.
     fn see(&mut self, address: IpAddr) {
         if let Some(slots) = self.seen.get_mut(&address) {
             self.in_hour += usize::from(!slots.is_in_hour());
@@ -227,17 +237,18 @@ impl RecentAddresses {
         self.in_hour = self.seen.values().filter(|seen| seen.is_in_hour()).count();
     }
 
-    /// How many addresses were seen in the last hour, at most [`MOST_ADDRESSES`].
+    /// Returns how many addresses were seen in the last hour, at most [`MOST_ADDRESSES`].
     fn in_the_hour(&self) -> usize {
         self.in_hour.min(MOST_ADDRESSES)
     }
 
-    /// How many were seen in the day before that hour, each once, at most [`MOST_ADDRESSES`].
+    /// Returns how many addresses were seen in the day before that hour, at most
+    /// [`MOST_ADDRESSES`].
     fn in_the_day_before(&self) -> usize {
         self.seen.values().filter(|seen| seen.0 & !HOUR != 0).count().min(MOST_ADDRESSES)
     }
 
-    /// The addresses of the day.
+    /// Returns the addresses of the last day.
     fn iter(&self) -> impl Iterator<Item = IpAddr> {
         self.seen.keys().copied()
     }
@@ -248,12 +259,12 @@ impl SeenSlots {
         self.0 & HOUR != 0
     }
 
-    /// How many slots ago the address was last seen.
+    /// Returns how many slots ago the address was last seen.
     const fn age(self) -> u32 {
         self.0.trailing_zeros()
     }
 
-    /// Whether it was seen within the day that ends now.
+    /// Advances to a later slot. Reports whether the address was seen within the last day.
     fn advance(&mut self, slots: u32) -> bool {
         const MASK: u128 = (1 << SLOTS_OF_A_DAY) - 1;
         self.0 = self.0.checked_shl(slots).unwrap_or_default() & MASK;

@@ -1,4 +1,4 @@
-//! Results of signatures, kept until they expire, and a bound on those that fail.
+//! Results of signature checks, kept until they expire, and a limit for failing checks.
 
 use std::hash::BuildHasher;
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,37 +16,41 @@ use crate::identity::{
     DirectoryUrl, KeySet, MessageHead, MethodOutcome, PublicAddress, RequiredComponent, SignatureCheck,
 };
 
-/// Requests whose valid signatures are kept, by their signature fields. One takes a kilobyte, and at most some ten.
+/// Maximum number of requests whose valid signatures are kept, by their signature fields. One
+/// request takes about one KiB, at most about ten.
 const MOST_VALID: usize = 4_096;
 
-/// Requests whose signatures fail, by their signature fields and target.
+/// Maximum number of requests whose failed signatures are kept, by their signature fields and
+/// target.
 const MOST_FAILED: usize = 1_024;
 
-/// Checks that may fail for one address within a second: half a millisecond of work. More are not made.
+/// Maximum number of failing checks per address and second, half a millisecond of work. Further
+/// checks are skipped.
 const MOST_A_SECOND: u32 = 10;
 
-/// Addresses that are counted.
+/// Maximum number of addresses that are counted.
 const MOST_ADDRESSES: usize = 16_384;
 
-/// The results of requests' signatures. To check one costs some 50 µs.
+/// Results of signature checks. One check takes some 50 µs.
 ///
-/// A kept result holds for requests that bear the same lines of `Signature`, `Signature-Input` and `Signature-Agent`, and have
-/// the same values for all that they cover, as long as the signature itself holds and its directory was not fetched again with
-/// other keys. A signature that is replayed for another site or path is another request.
+/// A kept result applies to requests with the same lines of `Signature`, `Signature-Input` and
+/// `Signature-Agent`, and with the same values for all covered components. It applies while the
+/// signature is valid, until its directory is fetched again with other keys. A signature that is
+/// replayed for another site or path is a different request.
 #[derive(Debug)]
 pub(super) struct SignatureResults {
-    /// A signature that does not cover them verifies nothing.
+    /// Components that a signature must cover; otherwise it verifies nothing.
     required: Vec<RequiredComponent>,
     valid: Generations<u64, Arc<KeptChecks>>,
     failed: Generations<u64, Arc<KeptChecks>>,
-    /// Checks that failed in a second, for each IPv4 address and each /64 of IPv6. Requests whose address says nothing about the
-    /// client count as from one.
+    /// Number of failed checks in a second, for each IPv4 address and each IPv6 /64. Requests
+    /// without an address that identifies the client count as one client.
     failing: Generations<IpAddr, (u64, u32)>,
     hasher: RandomState,
 }
 
 impl SignatureResults {
-    /// No results yet, of signatures that have to cover these components.
+    /// Creates an empty cache for signatures that must cover these components.
     pub(super) fn requiring(required: Vec<RequiredComponent>) -> Self {
         Self {
             required,
@@ -57,7 +61,7 @@ impl SignatureResults {
         }
     }
 
-    /// The signatures of a request from this address, checked now or before.
+    /// Checks the signatures of a request from this address, or returns kept results.
     pub(super) fn check(
         &self,
         message: &MessageHead<'_>,
@@ -73,7 +77,8 @@ impl SignatureResults {
         if let Some(checks) = find(&self.valid, key) {
             return Some(checks);
         }
-        // By the target as well: a valid signature that is replayed for others does not take the place of its own result.
+        // The target is part of this key, so that a valid signature that is replayed for other
+        // targets does not displace its own result.
         let key_for_target = KeptChecks::key_for_target(&lines, message, &self.hasher);
         if let Some(checks) = find(&self.failed, key_for_target) {
             return Some(checks);
@@ -95,13 +100,13 @@ impl SignatureResults {
         checks
     }
 
-    /// How many checks of a client have failed in this second.
+    /// Returns how many checks of a client have failed in this second.
     fn failed(&self, client: IpAddr, now: SystemTime) -> u32 {
         let counted = self.failing.get(&client).filter(|(counted, _)| *counted == second(now));
         counted.map_or(0, |(_, failed)| failed)
     }
 
-    /// How many results are kept.
+    /// Returns the number of results that are kept.
     pub(super) fn known(&self) -> usize {
         self.valid.len() + self.failed.len()
     }

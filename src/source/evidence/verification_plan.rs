@@ -1,4 +1,5 @@
-//! The evidence that a registry names for its crawlers, read, and the names of each operator's addresses.
+//! The parsed evidence that a registry names for its crawlers, and the names of each operator's
+//! addresses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -13,16 +14,16 @@ use crate::live::Mutex;
 use crate::source::fetch::FetchUrl;
 use crate::source::follow::{FollowError, Published};
 
-/// The methods of all crawlers of a registry, each URL and pattern read.
+/// Methods of all crawlers of a registry, with parsed URLs and patterns.
 #[derive(Debug)]
 pub(super) struct VerificationPlan {
     pub(super) rows: Vec<CrawlerPlan>,
-    /// Every list, by its URL as text.
+    /// All lists, keyed by their URLs.
     pub(super) lists: BTreeMap<String, FetchUrl>,
     pub(super) directories: HashMap<DirectoryUrl, FetchUrl>,
 }
 
-/// The methods of one crawler.
+/// Methods of one crawler.
 #[derive(Debug)]
 pub(super) struct CrawlerPlan {
     pub(super) name: Box<str>,
@@ -31,7 +32,7 @@ pub(super) struct CrawlerPlan {
 }
 
 impl VerificationPlan {
-    /// Reads the rows of a registry, with directories that are configured beside it.
+    /// Parses the rows of a registry, and adds the directories that are configured separately.
     pub(super) fn of(registry: &Registry, directories: &[DirectoryUrl]) -> Result<Self, FollowError> {
         let mut plan = Self { rows: Vec::new(), lists: BTreeMap::new(), directories: HashMap::new() };
         for directory in directories {
@@ -74,37 +75,39 @@ impl VerificationPlan {
     }
 }
 
-/// Proofs that are read of a file: more than there are operators.
+/// Maximum number of proofs that are read from a file: more than there are operators.
 const MOST_PROOFS: usize = 1_024;
 
-/// The names of operators, each once.
+/// Names of all operators, without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct OperatorTable(Mutex<Operators>);
 
 #[derive(Debug, Default)]
 struct Operators {
-    /// All that there have been: their numbers are part of what is known.
+    /// All names since the start. They are never removed, because their numbers are part of cache
+    /// keys.
     names: Vec<Arc<OperatorNames>>,
-    /// Of an earlier process.
+    /// Proofs of an earlier process.
     proofs: Vec<ResolverProof>,
 }
 
-/// An address that verified by its name. It is looked up again, before a resolver that says "no" is believed.
+/// An address that was verified by its name. It is looked up again before a negative answer of a
+/// resolver is believed.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct ResolverProof {
     address: IpAddr,
-    /// The operator's patterns.
+    /// Patterns of the operator.
     patterns: String,
 }
 
 impl OperatorTable {
-    /// With the proofs of an earlier process.
+    /// Creates a table with the proofs of an earlier process.
     pub(super) fn new(mut proofs: Vec<ResolverProof>) -> Self {
         proofs.truncate(MOST_PROOFS);
         Self(Mutex::new(Operators { names: Vec::new(), proofs }))
     }
 
-    /// The names of these patterns.
+    /// Returns the names with these patterns.
     pub(super) fn names_of(&self, patterns: Vec<NamePattern>) -> Arc<OperatorNames> {
         let mut operators = self.0.lock();
         if let Some(names) = operators.names.iter().find(|names| *names.patterns == patterns[..]) {
@@ -119,7 +122,7 @@ impl OperatorTable {
         names
     }
 
-    /// The proofs of all resolvers' answers.
+    /// Returns one proof for each operator that has one.
     pub(super) fn proofs(&self) -> Vec<ResolverProof> {
         let proof = |names: &Arc<OperatorNames>| {
             Some(ResolverProof { address: names.proof()?.get(), patterns: written(&names.patterns) })
@@ -133,12 +136,12 @@ fn written(patterns: &[NamePattern]) -> String {
     patterns.join(" ")
 }
 
-/// The ways in which the claims of one crawler can be checked, with the evidence for them.
+/// Methods to check the claims of one crawler, with their evidence.
 #[derive(Debug)]
 pub(super) struct CrawlerMethods {
     pub(super) lists: Box<[Published<RangeList>]>,
     pub(super) names: Option<Arc<OperatorNames>>,
 }
 
-/// The methods of every crawler that has one, by its name in the registry.
+/// Methods of every crawler that has any, by its name in the registry.
 pub(super) type MethodTable = HashMap<Box<str>, CrawlerMethods, foldhash::fast::RandomState>;

@@ -1,4 +1,4 @@
-//! Claims that were verified within this minute, found again without a lock.
+//! Finds claims that were verified within this minute, without a lock.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -11,38 +11,41 @@ use robots_core::internals::bits;
 
 use crate::agent::IdentityMethod;
 
-/// Claims that are remembered: a power of two.
+/// Number of claims that are remembered, a power of two.
 const SLOTS: usize = 2_048;
 
-/// The number of the evidence at hand: another one, wherever what verified before may verify no more. Clones share it.
+/// Version number of the current evidence. It changes whenever a claim that verified before may no
+/// longer verify. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct EvidenceVersion(Arc<AtomicU64>);
 
-/// Remembers who was verified by an address, so that the next request of the same client is not judged anew.
+/// Remembers clients that were verified by an address, so that their next requests are not checked
+/// again.
 ///
-/// Address, minute and evidence are compared in full, so that no client is verified because of another's address; path and
-/// crawler are compared by a hash of 64 bits, because clients do not choose them. It holds for the rest of
-/// the minute, so that a breaker hears of each client once a minute and a name is looked up when its time is over, and for as
-/// long as the evidence is the same.
+/// Address, minute and evidence version are compared in full, so that no client is verified because
+/// of another client's address. Path and crawler are compared by a 64-bit hash, because clients do
+/// not choose them. An entry is valid for the rest of the minute: so a breaker counts each client
+/// once a minute, and an expired name is looked up again. A change of the evidence invalidates it,
+/// too.
 #[derive(Debug)]
 pub(super) struct VerifiedClaims {
     slots: Box<[Slot]>,
-    /// Of a random seed: no client knows which addresses share a slot.
+    /// Has a random seed, so that no client knows which addresses share a slot.
     hasher: RandomState,
 }
 
-/// The key of a claim.
+/// Key of a claim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClaimKey {
-    /// The hash of path and crawler, which clients do not choose: both are configured.
+    /// Hash of path and crawler. Clients do not choose them: both are configured.
     path: u64,
     client: u128,
     minute: u64,
     version: u64,
 }
 
-/// A claim, in words that are written one by one. A reader sees by the sequence whether it has read those of one claim: it is
-/// odd while they are written, and another one afterwards.
+/// A claim, stored as words that are written one by one. The sequence number shows a reader whether
+/// its words belong to one claim: it is odd while they are written, and different afterwards.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot {
@@ -51,12 +54,12 @@ struct Slot {
 }
 
 impl EvidenceVersion {
-    /// To be read before the evidence is.
+    /// Returns the current version. Call this before reading the evidence.
     pub(super) fn current(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// To be called once the evidence has changed.
+    /// Changes the version. Call this after the evidence has changed.
     pub(super) fn change(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }
@@ -79,13 +82,14 @@ impl Default for VerifiedClaims {
 }
 
 impl VerifiedClaims {
-    /// How this claim was verified within this minute, if it was.
+    /// Returns the method that verified this claim within this minute, if any.
     pub(super) fn find(&self, key: &ClaimKey) -> Option<IdentityMethod> {
         let found = self.slot(key)?.read()?;
         [IdentityMethod::Range, IdentityMethod::Rdns].into_iter().find(|method| found == key.words(*method))
     }
 
-    /// Remembers that a claim was verified; by its address alone, because a signature is of one request.
+    /// Remembers a claim that was verified by its address. A verified signature is ignored, because
+    /// it belongs to a single request.
     pub(super) fn note(&self, key: &ClaimKey, method: IdentityMethod) {
         if method != IdentityMethod::Signature
             && let Some(slot) = self.slot(key)
@@ -100,16 +104,18 @@ impl VerifiedClaims {
 }
 
 impl Slot {
-    /// `None` while another thread writes.
+    /// Returns the words; `None` if another thread is writing them.
     fn read(&self) -> Option<[u64; 5]> {
         let before = self.sequence.load(Ordering::Acquire);
         let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
-        // A thread that reads a word that is being written also reads the sequence that was written before it.
+        // If this thread reads a word of a concurrent write, it also reads the sequence number
+        // stored before that word.
         fence(Ordering::Acquire);
         (before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before).then_some(words)
     }
 
-    /// Nothing is written while another thread writes: a claim that is not remembered is judged.
+    /// Writes the words. Writes nothing while another thread writes: a claim that is not remembered
+    /// is checked again.
     fn write(&self, words: [u64; 5]) {
         let before = self.sequence.load(Ordering::Relaxed);
         let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);
@@ -124,12 +130,12 @@ impl Slot {
     }
 }
 
-/// The second of a moment, since the epoch.
+/// Returns the seconds since the epoch.
 pub(super) fn second(now: SystemTime) -> u64 {
     now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// The minute of a moment.
+/// Returns the minutes since the epoch.
 pub(super) fn minute(now: SystemTime) -> u64 {
     second(now) / 60
 }

@@ -1,4 +1,4 @@
-//! Starting a [`Verifier`], and reporting what evidence it misses.
+//! Starts a [`Verifier`], and reports missing evidence.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,14 +24,14 @@ use crate::live::{Clock, Mutex, TroubleEvent, TroubleListener};
 use crate::source::fetch::{FetchUrl, FetcherTask};
 use crate::source::follow::{FollowBuilder, FollowError};
 
-/// The settings of a [`Verifier`].
+/// Settings of a [`Verifier`].
 #[expect(missing_debug_implementations, reason = "the builder around it has one")]
 pub struct VerifierSettings {
     registry: Arc<Registry>,
     configured: Configured,
     resolvers: Vec<SocketAddr>,
     looks_names_up: bool,
-    /// The time between two questions about names, and how long to wait for an answer.
+    /// Time between two questions about names, and time limit for an answer.
     question_times: (Duration, Duration),
     trusted_proxies: RangeSet,
     required: Vec<RequiredComponent>,
@@ -39,7 +39,8 @@ pub struct VerifierSettings {
 }
 
 impl Verifier {
-    /// The evidence for the crawlers of a registry. Nothing is fetched before [`start`](FollowBuilder::start).
+    /// Prepares a verifier for the crawlers of a registry. Nothing is fetched before
+    /// [`start`](FollowBuilder::start).
     pub fn builder(registry: &Arc<Registry>) -> FollowBuilder<VerifierSettings> {
         let settings = VerifierSettings {
             registry: registry.clone(),
@@ -56,23 +57,24 @@ impl Verifier {
 }
 
 impl FollowBuilder<VerifierSettings> {
-    /// A file with a copy of the list at a URL, for a start without a network. It verifies, and refutes no claim until the
-    /// list itself is fetched.
+    /// Adds a file with a copy of the list at a URL, for a start without a network. The copy can
+    /// verify claims, but refutes none until the list itself is fetched.
     ///
     /// # Errors
     ///
-    /// If the URL or the file cannot be read.
+    /// If the URL is invalid, or the file cannot be read.
     pub fn list_file(mut self, url: &str, path: impl AsRef<Path>) -> Result<Self, FollowError> {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
         self.followed.configured.copies.insert(url.to_string(), ListCopy::of_file(path.as_ref())?);
         Ok(self)
     }
 
-    /// A key directory whose signatures verify, besides those that rows of the registry name.
+    /// Adds a key directory whose signatures verify, in addition to those that rows of the registry
+    /// name.
     ///
     /// # Errors
     ///
-    /// If it is no `https` URL.
+    /// If this is not an `https` URL.
     pub fn directory(mut self, url: &str) -> Result<Self, FollowError> {
         let directory = DirectoryUrl::parse(url);
         let directory = directory.map_err(|error| FollowError::new(format!("directory {url:?}: {error}")))?;
@@ -80,60 +82,64 @@ impl FollowBuilder<VerifierSettings> {
         Ok(self)
     }
 
-    /// The components that a signature has to cover besides its authority; one that lacks any verifies nothing, and refutes nobody.
-    /// Default: none. A signature over `@authority` alone then verifies for every path of the site while it is valid, whoever sends it.
+    /// Sets the components that a signature must cover in addition to its authority. A signature
+    /// that lacks one of them verifies nothing and refutes nobody. Default: none. Then a signature
+    /// over `@authority` alone verifies for every path of the site while it is valid, for any
+    /// sender.
     pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
         self.followed.required = components.into_iter().collect();
         self
     }
 
-    /// The resolvers to ask, in place of the system's.
+    /// Sets the resolvers to ask, instead of the system's.
     pub fn resolvers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.followed.resolvers = servers.into_iter().collect();
         self
     }
 
-    /// Looks no names up, so no resolver learns which addresses claim to be crawlers.
+    /// Disables look-ups of names, so that no resolver learns which addresses claim to be crawlers.
     pub const fn without_names(mut self) -> Self {
         self.followed.looks_names_up = false;
         self
     }
 
-    /// The time between two questions about names, and how long to wait for an answer.
+    /// Sets the time between two questions about names, and the time limit for an answer.
     #[cfg(test)]
     pub(crate) const fn question_times(mut self, pace: Duration, timeout: Duration) -> Self {
         self.followed.question_times = (pace, timeout);
         self
     }
 
-    /// The networks of the proxies that are trusted to name the client: a request that has the address of one is judged by no
-    /// address ([`public_address`](Verifier::public_address)). Default: none.
+    /// Sets the networks of the proxies that are trusted to name the client. If a request has the
+    /// address of such a proxy, no address is used to judge it
+    /// ([`public_address`](Verifier::public_address)). Default: none.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
         self.followed.trusted_proxies = networks.into_iter().collect();
         self
     }
 
-    /// Calls back where evidence is missing, once for each cause with its line of
-    /// [`troubles`](super::VerifierStatus::troubles), and once nothing is missing any more. It runs on the fetcher's thread and
-    /// must not block. With the feature `tracing` both are events of the target `tower_robots::evidence` too. Panics are caught.
+    /// Adds a callback for missing evidence. It is called once for each cause with its line of
+    /// [`troubles`](super::VerifierStatus::troubles), and once when nothing is missing any more. It
+    /// runs on the fetcher's thread and must not block. With the feature `tracing`, both are also
+    /// logged with the target `tower_robots::evidence`. Panics are caught.
     pub fn on_event(mut self, listener: impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static) -> Self {
         self.followed.listeners.push(Box::new(listener));
         self
     }
 
-    /// Starts to fetch, on a thread of its own.
+    /// Starts fetching on a separate thread.
     ///
     /// # Errors
     ///
-    /// If a row of the registry names a list, a host pattern or a directory that cannot be read, if the resolvers of the
-    /// system cannot be found, or if the system gives no thread.
+    /// If a row of the registry names an invalid list, host pattern or directory, if the system's
+    /// resolvers cannot be determined, or if the system cannot start a thread.
     pub fn start(self) -> Result<Verifier, FollowError> {
         let failed = |what: &str, error: &dyn fmt::Display| FollowError::new(format!("{what}: {error}"));
         let (settings, following) = self.into_parts().map_err(|error| failed("no thread to fetch on", &error))?;
         let (clock, fetcher, mut tasks) = (&following.clock, &following.fetcher, Vec::new());
         let version = EvidenceVersion::default();
         let lookups = if settings.looks_names_up {
-            // Its sockets belong to the fetcher's thread.
+            // The resolver's sockets belong to the fetcher's thread.
             let _inside = fetcher.handle.enter();
             let (pace, timeout) = settings.question_times;
             let resolver = DnsResolver::new(&settings.resolvers, pace, timeout);
@@ -180,11 +186,12 @@ impl FollowBuilder<VerifierSettings> {
     }
 }
 
-/// Between two looks while the first fetches run, and from then on.
+/// Time between two checks for missing evidence: during the first fetches, and afterwards.
 const SOON: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 500 });
 const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
-/// Notifies the listeners of every cause that is new, and once nothing is missing any more; until the evidence is dropped.
+/// Notifies the listeners of every new cause, and when nothing is missing any more. Ends when the
+/// evidence is dropped.
 async fn report(evidence: Weak<Evidence>, listeners: Vec<TroubleListener>) {
     let began = Instant::now();
     let mut said: BTreeMap<String, String> = BTreeMap::new();

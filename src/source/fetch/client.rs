@@ -41,8 +41,7 @@ pub(in crate::source) struct FetchTarget {
     pub(super) url: FetchUrl,
     /// Servers to connect to instead of the URL's host: the site's upstreams.
     pub(super) via: Arc<[Peer]>,
-    /// Name for which an upstream's certificate must be valid; by default the host in the
-    /// upstream's URL.
+    /// Name that an upstream's certificate must contain; by default the host in the upstream's URL.
     pub(super) server_name: Option<Arc<str>>,
     pub(super) mode: FetchMode,
     /// Maximum number of body bytes to read.
@@ -211,8 +210,8 @@ impl Client {
         Err(last)
     }
 
-    /// Connects to a server, with TLS if its URL says so. The address is stored as soon as the
-    /// connection exists, so that it is known even if a later step fails.
+    /// Connects to a server, with TLS if its URL is an `https` URL. The address is stored as soon
+    /// as the connection exists, so that it is known even if a later step fails.
     async fn connect_to(
         &self,
         server: &FetchUrl,
@@ -258,7 +257,8 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
 
 /// A GET request for one URL, for [`Fetcher::exchange`](super::Fetcher::exchange).
 ///
-/// It accepts no content coding unless a header field says so, and the body is never decoded.
+/// It accepts no content coding unless `headers` contains `Accept-Encoding`, and the body is never
+/// decoded.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
     /// URL to request.
@@ -290,7 +290,7 @@ pub struct FetchAnswer {
 }
 
 impl FetchRequest {
-    /// Creates a request for a URL, with the defaults.
+    /// Creates a request with the defaults.
     pub fn new(url: FetchUrl) -> Self {
         Self { url, headers: HeaderMap::new(), most: LiveRobots::MAX_FILE, led_from: None }
     }

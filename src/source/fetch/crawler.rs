@@ -14,8 +14,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How long a response is used if `Cache-Control` does not say (RFC 9309, section 2.4).
 const LIFETIME: Duration = DAY;
 
-/// Duration of failure after which a site no longer counts as completely disallowed (section
-/// 2.3.1.4).
+/// Duration of failure that ends the complete disallow (section 2.3.1.4).
 const GIVE_UP: Duration = DAY.saturating_mul(30);
 
 /// First and maximum pause before a failed fetch is retried.
@@ -155,7 +154,7 @@ impl CrawlerCache {
         self.failing.map(|failing| failing.since)
     }
 
-    /// Returns the validators for the next request; `None` without a copy to keep.
+    /// Returns the validators for the next request; `None` if there is no copy or it has none.
     pub const fn validators(&self) -> Option<&Validators> {
         match &self.known {
             CachedAnswer::Copy { validators, .. } if !validators.is_empty() => Some(validators),
@@ -179,8 +178,8 @@ impl CrawlerCache {
     }
 }
 
-/// Reports whether a status is a client error. 429 does not count: it only asks the client to come
-/// back later.
+/// Reports whether a status is a client error. 429 does not count: it only asks the client to retry
+/// later.
 fn is_client_error(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
 }

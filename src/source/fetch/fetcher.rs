@@ -93,7 +93,7 @@ impl Fetcher {
     }
 
     /// Sends one request and follows no redirect, for programs that show how a server answers.
-    /// [`Fetcher::fetch`] returns what a response means for a crawler.
+    /// [`Fetcher::fetch`] interprets a response as a crawler does.
     ///
     /// The future does not need a runtime.
     pub fn exchange(

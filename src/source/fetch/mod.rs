@@ -1,13 +1,13 @@
 //! Fetches robots.txt files over HTTP, and interprets the responses: for sites whose file is
 //! elsewhere, and for authors of crawlers.
 //!
-//! A response means different things to a crawler and to a site. A *crawler* needs to know whether
-//! it may fetch: a failing server means no, a missing file means yes. [`CrawlerCache`] implements
-//! this for authors of crawlers. A *site* needs its own rules, and a failing server gives no
-//! information about them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
+//! Crawlers and sites interpret a response differently. A *crawler* needs to know whether it may
+//! fetch: a failing server means no, a missing file means yes. [`CrawlerCache`] implements this for
+//! authors of crawlers. A *site* needs its own rules, and a failing server gives no information
+//! about them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
 //! [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version through every
 //! failure, and never invent a disallow. They believe that a file is gone only after it has been
-//! gone for a day.
+//! missing for a day.
 //!
 //! A [`Fetcher`] does the fetching: one thread for all sites that share it, separate from the
 //! threads that serve requests.

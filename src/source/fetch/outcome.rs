@@ -1,4 +1,4 @@
-//! Outcome of a request for a robots.txt, for a crawler or for a site.
+//! Outcome of a request for a robots.txt.
 
 use std::error::Error;
 use std::fmt;
@@ -49,7 +49,7 @@ pub enum FetchOutcome {
     Failed(FetchError),
 }
 
-/// Validators by which a server determines whether its file has changed (RFC 9110, section 8.8).
+/// Validators that let a server determine whether its file has changed (RFC 9110, section 8.8).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Validators {
@@ -136,7 +136,7 @@ keyword_enum! {
         InterimAnswers = "interim-answers",
         /// A redirect has a target that must not be followed.
         Redirect = "redirect",
-        /// A redirect leads to a class of addresses to which its server must not redirect, for
+        /// A redirect leads to a class of addresses that its server must not redirect to, for
         /// example from a public address to the loopback.
         RedirectAddress = "redirect-address",
         /// The body exceeds [`LiveRobots::MAX_FILE`](crate::live::LiveRobots::MAX_FILE).

@@ -14,7 +14,7 @@ use crate::live::{
     Reloading, Site, Version,
 };
 
-/// Maximum time between two fetches of a site, regardless of its schedule.
+/// Maximum time between fetches of a site, regardless of its schedule.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A site that is polled until this is dropped.

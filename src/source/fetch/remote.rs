@@ -123,8 +123,8 @@ impl LiveBuilder<RemoteSource> {
 
 #[cfg(feature = "tls")]
 impl LiveBuilder<RemoteSource> {
-    /// Sets the name for which the certificate of an `https` server must be valid. Default: the
-    /// host in its URL.
+    /// Sets the name that the certificate of an `https` server must contain. Default: the host in
+    /// its URL.
     pub fn server_name(self, name: &str) -> Self {
         self.with_source(|source| source.target.server_name = Some(name.into()))
     }
@@ -181,7 +181,7 @@ impl Source for Polled {
     }
 }
 
-/// Formats the origin for a log: the URL, and the upstream from which it is requested.
+/// Formats the origin for a log: the URL, and the upstream if there is one.
 impl fmt::Display for RemoteSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.target.url)?;

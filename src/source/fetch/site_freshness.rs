@@ -119,7 +119,7 @@ impl SiteFreshness {
     }
 
     /// Notes that the offered version is not live. The next response must have a body: a 304 would
-    /// confirm a version that is not live.
+    /// confirm the wrong version.
     pub(super) fn refused(&mut self) {
         self.validators = Validators::default();
     }

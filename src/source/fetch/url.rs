@@ -173,8 +173,8 @@ const PORT: &str = "has a port that is no number from 1 to 65535";
 const TARGET: &str = "has a path that no request can hold";
 const NO_TLS: &str = "cannot be fetched: https needs the feature `tls` of this crate";
 
-/// Returns an error about a URL. It quotes the URL with `…` for user information and query, which
-/// may contain secrets.
+/// Returns an error that describes a problem with a URL. It quotes the URL with `…` for user
+/// information and query, which may contain secrets.
 pub(super) fn fault(url: &str, what: &'static str) -> ValueError {
     ValueError::new(without_secrets(url).chars().take(256).collect::<String>(), what)
 }

@@ -67,8 +67,8 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
     }
 }
 
-/// Connects to an address of a URL's host, and returns the connection with its address. If a server
-/// at the address `led_from` named the URL, only addresses to which that server may redirect are
+/// Connects to one of the addresses of a URL's host. Returns the connection with its address. If a
+/// server at the address `led_from` named the URL, only addresses that it may redirect to are
 /// tried. Each address gets a share of the time; the caller enforces the total.
 pub(super) async fn dial(
     url: &FetchUrl,

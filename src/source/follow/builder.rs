@@ -30,8 +30,8 @@ impl<F> FollowBuilder<F> {
         Self { fetcher: Some(fetcher.clone()), ..self }
     }
 
-    /// Sets the folder in which the last fetched version is saved for the next start. A `Verifier`
-    /// also saves the network paths on which crawlers were verified. Default: none.
+    /// Sets the folder that stores the last fetched version for the next start. A `Verifier` also
+    /// stores when crawlers were last verified on each network path. Default: none.
     pub fn saved_in(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
@@ -63,7 +63,7 @@ impl<D: Document> FollowBuilder<PublishedSettings<D>> {
         Self::new(followed, Clock::default())
     }
 
-    /// Sets the versions that are used regardless of what they change. Default: none.
+    /// Sets the versions that are used regardless of their changes. Default: none.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.followed.accepted = hashes.into_iter().map(Into::into).collect();
         self

@@ -219,8 +219,8 @@ impl<D: Document> Published<D> {
         self.with_held(|held| held.map(|held| held.document.clone()))
     }
 
-    /// Sets the versions that are used regardless of what they change, replacing those set before.
-    /// If the pending version is among them, the document is fetched again immediately.
+    /// Sets the versions that are used regardless of their changes, replacing those set before. If
+    /// the pending version is among them, the document is fetched again immediately.
     pub fn accept(&self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) {
         let is_accepted = {
             let mut progress = self.followed.progress.lock();

@@ -53,7 +53,7 @@ enum Activity {
 #[derive(Debug)]
 pub(super) struct Debounce {
     work: Activity,
-    /// Time for which the target has a timer.
+    /// Time of the target's timer, if it has one.
     pub(super) queued: Option<Instant>,
     /// When to read the target after an event.
     due: Option<Instant>,
@@ -81,7 +81,7 @@ impl Debounce {
         }
     }
 
-    /// Returns when the target is due next; `None` while it is queued or a worker has it.
+    /// Returns when the target is due next; `None` if it is queued or a worker has it.
     pub(super) fn wake(&self) -> Option<Instant> {
         if self.work != Activity::None {
             return None;

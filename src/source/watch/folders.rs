@@ -52,7 +52,7 @@ struct SystemEvents {
     routes: Arc<Mutex<Routes>>,
 }
 
-/// Whether a target is a file's contents or a folder's names.
+/// What is watched: the contents of a file, or the names in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
     Contents,
@@ -72,7 +72,7 @@ impl Folders {
         drop(sources);
     }
 
-    /// Updates the registered names to what a path leads to now.
+    /// Updates the registered names to the current target of a path.
     pub(super) fn register(
         &self,
         id: WatchId,
@@ -165,8 +165,8 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
     Ok(Box::new(notify::recommended_watcher(handler)?))
 }
 
-/// Returns the names at which a change of the path's target can show, with their current folders.
-/// The error names a folder that does not exist.
+/// Returns the names that must be watched to notice changes of the path's target, with their
+/// current folders. The error names a folder that does not exist.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();

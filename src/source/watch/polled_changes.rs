@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use super::target::Fingerprint;
 use crate::source::file_system::{self, FileSystemId, reach};
 
-/// Interval, in polls, at which the contents are read regardless of the stamp.
+/// Interval, in polls, between reads of the contents that ignore the stamp.
 const WHOLE_LOOKS: u32 = 30;
 
 /// Results of the polls of one watched target.

@@ -41,8 +41,8 @@ pub(super) struct FolderId {
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) folders: HashMap<PathBuf, FolderListeners>,
-    /// Path by which each folder is watched. The system gives one folder a single watch, even if it
-    /// is registered by two paths.
+    /// The watched path of each folder. The system gives one folder a single watch, even if it is
+    /// registered by two paths.
     paths: HashMap<FolderId, PathBuf>,
 }
 
@@ -97,7 +97,7 @@ impl Routes {
         is_unused
     }
 
-    /// Notes that a folder is now watched by this path. Returns the path by which it was watched
+    /// Notes that a folder is now watched by this path. Returns the path that it was watched by
     /// before.
     pub(super) fn watch(&mut self, folder: &FolderId, path: &Path) -> Option<PathBuf> {
         self.forget(path);

@@ -75,7 +75,7 @@ struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
     target: Box<dyn Target>,
-    /// File system to which its jobs are assigned.
+    /// File system whose queue receives its jobs.
     system: AtomicU64,
     /// Registered names on the way to the target. Only workers hold this lock, while they look up
     /// folders; that takes as long as the file system does.

@@ -17,8 +17,7 @@ use crate::live::Site;
 /// process, and use it for everything else that is reloaded; a builder without one starts its own.
 ///
 /// A hung file system does not delay files of others: each file system has its own workers and
-/// events. Status calls and drops never wait for a file system. Starting to watch a path and
-/// reloading a file do.
+/// events. Status calls and drops never wait for a file system; starting to watch and reloading do.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;
@@ -53,8 +52,7 @@ pub struct Watched {
 struct Handle(Arc<Scheduler>);
 
 impl Watcher {
-    /// Default interval at which a target is polled for changes that the file system has not
-    /// reported.
+    /// Default interval between polls for changes that the file system has not reported.
     pub const DEFAULT_POLL: Duration = Duration::from_secs(2);
 
     /// Shortest poll interval that can be set.
@@ -89,8 +87,9 @@ impl Watcher {
         watched
     }
 
-    /// Calls `changed` when names for which `counts` is true were added to a folder or removed from
-    /// it. The names at the time of this call do not count as a change: list them after this call.
+    /// Calls `changed` when names were added to a folder or removed from it, unless `counts`
+    /// returns `false` for all of them. The names at the time of this call do not count as a
+    /// change: list them after this call.
     pub fn names(
         &self,
         folder: impl Into<PathBuf>,
