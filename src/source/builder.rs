@@ -1,4 +1,5 @@
-//! The builder of a live robots.txt, with the settings that every source has; and the source that is a text.
+//! Builder of a live robots.txt, with the settings that all sources share; also contains the inline
+//! source.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -12,17 +13,19 @@ use crate::live::{
 use crate::policy::Policy;
 use crate::rules::Reading;
 
-/// Opens a [`LiveRobots`] with a source. Settings of one kind of source, such as polling, exist for that kind only.
+/// Opens a [`LiveRobots`] with a source. Settings for one kind of source, such as polling, exist
+/// only for that kind.
 #[must_use]
 pub struct LiveBuilder<S> {
     pub(super) source: S,
     pub(super) settings: SiteSettings,
 }
 
-/// A source of a site: a text (`Arc<[u8]>`), [`FileSource`](super::FileSource), and with the feature
-/// `fetch` `RemoteSource`. Nothing outside of this crate can make a site, so there are no others.
+/// Source of a site: inline bytes (`Arc<[u8]>`), [`FileSource`](super::FileSource), or with the
+/// feature `fetch` `RemoteSource`. Only this crate can create a site, so there are no other
+/// sources.
 pub trait SiteSource: Sized {
-    /// Brings the first version live and keeps it up to date.
+    /// Publishes the first version and keeps it up to date.
     #[doc(hidden)]
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection>;
 }
@@ -42,85 +45,93 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// The policy for disallowed requests. Default: [`Policy::default`], which observes.
+    /// Sets the policy for disallowed requests. Default: [`Policy::default`], which only observes.
     pub fn policy(self, policy: Policy) -> Self {
         self.with_settings(|settings| settings.policy = policy)
     }
 
-    /// How the file is read. Default: [`Reading::Standard`].
+    /// Sets how the file is parsed. Default: [`Reading::Standard`].
     pub fn reading(self, reading: Reading) -> Self {
         self.with_settings(|settings| settings.reading = reading)
     }
 
-    /// How each version is checked. Default: [`check::Options::default`].
+    /// Sets how each version is checked. Default: [`check::Options::default`].
     pub fn check(self, options: check::Options) -> Self {
         self.with_settings(|settings| settings.check = options)
     }
 
-    /// The known crawlers. Default: [`Registry::builtin`].
+    /// Sets the known crawlers. Default: [`Registry::builtin`].
     pub fn registry(self, registry: Arc<Registry>) -> Self {
         self.with_settings(|settings| settings.registry = registry)
     }
 
-    /// How long others may cache `/robots.txt`. Default:
-    /// [`LiveRobots::DEFAULT_MAX_AGE`](crate::live::LiveRobots::DEFAULT_MAX_AGE), one hour; at most [`LiveRobots::LONGEST_MAX_AGE`], 24 hours (RFC 9309,
-    /// section 2.4).
+    /// Sets how long others may cache `/robots.txt`. Default: one hour
+    /// ([`LiveRobots::DEFAULT_MAX_AGE`](crate::live::LiveRobots::DEFAULT_MAX_AGE)). Maximum: 24
+    /// hours ([`LiveRobots::LONGEST_MAX_AGE`]; RFC 9309, section 2.4).
     pub fn max_age(self, max_age: Duration) -> Self {
         self.with_settings(|settings| settings.max_age = max_age.min(LiveRobots::LONGEST_MAX_AGE))
     }
 
-    /// The behaviour if there is no usable robots.txt at the start. Default: [`WhenMissing::Fail`].
+    /// Sets the behaviour if there is no usable robots.txt at the start. Default:
+    /// [`WhenMissing::Fail`].
     pub fn when_missing(self, when_missing: WhenMissing) -> Self {
         self.with_settings(|settings| settings.when_missing = when_missing)
     }
 
-    /// Why the site is opened, which is the cause of its first reload: [`Cause::Config`] where the configuration of a program that
-    /// runs has changed, so that the history does not speak of a start. Default: [`Cause::Start`].
+    /// Sets why the site is opened, which is the cause of its first reload. Use [`Cause::Config`]
+    /// if the configuration of a running program has changed, so that the history does not report a
+    /// start. Default: [`Cause::Start`].
     pub fn opened_by(self, cause: Cause) -> Self {
         self.with_settings(|settings| settings.opened_by = cause)
     }
 
-    /// Calls back after every reload that changed something or failed in a new way, and after the first one. The callbacks
-    /// run in the order of publication, one at a time, on a thread that reloads and holds no lock meanwhile: a callback may
-    /// use the site as any caller does, and a reload that it brings about is delivered after it returns. If another thread
-    /// delivers, a reload may be answered before its callbacks have run. Panics are caught.
+    /// Adds a callback. It is called after the first reload, and after every reload that changed
+    /// something or failed in a new way. Callbacks run one at a time, in the order of publication,
+    /// on a thread that reloads. That thread holds no lock, so a callback may use the site like any
+    /// caller; a reload that it starts is delivered after it returns. If another thread is
+    /// delivering, a reload may be answered before its callbacks have run. Panics are caught.
     ///
-    /// The site owns the callback: one that holds a [`LiveRobots`] of the same site keeps it, with its threads, after the application
-    /// has dropped its own. Let it hold a [`Weak`] of the application's `Arc` around the site.
+    /// The site owns the callback. A callback that owns a [`LiveRobots`] of the same site would
+    /// keep the site and its threads alive after the application has dropped its own handle. Use a
+    /// [`Weak`] of the application's `Arc` around the site instead.
     pub fn on_reload(self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
         self.with_settings(|settings| settings.listeners.push(Box::new(listener)))
     }
 
-    /// The conditions under which a version goes live without an operator. Default: [`Gate::open`], which passes every version.
+    /// Sets the conditions for publishing a version without an operator. Default: [`Gate::open`],
+    /// which passes every version.
     pub fn gate(self, gate: Gate) -> Self {
         self.with_settings(|settings| settings.gate = gate)
     }
 
-    /// The state directory, and the site's name in it: for accepted versions, the version that waits, the history and the
-    /// kill switch. Default: none. Then a restart forgets all of it: the gate has nothing to compare the first version with and refuses only
-    /// shutting out everyone, there is nothing to go back to, every rule is new to the grace, and enforcement is on.
+    /// Sets the state directory, and the site's name in it. It stores accepted versions, the
+    /// pending version, the history and the kill switch. Default: none; then a restart forgets all
+    /// of them. The gate has nothing to compare the first version with, so it refuses only a
+    /// version that blocks everyone. There is no version to roll back to, every rule counts as new
+    /// for the grace period, and enforcement is on.
     ///
-    /// Sites that are open at one time need names of their own. Two of one name share their part of the directory, so that a
-    /// site can be replaced by another handle: what either accepts last is what the next start finds.
+    /// Sites that are open at the same time need different names. Two sites with the same name
+    /// share their part of the directory, so that one handle can replace another: the next start
+    /// finds the version that either of them accepted last.
     pub fn state(self, state: &StateDir, site: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.state = Some((state.clone(), site.into())))
     }
 
-    /// What this one goes on from under another name ([`LiveRobots::remembered`], [`StateDir::remembered`]): it begins with the versions,
-    /// the one that waits and the history, also in its own part of the state directory, in place of what stands there. The switch is not
-    /// taken over. Default: none.
+    /// Starts from the state of a site with another name ([`LiveRobots::remembered`],
+    /// [`StateDir::remembered`]): its versions, pending version and history. They replace this
+    /// site's own part of the state directory. The kill switch is not copied. Default: none.
     pub fn take_over(self, before: &Remembered) -> Self {
         self.with_settings(|settings| settings.takes_over = Some(before.clone()))
     }
 
-    /// The kill switch of this and other sites. Default: that of the state directory, if there is one, which then takes
-    /// precedence.
+    /// Sets the kill switch of this and other sites. It is ignored if the site has a state
+    /// directory, whose own kill switch then applies.
     pub fn kill_switch(self, switch: &KillSwitch) -> Self {
         self.with_settings(|settings| settings.switch = Some(switch.clone()))
     }
 
-    /// A further kill switch, which is no part of a state directory, such as that of a fleet: off is whatever any of them turns off. At
-    /// most four; later ones are ignored.
+    /// Adds a kill switch that does not belong to a state directory, such as that of a fleet. Any
+    /// of the switches can turn enforcement off. Maximum: four; later ones are ignored.
     pub fn outer_switch(mut self, switch: &KillSwitch) -> Self {
         if self.settings.outer_switches.len() < 4 {
             self.settings.outer_switches.push(switch.clone());
@@ -128,13 +139,15 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// How long a request that is newly disallowed is only observed. Counted from the first accepted version that
-    /// disallows it, of the last few that are remembered. Default: zero.
+    /// Sets how long a newly disallowed request is only observed. The time starts with the first
+    /// accepted version that disallows the request, among the last few that are remembered.
+    /// Default: zero.
     pub fn grace(self, grace: Duration) -> Self {
         self.with_settings(|settings| settings.grace = grace)
     }
 
-    /// Another clock than the system's, for tests: for the grace, the ends of overrides and all dates.
+    /// Replaces the system's clock, for tests. It applies to the grace period, the ends of
+    /// overrides and all dates.
     pub fn clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.with_settings(|settings| settings.clock = Clock::new(clock))
     }
@@ -144,20 +157,22 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.compile_cache = compile_cache.clone())
     }
 
-    /// The name under which the requests of its crawlers are counted, where the policy limits them. Sites of one [`CompileCache`]
-    /// that have one name share what they count: a site that is opened anew, with other settings, takes the place of the one before
-    /// and gives nobody a new burst. Default: it shares that with no other.
+    /// Sets the name for counting crawlers' requests if the policy limits them. Sites with the same
+    /// name and [`CompileCache`] share their counts. So a site that is opened again with other
+    /// settings replaces the previous one and gives no crawler a new burst. Default: counts are not
+    /// shared.
     pub fn counted_as(self, name: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.counted_as = Some(name.into()))
     }
 
-    /// The parts that are appended to every version before it is checked and gated: lists of crawlers that others
-    /// keep. Default: nothing.
+    /// Sets the parts that are appended to every version before it is checked and gated: lists of
+    /// crawlers that others maintain. Default: nothing.
     pub fn append(self, appendix: &Appendix) -> Self {
         self.with_settings(|settings| settings.appendix = Some(appendix.clone()))
     }
 
-    /// For one of many sites: its file must not keep the others from starting, and need not have what their policy is about.
+    /// Marks this as one of many sites: an unusable file must not keep the others from starting,
+    /// and overrides may be meant for another site's file.
     pub(super) fn one_of_many(mut self) -> Self {
         self.settings.is_one_of_many = true;
         if self.settings.when_missing == WhenMissing::Fail {
@@ -168,21 +183,22 @@ impl<S> LiveBuilder<S> {
 }
 
 impl LiveBuilder<Arc<[u8]>> {
-    /// The name of the text in place of `inline`, for one of many: in messages, the history, and
-    /// [`PacedRequest::origin`](crate::layer::PacedRequest::origin), by which a store of several processes keeps the requests of this
-    /// site apart from those of others. Default: `inline`.
+    /// Sets the name of an inline robots.txt, for applications with several. The name is used in
+    /// messages, in the history, and as
+    /// [`PacedRequest::origin`](crate::layer::PacedRequest::origin). A store that several processes
+    /// share uses it to separate the requests of this site from those of others. Default: `inline`.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.with_settings(|settings| settings.text_name = Some(name.into()))
     }
 }
 
 impl<S: SiteSource> LiveBuilder<S> {
-    /// Reads the robots.txt and starts to keep it up to date. If the source holds nothing usable, or something the gate
-    /// refuses, the version that was accepted last goes live, if one is remembered.
+    /// Reads the robots.txt and starts to keep it up to date. If the source has no usable file, or
+    /// the gate refuses it, the version that was accepted last is published, if one is remembered.
     ///
     /// # Errors
     ///
-    /// With [`WhenMissing::Fail`], why there is no usable robots.txt.
+    /// With [`WhenMissing::Fail`], the reason why there is no usable robots.txt.
     pub fn open(self) -> Result<LiveRobots, Rejection> {
         S::open(self)
     }
@@ -191,16 +207,16 @@ impl<S: SiteSource> LiveBuilder<S> {
 robots_core::debug_as!(|it| [S: std::fmt::Debug] LiveBuilder::<S> { source: it.source, policy: it.settings.policy });
 
 impl LiveRobots {
-    /// A robots.txt given as text; [`LiveRobots::publish`] replaces it.
+    /// Prepares a site with an inline robots.txt; [`LiveRobots::publish`] replaces it.
     pub fn inline(text: impl AsRef<[u8]>) -> LiveBuilder<Arc<[u8]>> {
         LiveBuilder::new(text.as_ref().into())
     }
 }
 
-/// The text of a site that is open.
+/// The robots.txt of an open inline site.
 #[derive(Debug)]
 struct InlineText {
-    /// Held for a moment only.
+    /// Held only briefly.
     version: Mutex<Version>,
     site: Weak<Site>,
 }

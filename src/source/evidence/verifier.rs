@@ -1,4 +1,4 @@
-//! The evidence about crawlers, as requests read it.
+//! The evidence about crawlers, as requests use it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -25,21 +25,23 @@ use crate::live::Mutex;
 use crate::source::fetch::{FetchUrl, FetcherTask};
 use crate::source::follow::{FollowBuilder, FollowError, Following, Held, Published, PublishedStatus};
 
-/// Keeps the evidence about crawlers fresh, and says what it shows about a request.
+/// Keeps the evidence about crawlers up to date, and judges requests by it.
 ///
-/// Lists are fetched, key directories are fetched once a request needs one, and names of addresses are looked up, all on
-/// threads of its own. A request reads what is at hand and waits for nothing.
+/// Lists are fetched regularly, and key directories when a request needs one. Names of addresses
+/// are looked up. All of this happens on separate threads: a request uses the current evidence and
+/// never waits.
 ///
-/// Cheap to clone; clones share the evidence. The last one that is dropped ends the work.
+/// Cheap to clone; clones share the evidence. Dropping the last clone ends the work.
 #[derive(Clone)]
 pub struct Verifier {
     pub(super) inner: Arc<Evidence>,
 }
 
-/// How long the first fetches may take before what is missing is reported without them.
+/// Time limit for the first fetches; afterwards missing evidence is reported even if they have not
+/// finished.
 pub(super) const FIRST_FETCHES: Duration = Duration::from_secs(60);
 
-/// The cause of the trouble that nothing can refute a claim.
+/// Cause that is reported if nothing can refute a claim.
 pub(super) const NOTHING: &str = "nothing";
 
 pub(super) struct Evidence {
@@ -47,7 +49,8 @@ pub(super) struct Evidence {
     pub(super) following: Following,
     pub(super) configured: Configured,
     pub(super) trusted_proxies: ArcSwap<RangeSet>,
-    /// The lists by URL, which another registry takes over. Held while the registry changes.
+    /// Lists by URL. If the registry is replaced, lists that the new registry names are kept. Held
+    /// while the registry changes.
     pub(super) lists: Mutex<BTreeMap<String, Published<RangeList>>>,
     pub(super) methods: ArcSwap<MethodTable>,
     pub(super) directories: ArcSwap<DirectoryTable>,
@@ -59,11 +62,11 @@ pub(super) struct Evidence {
     pub(super) verified: VerifiedClaims,
     pub(super) first_seen: FirstSeen,
     pub(super) signatures: SignatureResults,
-    /// What is done until the last verifier is dropped.
+    /// Tasks that run until the last verifier is dropped.
     pub(super) _tasks: Vec<FetcherTask>,
 }
 
-/// The lists and directories that were configured beside the registry.
+/// Lists and directories that are configured in addition to the registry.
 #[derive(Debug, Default)]
 pub(super) struct Configured {
     /// Copies of lists, by URL.
@@ -72,7 +75,7 @@ pub(super) struct Configured {
 }
 
 impl Configured {
-    /// The copies of lists that are none of these, a line each.
+    /// Returns a message for each copy of a list whose URL is not in `urls`.
     fn unnamed<'u>(&self, urls: impl Iterator<Item = &'u String> + Clone) -> Vec<String> {
         let mut unnamed: Vec<_> = self.copies.keys().filter(|url| !urls.clone().any(|known| known == *url)).collect();
         unnamed.sort();
@@ -89,20 +92,21 @@ impl Configured {
 pub(super) type DirectoryTable = HashMap<DirectoryUrl, Published<KeySet>, RandomState>;
 
 impl Verifier {
-    /// Whether another registry can be followed. Nothing changes.
+    /// Checks whether another registry can be followed. Changes nothing.
     ///
     /// # Errors
     ///
-    /// If a row names a list, a host pattern or a directory that cannot be read.
+    /// If a row names an invalid list, host pattern or directory.
     pub fn check(&self, registry: &Registry) -> Result<(), FollowError> {
         VerificationPlan::of(registry, &self.inner.configured.directories).map(|_| ())
     }
 
-    /// Follows the lists, names and directories of another registry. Evidence that both have is kept.
+    /// Follows the lists, names and directories of another registry. Evidence that both registries
+    /// name is kept.
     ///
     /// # Errors
     ///
-    /// If a row names a list, a host pattern or a directory that cannot be read. Then everything stays as it was.
+    /// If a row names an invalid list, host pattern or directory. Then nothing changes.
     pub fn follow(&self, registry: &Registry) -> Result<(), FollowError> {
         let evidence = &*self.inner;
         let mut known = evidence.lists.lock();
@@ -132,27 +136,29 @@ impl Verifier {
         Ok(())
     }
 
-    /// The networks of the proxies that are trusted to name the client, in place of those before: for a configuration that
-    /// is reloaded.
+    /// Replaces the networks of the proxies that are trusted to name the client. For use when the
+    /// configuration is reloaded.
     pub fn set_trusted_proxies(&self, networks: impl IntoIterator<Item = Network>) {
         self.inner.trusted_proxies.store(Arc::new(networks.into_iter().collect()));
         self.inner.version.change();
     }
 
-    /// The client's address, as a claim can be judged by it; `None` where it says nothing about the client, as
-    /// [`PublicAddress::of`] has it. A trusted proxy's address does not: that proxy did not name the client.
+    /// Returns the client's address in a form that can be used to judge claims; `None` if it does
+    /// not identify the client ([`PublicAddress::of`]). A trusted proxy's address does not: the
+    /// proxy did not name the client.
     pub fn public_address(&self, address: Option<IpAddr>) -> Option<PublicAddress> {
         let proxies = self.inner.trusted_proxies.load();
         PublicAddress::of(address, |address| proxies.contains(address)).ok()
     }
 
-    /// The sender of a request that came on this path, by the evidence that is at hand.
+    /// Identifies the sender of a request that arrived on this path, using the current evidence.
     ///
-    /// Missing evidence is fetched or looked up, for later requests. If so many claims fail on a path that the path is in
-    /// doubt, nothing is refuted by its address.
+    /// Missing evidence is fetched or looked up for later requests. If many claims fail on a path,
+    /// the path is treated as unreliable, and addresses seen on it refute no claim.
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let mut identified = request.identify(self, now);
-        // All requests that claim no crawler of the registry, and are signed, are counted together: a client makes no names up.
+        // Signed requests that claim no registered crawler are counted together, so that a client
+        // cannot create new entries with invented names.
         let crawler = identified.registered.unwrap_or_default();
         let paths = &self.inner.paths;
         let claims = paths.of_crawler(path, crawler);
@@ -160,8 +166,8 @@ impl Verifier {
         identified
     }
 
-    /// The same for a request without a signature, from its address as the server has it. The crawlers that come again and again
-    /// are verified by what was found within the minute.
+    /// Identifies the sender of a request without a signature, given the address that the server
+    /// sees. A crawler that was verified within the minute is not checked again.
     pub fn identify_unsigned(
         &self,
         agents: &[Agent],
@@ -171,7 +177,8 @@ impl Verifier {
     ) -> Identity {
         let evidence = &*self.inner;
         let ([agent], Some(client)) = (agents, address) else {
-            // Of several agents the strictest counts, so that one alone says nothing.
+            // If there are several agents, the strictest result counts, so a single result is not
+            // enough.
             return self.identify(&IdentityRequest::new(agents, self.public_address(address)), path, now).identity;
         };
         let paths = &evidence.paths;
@@ -189,27 +196,29 @@ impl Verifier {
         identity
     }
 
-    /// The operators whose keys are in each directory.
+    /// Returns the operators of each key directory.
     pub fn signers(&self) -> Arc<Signers> {
         self.inner.signers.load_full()
     }
 
-    /// Whether names of the sender's address are being looked up, and would say more than is known. It counts no claim.
+    /// Reports whether a look-up of the sender's names is pending and could improve the result.
+    /// Counts no claim.
     pub(crate) fn is_awaited(&self, request: &IdentityRequest<'_>, now: SystemTime) -> bool {
         request.identify(self, now).identity == Identity::Undecided(UndecidedReason::Pending)
     }
 
-    /// The time by which requests are judged.
+    /// Returns the current time of the verifier's clock.
     pub fn now(&self) -> SystemTime {
         self.inner.following.clock.now()
     }
 
-    /// Has every list fetched again as soon as that may be: an hour after the last time.
+    /// Requests a new fetch of every list as soon as allowed: an hour after the last one.
     pub fn refresh(&self) {
         self.inner.lists.lock().values().for_each(|list| list.want());
     }
 
-    /// Completes when names have been looked up after the call; never where none are looked up.
+    /// Completes when the next look-up of names ends after this call; never if look-ups are
+    /// disabled.
     pub(crate) async fn looked_up(&self) {
         match &self.inner.lookups {
             Some(lookups) => lookups.ended.notified().await,
@@ -217,7 +226,7 @@ impl Verifier {
         }
     }
 
-    /// The evidence at hand.
+    /// Returns the status of the evidence.
     pub fn status(&self) -> VerifierStatus {
         let evidence = &*self.inner;
         let (lists, unnamed_lists): (Vec<_>, _) = {
@@ -248,13 +257,13 @@ impl Verifier {
         }
     }
 
-    /// Whether every list was requested once, successfully or not.
+    /// Reports whether every list was requested at least once, successfully or not.
     pub(super) fn has_asked(&self) -> bool {
         self.inner.lists.lock().values().all(|list| list.was_asked())
     }
 }
 
-/// Evidence that is missing is requested, and the claim is undecided.
+/// Missing evidence is requested, and the claim is undecided.
 impl ClaimEvidence for Verifier {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let methods = self.inner.methods.load();
@@ -279,7 +288,7 @@ impl ClaimEvidence for Verifier {
         Ok(keys)
     }
 
-    /// A valid signature is checked once, and so many fail from one address in a second.
+    /// Checks each valid signature once, and limits the failing ones per address and second.
     fn signatures(
         &self,
         message: &MessageHead<'_>,
@@ -294,7 +303,7 @@ impl ClaimEvidence for Verifier {
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> Published<RangeList> {
         let text = url.to_string();
-        // A saved copy counts before these: the order of `ListCopy::all`.
+        // A saved copy takes precedence over these: the same order as in `ListCopy::all`.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
         Published::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
@@ -313,7 +322,7 @@ impl Evidence {
         let outcome = examine(None);
         match outcome {
             MethodOutcome::Verified => outcome,
-            // A fresh list refutes whenever the address was first seen.
+            // A fresh list refutes, no matter when the address was first seen.
             MethodOutcome::Failed(_) => {
                 self.first_seen.note(address, now);
                 outcome
@@ -334,47 +343,53 @@ impl Evidence {
 
 robots_core::debug_as!(|it| Verifier { status: it.status() });
 
-/// The evidence that a [`Verifier`] has at hand.
+/// Current evidence of a [`Verifier`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerifierStatus {
-    /// The published lists, by URL.
+    /// Published lists, by URL.
     pub lists: Vec<PublishedStatus>,
-    /// The key directories, by URL. One is fetched once a request needs it.
+    /// Key directories, by URL. Each is fetched when a request needs it.
     pub directories: Vec<PublishedStatus>,
-    /// Copies of lists that no row of the registry names, a line each with the URL that is probably meant: they verify nothing.
+    /// Messages about copies of lists that no row of the registry names, each with the URL that was
+    /// probably meant. Such copies verify nothing.
     pub unnamed_lists: Vec<String>,
-    /// Whether there is evidence that can refute a claim: a list that its server confirmed within a day, or a resolver that answers. `None`
-    /// until the lists were requested, for at most a minute.
+    /// Whether any evidence can refute a claim: a list that its server confirmed within a day, or a
+    /// resolver that answers. `None` until the lists were requested, for at most a minute.
     pub can_refute: Option<bool>,
-    /// Whether a resolver answers questions about names: it has, and no question an hour later or more was in vain. `None` if none was asked.
+    /// Whether a resolver answers questions about names. It does if it has answered, and no
+    /// question has failed an hour or more later. `None` if no question was asked.
     pub are_names_answered: Option<bool>,
-    /// How many outcomes of look-ups of names are kept, at most 65,536; `None` where none are looked up.
+    /// Number of look-up results that are kept, at most 65,536; `None` if look-ups are disabled.
     pub known_names: Option<usize>,
-    /// How many addresses wait to be looked up: at most 256.
+    /// Number of addresses that wait to be looked up, at most 256.
     pub waiting_names: usize,
-    /// How many results of signatures of requests are kept: at most 5,120.
+    /// Number of results of signature checks that are kept, at most 5,120.
     pub known_signatures: usize,
-    /// The paths on which claims fail and are not refuted, because no crawler has shown that its address comes through.
+    /// Paths whose failed claims are not refuted, because no crawler has shown that its address
+    /// arrives unchanged.
     pub suspects: Vec<SuspectPath>,
-    /// Why what is known of paths will not outlive this process, or why what an earlier one knew is lost: until a crawler is
-    /// verified on a path, nothing is refuted there.
+    /// Why results for paths cannot be saved, or why those of an earlier process are lost. No claim
+    /// on a path is refuted until a crawler is verified there.
     pub paths_trouble: Option<Arc<str>>,
 }
 
 impl VerifierStatus {
-    /// The faults of the evidence, a line for each cause with the number of lists and directories that have it and one of them; and that
-    /// nothing can refute a claim at all, if that is so.
+    /// Returns the problems of the evidence, a line for each cause. A line contains the number of
+    /// affected lists and directories, and one of them as an example. The last line reports if
+    /// nothing can refute a claim.
     pub fn troubles(&self) -> Vec<String> {
         self.by_cause().into_values().collect()
     }
 
-    /// The last of these, that nothing can refute a claim at all: impostors pass, whatever the policy does with them.
+    /// Returns the line that reports that nothing can refute a claim, if so. Then impostors pass,
+    /// whatever the policy.
     pub fn refutes_nothing(&self) -> Option<String> {
         self.by_cause().remove(NOTHING)
     }
 
-    /// The same by cause, the text up to its details: one network that is down is one line, not one for each list.
+    /// Returns the problems by cause, which is the message without its details. So a network that
+    /// is down causes one line, not one for each list.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
         let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.trouble.as_deref()?, true)));
         let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.trouble.as_deref()?, false)));
