@@ -88,8 +88,8 @@ fn each_file_is_a_site_and_the_fallback_is_every_other_host() {
     let reported = folder.reported.lock().unwrap();
     let ignored: Vec<_> = reported.iter().filter(|line| line.contains("passed over")).collect();
     assert_eq!(ignored.len(), 2, "{reported:?}");
-    assert!(ignored.iter().any(|line| line.starts_with("\"no host.txt\" is passed over: \"no host\" is not a host")));
-    assert!(ignored.iter().any(|line| line.contains("\"example.com.txt\"") && line.contains("stands here twice")));
+    assert!(ignored.iter().any(|line| line.starts_with("\"no host.txt\" is ignored: \"no host\" is not a host")));
+    assert!(ignored.iter().any(|line| line.contains("\"example.com.txt\"") && line.contains("is listed twice")));
 }
 
 #[test]

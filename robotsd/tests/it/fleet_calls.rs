@@ -284,7 +284,7 @@ fn what_a_replica_of_another_version_answers_is_named_and_not_counted() {
             "Counted: 1 of 4 replicas.",
             &format!("Not counted: {}: REFUSED: there is nothing here.", earlier.address),
             &format!("Not counted: {}: NOT REACHED: this is not a response of robotsd: ", later.address),
-            &format!("Not counted: {}: NOT REACHED: no answer: there is more than may be fetched.", large.address),
+            &format!("Not counted: {}: NOT REACHED: no answer: the body exceeds the size limit.", large.address),
         ],
     );
 }

@@ -31,7 +31,7 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     let (folder, running) = config.start();
     running.wait_for_event("rejected", |line| line["site"] == "hosts/bad.test");
     running.wait_for_message("directory", "no host.txt");
-    let ignored = "\"no host.txt\" is passed over: \"no host\" is not a host";
+    let ignored = "\"no host.txt\" is ignored: \"no host\" is not a host";
     assert_has(folder.configured(["config", "check"]).error, &[ignored]);
     let problems = || unfolded(&folder.with_config(&["status", "--problems"]).out);
     assert_has(problems(), &[&format!("trouble: site \"hosts\": {ignored}")]);

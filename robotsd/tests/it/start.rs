@@ -43,7 +43,7 @@ upstreams = ["http://127.0.0.1:1"] => 4:8: the site "a" has no robots.txt: write
 upstreams = ["http://127.0.0.1:1"] | dotfiles = "hide" => 6:12: dotfiles is for static files
 root = "." | dotfiles = "show" => 6:12: "show" is not a value of dotfiles: write "hide" or "serve"
 root = "." | hosts = ["http://x"] => 6:10: "http://x" is not a host: …
-root = "." | hosts = ["x", "X."] => 6:15: "X." stands here twice
+root = "." | hosts = ["x", "X."] => 6:15: "X." is listed twice
 root = "." | [site.robots] | source = "directory" => 7:10: source = "directory" needs the folder of the files in path
 root = "." | [site.robots] | source = "directory" | path = "nope" => 8:8: …
 root = "." | [site.robots] | source = "directory" | path = "." | fallback = "a/b" =>

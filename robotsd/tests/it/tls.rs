@@ -231,7 +231,7 @@ fn the_certificate_of_an_authority_is_warned_about_and_said_in_words() {
     let said = run(command.env("ROBOTSD_ADMIN_CA", folder.at("a.pem"))).failed(2);
     assert_has(
         &said,
-        &["it is the certificate of an authority, and no server's: make one with basicConstraints=CA:FALSE"],
+        &["it belongs to a certificate authority, not to a server: make one with basicConstraints=CA:FALSE"],
     );
     assert_lacks(&said, &["Other", "EndEntity"]);
 }

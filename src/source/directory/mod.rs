@@ -77,7 +77,7 @@ impl Directory {
     pub const DEFAULT_FALLBACK: &str = DEFAULT_FALLBACK;
 
     /// Prepares to open a folder of robots.txt files.
-    #[expect(clippy::new_ret_no_self, reason = "the builder makes it, as everywhere in this room")]
+    #[expect(clippy::new_ret_no_self, reason = "the builder makes it, as everywhere in this module")]
     pub fn new(path: impl Into<PathBuf>) -> DirectoryBuilder {
         DirectoryBuilder { settings: DirectorySettings::new(path.into()) }
     }

@@ -59,8 +59,8 @@ impl fmt::Display for DirectoryEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Added { host, live } => write!(f, "{host}: {}", live.status().last_reload),
-            Self::Removed { host } => write!(f, "{host}: its file is gone and was never good; it has no rules now"),
-            Self::Ignored { name, reason } => write!(f, "{name:?} is passed over: {reason}"),
+            Self::Removed { host } => write!(f, "{host}: its file is gone and was never usable; the host has no rules"),
+            Self::Ignored { name, reason } => write!(f, "{name:?} is ignored: {reason}"),
             Self::Unreadable { error } => write!(f, "{error}; the sites stay as they are"),
         }
     }

@@ -161,7 +161,7 @@ impl ListCopy {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
         let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url.to_string())? else { return Ok(None) };
         let list = RangeList::parse(&saved.octets)
-            .map_err(|error| FollowError::new(format!("the list that was saved of {url}: {error}")))?;
+            .map_err(|error| FollowError::new(format!("the saved copy of the list {url}: {error}")))?;
         let confirmed = Some(saved.confirmed);
         Ok(Some(Self { list, origin: SAVED, confirmed, fetched: None }))
     }
@@ -231,7 +231,7 @@ fn check_use(registry: &Registry) -> Result<(), String> {
     let recognizer = Recognizer::new(Arc::new(registry.clone()), &RobotsTxt::parse(&b""[..]));
     for browser in BROWSERS {
         if let Some(crawler) = recognizer.identify(browser.as_bytes()).registered() {
-            return Err(format!("crawler {:?} would be every browser that sends {browser:?}", &crawler.name));
+            return Err(format!("crawler {:?} would match the browsers that send {browser:?}", &crawler.name));
         }
     }
     Ok(())
@@ -244,11 +244,11 @@ fn row(crawler: &Crawler) -> Result<(), String> {
     let texts = texts.chain(header_names).chain(requires).chain(reverse_dns);
     for text in texts.chain(source).chain(examples).chain(ranges).chain(signature) {
         if text.len() > LONGEST {
-            return Err(format!("crawler {:?}: a value has {} octets, more than {LONGEST}", short(name), text.len()));
+            return Err(format!("crawler {:?}: a value has {} bytes, more than {LONGEST}", short(name), text.len()));
         }
         if let Some(character) = text.chars().find(|character| character.is_control() || is_bidirectional(*character)) {
             return Err(format!(
-                "crawler {:?}: {:?} holds {character:?}, which is not shown",
+                "crawler {:?}: {:?} contains {character:?}, which cannot be displayed",
                 short(name),
                 short(text)
             ));
@@ -321,10 +321,10 @@ mod tests {
     #[test]
     fn values_that_no_name_has_are_refused() {
         for (wrong, want) in [
-            (wrong(|row| Crawler { operator: "a\u{1b}[2Jb".into(), ..row }), "which is not shown"),
-            (wrong(|row| Crawler { operator: "a\nb".into(), ..row }), "'\\n', which is not shown"),
-            (wrong(|row| Crawler { operator: "a\u{202e}b".into(), ..row }), "which is not shown"),
-            (wrong(|row| Crawler { examples: vec!["x".repeat(513)], ..row }), "a value has 513 octets, more than 512"),
+            (wrong(|row| Crawler { operator: "a\u{1b}[2Jb".into(), ..row }), "which cannot be displayed"),
+            (wrong(|row| Crawler { operator: "a\nb".into(), ..row }), "'\\n', which cannot be displayed"),
+            (wrong(|row| Crawler { operator: "a\u{202e}b".into(), ..row }), "which cannot be displayed"),
+            (wrong(|row| Crawler { examples: vec!["x".repeat(513)], ..row }), "a value has 513 bytes, more than 512"),
             (
                 wrong(|row| Crawler { ranges: vec!["http://house.example/list".into()], ..row }),
                 "is fetched without TLS: write an https URL",
@@ -334,10 +334,10 @@ mod tests {
                 "\"http://house.example\" is fetched without TLS",
             ),
             (wrong(|row| Crawler { reverse_dns: vec!["*.*".into()], ..row }), "rdns"),
-            (wrong(|row| Crawler { header_names: vec!["Safari".into()], ..row }), "would be every browser that sends"),
+            (wrong(|row| Crawler { header_names: vec!["Safari".into()], ..row }), "would match the browsers that send"),
             (
                 wrong(|row| Crawler { header_names: vec!["Firefox".into()], ..row }),
-                "crawler \"HouseBot\" would be every browser",
+                "crawler \"HouseBot\" would match the browsers",
             ),
         ] {
             assert!(wrong.as_deref().is_some_and(|wrong| wrong.contains(want)), "{wrong:?}, not {want}");
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!((saved.list.prefixes, saved.confirmed), (1, Some(confirmed)));
         save(b"<html>");
         let error = ListCopy::saved(&lists, URL).expect_err("no list").to_string();
-        assert!(error.starts_with("the list that was saved of https://lists.test/one.json: "), "{error}");
+        assert!(error.starts_with("the saved copy of the list https://lists.test/one.json: "), "{error}");
         assert!(ListCopy::saved(&lists, "ftp://lists.test/").is_err());
     }
 }

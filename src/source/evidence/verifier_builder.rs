@@ -206,11 +206,11 @@ async fn report(evidence: Weak<Evidence>, listeners: Vec<TroubleListener>) {
                 }
                 if said.contains_key(NOTHING) && !found.contains_key(NOTHING) && !found.is_empty() {
                     let text =
-                        "claims can be refuted again: a server has confirmed its list, or a resolver of names answers";
+                        "claims can be refuted again: a server has confirmed its list, or a DNS resolver answers";
                     notify(&listeners, &TroubleEvent { site: None, text, is_over: true });
                 }
                 if found.is_empty() && !said.is_empty() {
-                    let text = "no evidence is missing any more: lists and key directories are there, and claims can be refuted";
+                    let text = "no evidence is missing any more: lists and key directories are loaded, and claims can be refuted";
                     notify(&listeners, &TroubleEvent { site: None, text, is_over: true });
                 }
                 said = found;

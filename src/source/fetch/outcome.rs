@@ -119,7 +119,7 @@ pub struct FetchError {
 
 keyword_enum! {
     /// The kind of a failed fetch.
-    FetchErrorKind, "what went wrong with a fetch", {
+    FetchErrorKind, "the kind of a failed fetch", {
         /// The host's name resolves to no address.
         Name = "name",
         /// No connection could be made.
@@ -169,9 +169,9 @@ impl fmt::Display for FetchError {
             FetchErrorKind::BadResponse => "the answer cannot be read",
             FetchErrorKind::InterimAnswers => "there are too many interim answers (1xx)",
             FetchErrorKind::Redirect => "the redirect is not followed",
-            FetchErrorKind::RedirectAddress => "the redirect leads to an address that it must not lead to",
-            FetchErrorKind::TooLarge => "there is more than may be fetched",
-            FetchErrorKind::Stopped => "the fetch was cut short",
+            FetchErrorKind::RedirectAddress => "the redirect leads to a forbidden address",
+            FetchErrorKind::TooLarge => "the body exceeds the size limit",
+            FetchErrorKind::Stopped => "the fetch was interrupted",
         })?;
         let mut cause = self.cause.as_deref().map(|cause| cause as &dyn Error);
         while let Some(error) = cause {

@@ -71,8 +71,8 @@ pub(super) enum Peer {
 }
 
 // Problems with an upstream; a message puts them after it.
-const SOCKET: &str = "is no socket of this system: write it as \"unix:/run/app.sock\"";
-const PATH: &str = "is to be an upstream and has a path: leave it out, the file is at /robots.txt";
+const SOCKET: &str = "is not a valid socket on this system: write it as \"unix:/run/app.sock\"";
+const PATH: &str = "has a path: write the upstream without it, the file is always at /robots.txt";
 
 impl Peer {
     /// Parses `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal` or

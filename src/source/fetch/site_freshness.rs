@@ -84,7 +84,7 @@ impl SiteFreshness {
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
             FetchOutcome::Found { status: StatusCode::PARTIAL_CONTENT, .. } => {
-                self.fail(&bad("the response is a part, and the request was for the whole"), now, roll)
+                self.fail(&bad("the response is partial (206), but the whole file was requested"), now, roll)
             }
             FetchOutcome::Found { bytes, freshness, validators, .. } => {
                 // Counts as a failure until `taken` is called.
@@ -97,7 +97,7 @@ impl SiteFreshness {
             }
             FetchOutcome::NotModified(_) => {
                 self.validators = Validators::default();
-                self.fail(&bad("the response is 304, and the request had no condition"), now, roll)
+                self.fail(&bad("the response is 304, but the request was unconditional"), now, roll)
             }
             FetchOutcome::Redirected => self.fail(&resolver::leads_nowhere(), now, roll),
             FetchOutcome::Status { status, freshness, .. } if is_missing(status) => {

@@ -80,10 +80,10 @@ pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|error| format!("is not PEM: {error}"))?;
-        roots.add(certificate).map_err(|error| format!("holds a certificate with a fault: {error}"))?;
+        roots.add(certificate).map_err(|error| format!("contains an invalid certificate: {error}"))?;
     }
     if roots.is_empty() {
-        return Err("holds no certificate: \"-----BEGIN CERTIFICATE-----\" begins one".to_owned());
+        return Err("contains no certificate: each begins with \"-----BEGIN CERTIFICATE-----\"".to_owned());
     }
     Ok(roots)
 }
@@ -159,9 +159,9 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
             let name = text.split(" {").next().unwrap_or(&text);
             let mended = match name {
                 "CaUsedAsEndEntity" => {
-                    ": it is the certificate of an authority, and no server's: make one with basicConstraints=CA:FALSE"
+                    ": it belongs to a certificate authority, not to a server: make one with basicConstraints=CA:FALSE"
                 }
-                "InvalidPurposeContext" => ": it is not for servers: make one whose extendedKeyUsage has serverAuth",
+                "InvalidPurposeContext" => ": it is not for servers: make one with extendedKeyUsage=serverAuth",
                 _ => "",
             };
             let separated = name.chars().flat_map(|char| [char.is_uppercase().then_some(' '), char.to_lowercase().next()]);
@@ -183,7 +183,7 @@ mod tests {
         for (fault, said) in [
             (
                 other("CaUsedAsEndEntity"),
-                "(ca used as end entity): it is the certificate of an authority, and no server's",
+                "(ca used as end entity): it belongs to a certificate authority, not to a server",
             ),
             (other("MalformedExtensions"), "(malformed extensions)"),
             (CertificateError::Revoked, "(revoked)"),

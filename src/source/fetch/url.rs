@@ -167,10 +167,10 @@ const NO_SCHEME: &str = "has no scheme: write it as \"https://example.com/robots
 const FTP: &str = "cannot be fetched: ftp is not spoken here; use http or https";
 const OTHER_SCHEME: &str = "cannot be fetched: use http or https";
 const USERINFO: &str = "holds a user name: robots.txt is public, so leave it out";
-pub(super) const HOST: &str = "names no host: a name such as \"example.com\" or an address is needed";
+pub(super) const HOST: &str = "has no valid host: write a name such as \"example.com\", or an address";
 const NON_ASCII_HOST: &str = "has a host that is not ASCII: write it in its \"xn--\" form";
-const PORT: &str = "has a port that is no number from 1 to 65535";
-const TARGET: &str = "has a path that no request can hold";
+const PORT: &str = "has an invalid port: write a number from 1 to 65535";
+const TARGET: &str = "has a path that cannot be requested";
 const NO_TLS: &str = "cannot be fetched: https needs the feature `tls` of this crate";
 
 /// Returns an error that describes a problem with a URL. It quotes the URL with `…` for user

@@ -427,7 +427,7 @@ impl<D: Document> Followed<D> {
             }
             FetchOutcome::NotModified(freshness) => {
                 let interval = self.schedule.interval(freshness);
-                let held = self.held.load_full().ok_or("the answer is 304, and nothing was fetched before")?;
+                let held = self.held.load_full().ok_or("the answer is 304, but nothing was fetched before")?;
                 self.hold(held.document.clone(), held.hash, now, interval);
                 Ok((Taken::Confirmed, interval))
             }

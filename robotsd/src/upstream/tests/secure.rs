@@ -183,9 +183,9 @@ fn a_file_without_a_certificate_is_no_authority() {
     let path = folder.path().join("ca.pem");
     assert!(Authorities::read(&path).unwrap_err().contains("cannot be read"));
     for (text, why) in [
-        ("nothing", "holds no certificate"),
+        ("nothing", "contains no certificate"),
         ("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n", "ca.pem"),
-        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "a certificate with a fault"),
+        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "an invalid certificate"),
     ] {
         std::fs::write(&path, text).unwrap();
         assert!(Authorities::read(&path).unwrap_err().contains(why));

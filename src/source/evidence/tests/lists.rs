@@ -159,7 +159,7 @@ fn whatever_is_no_list_leaves_the_one_before() {
         ("an object without prefixes", moved.into_bytes(), "prefixes"),
         ("cut off", cut_off, "the connection ended"),
         ("cut off within", answer("200 OK", "", &list(&["8.8.8.0/24"]).replace("]}", "")).into_bytes(), "JSON"),
-        ("10 MiB", huge.into_bytes(), "there is more than may be fetched"),
+        ("10 MiB", huge.into_bytes(), "the body exceeds the size limit"),
         ("a failing server", answer("503 Oh", "", "").into_bytes(), "503"),
         ("gone", answer("404 Not Found", "", &list(&["9.9.9.0/24"])).into_bytes(), "404"),
         ("another success", answer("203 Other", "", &list(&["9.9.9.0/24"])).into_bytes(), "203"),
