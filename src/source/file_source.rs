@@ -53,7 +53,8 @@ impl LiveBuilder<FileSource> {
     /// ```compile_fail
     /// # use std::time::Duration;
     /// # use tower_robots::live::LiveRobots;
-    /// let live = LiveRobots::inline("User-agent: *\nDisallow:\n").poll_every(Duration::from_secs(9)).open();
+    /// let builder = LiveRobots::inline("User-agent: *\nDisallow:\n");
+    /// let live = builder.poll_every(Duration::from_secs(9)).open();
     /// ```
     pub fn poll_every(self, poll: Duration) -> Self {
         self.with_source(|source| source.poll = poll.max(Watcher::SHORTEST_POLL))
@@ -124,8 +125,8 @@ impl Source for OpenFile {
 }
 
 /// Waits for a missing file while another one may be about to take its name, as in
-/// `mv robots.txt old; mv new robots.txt`. The wait lasts while the folder has changed recently, but
-/// at most `LONGEST_WAIT`.
+/// `mv robots.txt old; mv new robots.txt`. The wait lasts while the folder has changed recently,
+/// but at most `LONGEST_WAIT`.
 fn await_name(path: &Path) {
     let is_missing = || fs::metadata(reach(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

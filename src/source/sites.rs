@@ -33,14 +33,16 @@ enum SiteLookup {
 ///
 /// let sites = SiteMap::new(HostMap::new());
 /// let mut hosts = HostMap::new();
-/// hosts.insert("example.com", LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?)?;
+/// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
+/// hosts.insert("example.com", live)?;
 /// sites.replace(hosts);
 /// assert!(sites.load().get("example.com").is_some());
 ///
 /// // Add a site while requests are served. Give each inline robots.txt a name if there are several
 /// // sites, for the log. To remove sites, build a new map from the handles that you keep.
 /// let mut hosts = HostMap::clone(&sites.load());
-/// hosts.insert("shop.example", LiveRobots::inline("User-agent: *\nDisallow: /cart\n").named("shop").open()?)?;
+/// let shop = LiveRobots::inline("User-agent: *\nDisallow: /cart\n").named("shop").open()?;
+/// hosts.insert("shop.example", shop)?;
 /// sites.replace(hosts);
 /// assert!(sites.load().get("shop.example").is_some());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -126,14 +128,15 @@ robots_core::debug_as!(|it| SiteMap { sites: it.hosts.load().len() });
 /// use tower_robots::layer::RobotsLayer;
 /// use tower_robots::live::LiveRobots;
 ///
-/// let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?);
+/// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
+/// let layer = RobotsLayer::new(live);
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an open site: call `.open()?`",
     label = "not an open site",
-    note = "`LiveRobots::file(\"robots.txt\").open()?` is one; a `Result` holds one once its error is handled",
-    note = "several sites are a `HostMap<LiveRobots>`, a `SiteMap`, a `Directory` or `Sites`"
+    note = "`LiveRobots::file(\"robots.txt\").open()?` is an open site; handle the error of a `Result` first",
+    note = "for several sites, use a `HostMap<LiveRobots>`, a `SiteMap`, a `Directory` or `Sites`"
 )]
 pub trait IntoSites {
     /// Converts into [`Sites`].

@@ -29,7 +29,7 @@ use crate::source::watch::Watcher;
 /// | `example.com.txt` | `example.com`, whatever the port |
 /// | `example.com_8080.txt`, `example.com:8080.txt` | `example.com:8080` |
 /// | `_wildcard.example.com.txt` | `*.example.com` |
-/// | `xn--mnchen-3ya.example.txt`, with the feature `idn` also `münchen.example.txt` | `xn--mnchen-3ya.example` |
+/// | `xn--mnchen-3ya.example.txt`, `münchen.example.txt` (feature `idn`) | `xn--mnchen-3ya.example` |
 /// | `127.0.0.1.txt`, `[::1].txt` | that address |
 /// | `default.txt` | every other host |
 ///
@@ -222,7 +222,7 @@ mod tests {
         std::fs::write(hung.path().join("a.test.txt"), "User-agent: *\nDisallow: /a\n").expect("written");
         let directory = Directory::new(hung.path()).poll_every(Duration::from_millis(50)).open().expect("a folder");
         hung.hang(Operations::All, 1);
-        // Two that wait for the folder, one of them for the other.
+        // Two scans wait: one for the folder, the other for the first scan.
         for _ in 0..2 {
             let directory = directory.clone();
             std::thread::spawn(move || directory.rescan());

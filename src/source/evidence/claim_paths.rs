@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(judge("a", "Googlebot", VERIFIED), VERIFIED);
         assert_eq!(judge("a", "Googlebot", REFUTED), REFUTED);
         assert_eq!(paths.suspects(now), []);
-        // Each site and each crawler by itself.
+        // Each site and each crawler is counted separately.
         assert_eq!(judge("b", "Googlebot", REFUTED), SUSPECT);
         assert_eq!(judge("a", "bingbot", REFUTED), SUSPECT);
         assert_eq!(paths.suspects(now).len(), 2);
@@ -422,10 +422,10 @@ mod tests {
         assert_eq!(judge("real", VERIFIED, now), VERIFIED);
         flood(2 * MOST, 1);
         assert_eq!(judge("real", REFUTED, now), REFUTED);
-        // A path that was only ever made up is not reported for longer than a day.
+        // A path with only made-up claims is reported for at most a day.
         assert_eq!(paths.suspects(now).len(), MOST - 1);
         assert_eq!(paths.suspects(now + DAY + DAY), []);
-        // Once no request is verified on it any more, its slot is free for others.
+        // Once no request on the path has been verified for a day, its place is free for others.
         flood(4 * MOST, DAY.as_secs() + 2);
         assert!(paths.shards.iter().all(|shard| shard.lock().values().all(|counted| &*counted.site != "real")));
     }

@@ -282,7 +282,7 @@ mod tests {
     use crate::agent::Category;
     use crate::source::fetch::{Freshness, Validators};
 
-    /// Until the next fetch, after an answer with this `Cache-Control`.
+    /// Returns the time until the next fetch after a response with this `Cache-Control`.
     fn interval<D: Document>(cache_control: &'static str) -> Duration {
         let mut headers = HeaderMap::new();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache_control));
@@ -370,7 +370,7 @@ mod tests {
         let why = |error: &str| Err(format!("{}{error}", own.display()));
         assert_eq!(origins(None, Some(&own)), [why(": No such file or directory (os error 2)"), embedded()]);
         std::fs::write(&own, "8.8.8.0/24\n").expect("written");
-        // However old it is: it is what the next start begins with.
+        // The age does not matter: the next start begins with this copy.
         let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let documents = SavedDocuments::new(folder.path().to_owned());
         documents.save(GPTBOT, b"9.9.9.0/24\n", confirmed, &Validators::default()).expect("saved");

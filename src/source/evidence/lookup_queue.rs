@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Those that are looked up until no more may be, all at once.
+    /// Starts look-ups until no more may start, and returns them all.
     fn all(queue: &Queue) -> (Vec<IpAddr>, Vec<InFlight<IpAddr>>) {
         std::iter::from_fn(|| next(queue)).unzip()
     }
@@ -217,14 +217,15 @@ mod tests {
             assert_eq!((left_out, queue.waiting()), (flood.len() - QUEUE.min(flood.len()), QUEUE.min(flood.len())));
             let (taken, under_way) = all(&queue);
             assert_eq!(taken, flood[..most]);
-            // Another network is next, regardless of what waits, and takes the place of one of the flood.
+            // An address of another network is next, although others wait, and it displaces one of
+            // the flood.
             while queue.waiting() < QUEUE {
                 push(&queue, flood[1]);
             }
             let left_out = push(&queue, v6(2, 1, 1)).expect("one of the flood");
             assert!(flood.contains(&left_out), "{left_out}");
             assert_eq!(next(&queue).map(|(address, _)| address), Some(v6(2, 1, 1)));
-            // One that has ended makes room for one of its own.
+            // A finished look-up makes room for another one of its network.
             drop(under_way.into_iter().next());
         }
     }
@@ -238,7 +239,8 @@ mod tests {
         assert_eq!(taken[..2], [v6(1, 1, 0), v6(1, 2, 1)]);
     }
 
-    /// The queue is not bounded by networks: as many of as many holders fit as there is room for.
+    /// The queue does not limit networks: if each address has another holder, all places can be
+    /// used.
     #[test]
     fn as_many_networks_as_there_are_places_take_all() {
         let queue = LookupQueue::new();
@@ -246,7 +248,7 @@ mod tests {
         assert_eq!(push(&queue, v4(1, 1)), Some(v4(1, 1)));
         let (taken, mut under_way) = all(&queue);
         assert_eq!(taken.len(), IN_FLIGHT);
-        // It takes its turn once one of them is done.
+        // The address gets its turn once a look-up has ended.
         under_way.pop();
         assert_eq!(push(&queue, v4(1, 1)), None);
         let rest = std::iter::from_fn(|| next(&queue).map(|(address, _)| address));

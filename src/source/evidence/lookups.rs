@@ -305,7 +305,8 @@ mod tests {
         assert_eq!([failed, failed].map(conclude), [1; 2]);
     }
 
-    /// Its time is over, so it is looked up again first; where the queue was full, later.
+    /// The outcome has expired, so the address is looked up again first; if the queue was full,
+    /// later.
     #[test]
     fn a_name_that_is_looked_up_again_and_verifies_no_more_is_other_evidence() {
         let version = EvidenceVersion::default();
@@ -333,7 +334,7 @@ mod tests {
         assert_eq!(version.current(), 1);
     }
 
-    /// The next one that waits, as if its look-up had ended at once.
+    /// Returns the next waiting look-up, as if its predecessor had ended at once.
     fn next(lookups: &Lookups) -> Option<Lookup> {
         let mut next = std::pin::pin!(lookups.queue.next());
         match next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -346,7 +347,7 @@ mod tests {
         (PublicAddress::of(Some(address), |_| false).expect("a public address"), 0)
     }
 
-    /// An hour of questions at 50 a second, all about one /48.
+    /// Simulates an hour of questions at 50 per second, all about one /48.
     #[test]
     fn a_network_full_of_addresses_displaces_no_name_that_verified_and_few_others() {
         let names = KnownNames::default();
@@ -363,7 +364,7 @@ mod tests {
         }
         let kept = |class: u8| (0..1_000).filter(|number| names.get(&address(class, *number)).is_some()).count();
         assert_eq!(kept(8), 1_000);
-        // About four of a thousand networks share a part with it.
+        // About 4 of 1,000 networks share a part with this network.
         assert!(kept(9) > 970, "{}", kept(9));
         assert!(names.len() <= 2_000 + MOST_OTHERS / PARTS, "{}", names.len());
     }

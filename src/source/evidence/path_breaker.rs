@@ -285,7 +285,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 / SLOT.as_secs() * SLOT.as_secs() + minutes * 60)
     }
 
-    /// Each in a network of its own.
+    /// Returns an address in a network of its own for each number.
     fn address(number: u32) -> Option<PublicAddress> {
         let address = IpAddr::from((0x0808_0000 + (number << 8)).to_be_bytes());
         Some(PublicAddress::of(Some(address), |_| false).expect("public"))
@@ -298,7 +298,8 @@ mod tests {
             Self(PathBreaker::default())
         }
 
-        /// Requests from `count` addresses in one minute; the identity that counts for the last one.
+        /// Records requests from `count` addresses in one minute. Returns the identity that applies
+        /// to the last one.
         fn requests(&mut self, identity: Identity, count: u32, minute: u64) -> Identity {
             for number in 0..count {
                 self.0.record(identity, address(number), at(minute));
@@ -333,10 +334,11 @@ mod tests {
     fn a_share_that_jumps_above_one_half_opens_it() {
         let mut path = Path::new();
         path.requests(VERIFIED, 20, 0);
-        // 20 of 40 addresses, and then one more.
+        // First 20 of 40 addresses are refuted, then one more.
         assert_eq!(path.requests(REFUTED, 20, 1), REFUTED);
         assert_eq!(path.requests(REFUTED, 21, 1), SUSPECT);
-        // It stays open while the share is above one half, and closes when the crawler is back.
+        // The breaker stays open while the share is above one half, and closes when the crawler is
+        // back.
         assert_eq!(path.requests(REFUTED, 5, 90), SUSPECT);
         assert_eq!(path.requests(VERIFIED, 4, 91), VERIFIED);
         assert_eq!(path.0.applied_to(REFUTED, at(91)), SUSPECT);
@@ -350,7 +352,7 @@ mod tests {
         for hour in 0..24 {
             path.requests(VERIFIED, 30, hour * 60);
         }
-        // From now on all come from two addresses of a proxy.
+        // From now on, all requests come from two addresses of a proxy.
         for minute in (24 * 60..25 * 60).step_by(2) {
             path.requests(REFUTED, 2, minute);
         }
@@ -371,7 +373,7 @@ mod tests {
             }
             path.requests(VERIFIED, 1, minute);
         }
-        // Nor can one with a network of addresses.
+        // An impostor with a network of addresses cannot open it either.
         for (first, step) in [(0x2001_4860_u128 << 96, 1_u128 << 64), (0xFFFF_0808_0800_u128, 1)] {
             let mut path = Path::new();
             path.requests(VERIFIED, 1, 0);
@@ -424,7 +426,8 @@ mod tests {
             path.requests(VERIFIED, 2, minute);
         }
         assert_eq!(path.0.methods[0].verified.in_the_day_before(), 2);
-        // There were more impostors than crawlers before, so as many later are no jump.
+        // There were more impostors than crawlers before, so the same number later does not count
+        // as a jump.
         for _ in 0..10 {
             assert_eq!(path.requests(REFUTED, 5, 23 * 60), REFUTED);
         }
@@ -453,7 +456,7 @@ mod tests {
         assert_eq!(refuted(24 * 60, 0), SUSPECT);
     }
 
-    /// Both ways, at once and later.
+    /// The clock may be off in both directions, and the time may pass at once or later.
     #[test]
     fn a_clock_that_is_off_by_a_day_refutes_nothing_until_the_crawler_verifies() {
         for (before, after) in [(48 * 60, 72 * 60), (48 * 60, 24 * 60)] {

@@ -1,4 +1,5 @@
-//! The evidence of a whole process: real sockets, a clock that the test moves, servers that play every case.
+//! The evidence of a whole process, with real sockets, a clock that the test controls, and servers
+//! that play every case.
 
 mod broken_networks;
 mod certificate;
@@ -21,22 +22,22 @@ use crate::agent::{Category, Crawler, Registry};
 use crate::identity::{ClaimEvidence, MethodOutcome, PublicAddress};
 use crate::live::{Mutex, TestClock};
 
-/// The time between two questions about names, where it is not what a test is about.
+/// Time between two questions about names, in tests for which it does not matter.
 pub(crate) const PACE: Duration = Duration::from_millis(1);
 
-/// How long an answer is waited for that is sure to come, and one that never comes.
+/// Time limit for an answer that is certain to arrive, and the duration of one that never does.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(100);
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// A registry of one crawler more.
+/// Returns a registry with one additional crawler.
 fn registry(change: impl FnOnce(Crawler) -> Crawler) -> Arc<Registry> {
     let row = change(Crawler { operator: "Play".into(), ..Crawler::new("Playbot", Category::Search) });
     Arc::new(only(row))
 }
 
-/// A registry of this crawler alone: no test asks the servers of others.
+/// Returns a registry of this crawler alone, so that no test contacts the servers of others.
 pub(crate) fn only(row: Crawler) -> Registry {
     let builtin = Registry::builtin();
     let removed = builtin.crawlers().map(|crawler| crate::agent::RegistryRow::Remove(crawler.name.clone()));
@@ -51,7 +52,7 @@ fn public(address: &str) -> PublicAddress {
     PublicAddress::of(Some(address.parse().expect(address)), |_| false).expect("a public address")
 }
 
-/// Looks until something is there.
+/// Polls until `look` returns a value.
 fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

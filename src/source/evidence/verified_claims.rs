@@ -172,7 +172,7 @@ mod tests {
         }
         let mapped = ClaimKey { client: "::ffff:9.9.9.9".parse::<std::net::Ipv6Addr>().expect("").to_bits(), ..noted };
         assert_eq!(claims.find(&mapped), Some(IdentityMethod::Rdns));
-        // Nothing is found in a slot that was not written, regardless of the key.
+        // No key is found in a slot that was never written.
         let nothing = ClaimKey { path: 0, client: 0, minute: 0, version: 0 };
         assert_eq!(VerifiedClaims::default().find(&nothing), None);
     }

@@ -31,11 +31,11 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// |---|---|
 /// | 2xx | the body's rules |
 /// | 304 | the copy's rules |
-/// | more than five redirects, or a redirect without a valid target | everything is allowed, as after 404 |
+/// | more than five redirects, or an invalid redirect | everything is allowed, as after 404 |
 /// | 4xx, 401 and 403 included | everything is allowed |
 /// | 429, 5xx | everything is disallowed, and the file is fetched again |
 /// | no address, no connection, or an incomplete response | as 5xx |
-/// | the same for more than 30 days | the last copy's rules; without a copy, everything is allowed |
+/// | the same for over 30 days | the last copy's rules; without a copy, everything is allowed |
 ///
 /// A response is used for 24 hours, or for as long as `Cache-Control: max-age` says; `no-cache` and
 /// `no-store` require a fetch before the next use. A failure changes nothing while the previous
@@ -50,7 +50,8 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// let now = SystemTime::now();
 /// let mut cache = CrawlerCache::default();
 /// assert!(cache.is_due(now));
-/// cache.record(FetchOutcome::of(StatusCode::OK, &HeaderMap::new(), *b"User-agent: *\nDisallow: /x\n", now), now);
+/// let file = *b"User-agent: *\nDisallow: /x\n";
+/// cache.record(FetchOutcome::of(StatusCode::OK, &HeaderMap::new(), file, now), now);
 /// assert!(matches!(cache.reading(now), CrawlerReading::Rules(_)));
 /// assert_eq!(cache.next_fetch(), Some(now + Duration::from_secs(24 * 3600)));
 /// ```

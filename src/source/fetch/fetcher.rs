@@ -112,15 +112,16 @@ impl Fetcher {
     /// use tower_robots::source::fetch::{FetchRequest, Fetcher};
     ///
     /// # async fn read() -> Result<usize, Box<dyn std::error::Error>> {
-    /// let request = FetchRequest { most: 50 << 20, ..FetchRequest::new("https://example.com/sitemap.xml".parse()?) };
+    /// let request = FetchRequest::new("https://example.com/sitemap.xml".parse()?);
+    /// let request = FetchRequest { most: 50 << 20, ..request };
     /// let (answering, mut body) = Fetcher::new()?.stream(request);
-    /// let mut octets = 0;
+    /// let mut bytes = 0;
     /// if answering.await?.status.is_success() {
     ///     while let Some(part) = body.part().await {
-    ///         octets += part?.len();
+    ///         bytes += part?.len();
     ///     }
     /// }
-    /// # Ok(octets) }
+    /// # Ok(bytes) }
     /// ```
     pub fn stream(
         &self,

@@ -1,4 +1,5 @@
-//! A whole day of a site in a moment: the machine, the task and the snapshot together, on a clock the test moves.
+//! Simulates a whole day of a site: the state machine, the task and the snapshot together, on a
+//! clock that the test moves.
 
 mod redirects;
 
@@ -13,24 +14,24 @@ use robots_core::internals::AddressClass;
 use super::*;
 use crate::live::{LiveRobots, RejectionKind, ReloadOutcome, TestClock, WhenMissing};
 
-/// The addresses of a host, with a port.
+/// Returns the addresses of a host and port.
 type Resolve = dyn Fn(&str, u16) -> Vec<SocketAddr> + Send + Sync;
 
-/// A network that a test plays.
+/// A network that a test simulates.
 pub(super) struct PlayedNetwork {
     pub(super) resolve: Box<Resolve>,
     pub(super) class: Box<dyn Fn(IpAddr) -> AddressClass + Send + Sync>,
 }
 
 impl FetcherBuilder {
-    /// Resolves names as a test says.
+    /// Resolves names as the test sets.
     fn network(mut self, played: PlayedNetwork) -> Self {
         self.client.network.played = Some(Arc::new(played));
         self
     }
 }
 
-/// A server that answers with what the test has put there.
+/// Starts a server that sends the response set by the test.
 fn server(answer: &Arc<Mutex<&'static str>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/robots.txt", listener.local_addr().expect("an address"));
@@ -45,7 +46,7 @@ fn server(answer: &Arc<Mutex<&'static str>>) -> String {
     url
 }
 
-/// Reads the head of a request, which has no body.
+/// Reads the head of a request without a body.
 fn read_head(stream: &mut TcpStream) {
     let mut head = Vec::new();
     let mut octet = [0];
@@ -117,7 +118,7 @@ fn the_thread_of_a_fetcher_ends_with_its_last_user() {
         assert!(start.elapsed() < Duration::from_secs(60), "the client is still in use");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // A task that is spawned on a runtime that is gone is cancelled.
+    // A task that is spawned after its runtime has ended is cancelled.
     let spawned = handle.spawn(std::future::pending::<()>());
     while !spawned.is_finished() {
         assert!(start.elapsed() < Duration::from_secs(60), "the thread is still there");

@@ -255,7 +255,7 @@ mod tests {
         text.parse().expect(text)
     }
 
-    /// The message about the text, without it.
+    /// Returns the message without the quoted string.
     fn said(error: &ValueError) -> String {
         let quoted = format!("{:?} ", error.text());
         error.to_string().strip_prefix(&quoted).expect("a text that is quoted").to_owned()

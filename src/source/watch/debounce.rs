@@ -212,7 +212,7 @@ mod tests {
         debounce.finish(start);
         assert_eq!(debounce.wake(), Some(start + SETTLE));
         assert!(debounce.begin(start).is_none(), "too early");
-        // Another file that takes its name does not touch what was read.
+        // Another file that takes the name does not change what was read.
         debounce.notify(Urgency::Renamed, start);
         assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
         debounce.finish(start + SETTLE);
@@ -223,7 +223,8 @@ mod tests {
     fn a_name_that_goes_puts_off_nothing() {
         let start = Instant::now();
         let mut debounce = debounce(start);
-        // As a ConfigMap is swapped: another folder takes the name, and the one before is removed.
+        // This is how a ConfigMap is swapped: another folder takes the name, and the old one is
+        // removed.
         debounce.notify(Urgency::Renamed, start);
         debounce.notify(Urgency::Gone, start);
         assert!(matches!(debounce.begin(start), Some(DueWork::Look)));
@@ -234,11 +235,11 @@ mod tests {
         assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
         debounce.finish(start + SETTLE);
         assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET), "whether it is there is seen later");
-        // By itself it is like any change: who replaces a file may remove it first.
+        // A removal alone is like any change: whatever replaces a file may remove it first.
         let mut debounce = self::debounce(start);
         debounce.notify(Urgency::Gone, start);
         assert_eq!(debounce.wake(), Some(start + QUIET));
-        // A file that was being written stays unfinished.
+        // A file that is being written stays unfinished.
         debounce.notify(Urgency::WhenQuiet, start + SETTLE);
         debounce.notify(Urgency::Gone, start + SETTLE);
         assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET));
@@ -256,7 +257,7 @@ mod tests {
         let later = start + SETTLE;
         assert!(debounce.begin(later).is_none());
         assert_eq!(debounce.wake(), Some(later + QUIET));
-        // Written to again, it waits again; the last event counts.
+        // Each further write postpones the read; the last event counts.
         debounce.notify(Urgency::Closed, later);
         debounce.notify(Urgency::WhenQuiet, later + QUIET / 2);
         assert_eq!(debounce.wake(), Some(later + QUIET / 2 + QUIET));

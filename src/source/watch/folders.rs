@@ -215,13 +215,13 @@ mod tests {
         sources.values().flat_map(|events| events.routes.lock().concerned(&event)).collect()
     }
 
-    /// How many folders are watched.
+    /// Returns the number of watched folders.
     fn watched(folders: &Folders) -> usize {
         let sources = folders.sources.lock();
         sources.as_ref().expect("it is not stopped").values().map(|events| events.routes.lock().folders.len()).sum()
     }
 
-    /// A folder, kept as long as the first is, and the path of one inside of it.
+    /// Returns a folder, which exists until it is dropped, and the path of a folder inside it.
     fn folder_with_inner() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let inner = folder.path().canonicalize().expect("a path").join("inner");
@@ -244,7 +244,7 @@ mod tests {
         {
             std::os::unix::fs::symlink(&inner, root.join("link")).expect("a link");
             let mut other = registered(&folders, 200, &root.join("link/7.txt"));
-            // The folder of the link is watched as well, for the link itself may be changed.
+            // The folder of the link is watched as well, because the link itself may change.
             assert_eq!(watched(&folders), 2);
             let rename = EventKind::Modify(ModifyKind::Name(RenameMode::To));
             assert_eq!(
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(watched(&folders), 0);
     }
 
-    /// `mv robots.txt old; mv new robots.txt`: in between, the name is gone as after a removal.
+    /// `mv robots.txt old; mv new robots.txt`: in between, the name is gone, as after a removal.
     #[test]
     fn a_name_that_a_rename_takes_away_is_gone_and_one_that_it_gives_is_there() {
         let (_folder, inner) = folder_with_inner();
@@ -291,13 +291,14 @@ mod tests {
         let (mut one, path) = (registered(&folders, 1, &inner.join("a.txt")), inner.join("a.txt"));
         let other = inner.join("b.txt");
         let _names = registered(&folders, 2, &other);
-        // The new folder may have the inode of the old one: only the event shows that it went.
+        // The new folder may have the inode of the old one: only the event shows that the old one
+        // is gone.
         let mut all = concerned(&folders, EventKind::Remove(RemoveKind::Other), inner);
         all.sort_by_key(|(id, _)| *id);
         assert_eq!(all, [(1, Urgency::Gone), (2, Urgency::Gone)]);
         assert_eq!(folders.register(1, &path, Listing::Contents, &mut one), Ok(()));
         assert_eq!(watched(&folders), 1);
-        // For its other targets too.
+        // The other targets of the folder are registered again, too.
         let created = EventKind::Create(CreateKind::File);
         assert_eq!(concerned(&folders, created, other), [(2, Urgency::WhenQuiet)]);
     }

@@ -220,7 +220,7 @@ mod tests {
             assert!(trouble.contains(reason), "{trouble}");
             std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
             let deadline = Instant::now() + Duration::from_secs(60);
-            // The file is empty for a moment while it is written, which a poll may find too.
+            // The file is empty for a moment while it is written, and a poll may see that too.
             let is_polled = || live.history().last().is_some_and(|entry| entry.cause == Cause::Poll);
             while !(is_polled() && has_body(&live, "User-agent: *\nDisallow: /b\n")) {
                 assert!(Instant::now() < deadline, "{reason}: it was not found");
@@ -255,7 +255,7 @@ mod tests {
         let other = open(&path);
 
         hung.hang(Operations::All, 0);
-        // Each event has a worker look up the folders of its file.
+        // Each event makes a worker look up the folders of its file.
         there.iter().for_each(|path| write(path));
         hung.hang(Operations::All, MOST_WORKERS);
 

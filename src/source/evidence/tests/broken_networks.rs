@@ -1,4 +1,4 @@
-//! Networks that are broken or configured wrongly: no claim is refuted, and the status says what is missing.
+//! Broken or misconfigured networks: no claim is refuted, and the status reports what is missing.
 
 use hickory_resolver::proto::op::ResponseCode;
 
@@ -9,7 +9,7 @@ use crate::agent::{Agent, Identity, Recognizer, UndecidedReason};
 use crate::identity::IdentityRequest;
 use crate::rules::RobotsTxt;
 
-/// The crawler's address, as its list and its names have it.
+/// The crawler's address, which is in its list and has its name.
 const GENUINE: &str = "8.8.8.8";
 const IMPOSTOR: &str = "9.9.9.9";
 const PATH: ClaimPath<'_> = ClaimPath { site: "example.com", listener: "0.0.0.0:443" };
@@ -27,7 +27,8 @@ fn list() -> String {
 }
 
 impl Network {
-    /// A network whose list answers this, and whose resolver has what `set` sets.
+    /// Starts a network whose list server sends this response, and whose resolver is prepared by
+    /// `set`.
     fn start(list: impl Into<Vec<u8>>, set: impl FnOnce(&PlayedDns)) -> Self {
         let network = Self::start_with(list, LONG, set, |row, list| Crawler {
             ranges: vec![list],
@@ -41,7 +42,7 @@ impl Network {
         network
     }
 
-    /// One whose crawler is known by the names of its addresses alone.
+    /// Starts a network whose crawler is known only by the names of its addresses.
     fn of_names(timeout: Duration, set: impl FnOnce(&PlayedDns)) -> Self {
         Self::start_with(nothing(), timeout, set, |row, _| Crawler {
             reverse_dns: vec![".googlebot.com".into()],
@@ -63,19 +64,19 @@ impl Network {
         Self { list, dns, clock, registry, verifier }
     }
 
-    /// Why the list cannot be had.
+    /// Returns why the list cannot be fetched.
     fn trouble(&self) -> String {
         until("trouble", || self.verifier.status().lists.remove(0).trouble).to_string()
     }
 
-    /// One in which everything works.
+    /// Starts a network in which everything works.
     fn sound() -> Self {
         Self::start(list(), |dns| {
             dns.confirmed(GENUINE, "crawl.googlebot.com");
         })
     }
 
-    /// The identity that counts, once no name is being looked up any more.
+    /// Returns the identity that applies once no look-up is pending any more.
     fn identity(&self, address: Option<&str>) -> Identity {
         let recognizer = Recognizer::new(self.registry.clone(), &RobotsTxt::parse(*b""));
         let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
@@ -132,7 +133,7 @@ fn a_proxy_that_takes_the_requests_over_refutes_no_request_for_long() {
 fn an_address_that_is_not_the_clients_own_refutes_no_request() {
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
-    // A wrong X-Real-IP, a container's gateway, a carrier's network, none at all.
+    // A wrong X-Real-IP, a container's gateway, a carrier's network, or no address.
     for address in ["10.0.0.1", "172.17.0.1", "100.64.3.4", "127.0.0.1", "fe80::1", "fd00::1", "::ffff:192.168.0.1"] {
         assert_eq!(network.identity(Some(address)), Identity::Undecided(UndecidedReason::Address), "{address}");
     }
@@ -174,7 +175,7 @@ fn without_a_network_from_the_start_no_request_is_refuted() {
 
 #[test]
 fn a_resolver_that_says_no_to_everything_refutes_no_request() {
-    // Split DNS, or a resolver without egress: the list is gone as well.
+    // Split DNS, or a resolver without access to the internet: the list cannot be fetched either.
     let network = Network::start(nothing(), |_| {});
     for address in [GENUINE, IMPOSTOR] {
         assert!(matches!(network.identity(Some(address)), Identity::Undecided(_)), "{address}");
@@ -210,7 +211,7 @@ fn a_clock_that_is_off_by_a_day_refutes_no_request() {
 #[test]
 fn a_wrong_field_that_gives_all_requests_one_address_refutes_no_request_and_is_named() {
     let network = Network::sound();
-    // The address of a load balancer: the crawler's requests and all others have it.
+    // The address of a load balancer, which the crawler's requests and all others have.
     for _ in 0..500 {
         assert_eq!(network.identity(Some("198.41.128.9")), Identity::Undecided(UndecidedReason::SuspectPath));
     }
@@ -233,7 +234,7 @@ fn a_portal_that_answers_everything_with_its_page_refutes_no_request() {
         assert!(matches!(network.identity(Some(address)), Identity::Undecided(_)), "{address}");
     }
     assert!(network.trouble().contains("list"), "{}", network.trouble());
-    // One that comes later takes nothing away.
+    // A portal that appears later invalidates no evidence.
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     portal(&network.dns);
@@ -267,7 +268,7 @@ fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
     let network = Network::of_names(LONG, set);
     assert_eq!(network.identity(Some(GENUINE)), Identity::Undecided(UndecidedReason::ResolverFailure));
     let network = Network::of_names(SHORT, set);
-    // Until the answer is given up, and after that.
+    // First before the look-up is given up, then afterwards.
     let recognizer = Recognizer::new(network.registry.clone(), &RobotsTxt::parse(*b""));
     let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
     let request = IdentityRequest::new(&agents, Some(public(IMPOSTOR)));
@@ -278,7 +279,7 @@ fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
 
 #[test]
 fn a_resolver_with_an_internal_view_refutes_no_request() {
-    // Names of the network's own for all addresses, or none for any that is not its own.
+    // The resolver returns names of its own network for all addresses, or none for other networks.
     for view in [ptr(&["gateway.corp.example"]), Played::Code(ResponseCode::NXDomain), Played::Records(Vec::new())] {
         let network = Network::of_names(LONG, |dns| {
             dns.names(GENUINE, view.clone()).names(IMPOSTOR, view.clone());

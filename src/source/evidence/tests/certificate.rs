@@ -1,4 +1,4 @@
-//! Certificates of authorities that only tests trust. The tests of both packages use it.
+//! Certificates of authorities that only tests trust. The tests of both packages use them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-/// An authority of the test's own.
+/// A certificate authority of the test.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -17,24 +17,24 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// Its own certificate.
+    /// Returns the authority's own certificate.
     pub(crate) fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// A certificate that it vouches for, and its key.
+    /// Signs a certificate, and returns it with its key.
     pub(crate) fn sign(&self, params: &CertificateParams) -> (Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
         (params.signed_by(&key, &self.0).unwrap(), key)
     }
 }
 
-/// The parameters of a certificate for these names.
+/// Returns the parameters of a certificate for these names.
 pub(crate) fn certificate_for(names: &[&str]) -> CertificateParams {
     CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
 }
 
-/// The settings of a server with this certificate.
+/// Returns the settings of a server with this certificate.
 pub(crate) fn server_config((certificate, key): &(Certificate, KeyPair)) -> ServerConfig {
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();

@@ -1,4 +1,5 @@
-//! The server's end of a TLS connection, which says goodbye when it is dropped, as TLS servers should.
+//! The server's end of a TLS connection, which sends close_notify when it is dropped, as TLS
+//! servers should.
 
 use std::io::{Read, Result, Write};
 use std::net::TcpStream;

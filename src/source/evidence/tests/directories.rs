@@ -31,7 +31,7 @@ impl Followed {
         Self { server, clock, directory, verifier }
     }
 
-    /// Whether the key is there; `None` where no keys are.
+    /// Reports whether the key is known; `None` if there are no keys.
     fn has(&self, thumbprint: &str) -> Option<bool> {
         match self.verifier.keys(&self.directory, thumbprint, self.clock.now()) {
             Ok(keys) => Some(keys.thumbprints().any(|found| found == thumbprint)),
@@ -40,7 +40,7 @@ impl Followed {
         }
     }
 
-    /// The identity of a request that is signed with the first key and names no crawler.
+    /// Returns the identity of a request that is signed with the first key and names no crawler.
     fn identity(&self, fields: &[(&str, String)]) -> Identity {
         self.identity_at("example.com", fields)
     }
@@ -121,7 +121,7 @@ fn a_key_that_goes_ends_what_its_signatures_verified() {
     });
     assert_eq!(followed.verifier.status().known_signatures, 1);
     assert_eq!(followed.server.heads().len(), 1);
-    // A remembered result keeps asking for the directory, once that is not fresh.
+    // A remembered result still requests the directory once the directory is stale.
     followed.server.answers(keys(&[OTHER_KEY]));
     followed.clock.pass(Duration::from_secs(601));
     until("the end of the key", || {
@@ -145,11 +145,11 @@ fn a_proxy_that_changes_the_host_refutes_no_request_by_a_signature() {
     let suspects = followed.verifier.status().suspects;
     assert_eq!((suspects.len(), suspects[0].method), (1, IdentityMethod::Signature));
     assert_eq!(suspects[0].crawler, "", "the requests name no crawler");
-    // Once the signature arrives as it was made, one that does not hold is an impostor's.
+    // Once an unmodified signature has arrived, an invalid one is an impostor's.
     is("example.com", Identity::Verified(IdentityMethod::Signature));
     is("inner.example", Identity::Refuted(Refutation::BadSignature));
     assert_eq!(followed.verifier.status().suspects, []);
-    // A clock that is off makes every signature one of another day.
+    // With a wrong clock, every signature is from another day.
     for is_ahead in [true, false] {
         if is_ahead {
             followed.clock.pass(48 * HOUR)

@@ -59,7 +59,7 @@ impl Followed {
         self.verifier.status().lists.remove(0)
     }
 
-    /// Waits for this many requests, and for the outcome of the last.
+    /// Waits until this many requests were made, and the last one was processed.
     fn fetched(&self, times: usize) {
         until("a request", || (self.server.heads().len() >= times).then_some(()));
         let now = self.clock.now();
@@ -69,7 +69,7 @@ impl Followed {
         });
     }
 
-    /// Lets two hours pass, and has the list fetched.
+    /// Lets two hours pass, and has the list fetched again.
     fn fetch_again(&self, times: usize) {
         self.clock.pass(2 * HOUR);
         self.verifier.refresh();
@@ -112,7 +112,7 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     let twice = |address: &str| [identity(address), identity(address)];
     assert_eq!((twice(INSIDE), twice(OUTSIDE)), ([verified; 2], [verified; 2]));
 
-    // The address has become that of a proxy.
+    // The address now belongs to a proxy.
     let proxies = |networks: &[&str]| {
         followed.verifier.set_trusted_proxies(networks.iter().map(|network| network.parse().expect(network)));
     };
@@ -120,19 +120,20 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
     assert_eq!((identity(INSIDE), identity(OUTSIDE)), (verified, Identity::Undecided(UndecidedReason::Address)));
     proxies(&[]);
     assert_eq!(twice(OUTSIDE), [verified; 2]);
-    // Each path is notified of it by itself.
+    // Each path learns of the proxy separately.
     assert_eq!(on_path(OUTSIDE, "0.0.0.0:80"), verified);
 
-    // The operator gives the address back; the clock shows the same minute.
+    // The operator gives the address up; the clock shows the same minute.
     followed.server.answers(good());
     followed.fetch_again(2);
     until("the list", || (followed.status().origin == Some("fetched")).then_some(()));
     followed.clock.go_back(2 * HOUR);
     assert_eq!(identity(INSIDE), verified);
-    // The list is there a moment before it is told that what was verified by another does not count any more.
+    // The new list is in force a moment before the evidence version changes, which invalidates the
+    // remembered claim.
     until("other evidence", || (identity(OUTSIDE) != verified).then_some(()));
 
-    // Another registry has no list for the crawler.
+    // Another registry names no list for the crawler.
     followed.verifier.follow(&only(Crawler::new("Playbot", Category::Search))).expect("a registry");
     assert_eq!(identity(INSIDE), Identity::Unverifiable);
 }
@@ -179,7 +180,7 @@ fn whatever_is_no_list_leaves_the_one_before() {
         let said = status.trouble.expect(what);
         assert!(said.contains(trouble), "{what}: {said}");
         assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, MISS), "{what}");
-        // A day later the list at hand is too old to refute.
+        // A day later the list is too old to refute.
         followed.clock.pass(25 * HOUR);
         assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, STALE), "{what}");
     }
@@ -278,7 +279,8 @@ fn a_registry_that_changes_keeps_what_it_still_names() {
     assert_eq!(followed.verifier.status().lists.len(), 2);
 }
 
-/// One network that is down is one event, however many lists there are; and a copy of a list that no row names is another.
+/// A network that is down causes one event, however many lists there are. A copy of a list that no
+/// row names causes another.
 #[test]
 fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     let server = PlayedHttp::start(answer("503 Service Unavailable", "Retry-After: 0\r\n", ""));
@@ -307,7 +309,7 @@ fn what_cannot_be_fetched_is_said_once_by_its_cause() {
         assert_eq!(first.iter().filter(|line| line.contains(want)).count(), 1, "{want}: {first:?}");
     }
     assert_eq!(verifier.status().troubles().len(), 3);
-    // It is said when it is over, and not again meanwhile.
+    // The end is reported, and nothing is reported again meanwhile.
     server.answers(good());
     until("the lists", || {
         clock.pass(HOUR);

@@ -43,7 +43,7 @@ impl Resolved {
         Self { dns, clock, registry, verifier }
     }
 
-    /// One whose resolver is known to answer.
+    /// Starts a verifier whose resolver is known to answer.
     fn proven() -> Self {
         Self::proven_with(PACE, LONG)
     }
@@ -77,7 +77,7 @@ impl Resolved {
 fn a_name_that_leads_back_verifies() {
     let resolved = Resolved::proven();
     assert_eq!(resolved.dns.asked(), ["PTR 1.66.249.66.in-addr.arpa.", "A crawl-66-249-66-1.googlebot.com."]);
-    // A known name is not asked for again.
+    // A known name is not looked up again.
     assert_eq!(resolved.at_once(PROOF), MethodOutcome::Verified);
     assert_eq!(resolved.dns.asked().len(), 2);
     resolved.dns.confirmed("2001:4860:4801:10::1", "Crawl-6.GoogleBot.COM");
@@ -108,7 +108,7 @@ fn what_leads_elsewhere_is_refuted() {
     }
 }
 
-/// A resolver that has never answered, or has failed to for an hour, refutes nobody.
+/// A resolver that has never answered, or has failed for an hour, refutes no claim.
 #[test]
 fn a_resolver_counts_as_evidence_while_it_answers() {
     let (dns, lists, clock) =
@@ -127,16 +127,16 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     resolved.dns.names("9.9.9.10", Played::Code(ResponseCode::NXDomain));
     assert_eq!(resolved.rdns("9.9.9.10"), undecided(UndecidedReason::UnprovenResolver));
     assert_eq!((can_refute(), resolved.verifier.status().refutes_nothing()), (Some(true), None));
-    // Without a question it has not failed.
+    // Without a question, the resolver has not failed.
     resolved.clock.pass(HOUR + Duration::from_secs(1));
     assert_eq!(can_refute(), Some(true));
     resolved.dns.names("9.9.9.11", Played::Code(ResponseCode::ServFail));
     assert_eq!(resolved.rdns("9.9.9.11"), undecided(UndecidedReason::ResolverFailure));
     assert_eq!(can_refute(), Some(false));
-    // A list refutes claims of its own crawlers alone.
+    // A list refutes only claims of its own crawlers.
     lists.answers(answer("200 OK", "", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#));
     until("a list", || {
-        // Again, if a fetch was under way that had the answer before.
+        // Repeated, because a fetch in progress may have had its response earlier.
         resolved.clock.pass(2 * HOUR);
         resolved.verifier.refresh();
         can_refute().filter(|can_refute| *can_refute)
@@ -187,10 +187,10 @@ fn the_proof_of_a_resolver_is_renewed() {
     let resolved = Resolved::proven();
     assert_eq!(resolved.rdns(CLIENT), NO_NAME);
     resolved.clock.pass(HOUR + Duration::from_secs(1));
-    // A failed name is not known any more, and the resolver is proven again on the way.
+    // An outcome that failed has expired, so the resolver is proven again.
     let failed = until("a refutation", || Some(resolved.rdns(CLIENT)).filter(|outcome| *outcome == NO_NAME));
     assert_eq!(failed, NO_NAME);
-    // From now on the resolver says no to everything.
+    // From now on, the resolver answers every question with NXDOMAIN.
     resolved.dns.names(PROOF, Played::Code(ResponseCode::NXDomain));
     resolved.clock.pass(HOUR + Duration::from_secs(1));
     assert_eq!(resolved.rdns(CLIENT), undecided(UndecidedReason::UnprovenResolver));
@@ -214,12 +214,12 @@ fn no_crowd_of_addresses_makes_more_questions_than_the_bound() {
     assert!(status.waiting_names <= 256 && status.known_names.expect("names are looked up") <= 65_536, "{status:?}");
     assert!(pending > 0 && busy > 5_000, "{busy} and {pending}");
     let asked = until("questions", || Some(resolved.dns.asked().len()).filter(|asked| *asked > 20));
-    // One that leaves with the first moment, and one for every 20 ms that have begun.
+    // One question is sent at the first moment, and one for every 20 ms that have begun.
     let (took, most) = (start.elapsed(), 2 + start.elapsed().as_millis() / pace.as_millis());
     assert!(asked as u128 <= most, "{asked} in {took:?}");
 }
 
-/// An address of a network, which claims to be the crawler.
+/// Claims to be the crawler, from an address of a network.
 fn claims(resolved: &Resolved, network: &str, number: u32) -> MethodOutcome {
     let address = match network.contains(':') {
         true => format!("{network}:{:x}:{:x}", number >> 16, number & 0xFFFF),
@@ -228,8 +228,9 @@ fn claims(resolved: &Resolved, network: &str, number: u32) -> MethodOutcome {
     resolved.at_once(&address)
 }
 
-/// Networks that claim far more than can be looked up, for as long as it takes, and a crawler's new address that comes meanwhile.
-/// Returns how many questions about others left between its first request and the one about it, and until it was verified.
+/// Floods the verifier from networks that claim more than can be looked up. Meanwhile, a new
+/// address of the crawler arrives. Returns how many questions about others were sent between its
+/// first request and two events: the question about it, and its verification.
 fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -> [usize; 2] {
     const NEW: &str = "66.249.70.7";
     let resolved = Resolved::proven();
@@ -251,11 +252,11 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
         });
         let questions = || resolved.dns.asked().len();
         let begun = questions();
-        // Of a /24 there are no more than 256, so that all of them may be known before this thread has looked.
+        // A /24 has at most 256 addresses, so all of them may be known before this thread checks.
         let many_wait = || resolved.verifier.status().waiting_names > 200 || questions() > begun + 200;
         until("claims that wait", || many_wait().then_some(()));
         until("questions about them", || (questions() > begun + 2).then_some(()));
-        // Its first request finds a place, whatever the others hold.
+        // The first request of the new address finds a place in the queue, despite the others.
         let first = resolved.at_once(NEW);
         let before = questions();
         let verified = (first == undecided(UndecidedReason::Pending)).then(|| resolved.rdns(NEW));
@@ -267,15 +268,17 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
     })
 }
 
-/// With one queue for all, its first 256 addresses are asked about first, and then it depends on luck who finds a place.
+/// With one queue for all networks, the first 256 addresses of the flood would be asked about
+/// first. Then chance would decide which address finds a place.
 #[test]
 fn a_new_address_is_looked_up_while_a_network_floods() {
     let silence = Played::Silence;
     for network in ["2600:1:2:3:0:0", "9.9.9"] {
         for names in [None, Some(&silence)] {
             let [reverse, forward] = questions_before_a_new_address(&[network.to_owned()], names);
-            // Four look-ups of the network are under way, each with one question at a time. The rest are questions that its next ones
-            // have ready before the thread of the resolver comes to the new address.
+            // Four look-ups of the network are in progress, each with one question at a time. The
+            // rest are questions of its next look-ups, which are ready before the resolver's thread
+            // gets to the new address.
             assert!(reverse <= 4 + 20 && forward <= 2 * 4 + 40, "{network}: {reverse} and {forward}");
         }
     }
@@ -290,7 +293,7 @@ fn a_new_address_is_looked_up_while_many_networks_of_one_site_flood() {
     }
 }
 
-/// As a program that judges a log asks.
+/// The way in which a program that checks a log looks names up.
 #[test]
 fn names_asked_for_one_by_one_keep_the_bounds() {
     let dns = PlayedDns::start();
@@ -309,7 +312,7 @@ fn names_asked_for_one_by_one_keep_the_bounds() {
         tokio::join!(check(PROOF), check(CLIENT))
     });
     assert_eq!(outcomes, (MethodOutcome::Verified, OTHER_NAME));
-    // 26 questions, of which the first leaves at once.
+    // There were 26 questions, and the first is sent at once.
     assert_eq!(dns.asked().len(), 26);
     assert!(start.elapsed() >= Duration::from_millis(500), "{:?}", start.elapsed());
 }

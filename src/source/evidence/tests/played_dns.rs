@@ -9,7 +9,7 @@ use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, PTR};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 
-/// The answer that is played for one question.
+/// The answer to one question.
 #[derive(Clone)]
 pub(crate) enum Played {
     Records(Vec<RData>),
@@ -17,11 +17,12 @@ pub(crate) enum Played {
     Code(ResponseCode),
     /// No answer.
     Silence,
-    /// An answer that is cut, over TCP as well.
+    /// An answer that is truncated, over TCP as well.
     Truncated,
 }
 
-/// A server over UDP and TCP. A name that was not set is NXDOMAIN, or the answer of [`unset`](Self::unset).
+/// A server over UDP and TCP. A name that was not set gets NXDOMAIN, or the answer of
+/// [`unset`](Self::unset).
 #[derive(Clone)]
 pub(crate) struct PlayedDns {
     pub(crate) address: SocketAddr,
@@ -37,7 +38,7 @@ struct State {
 
 impl PlayedDns {
     pub(crate) fn start() -> Self {
-        // The same port for both protocols: another process may have taken it for one.
+        // Both protocols need the same port, which another process may already use for one of them.
         let (udp, tcp) = (0..100)
             .find_map(|_| {
                 let udp = UdpSocket::bind("127.0.0.1:0").ok()?;
@@ -79,24 +80,24 @@ impl PlayedDns {
         Self { address, state }
     }
 
-    /// Plays this for the names of an address.
+    /// Sets the answer for the names of an address.
     pub(crate) fn names(&self, address: &str, played: Played) -> &Self {
         let name = Name::from(address.parse::<std::net::IpAddr>().expect(address));
         self.set(&name, RecordType::PTR, played)
     }
 
-    /// Plays this for the addresses of a name, of both families.
+    /// Sets the answer for the addresses of a name, for both families.
     pub(crate) fn addresses(&self, name: &str, played: Played) -> &Self {
         let name = absolute(name);
         self.set(&name, RecordType::A, played.clone()).set(&name, RecordType::AAAA, played)
     }
 
-    /// A name that leads to an address and back.
+    /// Sets a name that resolves to an address and back.
     pub(crate) fn confirmed(&self, address: &str, name: &str) -> &Self {
         self.names(address, ptr(&[name])).addresses(name, address_records(&[address]))
     }
 
-    /// Plays this for whatever was not set.
+    /// Sets the answer for everything that was not set.
     pub(crate) fn unset(&self, played: Played) {
         self.state.lock().unwrap().unset = Some(played);
     }
@@ -106,7 +107,7 @@ impl PlayedDns {
         self
     }
 
-    /// The questions so far, as `PTR 1.2.3.4.in-addr.arpa.`.
+    /// Returns the questions so far, in the form `PTR 1.2.3.4.in-addr.arpa.`.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.state.lock().unwrap().asked.clone()
     }

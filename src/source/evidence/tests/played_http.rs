@@ -1,4 +1,4 @@
-//! A server that answers with what the test has put there.
+//! An HTTP server whose response the test sets.
 
 use crate::live::Mutex;
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::certificate::{Authority, certificate_for, server_config};
 use super::closing::Closing;
 
-/// A server of one answer, which the test changes.
+/// A server with a single response, which the test can change.
 #[derive(Clone)]
 pub(crate) struct PlayedHttp {
     pub(crate) url: String,
@@ -25,7 +25,7 @@ impl PlayedHttp {
         Self::listen(answer.into(), |port| format!("http://127.0.0.1:{port}/list.json"), Some)
     }
 
-    /// One that leaves its connections open.
+    /// Starts a server that leaves its connections open.
     pub(crate) fn start_stalling(answer: impl Into<Vec<u8>>) -> Self {
         let open = Mutex::new(Vec::new());
         Self::listen(
@@ -38,7 +38,7 @@ impl PlayedHttp {
         )
     }
 
-    /// One over TLS, and the authority to trust, as PEM.
+    /// Starts a server with TLS. Also returns the authority to trust, as PEM.
     pub(crate) fn start_tls(answer: impl Into<Vec<u8>>) -> (Self, String) {
         let authority = Authority::new();
         let config = Arc::new(server_config(&authority.sign(&certificate_for(&["localhost"]))));
@@ -66,7 +66,7 @@ impl PlayedHttp {
                     state.heads.push(String::from_utf8_lossy(&head).into_owned());
                     state.answer.clone()
                 };
-                // A client may have had enough.
+                // The client may have closed the connection already.
                 let _ = stream.write_all(&answer);
             }
         });
@@ -77,13 +77,13 @@ impl PlayedHttp {
         self.state.lock().answer = answer.into();
     }
 
-    /// The heads of the requests so far.
+    /// Returns the heads of the requests so far.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.state.lock().heads.clone()
     }
 }
 
-/// An answer with a body.
+/// Returns a response with a body.
 pub(crate) fn answer(status: &str, fields: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())
 }

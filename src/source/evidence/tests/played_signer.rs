@@ -1,4 +1,4 @@
-//! A signer: its key, the directory that has it, and requests that are signed with it.
+//! A signer: its key, the directory that contains the key, and requests that are signed with it.
 
 use std::time::SystemTime;
 
@@ -14,13 +14,14 @@ pub(crate) const KEY: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 pub(crate) const THUMBPRINT: &str = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k";
 const PRIVATE: &str = "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A";
 
-/// The answer of a directory with these keys.
+/// Returns the response of a directory with these keys.
 pub(crate) fn keys(keys: &[&str]) -> String {
     let keys: Vec<String> = keys.iter().map(|x| format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{x}"}}"#)).collect();
     answer("200 OK", "Cache-Control: max-age=600\r\n", &format!(r#"{{"keys":[{}]}}"#, keys.join(",")))
 }
 
-/// The fields of a request to `example.com` that is signed now, for 20,000 seconds, with the key of this directory.
+/// Returns the fields of a request to `example.com`. It is signed now, for 20,000 seconds, with the
+/// key of this directory.
 pub(crate) fn signed(directory: &str, now: SystemTime) -> Vec<(&'static str, String)> {
     let created = now.duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
     let expires = created + 20_000;

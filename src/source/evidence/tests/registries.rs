@@ -1,4 +1,4 @@
-//! A registry that is published over HTTPS, and a part of a robots.txt.
+//! A registry that is published over HTTPS, and a part that is appended to a robots.txt.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
 use crate::source::follow::{FollowBuilder, Published, PublishedSettings};
 
-/// A line is the name of a crawler, or of one to remove after a `-`.
+/// Parses a registry: each line is the name of a crawler to add, or after a `-`, of one to remove.
 fn read(text: &str) -> Result<Registry, String> {
     let row = |line: &str| match line.strip_prefix('-') {
         Some(name) => RegistryRow::Remove(name.to_owned()),
@@ -60,7 +60,7 @@ impl Followed {
         self.registry.current().is_some_and(|registry| registry.crawler(name).is_some())
     }
 
-    /// Waits for so many fetches.
+    /// Waits for this number of fetches.
     fn fetched(&self, times: usize) {
         until("a fetch", || (self.server.heads().len() >= times).then_some(()));
     }
@@ -122,7 +122,7 @@ fn what_cannot_be_used_keeps_the_registry_and_is_said_once() {
         followed.clock.pass(HOUR * 2);
         followed.fetched(3);
         followed.server.answers(published("OtherBot"));
-        // The fetch before may not be concluded yet.
+        // The previous fetch may not be concluded yet.
         until("the next one", || {
             followed.clock.pass(HOUR);
             followed.knows("OtherBot").then_some(())
@@ -145,12 +145,12 @@ fn a_large_change_waits_until_it_is_accepted() {
     assert_eq!(followed.event(1), said);
     assert_eq!(followed.registry.status().waiting, Some((hash(without), gone.to_owned())));
     assert!(followed.knows("Googlebot") && followed.knows("HouseBot") && !followed.knows("OtherBot"));
-    // Another hash accepts nothing.
+    // Accepting another hash has no effect.
     followed.registry.accept([hash("another")]);
     followed.clock.pass(HOUR * 2);
     followed.fetched(3);
     assert!(followed.knows("Googlebot"));
-    // No hour has to pass.
+    // An accepted version is fetched without waiting for an hour.
     followed.registry.accept([hash(without)]);
     until("the accepted one", || followed.knows("OtherBot").then_some(()));
     assert!(!followed.knows("Googlebot"));
@@ -179,7 +179,7 @@ fn the_last_good_registry_outlives_the_process() {
     assert!(saved.crawler("bingbot").is_none());
     drop(first);
 
-    // Without a network it is there at once, and was accepted once.
+    // Offline, the saved copy is used immediately, and its earlier acceptance still counts.
     let fetcher = Fetcher::new().expect("a thread");
     let builder = Published::<Registry>::builder(url.clone(), read).saved_in(folder.path()).fetcher(&fetcher);
     let (registry, trouble) = builder.start().expect("a registry");

@@ -1,4 +1,4 @@
-//! The results that a process learned about paths, in the next one.
+//! What a new process knows of the results that an earlier one learned about paths.
 
 use hickory_resolver::proto::op::ResponseCode;
 
@@ -28,7 +28,7 @@ impl Installed {
         Self { folder, clock: TestClock::new(), registry, _list: list }
     }
 
-    /// A process that has its list.
+    /// Starts a process that has fetched its list.
     fn start(&self) -> Verifier {
         let builder = Verifier::builder(&self.registry).clock(self.clock.read()).without_names();
         let verifier = builder.saved_in(self.folder.path()).start().expect("a verifier");
@@ -48,7 +48,7 @@ impl Installed {
         self.folder.path().join("claim-paths.json")
     }
 
-    /// A process that has verified the crawler, and saved that.
+    /// Runs a process that verifies the crawler and saves the result.
     fn learned() -> Self {
         let installed = Self::new();
         let verifier = installed.start();
@@ -85,7 +85,7 @@ fn a_clock_that_was_wrong_before_a_restart_refutes_no_request() {
         }
         let verifier = installed.start();
         assert_eq!(installed.identity(&verifier, IMPOSTOR), SUSPECT, "ahead: {is_ahead}");
-        // Nor when the time of the wrong clock comes.
+        // Nothing is refuted when the time of the wrong clock comes, either.
         drop(verifier);
         installed.clock.pass(25 * HOUR);
         assert_eq!(installed.identity(&installed.start(), IMPOSTOR), SUSPECT, "ahead: {is_ahead}");
@@ -132,7 +132,7 @@ fn a_folder_that_cannot_be_written_is_said() {
     assert_eq!(installed.identity(&verifier, IMPOSTOR), REFUTED);
 }
 
-/// The resolver is asked again: that it answered the process before says nothing about now.
+/// The resolver is asked again: its answers to the previous process prove nothing now.
 #[test]
 fn a_restart_knows_an_address_that_proves_the_resolver() {
     let (dns, clock) = (PlayedDns::start(), TestClock::new());
@@ -161,7 +161,7 @@ fn a_restart_knows_an_address_that_proves_the_resolver() {
     assert_eq!(rdns(&verifier, IMPOSTOR), MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
     until("a refutation", || (rdns(&verifier, IMPOSTOR) == no_name).then_some(()));
     drop(verifier);
-    // A resolver that answers no more refutes no request.
+    // A resolver that does not answer any more refutes no request.
     dns.names(GENUINE, Played::Code(ResponseCode::NXDomain));
     let verifier = start();
     let asked = dns.asked().len();

@@ -1,4 +1,4 @@
-//! Results of signatures that are kept, and signatures that fail too often.
+//! Results of signature checks that are kept, and signatures that fail too often.
 
 use std::cell::RefCell;
 
@@ -30,7 +30,7 @@ fn at(seconds: u64) -> SystemTime {
 
 type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 
-/// A signer, and the verifier's side of its directory.
+/// A signer, and its directory as the verifier knows it.
 struct Signer {
     pair: Ed25519KeyPair,
     keyid: String,
@@ -61,7 +61,7 @@ impl Signer {
         Self { pair, keyid, keys, results: SignatureResults::requiring(Vec::new()) }
     }
 
-    /// A signed request; `nonce` tells it from others.
+    /// Signs a request; `nonce` makes it unique.
     fn sign(&self, covered: &str, nonce: u32) -> Request {
         let parameters =
             format!(r#"created={CREATED};expires={EXPIRES};keyid="{}";nonce="{nonce}";tag="web-bot-auth""#, self.keyid);
@@ -93,7 +93,7 @@ impl Signer {
         checks[0].outcome
     }
 
-    /// Lets so many checks fail for an address that no more are made in this second.
+    /// Sends failing signatures from an address until no more are checked in this second.
     fn exhaust(&self, address: &str, now: u64) {
         for nonce in 1_000.. {
             match self.check(&self.sign(PLAIN, nonce).altered(), address, now) {
@@ -110,7 +110,7 @@ impl Request {
         run(&MessageHead::new(self.method, "https", Some(self.authority), self.target, &fields))
     }
 
-    /// With a signature that does not hold.
+    /// Replaces the signature by an invalid one.
     fn altered(mut self) -> Self {
         self.fields[2].1 = format!("sig1=:{}:", STANDARD.encode([1; 64]));
         self
@@ -129,7 +129,8 @@ fn a_valid_signature_is_checked_once() {
     assert_eq!(signer.check(&request, "8.8.8.8", CREATED), VERIFIED);
     assert_eq!(signer.results.known(), 1);
     signer.exhaust("8.8.8.8", CREATED);
-    // It would not be checked now. Another path is not what it is over.
+    // The signature would not be checked now, so the result is a kept one. It does not cover the
+    // path.
     assert_eq!(signer.check(&request, "8.8.8.8", CREATED), VERIFIED);
     assert_eq!(signer.check(&Request { target: "/other", ..request }, "8.8.8.8", CREATED), VERIFIED);
     assert_eq!(signer.check(&signer.sign(PLAIN, 2), "8.8.8.8", CREATED), BUSY);
@@ -150,7 +151,7 @@ fn a_result_holds_as_long_as_the_signature() {
     ] {
         assert_eq!(signer.check(&request, "8.8.8.8", now), outcome, "{now}");
     }
-    // To the fraction of a second.
+    // The expiry is exact to a fraction of a second.
     let checks = signer.checks(&request, None, at(EXPIRES + 61) - Duration::from_nanos(1));
     assert_eq!(checks.expect("signed")[0].outcome, VERIFIED);
 }
@@ -190,7 +191,7 @@ fn a_signature_that_is_replayed_for_another_request_is_not_the_one_that_was_chec
                 assert_eq!(signer.check(&request, "9.9.9.9", CREATED), VERIFIED);
             }
         }
-        // The replay did not take its place.
+        // The replay did not displace the kept result.
         signer.exhaust("8.8.8.8", CREATED);
         assert_eq!(signer.check(&request, "8.8.8.8", CREATED), VERIFIED, "{covered}");
         let moved = Request { fields: request.fields.iter().rev().cloned().collect(), ..request.clone() };
@@ -218,7 +219,7 @@ fn a_result_ends_with_the_keys_that_it_is_from() {
     *signer.keys.borrow_mut() = Err(UndecidedReason::DirectoryNotConfigured);
     let gone = MethodOutcome::Undecided(UndecidedReason::DirectoryNotConfigured);
     assert_eq!(check(), (gone, gone), "the registry names the directory no more");
-    // The directory was fetched again, and has the same key.
+    // The directory was fetched again, and contains the same key.
     *signer.keys.borrow_mut() = Ok(Arc::new(KeySet::clone(&keys.expect("keys"))));
     assert_eq!((check(), check()), (all, all));
 }
@@ -249,7 +250,7 @@ fn a_signature_holds_for_what_it_does_not_cover_unless_that_is_required() {
         for _ in 0..2 {
             assert_eq!(signer.check(&request, "8.8.8.8", CREATED), outcome, "{required:?} {covered}");
         }
-        // It takes none of the checks that may fail.
+        // A signature that lacks components does not use up the limit of failing checks.
         assert_eq!(signer.check(&request.altered(), "8.8.8.8", CREATED) == LACKING, outcome == LACKING);
     }
     for text in ["", "path", "@status", "@query-param", "@signature-params", "\"@path\"", "X", "@PATH", "a b"] {
@@ -266,25 +267,25 @@ fn one_sender_has_ten_failing_checks_a_second() {
     }
     assert!(outcomes[..10].iter().all(|outcome| *outcome == failed(BadSignature)), "{outcomes:?}");
     assert!(outcomes[10..].iter().all(|outcome| *outcome == BUSY), "{outcomes:?}");
-    // A signature that failed before is known to fail.
+    // The results of the first ten signatures are kept.
     for nonce in 0..10 {
         let outcome = signer.check(&signer.sign(PLAIN, nonce).altered(), "8.8.8.8", CREATED);
         assert_eq!(outcome, failed(BadSignature));
     }
-    // A signature that needs no check is answered as ever.
+    // A signature that needs no check gets its usual result.
     let expired = signer.sign(PLAIN, 99).altered();
     assert_eq!(signer.check(&expired, "8.8.8.8", CREATED), BUSY);
     let other_key = expired.fields[1].1.replace(&signer.keyid, "other");
     let unknown = MethodOutcome::Undecided(UndecidedReason::KeyUnknownThere);
     assert_eq!(signer.check(&expired.clone().line(1, &other_key), "8.8.8.8", CREATED), unknown);
-    // Others are not bounded by it: another address, another network of IPv6, the next second.
+    // The limit does not affect others: another address, another IPv6 network, the next second.
     let new = |nonce| signer.sign(PLAIN, nonce).altered();
     assert_eq!(signer.check(&new(100), "8.8.8.9", CREATED), failed(BadSignature));
     assert_eq!(signer.check(&new(101), "8.8.8.8", CREATED + 1), failed(BadSignature));
     signer.exhaust("2600:0:0:1::1", CREATED);
     assert_eq!(signer.check(&new(102), "2600:0:0:1::2", CREATED), BUSY);
     assert_eq!(signer.check(&new(103), "2600:0:0:2::1", CREATED), failed(BadSignature));
-    // Requests without an address of their own count as from one sender.
+    // Requests without an address that identifies the client count as one sender.
     let outcomes = (200..230).map(|nonce| signer.checks(&new(nonce), None, at(CREATED)).expect("signed")[0].outcome);
     assert_eq!(outcomes.filter(|outcome| *outcome == BUSY).count(), 20);
 }
@@ -303,7 +304,7 @@ fn what_is_kept_is_bounded() {
         assert!(signer.results.known() <= 5_120);
     }
     assert!(signer.results.known() > 2_048);
-    // Longer fields are read each time.
+    // Results for longer fields are not kept.
     let known = signer.results.known();
     let long = valid.clone().line(1, &format!("{}, other=();nonce=\"{}\"", valid.fields[1].1, "x".repeat(4_096)));
     for _ in 0..2 {
@@ -312,7 +313,7 @@ fn what_is_kept_is_bounded() {
     assert_eq!(signer.results.known(), known);
 }
 
-/// Every case of the shared set, through one memory, again and again.
+/// Checks every case of the shared set with one cache, repeatedly.
 #[test]
 fn signed_requests_have_the_outcome_of_their_case_from_memory_too() {
     let cases: Value = serde_json::from_str(include_str!("../../../../tests/cases/web_bot_auth.json")).expect("JSON");
@@ -336,7 +337,7 @@ fn signed_requests_have_the_outcome_of_their_case_from_memory_too() {
     };
     let results = SignatureResults::requiring(Vec::new());
     let vectors = cases["vectors"].as_array().expect("vectors");
-    // Twice in a row, and each after every other.
+    // Each case runs twice in a row, then once in reverse order and once more in order.
     let mut seen_verified = 0;
     for case in vectors.iter().flat_map(|case| [case, case]).chain(vectors.iter().rev()).chain(vectors) {
         let text = |value: &Value| value.as_str().expect("text").to_owned();

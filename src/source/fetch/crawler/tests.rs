@@ -1,4 +1,5 @@
-//! Every transition, each named for what it shows; the table in `src/docs/fetch.md` names these tests.
+//! Tests of every transition, each named after what it shows; the table in `src/docs/fetch.md`
+//! names these tests.
 
 use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -10,7 +11,7 @@ use crate::source::fetch::outcome::{FetchError, FetchErrorKind};
 const HOUR: Duration = Duration::from_secs(3600);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A cache and a clock that only the test moves.
+/// A cache, and a clock that only the test moves.
 struct World {
     cache: CrawlerCache,
     now: SystemTime,
@@ -49,7 +50,7 @@ impl World {
         self
     }
 
-    /// A word for the reading: `unknown`, `allow`, `disallow`, or the bytes.
+    /// Returns the reading as a word: `unknown`, `allow`, `disallow`, or the bytes.
     fn reads(&self) -> String {
         match self.cache.reading(self.now) {
             CrawlerReading::Unknown => "unknown".into(),
@@ -81,7 +82,7 @@ fn success_is_parsed_whatever_its_status_and_whatever_it_holds() {
     for status in [200, 201, 203, 204, 206, 299] {
         assert_eq!(World::new().answered(status, &[], "# x").reads(), "# x", "{status}");
     }
-    // An HTML page is parsed too: redirects in it are not followed.
+    // An HTML page is parsed too, but redirects in it are not followed.
     let page = "<meta http-equiv=refresh content='0;url=/other'>";
     assert_eq!(World::new().found(page).reads(), page);
 }
@@ -166,7 +167,7 @@ fn max_age_shortens_and_lengthens_the_24_hours() {
         world.answered(200, &[(CACHE_CONTROL, value)], "# a");
         assert_eq!(world.due_in(), Duration::from_secs(seconds), "{value}");
     }
-    // That nothing was found is an answer as well.
+    // A 404 is a response as well, so its `Cache-Control` applies.
     assert_eq!(World::new().answered(404, &[(CACHE_CONTROL, "max-age=60")], "").due_in(), 60 * SECOND);
 }
 
@@ -272,7 +273,7 @@ fn a_clock_that_jumps_back_harms_nothing() {
     assert_eq!(world.status(500).reads(), "# a");
 }
 
-/// The rows of the specification pages, in their own words.
+/// The rows of the specification pages, quoted.
 #[test]
 fn the_specification_row_by_row() {
     let spec: Value =

@@ -1,4 +1,5 @@
-//! Every transition of the site's reading, each named for what it shows; `src/docs/fetch.md` names these tests.
+//! Tests of every transition for a site, each named after what it shows; `src/docs/fetch.md` names
+//! these tests.
 
 use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -8,7 +9,8 @@ use super::*;
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A machine and a clock that only the test moves. Nothing is rolled: pauses are the shortest there are.
+/// A state machine, and a clock that only the test moves. Pauses have no random part: they are as
+/// short as possible.
 struct World {
     state: SiteFreshness,
     now: SystemTime,
@@ -22,7 +24,7 @@ impl World {
         Self { state, now }
     }
 
-    /// One whose robots.txt was fetched and taken.
+    /// Returns a world whose robots.txt was fetched and taken.
     fn good() -> Self {
         let mut world = Self::new(None);
         assert_eq!(world.answered(200, &[(ETAG, "\"1\"")]), "offer");

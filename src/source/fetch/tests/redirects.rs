@@ -1,4 +1,5 @@
-//! The targets of redirects, judged by the address that is connected to. The loopback plays every network.
+//! Targets of redirects, checked by the address of the connection. The loopback plays every
+//! network.
 
 use crate::live::Mutex;
 use std::io::Write;
@@ -12,11 +13,11 @@ use super::super::{FetchErrorKind, FetchOutcome, Fetcher};
 use super::{PlayedNetwork, read_head};
 use crate::live::{LiveRobots, ReloadOutcome, WhenMissing};
 
-/// An address of the loopback that plays a server on the internet.
+/// A loopback address that plays a server on the internet.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 71));
-/// One that plays a server in the organisation's network.
+/// A loopback address that plays a server in the organisation's network.
 const PRIVATE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 72));
-/// One that plays the metadata service of a cloud.
+/// A loopback address that plays the metadata service of a cloud.
 const LINK_LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 73));
 /// This machine, played by itself.
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -30,7 +31,8 @@ fn class(address: IpAddr) -> AddressClass {
     }
 }
 
-/// A fetcher in the played network, where names have the addresses that `resolve` gives.
+/// Starts a fetcher in the simulated network, in which names have the addresses that `resolve`
+/// returns.
 fn fetcher(resolve: impl Fn(&str, u16) -> Vec<SocketAddr> + Send + Sync + 'static) -> Fetcher {
     let played = PlayedNetwork { resolve: Box::new(resolve), class: Box::new(class) };
     Fetcher::builder().network(played).start().expect("a thread")
@@ -40,7 +42,7 @@ fn by_system(host: &str, port: u16) -> Vec<SocketAddr> {
     (host, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
 }
 
-/// A server at an address; it counts its requests.
+/// A server at an address, which counts its requests.
 struct Server {
     address: SocketAddr,
     answer: Arc<Mutex<String>>,
@@ -84,7 +86,8 @@ impl Server {
     }
 }
 
-/// A public server and one of this machine with the same port, for a name that has both addresses.
+/// Starts a public server and one on this machine with the same port, for a name that has both
+/// addresses.
 fn on_one_port() -> (Server, Server) {
     let bind = || {
         let public = TcpListener::bind((PUBLIC, 0)).expect("a port");
@@ -99,7 +102,7 @@ fn file(text: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len())
 }
 
-/// The outcome of following a redirect from one server to another: the file, or the kind of the failure.
+/// Follows a redirect from one server to another. Returns the file, or the kind of the failure.
 fn outcome(fetcher: &Fetcher, url: &str) -> Result<String, FetchErrorKind> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     match runtime.block_on(fetcher.fetch(&url.parse().expect(url), None)) {
@@ -176,7 +179,7 @@ fn each_hop_counts_from_the_one_before() {
     let fetcher = fetcher(by_system);
     let last = Server::at(LOOPBACK);
     let second = Server::at(PUBLIC).redirects_to(&last.url());
-    // Out of the loopback and back again: the public server named the last URL.
+    // The redirects lead away from the loopback and back: the public server named the last URL.
     let first = Server::at(LOOPBACK).redirects_to(&second.url());
     assert_eq!(outcome(&fetcher, &first.url()), Err(FetchErrorKind::RedirectAddress));
     assert_eq!((second.requests(), last.requests()), (1, 0));
@@ -205,7 +208,7 @@ fn of_several_addresses_only_those_that_are_allowed_are_tried() {
     let here = Server::at(PUBLIC).redirects_to(&format!("http://both.example:{port}/robots.txt"));
     let own = here.address;
     let fetcher = fetcher(move |host, port| match host {
-        // More forbidden ones than addresses are tried at all.
+        // There are more forbidden addresses than the maximum number that is tried.
         "both.example" => [LOOPBACK; 8].into_iter().chain([PUBLIC]).map(|address| (address, port).into()).collect(),
         _ => vec![own],
     });
