@@ -29,7 +29,7 @@ use crate::source::watch::Watcher;
 /// | `example.com.txt` | `example.com`, whatever the port |
 /// | `example.com_8080.txt`, `example.com:8080.txt` | `example.com:8080` |
 /// | `_wildcard.example.com.txt` | `*.example.com` |
-/// | `xn--mnchen-3ya.example.txt`, `münchen.example.txt` (feature `idn`) | `xn--mnchen-3ya.example` |
+/// | `xn--mnchen-3ya.example.txt`, `münchen.example.txt` (needs `idn`) | `xn--mnchen-3ya.example` |
 /// | `127.0.0.1.txt`, `[::1].txt` | that address |
 /// | `default.txt` | every other host |
 ///

@@ -113,7 +113,7 @@ impl Lookups {
         Arc::new(Self { known, queue, ended, answered, failed, clock, version })
     }
 
-    /// Checks a claim to be an operator's crawler by the names of the address. Queues an unknown
+    /// Checks by the names of an address whether it belongs to this operator. Queues an unknown
     /// address for a single look-up.
     pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);

@@ -48,7 +48,7 @@ pub(in crate::source) struct FetchTarget {
     pub(super) most: u64,
     /// Validators of the known copy, so that the server may answer that nothing has changed.
     pub(in crate::source) known: Validators,
-    /// Number of failed fetches so far; selects the upstream to try first.
+    /// Number of consecutive failures; selects the upstream to try first.
     pub(super) turn: usize,
 }
 
@@ -150,7 +150,7 @@ impl Client {
             url = match (url.join(location.as_bytes()), mode) {
                 (Ok(to), FetchMode::Crawler) => to,
                 (Ok(to), _) => resolver::of_site(&target.url, &target.via, &url, to)?,
-                // Treated like one redirect too many.
+                // An invalid `Location` counts like too many redirects.
                 (Err(_), FetchMode::Crawler) => return Ok(FetchOutcome::Redirected),
                 (Err(error), _) => return Err(FetchError::with_cause(FetchErrorKind::Redirect, error)),
             };
