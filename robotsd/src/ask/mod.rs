@@ -381,7 +381,7 @@ impl DecisionState {
         self.errors.report(error);
         match self.errors.settings.on_error {
             OnError::Pass => response::pass(),
-            OnError::Refuse => response::forbidden("the proxy does not say which request it asks about"),
+            OnError::Refuse => response::forbidden("the proxy did not specify the request"),
         }
     }
 }

@@ -55,16 +55,14 @@ impl QuestionError {
         let place = self.place;
         match (self.fault, self.preset) {
             (QuestionFault::Missing, Some(preset)) => format!("{}: {place} is missing", preset.as_str()),
-            (QuestionFault::Repeated, Some(preset)) => format!("{}: {place} comes more than once", preset.as_str()),
+            (QuestionFault::Repeated, Some(preset)) => format!("{}: {place} is repeated", preset.as_str()),
             (QuestionFault::Unreadable, Some(preset)) => format!("{}: {place} is malformed", preset.as_str()),
             (QuestionFault::UnknownSite, _) => {
-                format!(
-                    "{place} names a site that is none: write the name of a [[site]], as in /-/site/NAME/auth/nginx"
-                )
+                format!("{place} names an unknown site: write the name of a [[site]], as in /-/site/NAME/auth/nginx")
             }
             (QuestionFault::UnknownPreset, _) | (_, None) => {
                 let known = Preset::IN_PATHS.map(Preset::as_str).join(", ");
-                format!("{place} names no preset: write /-/auth/ and one of {known}")
+                format!("{place} names no known preset: write /-/auth/ and one of {known}")
             }
         }
     }
@@ -90,19 +88,19 @@ impl QuestionErrors {
     /// Counts an error, and logs it if no error of its kind was logged within the last second.
     pub(super) fn report(&self, error: QuestionError) {
         let is_passed = self.settings.on_error == OnError::Pass;
-        self.report_as(error, if is_passed { "passed unjudged" } else { "refused" });
+        self.report_as(error, if is_passed { "passed without a decision" } else { "refused" });
     }
 
     /// Like [`report`](Self::report), for a malformed question that is judged anyway.
     pub(super) fn report_odd(&self, error: QuestionError) {
-        self.report_as(error, "judged as strictly as it can be read");
+        self.report_as(error, "judged by its strictest reading");
     }
 
     /// Like [`report`](Self::report), for a call that is answered with a gRPC status, so that the
     /// proxy decides about the request.
     pub(super) fn report_failed_call(&self) {
         let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");
-        self.report_as(error, "answered with a status of gRPC, and passed where the proxy lets failures pass");
+        self.report_as(error, "answered with a gRPC error; whether the request passes depends on the proxy's config");
     }
 
     /// Returns the number of questions with each fault.
@@ -114,14 +112,14 @@ impl QuestionErrors {
     /// Returns the recent faults that only a proxy's config can cause: none of its requests is
     /// judged.
     pub(crate) fn troubles(&self) -> impl Iterator<Item = String> {
-        let done = if self.settings.on_error == OnError::Pass { "passed unjudged" } else { "refused" };
+        let done = if self.settings.on_error == OnError::Pass { "passed without a decision" } else { "refused" };
         let of_proxies = [QuestionFault::Missing, QuestionFault::UnknownPreset, QuestionFault::UnknownSite];
         let is_recent = |fault| self.counts.iter().any(|counts| counts[fault as usize].is_recent(self.start, TROUBLE));
         of_proxies.into_iter().filter(move |fault| is_recent(*fault)).map(move |fault| {
             let (word, total) = self.totals()[fault as usize];
             format!(
-                "questions of other proxies were {done} within the hour ({word}, {total} since the start): the lines \
-                 \"undecided\" of the log say what the proxy has to send"
+                "questions from other proxies were {done} within the last hour ({word}, {total} since the start): the log \
+                 events \"undecided\" say what the proxy must send"
             )
         })
     }
@@ -150,8 +148,8 @@ impl QuestionErrors {
         self.log.write(&LogEntry {
             reason: Some(preset.as_str()),
             message: Some(
-                "a question came without a User-Agent and is decided as such: if this is so for every client, the proxy \
-                 does not pass the field on"
+                "a question without a User-Agent was decided without one: if this happens for every client, the proxy \
+                 does not forward the field"
                     .to_owned(),
             ),
             ..LogEntry::now(LogEvent::NoUserAgent)

@@ -66,7 +66,7 @@ pub(super) fn not_found() -> Response<Bytes> {
 
 /// Returns the response to a request for the gRPC service that is not a gRPC call.
 pub(super) fn no_call() -> Response<Bytes> {
-    let text = "415 Unsupported Media Type: questions here are calls of gRPC, over HTTP/2\n";
+    let text = "415 Unsupported Media Type: questions must be gRPC calls over HTTP/2\n";
     plain_answer(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
 }
 

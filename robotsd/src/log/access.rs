@@ -141,7 +141,7 @@ impl Writer {
                     match open_sink(self.path.as_deref()) {
                         Ok(sink) => self.sink = sink,
                         Err(message) => {
-                            let message = format!("{message}; the file that was opened before is still written to");
+                            let message = format!("{message}; lines still go to the file that was open before");
                             self.log.say(LogEvent::AccessLog, message);
                         }
                     }

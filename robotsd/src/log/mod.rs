@@ -128,7 +128,8 @@ impl LostLines {
         let mut trouble = self.trouble.lock();
         let before = trouble.take();
         let Err(error) = written else {
-            return before.map(|(lost, _)| (LogLevel::Info, format!("{name} is written again; {lost} lines are lost")));
+            return before
+                .map(|(lost, _)| (LogLevel::Info, format!("{name} can be written again; {lost} lines were lost")));
         };
         let count = memchr::memchr_iter(b'\n', lines).count() as u64;
         self.count.fetch_add(count, Ordering::Relaxed);
@@ -376,7 +377,7 @@ mod tests {
         let (lost, is_cut) = (LostLines::default(), Mutex::new(false));
         let mut disk = Disk { room: 6, written: Vec::new() };
         let why = format!("the log cannot be written: {}; lines are lost", io::Error::from(io::ErrorKind::StorageFull));
-        let over = "the log is written again; 3 lines are lost".to_owned();
+        let over = "the log can be written again; 3 lines were lost".to_owned();
         for (room, lines, said, count, trouble) in [
             (0, "one\n", None, 0, None),
             (0, "two\nthree\n", Some((LogLevel::Error, why.clone())), 2, Some(&why)),

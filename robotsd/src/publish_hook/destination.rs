@@ -67,7 +67,7 @@ impl FromStr for HookHost {
         match named.as_ref().map(|authority| (authority.host(), port(authority))) {
             Some((host, Some(port))) => Ok(Self { host: ListedHost::Name(plain(host)), port }),
             _ => Err(format!(
-                "{text:?} is no host for hooks: write a name, an address or a network, with a port or without, such as \
+                "{text:?} is not a valid host for hooks: write a name, an address or a network, with a port or without, such as \
                  \"purge.internal\", \"10.0.0.5:8080\" or \"10.0.0.0/8\""
             )),
         }
@@ -153,7 +153,7 @@ impl HookScope {
             // As long as the admin interface's address is unknown, it may be this one.
             let unknown = |error: io::Error| {
                 NoDestination::Unknown(format!(
-                    "port {port} is that of the admin interface {of}, which is nowhere: {error}"
+                    "port {port} is that of the admin interface {of}, which cannot be resolved: {error}"
                 ))
             };
             places.extend(look_up(of, port).map_err(unknown)?);
@@ -183,14 +183,14 @@ impl HookScope {
         let (ip, file) = (address.ip(), self.file.display());
         let is = if host == ip.to_string() { format!("{ip} is") } else { format!("{host} is at {ip},") };
         Some(format!(
-            "{is} a {class} address, and hooks of an included file ({file}) go to public addresses: if this one is meant, write hook_hosts = \
+            "{is} a {class} address, and hooks of an included file ({file}) may only go to public addresses: to allow this one, write hook_hosts = \
              [{host:?}] into the config"
         ))
     }
 }
 
 fn is_admin(place: &str) -> String {
-    format!("{place} is an admin interface of robotsd, and no hook reaches one: write another url")
+    format!("{place} is an admin interface of robotsd, which hooks must not call: write another url")
 }
 
 /// Reports whether a connection to an address may arrive at a listener.

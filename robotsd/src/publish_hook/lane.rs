@@ -124,7 +124,7 @@ impl Lane {
         let times = breaker.unanswered;
         let seconds = left.as_secs() + 1;
         Some(format!(
-            "not sent: the last {times} requests had no answer, so the receiver is left alone for {seconds} s more"
+            "not sent: the last {times} requests had no answer, so the receiver gets no requests for {seconds} more seconds"
         ))
     }
 

@@ -269,7 +269,7 @@ impl PublishHooks {
                 // The file of a folder is for a pattern of hosts, so it has no URL that a cache
                 // could hold a copy of.
                 job.status.begin(&hook, notice);
-                let why = "nothing is sent: the file is for a pattern, and the body names a host";
+                let why = "nothing is sent: the file is for a host pattern, but the body contains a host";
                 job.status.rest("idle", Some(why.to_owned()));
                 return;
             }
@@ -283,7 +283,7 @@ impl PublishHooks {
         match self.lane(notice).runtime() {
             Ok(runtime) => drop(runtime.spawn(run(Arc::clone(self), key))),
             Err(error) => {
-                let why = format!("the system gives no thread: {error}");
+                let why = format!("no thread can be started: {error}");
                 self.update(&key, |job| {
                     (job.is_running, job.waiting) = (false, None);
                     job.status.gave_up(&why);
@@ -404,7 +404,7 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
                 }
                 let mut kind = HookEventKind::Delivered;
                 if let Some(why) = unrecorded {
-                    what += &format!("; that cannot be written down, so a restart sends it again: {why}");
+                    what += &format!("; this cannot be recorded, so a restart sends it again: {why}");
                     kind = HookEventKind::Repeated;
                 }
                 shared.report(hook, notice, kind, Some(status.as_u16()), &what);

@@ -107,7 +107,7 @@ impl HookTarget {
         }
         let authority = uri.authority().ok_or("it has no host")?;
         if authority.as_str().contains('@') {
-            return Err("it holds a name or a password: put them in the header Authorization, from a file");
+            return Err("it contains a user name or a password: put them in the header Authorization, from a file");
         }
         let host = authority.host();
         if host.is_empty() {
@@ -115,7 +115,7 @@ impl HookTarget {
         }
         let has_port = authority.as_str().strip_prefix(host).is_some_and(|port| !port.is_empty());
         if has_port && authority.port_u16().is_none_or(|port| port == 0) {
-            return Err("its port is none");
+            return Err("its port is not valid");
         }
         Ok(Self(uri))
     }
@@ -227,7 +227,7 @@ impl Notice {
 
     /// Returns the consequence of not sending the notice.
     pub(super) const fn lost(&self) -> &'static str {
-        if self.event.is_some() { "nobody was notified" } else { "a cache may keep its copy until that expires" }
+        if self.event.is_some() { "nobody was notified" } else { "a cache may keep its copy until it expires" }
     }
 
     /// Returns a short description for people.
@@ -298,10 +298,10 @@ impl BodyTemplate {
             template.value(name, &notice)
         })?;
         if template.format != BodyFormat::Text {
-            let is = if format.is_some() { "the body is to be JSON" } else { "the body begins as JSON" };
+            let is = if format.is_some() { "the body must be JSON" } else { "the body begins as JSON" };
             let fault = |error: serde_json::Error| {
                 format!(
-                    "{is} and is none with its values filled in: {error}; texts stand in quotes, {{{{urls}}}} does not"
+                    "{is}, but is not valid JSON with its values filled in: {error}; put values in quotes, except {{{{urls}}}}"
                 )
             };
             let tried: serde_json::Value = serde_json::from_str(&tried).map_err(fault)?;
@@ -378,7 +378,7 @@ fn filled(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<S
             continue;
         }
         let Some((name, after)) = after.split_once("}}") else {
-            return Err("a placeholder has no end: write }} behind its name, or {{{{ for two braces".to_owned());
+            return Err("a placeholder has no end: write }} after its name, or {{{{ for two braces".to_owned());
         };
         let Some(value) = value(name.trim()) else {
             let name: String = name.chars().take(40).collect();
@@ -441,7 +441,7 @@ mod tests {
             assert_eq!(rendered(text, format), text.replace("{{message}}", hostile));
         }
         let why = BodyTemplate::parse("text {{message}}", Some(BodyFormat::Slack)).expect_err("no JSON");
-        assert!(why.starts_with("the body is to be JSON and is none with its values filled in: "), "{why}");
+        assert!(why.starts_with("the body must be JSON, but is not valid JSON with its values filled in: "), "{why}");
     }
 
     #[test]
@@ -452,9 +452,12 @@ mod tests {
                 "there is no placeholder \"hosst\": write one of site, host, version, url, urls, event, id, ",
             ),
             ("{{host", "a placeholder has no end"),
-            ("{\"version\": {{version}}}", "the body begins as JSON and is none with its values filled in: "),
-            ("{\"files\": \"{{urls}}\"}", "the body begins as JSON and is none"),
-            ("[1,]", "the body begins as JSON and is none"),
+            (
+                "{\"version\": {{version}}}",
+                "the body begins as JSON, but is not valid JSON with its values filled in: ",
+            ),
+            ("{\"files\": \"{{urls}}\"}", "the body begins as JSON, but is not valid JSON"),
+            ("[1,]", "the body begins as JSON, but is not valid JSON"),
         ] {
             let message = BodyTemplate::parse(text, None).expect_err(text);
             assert!(message.starts_with(begins), "{text}: {message}");

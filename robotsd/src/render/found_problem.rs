@@ -99,7 +99,7 @@ impl From<Diagnostic> for FoundProblem {
 pub(crate) enum ProblemFormat {
     /// Lines of the files, for people, on standard error
     Text,
-    /// A JSON object a line for each problem
+    /// One JSON object per line for each problem
     Json,
     /// Annotations for GitHub Actions
     Github,
@@ -134,7 +134,7 @@ fn write(out: &mut impl Write, form: ProblemFormat, mut problem: FoundProblem) -
     if names.len() < others.len() {
         names.push("…".to_owned());
     }
-    let same = (!others.is_empty()).then(|| format!("the same at {} more: {}", others.len(), names.join(", ")));
+    let same = (!others.is_empty()).then(|| format!("the same at {} more sites: {}", others.len(), names.join(", ")));
     match form {
         ProblemFormat::Json => write_json(out, &problem)?,
         ProblemFormat::Github => {

@@ -30,9 +30,9 @@ pub(crate) enum FindingFormat {
     /// Snippets of the file, for people
     Text,
     #[allow(rustdoc::broken_intra_doc_links, reason = "this is the text of --help")]
-    /// A line for each finding: file:line:column: severity: message [code]
+    /// One line per finding: file:line:column: severity: message [code]
     Concise,
-    /// A JSON object a line for each finding
+    /// One JSON object per line for each finding
     Json,
     /// Annotations for GitHub Actions
     Github,

@@ -52,7 +52,7 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
 pub(crate) fn young_rules(rules: usize, end: &str) -> String {
     let what = match rules {
         // A crawl delay can be new as well.
-        0 => "what is new only observes".to_owned(),
+        0 => "new restrictions only observe".to_owned(),
         1 => "1 rule only observes".to_owned(),
         rules => format!("{rules} rules only observe"),
     };

@@ -110,9 +110,7 @@ impl AnswerKind {
     pub(crate) const fn reading(self) -> AnswerReading {
         let (crawlers, section, other_readings) = match self {
             Self::Success(StatusCode::OK) => (CrawlerAccess::Rules, "2.3.1.1", None),
-            Self::Success(_) => {
-                (CrawlerAccess::Rules, "2.3.1.1", Some("crawlers that take only 200 for an answer find no rules"))
-            }
+            Self::Success(_) => (CrawlerAccess::Rules, "2.3.1.1", Some("crawlers that accept only 200 find no rules")),
             Self::RedirectLoop | Self::TooManyRedirects => {
                 (CrawlerAccess::Everything, "2.3.1.2", Some("some crawlers follow more than five redirects"))
             }
@@ -122,9 +120,7 @@ impl AnswerKind {
             Self::TooManyRequests => (
                 CrawlerAccess::Nothing,
                 "2.3.1.4",
-                Some(
-                    "RFC 9309 counts every 4xx as no rules at all; Google, and this program, read 429 as a server error",
-                ),
+                Some("RFC 9309 treats every 4xx as no rules; Google and robotsd treat 429 as a server error"),
             ),
             Self::NotModified | Self::ServerError(_) | Self::NoStatus(_) | Self::Failed(_) | Self::Unreachable(_) => {
                 (CrawlerAccess::Nothing, "2.3.1.4", Some(READING_OF_COPIES))
@@ -134,10 +130,10 @@ impl AnswerKind {
     }
 }
 
-const DRAFT_READING: &str = "the Internet draft of 1996, and robots written after it such as Python's urllib.robotparser, \
+const DRAFT_READING: &str = "the Internet draft of 1996, and robots that follow it such as Python's urllib.robotparser, \
                              take the whole site as disallowed";
 
-const READING_OF_COPIES: &str = "crawlers that have a copy may go on by it; after 30 days without an answer many take \
+const READING_OF_COPIES: &str = "crawlers with a cached copy may keep using it; after 30 days without an answer, many take \
                                  everything as allowed";
 
 /// Formats the response in a few words, such as `503 Service Unavailable`.
@@ -161,9 +157,9 @@ impl fmt::Display for AnswerKind {
             Self::TooManyRequests => f.write_str("429 Too Many Requests"),
             Self::Failed(FetchErrorKind::Timeout) => f.write_str("no whole answer in time"),
             Self::Failed(FetchErrorKind::Tls) => f.write_str("no TLS session"),
-            Self::Failed(FetchErrorKind::BadResponse) => f.write_str("an answer that is no HTTP"),
+            Self::Failed(FetchErrorKind::BadResponse) => f.write_str("an answer that is not HTTP"),
             Self::Failed(FetchErrorKind::Name | FetchErrorKind::Connect) => {
-                f.write_str("a redirect to where no server answers")
+                f.write_str("a redirect to a server that does not answer")
             }
             Self::Failed(FetchErrorKind::RedirectAddress) => f.write_str("a redirect to a private address"),
             Self::Failed(_) => f.write_str("no whole answer"),

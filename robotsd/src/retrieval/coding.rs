@@ -33,7 +33,7 @@ pub(crate) enum CodingError {
     #[error("it is encoded as {0:?}, which the request does not accept")]
     Unknown(String),
     /// The content does not match its coding.
-    #[error("it says that it is {0}, and cannot be decoded: {1}")]
+    #[error("it is declared as {0} but cannot be decoded: {1}")]
     Damaged(String, io::Error),
     #[error("it is encoded {0} times")]
     TooMany(usize),
@@ -179,9 +179,9 @@ mod tests {
     #[test]
     fn damage_and_other_codings_are_errors() {
         let error = decoded(&["gzip"], b"User-agent: *\n", 100).expect_err("no gzip");
-        assert!(error.starts_with("it says that it is gzip, and cannot be decoded: "), "{error}");
+        assert!(error.starts_with("it is declared as gzip but cannot be decoded: "), "{error}");
         let error = decoded(&["gzip"], &gzip(b"User-agent: *\n")[..20], 100).expect_err("half of it");
-        assert!(error.starts_with("it says that it is gzip"), "{error}");
+        assert!(error.starts_with("it is declared as gzip"), "{error}");
         let error = decoded(&["zstd"], b"x", 100).expect_err("not accepted");
         assert_eq!(error, "it is encoded as \"zstd\", which the request does not accept");
         for coding in ["gzip", "br"] {

@@ -39,26 +39,26 @@ const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 
 /// Heading of the options in `--help`. Set per option: as `next_help_heading`, it would also apply
 /// to the options after these.
-const HEADING: &str = "Fetching a robots.txt that is named by its URL";
+const HEADING: &str = "Fetching a robots.txt by URL";
 
 // How documents are fetched in one run of a command. All requests together may take [`WHOLE`] times
 // as long as one.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RetrievalSettings {
-    /// How long a request may take, such as 10s; redirects are requests of their own, and all
-    /// together take four times as long
+    /// Time limit of a request, such as 10s; each redirect is a separate request, and all together
+    /// may take four times as long
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time, hide_short_help = true, help_heading = HEADING)]
     timeout: Duration,
 
-    /// Connect to another address for this host and port, such as example.com:443:192.0.2.7:443: a
-    /// server that the name does not lead to yet; may be repeated
+    /// Connect to another address for this host and port, such as example.com:443:192.0.2.7:443,
+    /// for a server that the name does not resolve to yet; may be repeated
     ///
-    /// The name stays that of the URL, in the request and for the certificate. An empty part stands
-    /// for any host or port, or for the same one.
+    /// The request and the certificate check still use the name in the URL. An empty part matches
+    /// any host or port, or keeps the original one.
     #[arg(long, value_name = "HOST:PORT:ADDRESS:PORT", hide_short_help = true, help_heading = HEADING)]
     connect_to: Vec<ConnectTo>,
 
-    /// Trust the certificate authorities of this file (PEM) too
+    /// Also trust the certificate authorities in this file (PEM)
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = HEADING)]
     cacert: Option<PathBuf>,
 }
@@ -174,12 +174,14 @@ impl Retriever {
             request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_CODINGS));
         }
         let answer = match self.requests.fetch_add(1, Ordering::Relaxed) {
-            MOST_REQUESTS.. => failed(FetchErrorKind::Stopped, format!("there were {MOST_REQUESTS} requests already")),
+            MOST_REQUESTS.. => {
+                failed(FetchErrorKind::Stopped, format!("the limit of {MOST_REQUESTS} requests is reached"))
+            }
             _ => match timeout_at(self.over.into(), self.fetcher.exchange(request)).await {
                 Ok(answer) => answer,
                 Err(_) => {
                     let whole = humantime::format_duration(self.whole);
-                    let cause = format!("the time for all requests together, {whole}, is over");
+                    let cause = format!("the time limit for all requests, {whole}, is reached");
                     failed(FetchErrorKind::Stopped, cause)
                 }
             },
@@ -325,7 +327,8 @@ fn host(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    let url: FetchUrl = format!("http://{text}/").parse().map_err(|_| format!("{text:?} is no host and no address"))?;
+    let url: FetchUrl =
+        format!("http://{text}/").parse().map_err(|_| format!("{text:?} is not a valid host or address"))?;
     Ok(Some(url.host().to_owned()))
 }
 
@@ -333,7 +336,7 @@ fn port(text: &str) -> Result<Option<u16>, String> {
     match text.parse() {
         _ if text.is_empty() => Ok(None),
         Ok(port) if port != 0 => Ok(Some(port)),
-        _ => Err(format!("{text:?} is no port: write a number from 1 to 65535")),
+        _ => Err(format!("{text:?} is not a valid port: write a number from 1 to 65535")),
     }
 }
 
@@ -368,9 +371,9 @@ mod tests {
             ("", "1 parts: write HOST:PORT:ADDRESS:PORT"),
             ("example.com:443:192.0.2.7", "3 parts"),
             ("example.com:443:::1:80", "6 parts"),
-            ("example.com:0:192.0.2.7:80", "\"0\" is no port"),
-            ("example.com:https:192.0.2.7:80", "\"https\" is no port"),
-            ("a b:80:192.0.2.7:80", "\"a b\" is no host"),
+            ("example.com:0:192.0.2.7:80", "\"0\" is not a valid port"),
+            ("example.com:https:192.0.2.7:80", "\"https\" is not a valid port"),
+            ("a b:80:192.0.2.7:80", "\"a b\" is not a valid host"),
             ("a/b:80:192.0.2.7:80", ""),
         ] {
             match rule.parse::<ConnectTo>() {

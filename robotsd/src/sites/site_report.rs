@@ -262,7 +262,7 @@ fn hook_trouble(hook: &PublishHookReport) -> Option<String> {
     let why = hook.trouble.as_ref()?;
     Some(match &*hook.state {
         "delivered" => format!("on_publish {}: a restart sends it again: {why}", hook.target),
-        "failed" => format!("on_publish {}: {why}; a cache may keep its copy until that expires", hook.target),
+        "failed" => format!("on_publish {}: {why}; a cache may keep its copy until it expires", hook.target),
         _ => format!("on_publish {}: {why}; it is tried again", hook.target),
     })
 }

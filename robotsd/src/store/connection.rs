@@ -57,7 +57,7 @@ impl StoreConnection {
         let found = addresses.find(host, port).await?;
         // A server that has answered before does not need another protocol.
         let is_new = !addresses.has_answered && !settings.url.is_encrypted();
-        let hint = if is_new { ": it may want TLS, which is \"rediss://\"" } else { "" };
+        let hint = if is_new { ": it may require TLS, which is \"rediss://\"" } else { "" };
         let tries = found.into_iter().map(|address| {
             let (settings, info, probe) = (settings.clone(), info.clone(), probe.clone());
             let tried = async move {
@@ -337,7 +337,7 @@ pub(crate) enum StoreTrouble {
 impl StoreTrouble {
     /// Returns the error for an answer that the script cannot give.
     pub(crate) fn garbage() -> Self {
-        Self::Broken("its answer is not one of the script: something else answers there".to_owned())
+        Self::Broken("its answer is not one that the script gives: another service answers there".to_owned())
     }
 
     pub(crate) fn of(error: &RedisError, settings: &StoreSettings) -> Self {
@@ -353,7 +353,7 @@ impl StoreTrouble {
     }
 }
 
-const NODE_OUT: &str = "the cluster does not serve these keys: one of its nodes is out";
+const NODE_OUT: &str = "the cluster does not serve these keys: one of its nodes is down";
 
 /// Strings that identify an error of the server or the library, each with its meaning. The cluster
 /// client wraps errors in others, so the error kinds are not sufficient.
@@ -364,24 +364,21 @@ const MEANINGS: &[(&[&str], &str)] = &[
     ),
     (
         &["NOAUTH", "unauthenticated"],
-        "it wants a password: name the file with password_file, and the user in the URL where there is one",
+        "it requires a password: set password_file, and write the user into the URL if there is one",
     ),
     (
         &["NOPERM", "NoPerm"],
         "its user may not do what is needed: allow EVAL, EVALSHA, TIME, GET and SET for keys of the prefix",
     ),
     (&["READONLY", "ReadOnly"], "it is a replica and takes no writes: name the primary, or a name that follows it"),
-    (&["cluster support disabled"], "it is no node of a cluster: leave out cluster = true"),
+    (&["cluster support disabled"], "it is not a node of a cluster: leave out cluster = true"),
     (&["CLUSTERDOWN", "ClusterDown", "MASTERDOWN", "MasterDown"], NODE_OUT),
     (&["MOVED", "Moved", "CROSSSLOT", "CrossSlot"], "it is a node of a cluster: set cluster = true"),
-    (&["LOADING", "BusyLoading"], "it is loading its data, and is used after that"),
+    (&["LOADING", "BusyLoading"], "it is loading its data, and will be used after that"),
     (&["OOM"], "its memory is full: raise its maxmemory, or let it evict keys that expire"),
     (&["MISCONF"], "it takes no writes because it cannot save its data: see its log"),
     (&["BUSY"], "a script of another client keeps it busy"),
-    (
-        &["UnknownIssuer"],
-        "its certificate is of an authority that is not trusted: name that authority's certificate with ca",
-    ),
+    (&["UnknownIssuer"], "its certificate is from an untrusted authority: add that authority's certificate with ca"),
     (
         &["NotValidForName", "not valid for name"],
         "its certificate is for another name: write the URL with a name that the certificate has",
@@ -390,7 +387,10 @@ const MEANINGS: &[(&[&str], &str)] = &[
         &["Expired", "NotValidYet", "certificate expired", "not valid yet"],
         "its certificate is not valid today: renew it, or set the clock",
     ),
-    (&["CaUsedAsEndEntity"], "its certificate is that of an authority: make one with basicConstraints=CA:FALSE"),
+    (
+        &["CaUsedAsEndEntity"],
+        "its certificate is a CA certificate: create a server certificate with basicConstraints=CA:FALSE",
+    ),
     (&["invalid peer certificate"], "its certificate cannot be trusted"),
     (&["InvalidContentType", "corrupt message"], "it does not speak TLS at this port: write the URL with \"redis://\""),
     (&["Connection refused"], "nothing listens there"),
@@ -407,7 +407,7 @@ fn describe(error: &RedisError, settings: &StoreSettings) -> String {
     let found = if is_stray { Some(NODE_OUT) } else { known().map(|(_, meaning)| *meaning) };
     let late = || error.is_timeout().then_some("no answer in time while connecting");
     let closed = || error.is_connection_dropped().then_some("it closed the connection");
-    let garbage = || (error.kind() == ErrorKind::Parse).then_some("what answers is no Valkey or Redis");
+    let garbage = || (error.kind() == ErrorKind::Parse).then_some("the server is not Valkey or Redis");
     match found.or_else(late).or_else(garbage).or_else(closed) {
         Some(meaning) => format!("{meaning} ({text})"),
         None => text,
@@ -497,7 +497,7 @@ mod tests {
                         break said;
                     }
                 };
-                assert_eq!(said.ends_with("it may want TLS, which is \"rediss://\""), is_hinted, "{said}");
+                assert_eq!(said.ends_with("it may require TLS, which is \"rediss://\""), is_hinted, "{said}");
             }
         });
         soon(async {
@@ -521,7 +521,7 @@ mod tests {
             ("NOPERM", "this user has no permissions to run the 'eval' command", "EVALSHA"),
             ("READONLY", "You can't write against a read only replica.", "name the primary"),
             ("ERR", "This instance has cluster support disabled", "leave out cluster = true"),
-            ("CLUSTERDOWN", "Hash slot not served", "one of its nodes is out"),
+            ("CLUSTERDOWN", "Hash slot not served", "one of its nodes is down"),
             ("MOVED", "866 10.0.0.5:6379", "set cluster = true"),
             ("OOM", "command not allowed when used memory > 'maxmemory'.", "maxmemory"),
         ] {

@@ -53,17 +53,17 @@ impl StoreUrl {
     /// contain a password.
     pub fn new(text: &str) -> Result<Self, String> {
         let Some((scheme, rest)) = text.split_once("://") else {
-            return Err(format!("a store is named by a URL: {RIGHT}"));
+            return Err(format!("the store is not a URL: {RIGHT}"));
         };
         if !matches!(scheme, "redis" | "rediss") {
-            return Err(format!("the URL of a store begins with \"redis://\", or \"rediss://\" with TLS: {RIGHT}"));
+            return Err(format!("the URL of a store must begin with \"redis://\", or \"rediss://\" with TLS: {RIGHT}"));
         }
         if rest.contains(['?', '#']) {
-            return Err(format!("the URL of a store has no \"?\" and no \"#\": {RIGHT}"));
+            return Err(format!("the URL of a store must not contain \"?\" or \"#\": {RIGHT}"));
         }
         let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
         if host.is_empty() || host.starts_with(['/', ':']) {
-            return Err(format!("the URL of the store names no host: {RIGHT}"));
+            return Err(format!("the URL of the store has no host: {RIGHT}"));
         }
         match text.into_connection_info() {
             Ok(_) => Ok(Self(text.to_owned())),
@@ -152,17 +152,17 @@ mod tests {
     #[test]
     fn a_url_that_cannot_be_used_is_refused_without_its_password() {
         let refused = [
-            ("", "named by a URL"),
-            ("10.0.0.5:6379", "named by a URL"),
-            ("http://10.0.0.5:6379", "begins with \"redis://\""),
-            ("redis+unix:///run/redis.sock", "begins with \"redis://\""),
-            ("redis://", "names no host"),
-            ("redis://:6379", "names no host"),
-            ("redis://u:hunter2@/0", "names no host"),
+            ("", "is not a URL"),
+            ("10.0.0.5:6379", "is not a URL"),
+            ("http://10.0.0.5:6379", "must begin with \"redis://\""),
+            ("redis+unix:///run/redis.sock", "must begin with \"redis://\""),
+            ("redis://", "has no host"),
+            ("redis://:6379", "has no host"),
+            ("redis://u:hunter2@/0", "has no host"),
             ("redis://u:hunter2@cache:port", "cannot be used"),
             ("redis://u:hunter2@cache:6379/zero", "cannot be used"),
-            ("rediss://cache:6379/#insecure", "no \"#\""),
-            ("redis://cache:6379?protocol=resp3", "no \"?\""),
+            ("rediss://cache:6379/#insecure", "or \"#\""),
+            ("redis://cache:6379?protocol=resp3", "not contain \"?\""),
         ];
         for (url, why) in refused {
             let error = StoreUrl::new(url).unwrap_err();

@@ -159,7 +159,7 @@ impl UpstreamState {
                 }
             };
             if !parking.park(free).await {
-                return Err(UpstreamFailure::new(FailureKind::Busy, "every connection that may be open is in use"));
+                return Err(UpstreamFailure::new(FailureKind::Busy, "all allowed connections are in use"));
             }
             parking.review(servers());
         }

@@ -82,14 +82,14 @@ impl Endpoint {
             Some("https") => (Scheme::HTTPS, 443),
             Some(_) => {
                 return wrong(
-                    "the scheme is http, https or unix; HTTP/2 without TLS is http2 = true in [site.upstream]",
+                    "the scheme must be http, https or unix; for HTTP/2 without TLS, set http2 = true in [site.upstream]",
                 );
             }
             None => return wrong("it has no scheme"),
         };
         let Some(authority) = uri.authority() else { return wrong("it has no host") };
         if uri.path_and_query().is_some_and(|path| path.as_str() != "/") {
-            return wrong("it has a path, and the target of a request is forwarded as it is");
+            return wrong("it has a path, but request targets are forwarded unchanged");
         }
         let host = authority.host();
         let authority = Authority::split(authority.as_str().as_bytes());
@@ -99,7 +99,7 @@ impl Endpoint {
         let port = match authority.port {
             Port::Absent => usual_port,
             Port::Number(port) if port != 0 => port,
-            _ => return wrong("the port is a number from 1 to 65535"),
+            _ => return wrong("the port must be a number from 1 to 65535"),
         };
         if host.is_empty() {
             return wrong("it has no host");
@@ -107,7 +107,7 @@ impl Endpoint {
         let literal = std::str::from_utf8(authority.bare_host()).unwrap_or(host);
         let address = match literal.parse::<IpAddr>() {
             Ok(address) => EndpointAddress::Server(ServerAddress::Tcp(SocketAddr::new(address, port))),
-            Err(_) if host.starts_with('[') => return wrong("the text in brackets is no IPv6 address"),
+            Err(_) if host.starts_with('[') => return wrong("the text in brackets is not a valid IPv6 address"),
             Err(_) if host.eq_ignore_ascii_case("localhost") => EndpointAddress::Server(ServerAddress::Loopback(port)),
             Err(_) => EndpointAddress::Name(host.to_owned(), port),
         };
@@ -271,13 +271,13 @@ mod tests {
         }
         for (url, why) in [
             ("127.0.0.1:3000", "scheme"),
-            ("ftp://a", "the scheme is http"),
+            ("ftp://a", "the scheme must be http"),
             ("http://a/b", "it has a path"),
             ("http://u@a", "a user"),
             ("http://a:0", "the port"),
             ("http://a:99999", "the port"),
             ("unix:", "the path of the socket"),
-            ("http://[a]:1", "no IPv6 address"),
+            ("http://[a]:1", "not a valid IPv6 address"),
         ] {
             let message = Endpoint::parse(url, Path::new("")).unwrap_err();
             assert!(message.contains(why) && message.contains(url), "{message}");

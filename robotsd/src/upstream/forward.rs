@@ -185,7 +185,7 @@ impl FailedExchange {
                 Err(UpstreamFailure::new(FailureKind::ResponseTimeout, detail))
             }
             (GivenUp, _) => {
-                let detail = "the client did not go on with its request, and the connection was needed for others";
+                let detail = "the client did not continue its request, and the connection was needed for others";
                 Err(UpstreamFailure::new(FailureKind::RequestTimeout, format_args!("{lease}: {detail}")))
             }
             (Unsent(_, error) | Unanswered(_, error) | Broken(error), _) => Err(failure(lease, state, &error)),
@@ -197,7 +197,10 @@ impl FailedExchange {
 async fn switch(response: Response<UnreadBody>, lease: Lease, wants_websocket: bool) -> Forwarded {
     let is_websocket = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
     if !wants_websocket || !response.headers().get(UPGRADE).is_some_and(is_websocket) {
-        return Err(UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: switched protocols unasked")));
+        return Err(UpstreamFailure::new(
+            FailureKind::Invalid,
+            format_args!("{lease}: switched protocols without being asked"),
+        ));
     }
     let (head, _) = response.into_parts();
     let broken = UpstreamFailure::new(

@@ -294,10 +294,15 @@ impl OriginsState {
                 known.servers = addresses.into_iter().map(server).collect();
                 let shown: Vec<_> = known.servers.iter().map(|server| server.to_string()).collect();
                 let was_failing = known.failing.take().is_some();
-                was_failing.then(|| (UpstreamEventKind::Resolved, format!("{} is {}", named.host, shown.join(", "))))
+                was_failing
+                    .then(|| (UpstreamEventKind::Resolved, format!("{} resolves to {}", named.host, shown.join(", "))))
             }
             Err(error) => {
-                let rest = if known.servers.is_empty() { "it has no address yet" } else { "its addresses stay" };
+                let rest = if known.servers.is_empty() {
+                    "it has no address yet"
+                } else {
+                    "its last known addresses are used"
+                };
                 let report =
                     (UpstreamEventKind::Unresolved, format!("{} cannot be resolved, {rest}: {error}", named.host));
                 let since = known.failing.take();

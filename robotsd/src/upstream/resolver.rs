@@ -68,7 +68,7 @@ impl Resolver {
             let _ = sender.send((inner.look_up)(&name));
             drop(thread);
         })?;
-        let found = answer.await.map_err(|_| io::Error::other("the resolver broke off"))??;
+        let found = answer.await.map_err(|_| io::Error::other("the resolver failed"))??;
         if found.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
         }

@@ -53,7 +53,7 @@ pub(super) enum Unreachable {
 impl TlsSettings {
     /// Returns the client configuration. Errors are for operators.
     pub(super) fn client(&self, system: &SystemTrust) -> Result<Arc<ClientConfig>, String> {
-        let roots = || system_roots().map_err(|why| format!("{why}, or name a file with ca"));
+        let roots = || system_roots().map_err(|why| format!("{why}, or add a file with ca"));
         match &self.trust {
             Some(authorities) => client_config(Arc::clone(&authorities.roots)),
             None => system.0.get_or_init(|| client_config(Arc::new(roots()?))).clone(),
@@ -63,7 +63,7 @@ impl TlsSettings {
 
 /// Checks that a certificate can be issued for this name.
 pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
-    let wrong = |_| format!("{name:?} is no name for a certificate: write a host name or an IP address");
+    let wrong = |_| format!("{name:?} is not a valid name in a certificate: write a host name or an IP address");
     ServerName::try_from(name).map(drop).map_err(wrong)
 }
 
@@ -121,7 +121,7 @@ impl TlsClient {
         };
         let message = match fault {
             Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-                "its certificate is from an authority that is not trusted: name that with ca".to_owned()
+                "its certificate is from an untrusted authority: add that authority with ca".to_owned()
             }
             Error::InvalidCertificate(fault) => certificate_fault(fault),
             Error::AlertReceived(AlertDescription::NoApplicationProtocol) => return self.no_agreement(offered),
@@ -135,15 +135,15 @@ impl TlsClient {
     fn no_agreement(&self, offered: HttpVersions) -> Unreachable {
         let message = match (offered, self.versions) {
             (HttpVersions::Http2, _) => {
-                "it does not agree to HTTP/2, which http2 = true requires: turn it on there, or leave http2 out"
+                "it does not offer HTTP/2, which http2 = true requires: enable it there, or remove http2"
             }
             (HttpVersions::Http1, HttpVersions::Http1) => {
-                "it does not agree to HTTP/1.1, and http2 = false allows nothing else: turn it on there, or leave http2 out"
+                "it does not offer HTTP/1.1, and http2 = false allows nothing else: enable it there, or remove http2"
             }
             (HttpVersions::Http1, _) => {
-                "it does not agree to HTTP/1.1, which a WebSocket needs: turn it on there, if there are to be WebSockets"
+                "it does not offer HTTP/1.1, which WebSockets need: enable it there to use WebSockets"
             }
-            (HttpVersions::Negotiated, _) => "it agrees neither to HTTP/2 nor to HTTP/1.1: turn one of them on there",
+            (HttpVersions::Negotiated, _) => "it offers neither HTTP/2 nor HTTP/1.1: enable one of them there",
         };
         Unreachable::Versions(io::Error::new(io::ErrorKind::InvalidData, message))
     }

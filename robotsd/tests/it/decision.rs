@@ -64,7 +64,8 @@ fn the_client_is_who_the_proxy_says_and_no_one_where_it_does_not() {
 
 #[test]
 fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd_one_is_judged() {
-    for (listener, status, done) in [("", 200, "passed unjudged"), ("on_error = \"refuse\"", 403, "refused")] {
+    for (listener, status, done) in [("", 200, "passed without a decision"), ("on_error = \"refuse\"", 403, "refused")]
+    {
         let began = Instant::now();
         let (_folder, running) = start(listener, "");
         let said = || running.ask_admin("GET /status").json()["troubles"].to_string();
@@ -96,16 +97,16 @@ fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd
         assert_eq!(ask("/-/auth/nginx", &twice), 403);
         for (reason, want) in [
             ("missing", "nginx: X-Original-URI is missing: "),
-            ("repeated", "nginx: X-Original-URI comes more than once: "),
-            ("unreadable", "nginx: X-Original-URI is malformed: judged as strictly as it can be read ("),
-            ("unknown-site", "the question names a site that is none: write the name of a [[site]], as in "),
-            ("unknown-preset", "the path names no preset: write /-/auth/ and one of "),
+            ("repeated", "nginx: X-Original-URI is repeated: "),
+            ("unreadable", "nginx: X-Original-URI is malformed: judged by its strictest reading ("),
+            ("unknown-site", "the question names an unknown site: write the name of a [[site]], as in "),
+            ("unknown-preset", "the path names no known preset: write /-/auth/ and one of "),
         ] {
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
             assert!(message(&event).starts_with(want), "{event}");
         }
         // What only the config of a proxy can be wrong in is a trouble; what a client may have written is counted alone.
-        let missing = format!("were {done} within the hour (missing, 4 since the start)");
+        let missing = format!("were {done} within the last hour (missing, 4 since the start)");
         assert_has(said(), &[&missing, "(unknown-preset, 2 since", "(unknown-site, 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());
         let metrics = running.ask_admin("GET /metrics").body;

@@ -195,7 +195,7 @@ fn events_that_standard_output_does_not_take_are_a_trouble_until_a_line_is_writt
         disk.free();
         wait_until("no trouble", || told() == "[]");
         let log = || fs::read_to_string(&path).unwrap();
-        wait_until("what is lost", || log().contains("standard output is written again; "));
+        wait_until("what is lost", || log().contains("standard output can be written again; "));
         // One line is cut off, and no other.
         let is_whole = |line: &str| serde_json::from_str::<Value>(line).is_ok();
         assert!(log().lines().filter(|line| !line.is_empty() && !is_whole(line)).count() <= 1, "{}", log());

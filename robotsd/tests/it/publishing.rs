@@ -360,7 +360,7 @@ fn no_hook_reaches_the_admin_interface() {
     let folder = including(listed).tables(tables).file("sites.d/team.toml", team("team", hosts.map(target))).folder();
     // Known without names: said before anything is served.
     let checked = folder.with_config(&["config", "check"]).ends_with(2);
-    let said = format!("127.0.0.1:{} is an admin interface of robotsd, and no hook reaches one", admin.port());
+    let said = format!("127.0.0.1:{} is an admin interface of robotsd, which hooks must not call", admin.port());
     assert_has(&checked.error, &[&said, "team.toml:7:7", "robotsd.toml:"]);
     assert_eq!(checked.error.matches("is an admin interface of robotsd").count(), hosts.len() + 1 + replicas.len());
 

@@ -316,11 +316,11 @@ impl CallError {
     const fn message(self) -> &'static str {
         match self {
             Self::UnknownMethod => "questions go to /envoy.service.auth.v3.Authorization/Check",
-            Self::Compressed => "the question is compressed: send it as it is",
-            Self::TooLarge => "the question has more than 1 MiB: leave the body of the request out",
+            Self::Compressed => "the question is compressed: send it uncompressed",
+            Self::TooLarge => "the question is larger than 1 MiB: leave out the request body",
             Self::Malformed => "the question is not one CheckRequest",
-            Self::Late => "the question did not come in time",
-            Self::Broken => "the question was broken off",
+            Self::Late => "the question did not arrive in time",
+            Self::Broken => "the question was aborted",
         }
     }
 

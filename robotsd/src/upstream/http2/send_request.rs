@@ -46,7 +46,7 @@ impl Http2Slot {
         limits: &UpstreamLimits,
     ) -> Result<Response<Http2Body>, ExchangeError> {
         let Some(head) = convert(&request, scheme, accepts_trailers) else {
-            return Err(ExchangeError::Broken(Cause::Invalid("the request has no host that can be an authority")));
+            return Err(ExchangeError::Broken(Cause::Invalid("the request's Host is not a valid authority")));
         };
         let is_whole = request.body().is_end_stream();
         let is_head = *request.method() == Method::HEAD;
@@ -128,7 +128,7 @@ fn poll_head(
     while let Poll::Ready(Some(received)) = response.poll_informational(cx) {
         let received = received.map_err(NoResponse::Stream)?;
         if received.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return Poll::Ready(Err(NoResponse::Invalid("switched protocols, which HTTP/2 cannot")));
+            return Poll::Ready(Err(NoResponse::Invalid("switched protocols, which HTTP/2 does not allow")));
         }
         if !relay.received(received.status(), received.headers()) {
             return Poll::Ready(Err(NoResponse::Invalid("too many interim responses")));

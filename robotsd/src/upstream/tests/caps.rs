@@ -87,7 +87,7 @@ async fn a_server_has_its_own_bound() {
     }
     assert_eq!(lease[2].headers()["retry-after"], "1");
     assert_eq!((a.connections(), b.connections()), (1, 1));
-    assert_eq!(event_detail(&events, "busy").await, "every connection that may be open is in use");
+    assert_eq!(event_detail(&events, "busy").await, "all allowed connections are in use");
     // No server has failed by being busy.
     assert_eq!(times_reported(&events, "ejected"), 0);
     lease.remove(0);

@@ -80,10 +80,10 @@ async fn the_server_chooses_among_what_is_allowed() {
 async fn a_server_without_the_version_is_told_from_one_that_cannot_be_reached() {
     let authority = TestAuthority::new("ours");
     for (spoken_there, versions, want) in [
-        (&["http/1.1"][..], HttpVersions::Http2, "does not agree to HTTP/2, which http2 = true requires"),
-        (&[], HttpVersions::Http2, "does not agree to HTTP/2, which http2 = true requires"),
-        (&["h2"], HttpVersions::Http1, "does not agree to HTTP/1.1, and http2 = false allows nothing else"),
-        (&["h3"], HttpVersions::Negotiated, "agrees neither to HTTP/2 nor to HTTP/1.1"),
+        (&["http/1.1"][..], HttpVersions::Http2, "does not offer HTTP/2, which http2 = true requires"),
+        (&[], HttpVersions::Http2, "does not offer HTTP/2, which http2 = true requires"),
+        (&["h2"], HttpVersions::Http1, "does not offer HTTP/1.1, and http2 = false allows nothing else"),
+        (&["h3"], HttpVersions::Negotiated, "offers neither HTTP/2 nor HTTP/1.1"),
     ] {
         let (address, _) = serve(&authority, spoken_there);
         let (upstream, events) = upstream_to(address, &authority, versions);
@@ -119,7 +119,7 @@ async fn a_websocket_that_finds_no_http_1_1_is_not_held_against_the_server() {
         assert_eq!(Raw::connect(proxy).await.ask(HANDSHAKE).await.status(), 502);
     }
     let said = event_detail(&events, "tls").await;
-    assert!(said.contains("does not agree to HTTP/1.1, which a WebSocket needs"), "{said}");
+    assert!(said.contains("does not offer HTTP/1.1, which WebSockets need"), "{said}");
     assert_eq!(times_reported(&events, "ejected"), 0, "{events:?}");
     for _ in 0..3 {
         assert_eq!(spoken(&upstream).await, (200, "2".to_owned()), "{events:?}");

@@ -44,7 +44,7 @@ async fn a_name_may_resolve_later() {
     assert!(unresolved.contains("app.test") && unresolved.contains("no such name"), "{unresolved}");
     *answer.lock() = Some(vec![HOME]);
     until_answered(&upstream, 200).await;
-    assert_eq!(event_detail(&events, "resolved").await, format!("app.test is {}", origin.address));
+    assert_eq!(event_detail(&events, "resolved").await, format!("app.test resolves to {}", origin.address));
     assert_eq!((times_reported(&events, "unresolved"), times_reported(&events, "resolved")), (1, 1), "{events:?}");
 }
 
@@ -64,7 +64,7 @@ async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
     })
     .await;
     assert_eq!(statuses(&upstream, ["GET"; 3]).await, [200; 3]);
-    assert!(event_detail(&events, "unresolved").await.contains("its addresses stay"));
+    assert!(event_detail(&events, "unresolved").await.contains("its last known addresses are used"));
     // Elsewhere, where no server listens: the connection to the old address is not used any more.
     *answer.lock() = Some(vec![IpAddr::from([127, 255, 255, 254])]);
     until_answered(&upstream, 502).await;

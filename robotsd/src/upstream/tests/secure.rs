@@ -120,7 +120,7 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
         ),
         (authority.server("localhost", early), "the certificate is not valid before Sat, 01 Jan 4000 00:00:00 GMT"),
         (authority.server("else.test", |_| {}), "the certificate is for \"else.test\" and not for \"localhost\""),
-        (other.server("localhost", |_| {}), "is from an authority that is not trusted"),
+        (other.server("localhost", |_| {}), "is from an untrusted authority"),
     ] {
         let (address, _) = serve(acceptor, OK, Then::Wait);
         let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), &authority, None);

@@ -411,7 +411,7 @@ async fn a_password_is_sent_and_never_shown() {
     let wrong = replica(settings(&format!("redis://default:hunter2@127.0.0.1:{port}")));
     lost_because(&wrong, "a wrong password", "the login is refused: check the user").await;
     let none = replica(settings(&store.url()));
-    lost_because(&none, "no password", "it wants a password: name the file with password_file").await;
+    lost_because(&none, "no password", "it requires a password: set password_file").await;
     let shown = format!("{wrong:?} {:?} {right:?} {:?}", wrong.report(), right.report());
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
 }
@@ -466,7 +466,7 @@ fn a_cluster_is_asked() {
 fn one_server_that_is_taken_for_a_cluster_is_said_to_be_none() {
     each_store(async |name, store| {
         let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, ..settings(&store.url()) });
-        lost_because(&rate, name, "it is no node of a cluster: leave out cluster = true").await;
+        lost_because(&rate, name, "it is not a node of a cluster: leave out cluster = true").await;
     });
 }
 
@@ -495,10 +495,10 @@ async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
     let trusted = replica(StoreSettings { ca: Some(authority.pem().into_bytes()), ..settings(&url) });
     back(&trusted, "TLS").await;
     for (what, url, ca, expected) in [
-        ("TLS that is not trusted", &url, false, "its certificate is of an authority that is not trusted: name that"),
+        ("TLS that is not trusted", &url, false, "its certificate is from an untrusted authority: add that"),
         ("TLS for another name", &format!("rediss://127.0.0.2:{port}"), true, "its certificate is for another name"),
         // Without TLS it is not spoken to.
-        ("no TLS", &format!("redis://127.0.0.1:{port}"), false, "it may want TLS, which is \"rediss://\""),
+        ("no TLS", &format!("redis://127.0.0.1:{port}"), false, "it may require TLS, which is \"rediss://\""),
     ] {
         let ca = ca.then(|| authority.pem().into_bytes());
         let rate = replica(StoreSettings { ca, ..settings(url) });

@@ -34,7 +34,7 @@ lints! {
     NOT_FINAL = Error "answer-not-final": "a status that answers nothing",
         "304 without a condition in the request, and statuses below 200 or above 599, say nothing about the file. Crawlers count \
          them as failures.";
-    REDIRECT_UNREACHABLE = Error "redirect-unreachable": "a redirect to where no server answers",
+    REDIRECT_UNREACHABLE = Error "redirect-unreachable": "a redirect to a server that does not answer",
         "The redirect leads to a name without an address, to a port without a server, or from a public address to a private one. \
          For a crawler that is as a server that fails: the whole site is taken as disallowed.";
     UNDECODABLE = Error "answer-undecodable": "a body that its content coding does not fit",
