@@ -164,13 +164,13 @@ mod tests {
         map
     }
 
-    /// Method, target and host, or the fault.
+    /// Returns method, target and host, or the fault.
     fn read(preset: Preset, below: &str, map: &HeaderMap) -> Result<(String, Vec<u8>, Option<String>), QuestionFault> {
         let asked = preset.read(&Method::GET, below, map).map_err(|error| error.fault)?;
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
     }
 
-    /// The fault of a question that is judged.
+    /// Returns the fault of a question that is judged anyway.
     fn odd(preset: Preset, map: &HeaderMap) -> Option<QuestionFault> {
         preset.read(&Method::POST, "/below", map).unwrap().odd.map(|odd| odd.fault)
     }
@@ -205,7 +205,7 @@ mod tests {
         ] {
             assert_eq!(read(preset, "/below?q", &map), Ok(want), "{preset:?}");
             assert_eq!(preset.address(&map), Some(address), "{preset:?}");
-            // Without the fields of the preset there is nothing to go by, whatever else there is.
+            // Without the fields of the preset, no other field is used.
             let fields_read = PresetFields::of(preset);
             let own = [match fields_read.target {
                 TargetField::Field(name) => Some(name),
@@ -264,7 +264,7 @@ mod tests {
         ] {
             assert_eq!(ingress(url).as_deref(), host, "{}", url.escape_ascii());
         }
-        // One that a client sent as its target is what the standard says.
+        // A URL that a client sent as its target is parsed as the standard says.
         assert_eq!(host_of_url(b"ftp://u@h.test:80?x/y"), Some(&b"h.test:80"[..]));
         assert_eq!(host_of_url(b"/go?u=http://other.test/"), None);
     }

@@ -131,8 +131,8 @@ mod tests {
     use super::*;
     use crate::edge::push_string;
 
-    /// The question of a message with these arguments, each a string or, where its name is
-    /// `fields`, binary.
+    /// Returns the question of a message with these arguments. The argument `fields` is binary, all
+    /// others are strings.
     fn question_of(arguments: &[(&str, &[u8])]) -> Request<()> {
         let mut message = vec![1, b'q', arguments.len() as u8];
         for (name, value) in arguments {
@@ -174,7 +174,7 @@ mod tests {
         for name in ["content-length", "connection", "x-real-ip", "x-request-id"] {
             assert!(of(name).is_empty(), "{name}");
         }
-        // Without anything: the endpoint says what is missing.
+        // Without arguments; the endpoint reports what is missing.
         assert!(question_of(&[]).headers().is_empty());
         assert_eq!(question_of(&[("site", b"a shop/b")]).uri().path(), "/-/site/a%20shop%2Fb/auth/haproxy");
     }

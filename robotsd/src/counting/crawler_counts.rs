@@ -222,8 +222,8 @@ mod tests {
         assert!(totals.robots_txt.keys().all(|crawler| known(crawler)), "{totals:?}");
     }
 
-    /// Alerts are for what search engines are refused, and for what is answered with 429: whatever
-    /// was requested before, under whatever names, does not hide it.
+    /// Alerts depend on refused requests of search engines and on 429 responses. Earlier requests,
+    /// under whatever names, must not hide them.
     #[test]
     fn refusals_and_limits_are_counted_by_name_whatever_came_before() {
         const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];

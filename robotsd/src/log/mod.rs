@@ -350,7 +350,7 @@ mod tests {
         assert!(queue.take(&mut block).is_none());
     }
 
-    /// A disk with so much room.
+    /// A disk with limited space.
     struct Disk {
         room: usize,
         written: Vec<u8>,

@@ -342,7 +342,7 @@ mod tests {
     fn what_is_past_the_bound_is_left_out_from_the_end_and_counted() {
         let text = exposition(ExpositionFormat::Text).finish_within(5);
         assert!(text.contains("robotsd_metrics_series 5\n"), "{text}");
-        // One of the two decisions, and the histogram of thirteen series.
+        // One of the two decision series, and the histogram with its thirteen series.
         assert!(text.contains("robotsd_metrics_series_dropped 14\n"), "{text}");
         assert!(text.contains("} 17\n") && !text.contains("duration"), "{text}");
     }
@@ -377,8 +377,8 @@ mod tests {
             (&["application/openmetrics-text;q=0,*/*"], Text),
             (&["text/plain;q=0, */*;q=0.1"], OpenMetrics),
             (&["application/openmetrics-text;q=2, text/plain"], Text),
-            // The header that Prometheus 2.42 sends, and the one of its documentation: the last
-            // member is no range.
+            // The header that Prometheus 2.42 sends, and the one in its documentation, whose last
+            // member is not a valid range.
             (
                 &["application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                    text/plain;version=0.0.4;q=0.5,*/*;q=0.1"],

@@ -216,8 +216,8 @@ mod tests {
 
     const OWN: &str = "127.0.0.1:9145";
 
-    /// What becomes of a hook for this place, of a file with this list. Names have addresses as
-    /// they say: `10.0.0.5-10.0.0.6.test`.
+    /// Returns the outcome of a hook for this place, in a file with this list. Names contain their
+    /// addresses: `10.0.0.5-10.0.0.6.test`.
     fn outcome(place: &str, listed: Option<&[&str]>) -> String {
         let listed = listed.map(|listed| listed.iter().map(|host| host.parse().expect(host)).collect());
         let admin = [("10.9.9.9", 9145), ("10.8.8.8.test", 9145), ("none.test", 9999)];
@@ -265,11 +265,11 @@ mod tests {
                 assert_eq!(outcome(&format!("{host}:9145"), listed), "admin", "{host}");
             }
         }
-        // Another port is another server, and a name with a further address has that.
+        // Another port is another server. If a name has a further address, that one is used.
         assert_eq!(outcome("127.0.0.1:9146", None), "127.0.0.1");
         assert_eq!(outcome("127.0.0.1-10.0.0.5.test:9145", None), "10.0.0.5");
-        // Where the interface of a replica is not known, nothing that may be it is sent, until it
-        // is.
+        // While the address of a replica's interface is unknown, nothing is sent to an address that
+        // may be it.
         assert!(outcome("10.0.0.5:9999", None).contains("Unknown"));
     }
 
@@ -279,7 +279,7 @@ mod tests {
         for to in ["127.0.0.1:80", "127.0.0.7:80", "0.0.0.0:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
             assert!(reached(to, "[::]:80") && reached(to, "0.0.0.0:80"), "{to}");
         }
-        // An address of documentation is no machine's.
+        // No machine has an address reserved for documentation.
         assert!(!reached("192.0.2.1:80", "0.0.0.0:80") && !reached("127.0.0.1:81", "0.0.0.0:80"));
         assert!(!reached("127.0.0.2:80", "127.0.0.1:80") && reached("192.0.2.1:80", "192.0.2.1:80"));
     }

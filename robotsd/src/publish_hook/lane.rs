@@ -176,11 +176,11 @@ mod tests {
         assert!(granted(&lane, "b", "x").is_none() && granted(&lane, "c", "r0").is_none());
         drop(all);
         assert!(granted(&lane, "c", "r0").is_some());
-        // What no request uses is forgotten.
+        // Unused entries are removed.
         drop(other);
         lane.tidy();
         assert!(lane.shares.lock().is_empty());
-        // Sixteen receivers of the config, two of whose requests hang at each.
+        // Sixteen receivers in the config, with two requests hanging at each.
         let urgent = Lane::urgent();
         let all: Vec<_> = (0..32).filter_map(|number| granted(&urgent, "", &format!("r{}", number % 16))).collect();
         assert_eq!(all.len(), 32);
@@ -195,13 +195,14 @@ mod tests {
             lane.note(&well, true);
         }
         assert!(lane.left_alone(&dead).is_some_and(|why| why.contains("the last 3 requests had no answer")));
-        // Neither another receiver nor another file's requests to the same.
+        // Other receivers are not affected, nor are another file's requests to the same receiver.
         assert_eq!((lane.left_alone(&well), lane.left_alone(&hook("b", "dead"))), (None, None));
         let is_over = || lane.breakers.lock().values_mut().for_each(|breaker| breaker.until = Instant::now());
         is_over();
         assert_eq!(lane.left_alone(&dead), None);
         assert!(lane.left_alone(&dead).is_some(), "one request tries it");
-        // It has no answer either: for longer, and no longer than a notice is tried.
+        // The trial is not answered either, so the pause grows, but stays shorter than the attempts
+        // of a notice.
         lane.note(&dead, false);
         for seconds in [20, 40, 60, 60] {
             let left = lane.breakers.lock()[&share(&dead)].until - Instant::now();

@@ -1,4 +1,4 @@
-//! Hooks against real servers on the loopback.
+//! Tests of hooks against real servers on the loopback.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -20,7 +20,7 @@ const SECRET: &str = "Bearer s3cr3t-t0ken";
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Status(u16),
-    /// So many interim answers, and 204.
+    /// This many interim responses, then 204.
     Interim(usize),
     /// The connection is closed without an answer.
     Reset,
@@ -28,7 +28,7 @@ enum Answer {
     Silence,
 }
 
-/// A server that answers in turn, and the last answer from then on.
+/// A server that sends these answers in order, and then repeats the last one.
 struct Server {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
@@ -67,7 +67,7 @@ impl Server {
     }
 }
 
-/// The head and the body of a request.
+/// Reads the head and the body of a request.
 fn request_of(socket: &mut TcpStream) -> String {
     let _ = socket.set_read_timeout(Some(Duration::from_secs(60)));
     let (mut octets, mut part) = (Vec::new(), [0; 4096]);
@@ -90,14 +90,14 @@ fn hook(port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> 
     hook_within(Duration::from_secs(60), port, headers)
 }
 
-/// A hook whose server has this time to answer.
+/// Creates a hook with this timeout.
 fn hook_within(timeout: Duration, port: u16, headers: Vec<(HeaderName, HookHeader)>) -> Arc<HookSettings> {
     let hook = test_hook(&format!("http://127.0.0.1:{port}/purge/p4th?zone=1"));
     let body = BodyTemplate::parse("{\"files\": {{urls}}, \"version\": \"{{version}}\"}", None).expect("a body");
     Arc::new(HookSettings { headers, body: Some(body), timeout, ..hook })
 }
 
-/// A hook of the operator's own file, with a URL alone.
+/// Creates a hook of the operator's own file with only a URL.
 pub(super) fn test_hook(url: &str) -> HookSettings {
     HookSettings {
         target: HookTarget::new(url.parse().expect("a URL")).expect("a target"),
@@ -117,7 +117,7 @@ fn version(hash: &str) -> Notice {
     Notice { site: "shop".to_owned(), hosts: vec!["shop.test".to_owned()], ..notice }
 }
 
-/// Hooks with short pauses, and their reports.
+/// Creates hooks with short pauses, and returns their reports.
 fn hooks(folder: Option<&Path>, attempts: usize) -> (Arc<PublishHooks>, Arc<Mutex<Vec<String>>>) {
     hooks_with(folder, vec![Duration::from_millis(40); attempts - 1])
 }
@@ -176,7 +176,7 @@ fn a_version_is_announced_once_with_its_headers_and_body() {
     }
     let body = "{\"files\": [\"https://shop.test/robots.txt\"], \"version\": \"sha256:0123456789abcdef0000\"}";
     assert!(request.ends_with(&format!("\r\n\r\n{body}")), "{request}");
-    // The file is read anew, and neither it nor the path is ever shown.
+    // The file is read again, and neither its content nor its path is ever shown.
     std::fs::write(&token, "Bearer other").expect("written");
     hooks.published(&version("sha256:1"));
     until("a second", || server.requests().len() == 2);
@@ -244,7 +244,7 @@ fn a_newer_version_takes_the_place_of_one_that_waits() {
         state(&hooks) == "delivered" && server.requests().last().is_some_and(|last| last.contains("sha256:9"))
     });
     let requests = server.requests();
-    // On a busy machine most of them may be sent before the next one comes.
+    // On a busy machine, most notices may be sent before the next one arrives.
     assert!(requests.len() < 9, "{}: those between are left out", requests.len());
 }
 
@@ -267,7 +267,7 @@ fn a_restart_with_the_same_version_sends_nothing() {
     let changed = start("sha256:2");
     until("delivered", || state(&changed) == "delivered");
     assert_eq!(server.requests().len(), 2);
-    // Within one process, too, and whatever it was, the live version is announced.
+    // The live version is also announced within one process, whatever it was before.
     changed.serves(&version("sha256:2"));
     changed.published(&version("sha256:1"));
     until("a third", || server.requests().len() == 3);
@@ -320,8 +320,8 @@ fn hosts_that_come_are_announced_and_files_of_patterns_are_not() {
 #[test]
 fn a_hook_that_the_config_has_no_more_sends_nothing() {
     let server = Server::new(&[Answer::Status(500)]);
-    // The pause is at least half as long as it may be. When the hook goes late in it, another site
-    // has it.
+    // The pause is at least half of its maximum. The hook is removed late in the pause; another
+    // site still has it.
     let pause = Duration::from_secs(1);
     for number in 1.. {
         let begun = Instant::now();
@@ -337,7 +337,7 @@ fn a_hook_that_the_config_has_no_more_sends_nothing() {
         }
         std::thread::sleep(pause + pause / 4);
         assert_eq!(server.requests().len(), before + 1);
-        // Once it is there again, it is sent.
+        // When the hook returns, the notice is sent.
         serve(&hooks, &hook(server.port, Vec::new()));
         hooks.serves(&version("sha256:1"));
         until("it is sent", || server.requests().len() == before + 2);
@@ -371,7 +371,7 @@ async fn the_end_waits_for_a_moment_only() {
     serve(&hooks, &hook_within(Duration::from_secs(3600), server.port, Vec::new()));
     hooks.published(&version("sha256:1"));
     until("it is sent", || server.requests().len() == 1);
-    // On this side waiting takes no time.
+    // On this side, time is simulated.
     tokio::time::pause();
     hooks.finish().await;
     assert_eq!(state(&hooks), "sending");

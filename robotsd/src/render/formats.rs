@@ -227,7 +227,7 @@ mod tests {
 
     use super::*;
 
-    /// The output of a format for a file under this name.
+    /// Returns the output of a format for a file with this name.
     fn written(write: fn(&mut Vec<u8>, Checked<'_>) -> io::Result<()>, name: &str, file: &[u8]) -> String {
         let robots = RobotsTxt::parse(file);
         let report = check(&robots, &Options::new());
@@ -303,7 +303,7 @@ mod tests {
         );
         for row in text.lines().filter(|line| line.starts_with("| 2 |")) {
             assert_eq!(row.replace("\\|", "").matches('|').count(), 4, "{row}");
-            // Outside of code there is nothing of the file.
+            // Nothing of the file appears outside code.
             let outside: String = row.split("```").step_by(2).flat_map(|part| part.split('`').step_by(2)).collect();
             assert!(!outside.contains('@') && !outside.contains("<img"), "{row}");
         }

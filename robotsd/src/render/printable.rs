@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn nothing_but_styles_commands_a_terminal() {
-        // A style hides text as well as it shows it, so only what writes snippets has any.
+        // Styles can hide text, so only snippets may contain them.
         assert_eq!(written(Form::Terminal, b"\x1b[8mhidden"), "\\u{1b}[8mhidden");
         for (octets, want) in [
             ("a\n\tb \u{e9}\n", "a\n\tb \u{e9}\n"),

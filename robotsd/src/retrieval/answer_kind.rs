@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// The permission of a crawler of the library that begins with this.
+    /// Returns what a crawler of the library may fetch if this is its first outcome.
     fn in_library(outcome: FetchOutcome) -> CrawlerAccess {
         let now = SystemTime::UNIX_EPOCH;
         let mut cache = CrawlerCache::default();

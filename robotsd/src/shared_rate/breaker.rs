@@ -107,7 +107,7 @@ mod tests {
         assert!(breaker.is_closed());
         breaker.unanswered(now);
         assert!(!breaker.is_closed());
-        // Questions that were under way then change nothing.
+        // Questions in flight at that time change nothing.
         breaker.unanswered(now);
         breaker.broken(now);
         breaker.answered(now);
@@ -131,7 +131,7 @@ mod tests {
             held.push((now - opened).as_secs());
         }
         assert_eq!(held, [1, 2, 4, 8, 16, 30, 30, 30]);
-        // After ten seconds of answers it is as new.
+        // After ten seconds of answers, the hold time is reset.
         now += RECOVERED;
         breaker.broken(now);
         breaker.answered(now + MIN_HOLD);

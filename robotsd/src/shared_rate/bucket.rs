@@ -119,7 +119,7 @@ mod tests {
         let denied = |micros| Some(SharedVerdict::Deny { wait: Duration::from_micros(micros) });
         assert_eq!(bucket.verdict(0), Some(SharedVerdict::Allow));
         assert_eq!([1, 10_000_000].map(|micros| bucket.verdict(micros)), [denied(1), denied(10_000_000)]);
-        // No answer of the script.
+        // Not valid answers of the script.
         assert_eq!([10_000_001, 3_600_000_000, u64::MAX].map(|micros| bucket.verdict(micros)), [None; 3]);
     }
 }

@@ -77,7 +77,7 @@ mod tests {
         assert!(denials.0.lock().len() <= MAX_DENIALS);
     }
 
-    /// The script, in Rust: how long a request has to wait.
+    /// The script in Rust. Returns how long a request has to wait.
     fn ask(tat: &mut u64, now: u64, interval: u64, burst: u64) -> u64 {
         let next = now.max(*tat) + interval;
         let wait = next.saturating_sub(now + interval * burst);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     proptest! {
-        /// Denials that are repeated are those of the store.
+        /// Repeated denials are equal to those of the store.
         #[test]
         fn replicas_allow_what_one_bucket_does(
             gaps in prop::collection::vec((0u64..400_000, 0usize..3), 1..600),

@@ -458,7 +458,7 @@ mod tests {
         let error = addresses.find("cache.internal", 6379).await.unwrap_err();
         assert_eq!(error, "the name \"cache.internal\" cannot be resolved: no such name");
         for number in 1..=4 {
-            // The third question is not answered, and is waited for twice.
+            // The third lookup does not finish, and is awaited twice.
             let time = async {
                 if number >= 3 {
                     tokio::time::advance(2 * RESOLVE).await;
@@ -467,7 +467,7 @@ mod tests {
             let (found, ()) = tokio::join!(addresses.find("cache.internal", 6379), time);
             assert_eq!(found.unwrap(), ["127.0.0.1:6379", "127.0.0.2:6379"].map(|address| address.parse().unwrap()));
         }
-        // The thread that asks may begin late.
+        // The lookup thread may start late.
         while asked.load(Ordering::Relaxed) < 4 {
             std::thread::yield_now();
         }
@@ -490,7 +490,7 @@ mod tests {
             for is_hinted in [true, false] {
                 addresses.has_answered = !is_hinted;
                 let probe = |_| std::future::ready(Ok(()));
-                // On a busy machine the deadline of connecting may be over before.
+                // On a busy machine, the connect deadline may pass first.
                 let said = loop {
                     let said = StoreConnection::connect(&settings, &mut addresses, probe).await.err().unwrap();
                     if said.starts_with("it closed the connection (") {

@@ -236,7 +236,7 @@ mod tests {
         let is_listener = |url: &str, listener: &str| {
             Endpoint::parse(url, Path::new("")).unwrap().is_listener(listener.parse().unwrap())
         };
-        // For each listener the URLs that are it, and others.
+        // For each listener: URLs that lead to it, and URLs that do not.
         for (listener, same, others) in [
             (
                 "127.0.0.1:80",

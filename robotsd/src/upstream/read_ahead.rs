@@ -126,7 +126,7 @@ mod tests {
         assert!(b.has_room(Some(50)));
         assert_eq!(used(&buffers), 150);
         a.push(&[0; 40]);
-        // The rest of it has its room already.
+        // The space for its rest is already reserved.
         assert!(a.has_room(Some(60)));
         a.push(&[0; 60]);
         assert_eq!((a.take().len(), used(&buffers)), (100, 50));
@@ -143,7 +143,7 @@ mod tests {
         assert!(!a.has_room(None));
         assert!(b.has_room(None));
         b.push(&[0; 70]);
-        // The total is used up, and more than that.
+        // The total is exceeded.
         assert!(!b.has_room(None));
         assert!(!ahead(&buffers).has_room(None));
         assert!(!ahead(&buffers).has_room(Some(1)));

@@ -405,7 +405,7 @@ mod tests {
         assert!(!health.succeeded(before, || now));
         assert_eq!(health.failed(before, now), None);
         assert!(!health.is_in_service());
-        // But what was sent in spite of it does.
+        // A request that was sent anyway does.
         let anyway = health.admit_anyway();
         assert_eq!(health.failed(anyway, now), None);
         assert!(health.succeeded(anyway, || now));

@@ -1,4 +1,4 @@
-//! An upstream against origins made of raw sockets, one behaviour each.
+//! Tests of an upstream against origins made of raw sockets, each with one behaviour.
 
 mod caps;
 mod http2;
@@ -49,14 +49,14 @@ const HANDSHAKE: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: keep-alive
 struct Origin {
     address: SocketAddr,
     connections: &'static AtomicUsize,
-    /// The versions that it is spoken to in.
+    /// The HTTP versions that the upstream uses with it.
     versions: HttpVersions,
-    /// Has one connection of HTTP/2 say that it takes no further requests.
+    /// Makes one HTTP/2 connection announce that it takes no further requests.
     goodbye: &'static Notify,
 }
 
 impl Origin {
-    /// Of HTTP/1.1; the script gets the connection's number, from zero.
+    /// Starts an HTTP/1.1 origin; the script gets the connection's number, from zero.
     fn start<F>(script: impl Fn(usize, Raw) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -76,7 +76,7 @@ impl Origin {
         Self { address, connections, versions, goodbye: shared() }
     }
 
-    /// Answers every request on every connection with the same.
+    /// Sends the same answer to every request on every connection.
     fn always(answer: &'static str) -> Self {
         Self::start(move |_, mut peer| async move {
             while peer.heard(b"\r\n\r\n").await {
@@ -85,13 +85,13 @@ impl Origin {
         })
     }
 
-    /// Reads one request, says one thing, and keeps the connection open.
+    /// Reads one request, sends `answer`, and keeps the connection open.
     fn saying(answer: impl Into<String>) -> Self {
         Self::once(answer.into(), true)
     }
 
-    /// Reads one request, says one thing, and closes the connection, unless it is hung up on
-    /// before.
+    /// Reads one request, sends `answer`, and closes the connection, unless the peer closes it
+    /// first.
     fn closing(answer: impl Into<String>) -> Self {
         Self::once(answer.into(), false)
     }
@@ -109,7 +109,7 @@ impl Origin {
         })
     }
 
-    /// Sends this text, whichever protocol it is asked in, and keeps the connection open.
+    /// Sends this text, whatever protocol the client uses, and keeps the connection open.
     fn blurting(text: &'static str) -> Self {
         Self::start(move |_, mut peer| async move {
             peer.try_send(text).await;
@@ -144,16 +144,15 @@ fn settings<T: ToString>(urls: impl IntoIterator<Item = T>) -> OriginsSettings {
     }
 }
 
-/// Lets every task go on that can, with the octets that were sent until now: all ends of a
-/// connection are on this thread, and it asks the system what has arrived before it comes back to a
-/// task that gives way.
+/// Lets every task process the bytes sent so far. All ends of a connection are on this thread, and
+/// the event loop polls the system before it resumes a task that has yielded.
 async fn settled() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Limits of which a busy machine reaches none.
+/// Limits that even a busy machine does not reach.
 fn patient() -> UpstreamLimits {
     UpstreamLimits {
         connect: Duration::from_secs(30),
@@ -162,7 +161,7 @@ fn patient() -> UpstreamLimits {
     }
 }
 
-/// Everything a site's upstreams say about themselves.
+/// All events that a site's upstreams report.
 type Events = Arc<parking_lot::Mutex<Vec<UpstreamEvent>>>;
 
 fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &SharedResources) -> (Origins, Events) {
@@ -172,7 +171,7 @@ fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &Sh
     (Origins::new(settings, limits, surroundings, observe).unwrap(), events)
 }
 
-/// Waits for an event of a kind, and gives its detail.
+/// Waits for an event of this kind, and returns its detail.
 async fn event_detail(events: &Events, kind: &str) -> String {
     wait_until(|| times_reported(events, kind) > 0).await;
     events.lock().iter().find(|event| event.kind.as_str() == kind).unwrap().detail.clone()
@@ -182,7 +181,7 @@ fn times_reported(events: &Events, kind: &str) -> usize {
     events.lock().iter().filter(|event| event.kind.as_str() == kind).count()
 }
 
-/// The way of one worker, of one.
+/// Returns the client of the only worker.
 fn worker(origins: &Origins) -> Upstream {
     Upstream::new(origins, NonZeroUsize::MIN)
 }
@@ -207,7 +206,7 @@ fn watched_in(
     watched(&OriginsSettings { versions, ..settings(urls) }, limits)
 }
 
-/// So few connections, each of which is waited for so long.
+/// Limits the number of connections and the time to wait for one.
 fn few(connections: usize, connect: Duration) -> impl FnOnce(&mut UpstreamLimits) {
     move |limits| (limits.connections, limits.connect) = (connections.try_into().unwrap(), connect)
 }
@@ -221,8 +220,7 @@ fn request(method: &str, target: &str) -> Box<Request<RequestBody>> {
     Box::new(request.body(RequestBody::empty()).unwrap())
 }
 
-/// Repeats a part of a test until it was not interrupted for so long that a short limit passed
-/// which it does not wait for.
+/// Repeats a part of a test until the machine did not delay it past one of its short limits.
 async fn undisturbed<T>(mut part: impl AsyncFnMut() -> Option<T>) -> T {
     soon(async {
         loop {
@@ -234,7 +232,7 @@ async fn undisturbed<T>(mut part: impl AsyncFnMut() -> Option<T>) -> T {
     .await
 }
 
-/// Asks until the answer has this status.
+/// Sends requests until a response has this status.
 async fn until_answered(upstream: &Upstream, want: u16) {
     soon(async {
         while status(upstream, "GET").await != want {
@@ -246,23 +244,23 @@ async fn until_answered(upstream: &Upstream, want: u16) {
 
 async fn status(upstream: &Upstream, method: &str) -> u16 {
     let (head, body) = soon(upstream.forward(request(method, "/"))).await.into_parts();
-    // The connection is free again only once the body has been read.
+    // The connection is free only after the body has been read.
     let _ = soon(body.collect()).await;
     head.status.as_u16()
 }
 
-/// All of a body that has to come, as text.
+/// Returns the complete body as text.
 async fn text(response: Response<ResponseBody>) -> String {
     String::from_utf8(soon(response.into_body().collect()).await.unwrap().to_bytes().to_vec()).unwrap()
 }
 
-/// The response to a request of this method, with its body.
+/// Returns the status and body of the response to a request with this method.
 async fn answer(upstream: &Upstream, method: &str) -> (u16, String) {
     let response = soon(upstream.forward(request(method, "/"))).await;
     (response.status().as_u16(), text(response).await)
 }
 
-/// The statuses of requests with these methods, one after the other.
+/// Returns the statuses of sequential requests with these methods.
 async fn statuses<const N: usize>(upstream: &Upstream, methods: [&str; N]) -> [u16; N] {
     let mut statuses = [0; N];
     for (status, method) in statuses.iter_mut().zip(methods) {
@@ -271,18 +269,18 @@ async fn statuses<const N: usize>(upstream: &Upstream, methods: [&str; N]) -> [u
     statuses
 }
 
-/// A request that is under way.
+/// Starts a request.
 fn asking(upstream: &Upstream, method: &'static str) -> JoinHandle<u16> {
     let upstream = upstream.clone();
     tokio::spawn(async move { status(&upstream, method).await })
 }
 
-/// So many requests that are under way.
+/// Starts `N` requests.
 fn burst<const N: usize>(upstream: &Upstream, method: &'static str) -> [JoinHandle<u16>; N] {
     std::array::from_fn(|_| asking(upstream, method))
 }
 
-/// The statuses that they end with.
+/// Returns the statuses of their responses.
 async fn ended<const N: usize>(requests: [JoinHandle<u16>; N]) -> [u16; N] {
     let mut statuses = [0; N];
     for (status, request) in statuses.iter_mut().zip(requests) {
@@ -291,13 +289,13 @@ async fn ended<const N: usize>(requests: [JoinHandle<u16>; N]) -> [u16; N] {
     statuses
 }
 
-/// A channel whose sender every connection of an origin has.
+/// Creates a channel whose sender is available to every connection of an origin.
 fn reporting<T>() -> (&'static mpsc::UnboundedSender<T>, mpsc::UnboundedReceiver<T>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (Box::leak(Box::new(sender)), receiver)
 }
 
-/// The whole proxy in front of an upstream; for what needs a client.
+/// Starts the whole proxy in front of an upstream, for tests that need a client.
 fn proxy(upstream: Upstream) -> SocketAddr {
     proxy_with(EdgeLimits::default(), ListenerSettings::default(), upstream)
 }
@@ -306,7 +304,7 @@ fn proxy_with(limits: EdgeLimits, listener_settings: ListenerSettings, upstream:
     ServedEdge::start_behind(listener_settings, limits, upstream).address
 }
 
-/// Answers the first request of a connection and says `then` to the second before closing; counts
+/// Answers the first request of a connection, and sends `then` to the second before closing. Counts
 /// requests.
 fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
     let delivered = shared::<AtomicUsize>();
@@ -320,7 +318,7 @@ fn dying(then: &'static str) -> (Origin, &'static AtomicUsize) {
     (origin, delivered)
 }
 
-/// Reads whole requests and answers each with the body it got.
+/// Reads complete requests and answers each with its own body.
 fn echo() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {

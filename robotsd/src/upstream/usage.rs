@@ -211,8 +211,8 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         let seen = usage.stalled().unwrap();
-        // Between the choice and the deed the client goes on, its answer ends, and the next request
-        // begins.
+        // After the choice and before the transfer is given up, the client resumes, its response
+        // ends, and the next request begins.
         usage.moved();
         assert!(!usage.give_up(seen));
         usage.rest();
@@ -227,7 +227,7 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         assert!(usage.give_up(usage.stalled().unwrap()) && is_given_up(&usage));
-        // A transfer that is taken is not taken twice, nor does waiting for longer change it.
+        // A transfer cannot be given up twice, and waiting longer does not change that.
         usage.stall();
         assert!(usage.stalled().is_none() && is_given_up(&usage));
         usage.begin(ClientKey::default());

@@ -21,7 +21,7 @@ impl Site {
         }
     }
 
-    /// Opens a connection for a client that has stalled for so many seconds, or moves.
+    /// Opens a connection for a client that has stalled for `stalled` seconds, or makes progress.
     fn open(&mut self, client: (u64, u64), stalled: Option<u64>) -> Arc<Usage> {
         let usage = Arc::new(Usage::new(Arc::clone(&self.server), Instant::now(), by(client)));
         if let Some(seconds) = stalled {
@@ -31,7 +31,7 @@ impl Site {
         usage
     }
 
-    /// The transfer that is given up for a request of this client.
+    /// Returns the transfer that is given up for a request of this client.
     fn victim(&mut self, client: (u64, u64)) -> Option<Arc<Usage>> {
         let capacity = self.shares.usages.len();
         self.shares.victim(by(client), capacity, NOW, |_| true).map(|(usage, _)| usage)
@@ -46,7 +46,7 @@ fn by((address, connection): (u64, u64)) -> ClientKey {
 fn who_waits_within_its_share_counts_among_the_clients() {
     let mut site = Site::new();
     let _open: Vec<_> = (1..16).map(|at| site.open((1, 1 + at % 4), None)).collect();
-    // Three connections are as many as a fifth of sixteen allows, four as a quarter.
+    // A fifth of sixteen allows three connections, a quarter allows four.
     assert_eq!(site.shares.standing(by((1, 1)), 16, NOW), Standing::Within);
     site.shares.wait(by((1, 9)));
     assert_eq!(site.shares.standing(by((1, 1)), 16, NOW), Standing::Beyond);
@@ -58,13 +58,13 @@ fn who_waits_within_its_share_counts_among_the_clients() {
 #[test]
 fn of_those_beyond_their_share_the_one_that_has_stalled_for_longest_goes() {
     let mut site = Site::new();
-    // Within its share, and for longer than all others.
+    // Within its share, but stalled longest.
     site.open((2, 2), Some(9));
     site.open((1, 1), Some(2));
     let longest = site.open((1, 1), Some(3));
     site.open((1, 1), None);
     assert!(Arc::ptr_eq(&site.victim((3, 3)).unwrap(), &longest));
-    // A transfer that has been taken is not taken twice.
+    // A transfer cannot be given up twice.
     assert!(longest.give_up(longest.stalled().unwrap()));
     let next = site.victim((3, 3)).unwrap().stalled().unwrap();
     assert_eq!(next.lasts(NOW), Duration::from_secs(2));
@@ -87,7 +87,7 @@ fn who_moves_or_has_only_just_stalled_keeps_its_connection() {
         site.open((1, 1), stalled);
     }
     assert!(site.victim((2, 2)).is_none());
-    // One within its share does not suffer for it.
+    // A client within its share is not affected.
     site.open((2, 2), Some(60));
     assert!(site.victim((3, 3)).is_none());
 }
@@ -135,7 +135,7 @@ fn a_request_stands_by_what_its_client_has_and_waits_for() {
     site.open((2, 2), None);
     let mut stands = |client| site.shares.standing(by(client), 6, NOW + FRESH);
     assert_eq!((stands((1, 1)), stands((2, 2))), (Standing::Beyond, Standing::Within));
-    // Its address has more than its share, on whatever connection.
+    // Its address exceeds its share, whatever the connection.
     assert_eq!((stands((1, 7)), stands((3, 3))), (Standing::Beyond, Standing::Within));
     site.shares.wait(by((2, 2)));
     site.shares.wait(by((2, 2)));

@@ -1,4 +1,4 @@
-//! How many connections may be open, and who gets the next one.
+//! Tests of the connection limits, and of who gets the next connection.
 
 use super::*;
 
@@ -18,7 +18,7 @@ async fn an_idle_connection_is_given_up_for_another_worker() {
     let origin = Origin::always(OK);
     let (origins, _) = limited(&origin, |limits| {
         limits.connections = NonZeroUsize::MIN;
-        // Neither age nor the sweep is to be what frees it.
+        // It must not be freed by age or by the sweep.
         limits.idle_timeout = Duration::from_secs(600);
         limits.connect = Duration::from_secs(60);
     });
@@ -120,8 +120,8 @@ async fn a_request_sent_again_gets_room_for_a_connection_of_its_own() {
     let (dying, _) = dying("");
     let other = Origin::always(OK);
     let (upstream, _) = watched_in(HttpVersions::Http1, [dying.address, other.address], one_each);
-    // The third dies on its connection to the first server, while the only one there may be to the
-    // other is idle.
+    // The third request loses its connection to the first server while the only allowed connection
+    // to the other server is idle.
     assert_eq!(statuses(&upstream, ["GET"; 3]).await, [200; 3]);
     assert_eq!((dying.connections(), other.connections()), (1, 2));
 }

@@ -6,7 +6,7 @@ use h2::{Reason, RecvStream};
 
 use super::*;
 
-/// A server of HTTP/2 in the clear that answers each request by a script.
+/// An HTTP/2 server without TLS that answers each request by a script.
 pub(super) struct Http2Origin;
 
 pub(super) type Respond = SendResponse<Bytes>;
@@ -19,7 +19,7 @@ impl Http2Origin {
         Self::with(|_| {}, script)
     }
 
-    /// With settings of its own.
+    /// Starts it with its own SETTINGS.
     pub(super) fn with<F>(
         change: impl Fn(&mut h2::server::Builder),
         script: impl Fn(Request<RecvStream>, Respond) -> F + Send + Sync + 'static,
@@ -56,7 +56,7 @@ pub(super) fn upstream_to(
     watched_in(HttpVersions::Http2, addresses, change).0
 }
 
-/// A response of 200, with a body or without.
+/// Sends a 200 response, with or without a body.
 pub(super) fn answer(mut respond: Respond, body: &str) {
     let end = body.is_empty();
     let response = Response::builder().header("x-from", "origin").body(()).unwrap();
@@ -66,8 +66,8 @@ pub(super) fn answer(mut respond: Respond, body: &str) {
     }
 }
 
-/// A server that answers `/quick`, and everything else with a piece again and again, as far as the
-/// window goes, whose octets are counted.
+/// A server that answers `/quick` normally, and every other path with endless pieces as far as the
+/// window allows. Counts the bytes of the pieces.
 pub(super) fn endless(piece: Bytes) -> (Origin, &'static AtomicUsize) {
     let sent = shared::<AtomicUsize>();
     let origin = Http2Origin::start(move |request, mut respond| {
@@ -88,7 +88,7 @@ pub(super) fn endless(piece: Bytes) -> (Origin, &'static AtomicUsize) {
     (origin, sent)
 }
 
-/// Eight responses that have begun and are not read.
+/// Returns eight responses that have begun and are not read.
 pub(super) async fn unread(upstream: &Upstream) -> Vec<Response<ResponseBody>> {
     let mut held = Vec::new();
     for _ in 0..8 {
@@ -97,7 +97,7 @@ pub(super) async fn unread(upstream: &Upstream) -> Vec<Response<ResponseBody>> {
     held
 }
 
-/// So many requests are answered beside them.
+/// Checks that `requests` requests are answered meanwhile.
 pub(super) async fn are_quick(upstream: &Upstream, requests: usize) {
     for _ in 0..requests {
         assert_eq!(soon(upstream.forward(request("GET", "/quick"))).await.status(), 200);
@@ -119,7 +119,7 @@ async fn a_request_is_said_as_http_2_says_it() {
     assert_eq!((response.status().as_u16(), &response.headers()["x-from"]), (200, &"origin".parse().unwrap()));
     assert_eq!(text(response).await, "GET http://h.test/a%2Fb?c x-a");
     assert_eq!(text(soon(upstream.forward(request("OPTIONS", "*"))).await).await, "OPTIONS http://h.test* ");
-    // Without a host, the address of the server stands in.
+    // Without a host, the server's address is used.
     let mut hostless = request("GET", "/");
     hostless.headers_mut().remove(HOST);
     let want = format!("GET http://{}/ ", origin.address);
@@ -166,7 +166,7 @@ async fn a_burst_makes_one_connection() {
     assert_eq!(origin.connections(), 1);
 }
 
-/// An origin that takes one request of a connection at a time, and what answers each that came.
+/// An origin that accepts one request at a time per connection, and the responders of its requests.
 fn origin_of_one_stream() -> (Origin, mpsc::UnboundedReceiver<Respond>) {
     let (sender, came) = mpsc::unbounded_channel();
     let origin = Http2Origin::with(
@@ -222,8 +222,8 @@ async fn a_goodbye_is_honoured_and_nothing_is_lost() {
     let first = asking(&upstream, "POST");
     let held = soon(came.recv()).await.unwrap();
     origin.goodbye.notify_one();
-    // Requests go to another connection as soon as the goodbye is there, and are sent again where
-    // they crossed it.
+    // Requests go to another connection as soon as GOAWAY has arrived, and are sent again if they
+    // crossed it.
     soon(async {
         while origin.connections() == 1 {
             let asking = asking(&upstream, "POST");
@@ -258,7 +258,7 @@ async fn a_refused_request_is_sent_once_more_whatever_it_is() {
     let response = client.ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello").await;
     assert_eq!((response.status(), response.body.as_str()), (200, "POST hello"));
     assert_eq!(seen.load(Ordering::SeqCst), 2);
-    // And no third time.
+    // There is no third attempt.
     let always = Http2Origin::start(|_, mut respond| async move { respond.send_reset(Reason::REFUSED_STREAM) });
     assert_eq!(status(&always.upstream(), "GET").await, 502);
 }
@@ -283,7 +283,7 @@ async fn a_server_that_is_out_is_told_from_one_that_answers() {
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
     let upstream = upstream_to([gone, origin.address], |_| {});
     assert_eq!(statuses(&upstream, ["POST"; 6]).await, [200; 6]);
-    // One that speaks HTTP/1.1 is found out by what it says, and named.
+    // An HTTP/1.1 server is recognised by its response, and reported.
     let plain = Origin::blurting("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
     let (upstream, events) = watched_in(HttpVersions::Http2, [plain.address], |_| {});
     assert_eq!(status(&upstream, "GET").await, 502);
@@ -297,13 +297,13 @@ async fn idle_connections_are_closed() {
     let upstream = origin.upstream_with(|limits| limits.idle_timeout = MOMENT);
     assert_eq!(status(&upstream, "GET").await, 200);
     wait_until(|| open_connections(&upstream) == 0).await;
-    // If none are kept, it is closed at once.
+    // If no idle connections are kept, it is closed immediately.
     let upstream = origin.upstream_with(|limits| limits.idle_connections = 0);
     assert_eq!(status(&upstream, "GET").await, 200);
     wait_until(|| open_connections(&upstream) == 0).await;
 }
 
-/// Answers the first request of each connection, and closes it without a word at the second.
+/// Answers the first request of each connection, and closes it without a response at the second.
 fn dying() -> Origin {
     Origin::of_sockets(HttpVersions::Http2, |_, socket| async {
         let mut connection = h2::server::handshake(socket).await.unwrap();

@@ -1,5 +1,5 @@
-//! Responses of a server of HTTP/2 that are wrong: those that end their own stream, and those at
-//! which h2 ends the connection.
+//! Invalid responses of an HTTP/2 server: some end their own stream, others make h2 end the
+//! connection.
 
 use super::http2::upstream_to;
 use super::http2_frames::STATUS;
@@ -7,11 +7,11 @@ use super::*;
 use crate::exchange::frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, RST_STREAM};
 use crate::exchange::test_peer::{RawFrame, field, frame};
 
-/// The stream whose response is wrong, and the one that is sound.
+/// The stream with the invalid response, and the stream with the valid one.
 const BAD: u32 = 3;
 const SOUND: u32 = 1;
 
-/// The octets that a head may have, and the window of a stream.
+/// Maximum size of a head, and window of a stream, in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
 
 fn head(flags: u8, fields: &[&[u8]]) -> Vec<u8> {
@@ -22,29 +22,29 @@ fn ok() -> Vec<u8> {
     head(0, &[STATUS])
 }
 
-/// A head with these fields after the status, and a body.
+/// Returns a head with these fields after the status, and a body.
 fn with(fields: &[u8]) -> Vec<u8> {
     [head(0, &[STATUS, fields]), frame(DATA, END_STREAM, BAD, b"ok")].concat()
 }
 
-/// The body of the sound response.
+/// Returns the body of the valid response.
 fn sound_body() -> Vec<u8> {
     (0..40_000_u32).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// The outcome of a bad response, and of the one beside it.
+/// The outcome of an invalid response, and of the valid one on the same connection.
 #[derive(Debug)]
 struct Outcome {
     status: u16,
     is_whole: bool,
     is_sound_whole: bool,
-    /// Whether its stream was reset, and whether the connection was given up.
+    /// Whether its stream was reset, and whether the connection was ended.
     is_reset: bool,
     is_given_up: bool,
 }
 
-/// Has a server say these octets on a stream of a connection, between the halves of another
-/// response.
+/// Makes a server send these bytes on a stream, between the halves of another response on the same
+/// connection.
 async fn beside(octets: Vec<u8>) -> Outcome {
     let (seen, mut came) = mpsc::unbounded_channel();
     let origin = Origin::start(move |_, mut peer| {
@@ -89,7 +89,7 @@ async fn beside(octets: Vec<u8>) -> Outcome {
     Outcome { status, is_whole: body.is_ok(), is_sound_whole, is_reset, is_given_up }
 }
 
-/// A head of so many fields, each of 155 octets.
+/// Returns a head with `fields` fields of 155 bytes each.
 fn large_head(fields: usize) -> Vec<u8> {
     let fields: Vec<Vec<u8>> = (0..fields).map(|at| field("x-a", &format!("{at:0>120}"))).collect();
     let pieces = fields.chunks(120).flat_map(|chunk| frame(CONTINUATION, 0, BAD, &chunk.concat()));
@@ -100,7 +100,7 @@ fn large_head(fields: usize) -> Vec<u8> {
 #[tokio::test]
 async fn a_response_that_is_wrong_ends_no_other() {
     let lengths = [field("content-length", "2"), field("content-length", "3")].concat();
-    // Heads that would be others on HTTP/1.1, or are none.
+    // Heads that would have another meaning on HTTP/1.1, or are invalid.
     let heads: Vec<(&str, Vec<u8>)> = vec![
         ("no status", head(0, &[&field("x-a", "b")])),
         ("two statuses", with(STATUS)),
@@ -134,13 +134,13 @@ async fn a_response_that_is_wrong_ends_no_other() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Octets that h2 cannot read, or of which it takes no more, end the connection. None of them
-/// becomes another response.
+/// Bytes that h2 cannot read, or that exceed its limits, end the connection. They never become
+/// another response.
 #[tokio::test]
 async fn a_response_that_cannot_be_read_ends_the_connection() {
     let empty = |count: usize| frame(DATA, 0, BAD, &[]).repeat(count);
     let huffman = [&[0, 3][..], b"x-a", &[0x84, 0xff, 0xff, 0xff, 0xf3]].concat();
-    // Heads that would be others on HTTP/1.1, or are none.
+    // Heads that would have another meaning on HTTP/1.1, or are invalid.
     let heads: Vec<(&str, Vec<u8>)> = vec![
         ("CR and LF in a value", with(&field("x-a", "b\r\nset-cookie: c=d"))),
         ("CR in a value", with(&field("x-a", "b\rc"))),

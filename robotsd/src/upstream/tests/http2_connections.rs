@@ -1,4 +1,4 @@
-//! The effects of one client or one answer on a connection of HTTP/2 that others use too.
+//! The effects of one client or one response on an HTTP/2 connection that others share.
 
 use std::collections::HashMap;
 
@@ -14,8 +14,8 @@ use crate::upstream::usage::millis;
 
 const PING: u8 = 6;
 
-/// A server that answers each frame, on the connection of this number, by a script. SETTINGS and
-/// PING are answered in any case.
+/// A server that answers each frame by a script, which also gets the connection's number. SETTINGS
+/// and PING are always answered.
 fn scripted(script: impl Fn(usize, &RawFrame) -> Vec<u8> + Send + Sync + 'static) -> Origin {
     let script = Arc::new(script);
     Origin::of_sockets(HttpVersions::Http2, move |number, socket| {
@@ -41,7 +41,7 @@ async fn clients_that_cancel_end_no_stream_of_others() {
         HEADERS => {
             [frame(HEADERS, END_HEADERS, received.stream, &[0x88]), frame(DATA, 0, received.stream, b"some")].concat()
         }
-        // As if it had been under way: on the stream, and for the first of all.
+        // As if it had been in flight: on this stream, and on the very first one.
         RST_STREAM => {
             cancelled.fetch_add(1, Ordering::SeqCst);
             [frame(DATA, 0, received.stream, b"late"), frame(DATA, 0, 1, b"more")].concat()
@@ -102,23 +102,24 @@ async fn empty_pieces_of_many_responses_end_no_stream() {
         assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "ok");
         settled().await;
     }
-    // h2 would end a connection at the hundred and first.
+    // h2 would end a connection at number 101.
     assert_eq!(origin.connections(), 3);
     assert!(!upstream.0.shared.connection_limit.are_requests_separate());
 }
 
-/// A section of fields with one that would be two on HTTP/1.1, at which h2 ends the connection.
+/// A field section with a field that would be two fields on HTTP/1.1; h2 ends the connection for
+/// it.
 fn injected(stream: u32) -> Vec<u8> {
     let fields = [STATUS, &field("x-a", "b\r\nset-cookie: c=d")].concat();
     frame(HEADERS, END_HEADERS | END_STREAM, stream, &fields)
 }
 
-/// The path whose response has such a section, and `:method: POST`, as one octet each (RFC 7541,
-/// appendix A).
+/// The path whose response has such a section, with its one-byte encoding (RFC 7541, appendix A).
 const BAD_PATH: (&str, u8) = ("/index.html", 0x85);
+/// The one-byte encoding of `:method: POST`.
 const POST: u8 = 0x83;
 
-/// A request that came: the number of its connection, and whether it is a POST.
+/// The requests received: the number of the connection, and whether it is a POST.
 type Came = Mutex<Vec<(usize, bool)>>;
 
 /// A server that answers every GET and HEAD, except that `BAD_PATH` gets [`injected`] and `waits`
@@ -153,11 +154,11 @@ async fn a_response_that_ends_the_connection_ends_no_get_and_no_head_of_others()
     wait_until(|| came.lock().len() == 6).await;
     assert_eq!(ask_for_bad(&upstream).await, 502);
     assert_eq!(ended(others).await, [200, 200, 200, 502, 502]);
-    // Each second attempt had a connection of its own, also that for the bad response.
+    // Each second attempt had its own connection, including the one for the invalid response.
     let mut connections: Vec<_> = came.lock().iter().map(|(connection, _)| *connection).collect();
     connections.sort_unstable();
     assert_eq!(connections, [0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]);
-    // Nor can a client put the server out by that.
+    // A client cannot take the server out of service with this.
     for _ in 0..10 {
         assert_eq!(ask_for_bad(&upstream).await, 502);
     }
@@ -169,7 +170,7 @@ async fn for_a_minute_after_such_a_response_each_connection_has_one_request() {
     let came = shared::<Came>();
     let is_post = |_, received: &RawFrame| received.payload.starts_with(&[POST]);
     let upstream = injectable(came, is_post).upstream();
-    // The connections of the last so many requests that wait.
+    // The connections of the last `count` waiting requests.
     let posts = |count: usize| {
         let came = came.lock();
         let posts = came.iter().rev().filter(|(_, is_post)| *is_post).take(count);
@@ -181,7 +182,7 @@ async fn for_a_minute_after_such_a_response_each_connection_has_one_request() {
     let waiting: [_; 5] = burst(&upstream, "POST");
     wait_until(|| has_posts(5)).await;
     assert_eq!(posts(5), 5);
-    // Another response of the kind ends its own request alone.
+    // Another such response ends only its own request.
     assert_eq!(ask_for_bad(&upstream).await, 502);
     settled().await;
     assert!(waiting.iter().all(|request| !request.is_finished()));
@@ -252,7 +253,7 @@ async fn a_request_is_sent_at_most_twice() {
             }
             (requests, _) = (requests + 1, seen.fetch_add(1, Ordering::SeqCst));
             if requests == 1 {
-                // Together, so that a request which waits for the one comes after the other.
+                // Sent together, so that a request that waits for the one arrives after the other.
                 let answer = frame(HEADERS, END_HEADERS | 1, received.stream, &[0x88]);
                 peer.send([frame(SETTINGS, 0, 0, &[]), answer].concat()).await;
             }
@@ -271,7 +272,7 @@ async fn a_request_is_sent_at_most_twice() {
 async fn a_connection_that_breaks_before_an_answer_is_one_failure() {
     let origin = Origin::start(|_, mut peer| async move {
         peer.send(frame(SETTINGS, 0, 0, &[])).await;
-        // The preface, SETTINGS and its acknowledgement, and then as much as five requests have.
+        // The preface, SETTINGS and its acknowledgement, then the size of five requests.
         peer.bytes(24 + 9 + 9 + 5 * 20).await;
     });
     let (upstream, events) = watched_in(HttpVersions::Http2, [origin.address], |_| {});

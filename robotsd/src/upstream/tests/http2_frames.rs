@@ -1,5 +1,5 @@
-//! The frames that a server of HTTP/2 must not send, octet by octet: they never become another
-//! response on HTTP/1.1.
+//! Frames that an HTTP/2 server must not send, byte by byte: they never become another response on
+//! HTTP/1.1.
 
 use super::http2::upstream_to;
 use super::*;
@@ -13,7 +13,7 @@ fn headers(flags: u8, fields: &[&[u8]]) -> Vec<u8> {
     frame(1, END_HEADERS | flags, 1, &fields.concat())
 }
 
-/// A server that says these octets once a request has come, whatever it is.
+/// A server that sends these bytes after any request.
 fn saying(octets: Vec<u8>) -> Origin {
     Origin::start(move |_, mut peer| {
         let octets = octets.clone();
@@ -27,7 +27,8 @@ fn saying(octets: Vec<u8>) -> Origin {
     })
 }
 
-/// The status and the body of the response to a request on HTTP/1.1; no body where it broke off.
+/// Returns the status and the body of the response to an HTTP/1.1 request; no body if it was cut
+/// off.
 async fn through(octets: Vec<u8>) -> (u16, Option<String>) {
     let origin = saying(octets);
     let upstream = upstream_to([origin.address], |limits| limits.response_header = Duration::from_secs(2));
@@ -41,7 +42,7 @@ async fn through(octets: Vec<u8>) -> (u16, Option<String>) {
 async fn a_good_response_is_one() {
     let octets = [headers(0, &[STATUS, &field("content-length", "2")]), frame(0, END_STREAM, 1, b"ok")].concat();
     assert_eq!(through(octets).await, (200, Some("ok".to_owned())));
-    // Interim responses come first, and are no response.
+    // Interim responses come first, and do not count as the response.
     let interim = [headers(0, &[&field(":status", "103")]), headers(END_STREAM, &[STATUS])].concat();
     assert_eq!(through(interim).await, (200, Some(String::new())));
     // Nothing follows this one, whatever its length says.
@@ -49,7 +50,7 @@ async fn a_good_response_is_one() {
     assert_eq!(through(unmodified).await, (304, Some(String::new())));
 }
 
-/// Others, and what becomes of their stream and connection: see `http2_bad_streams`.
+/// For further heads, and the effect on their stream and connection, see `http2_bad_streams`.
 #[tokio::test]
 async fn a_head_that_would_be_another_one_on_http_1_1_is_refused() {
     let switch = [headers(0, &[&field(":status", "101")]), headers(END_STREAM, &[STATUS])].concat();

@@ -1,5 +1,5 @@
-//! Streams of HTTP/2 through the whole proxy: both directions at a time, trailers, windows, and
-//! ends before the end.
+//! HTTP/2 streams through the whole proxy: both directions at the same time, trailers, windows, and
+//! early ends.
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
@@ -17,7 +17,7 @@ fn trailers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
     fields.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
 }
 
-/// Sends all of it, as the other side takes it.
+/// Sends all bytes, as fast as the other side accepts them.
 async fn pour(stream: &mut SendStream<Bytes>, mut octets: Bytes) {
     while !octets.is_empty() {
         stream.reserve_capacity(octets.len());
@@ -26,7 +26,7 @@ async fn pour(stream: &mut SendStream<Bytes>, mut octets: Bytes) {
     }
 }
 
-/// Sends every piece back as it comes, and the trailers with one of its own.
+/// Sends every piece back as it arrives, and the trailers with an additional one.
 fn echo() -> Origin {
     Http2Origin::start(|request, mut respond| async move {
         let te = request.headers().get("te").cloned();
@@ -93,7 +93,7 @@ async fn a_response_may_be_trailers_alone() {
     let (response, _) = client.begin(post(), true).await;
     let response = soon(response).await.unwrap();
     assert_eq!(response.headers()["grpc-status"], "5");
-    // In one frame: the end came with the head.
+    // One frame: the end of the stream came with the head.
     assert!(response.body().is_end_stream());
 }
 
@@ -108,7 +108,7 @@ async fn large_bodies_go_through_both_windows() {
         stream.send_data(Bytes::new(), true).unwrap();
     });
     assert!(octets(soon(response).await.unwrap().into_body()).await.unwrap() == large);
-    // HTTP/1.1 has no trailers here, and the whole of the body.
+    // On HTTP/1.1 the trailers are dropped, and the body is complete.
     let mut plain = Raw::connect(proxy(echo().upstream())).await;
     let response =
         plain.ask("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n").await;
@@ -151,7 +151,7 @@ async fn a_client_that_leaves_cancels_its_stream() {
         stream.send_reset(Reason::CANCEL);
         assert_eq!(soon(reasons.recv()).await, Some(Some(Reason::CANCEL)), "{path}");
     }
-    // Others on the connection would have gone on.
+    // Other requests on the connection would have continued.
     assert_eq!(origin.connections(), 1);
 }
 
@@ -181,7 +181,7 @@ async fn a_complete_body_waits_for_the_end_of_its_stream_and_not_for_ever() {
         })
         .await;
     }
-    // Neither does one that has none, whatever its length.
+    // Neither does a response without a body, whatever its length field.
     for (method, status) in [("HEAD", "200 OK"), ("DELETE", "204 No Content")] {
         undisturbed(async || {
             client.send(format!("{method} /late HTTP/1.1\r\nHost: h\r\n\r\n")).await;
@@ -206,7 +206,7 @@ async fn a_response_before_the_end_of_the_request_is_the_response() {
 
 #[tokio::test]
 async fn small_pieces_are_joined_and_no_more_is_kept_for_sending_again_than_a_bound() {
-    // One octet each, a server would take for a flood.
+    // Pieces of one byte each would look like a flood to a server.
     for (pieces, size, want) in [(200, 1, 200), (300, 200, 200), (80, 1024, 502)] {
         let seen = shared::<AtomicUsize>();
         let origin = Http2Origin::start(move |request, mut respond| {
@@ -256,8 +256,8 @@ async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
         }
         answer(respond, "ok");
     });
-    // It answers the PING, so the connection stays. Without a pause there is a doubt, and another
-    // connection is made.
+    // It answers the PING, so the connection stays. Without a pause the connection is suspected
+    // dead, and another one is opened.
     for (pauses, want) in [(true, 1), (false, 2)] {
         let connections = undisturbed(async || {
             let before = origin.connections();
@@ -270,7 +270,7 @@ async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
         });
         assert_eq!(connections.await, want, "{pauses}");
     }
-    // One that does not answer is left.
+    // A connection without an answer is abandoned.
     let dead = Origin::start(|_, mut peer| async move {
         peer.try_send([0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
         std::future::pending::<()>().await;

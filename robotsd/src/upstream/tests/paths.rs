@@ -1,7 +1,8 @@
-//! Two ways through the proxy, one behaviour: the fast path on either side, and hyper.
+//! Tests that the two paths through the proxy behave alike: the fast path on either side, and
+//! hyper.
 //!
-//! A connection that has once been left to hyper stays with it, so the same octets can be sent down
-//! either way, without a pause that decides which one it is.
+//! A connection that was handed over to hyper stays with it, so the same bytes can be sent down
+//! either path, without a pause that decides which path is used.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use hyper::ext::ReasonPhrase;
 use super::*;
 use crate::exchange::test_peer::as_escaped;
 
-/// The first use of a connection, which settles who speaks on it.
+/// The first use of a connection, which determines the path for the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Plain,
@@ -35,19 +36,19 @@ impl Dice {
     }
 }
 
-/// Deadlines end what would wait for more, so that every conversation comes to an end by itself.
+/// Deadline after which a side stops waiting, so that every conversation ends by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Conversations at the same time: many, since some wait for a deadline, and not so many that the
-/// others reach one.
+/// Number of concurrent conversations: many, because some wait for a deadline, but not so many that
+/// the others reach one.
 const AT_ONCE: usize = 128;
 
-/// How often a case is tried whose two ways differ: on a busy machine a deadline ends what it is
-/// not there for.
+/// Maximum number of attempts for a case whose two paths differ: on a busy machine, a deadline may
+/// end other conversations too.
 const ATTEMPTS: usize = 5;
 
-/// Has cases compared, which gives `None` for those that come to the same and else what they come
-/// to.
+/// Compares cases. `compared` returns `None` for a case whose outcomes are equal, and otherwise the
+/// outcomes.
 async fn compare<C, F>(cases: impl IntoIterator<Item = C>, mut compared: impl FnMut(C) -> F)
 where
     F: Future<Output = Option<String>> + Send + 'static,
@@ -66,7 +67,7 @@ where
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Tells of every request the octets of its head, and the length of its body.
+/// Returns, for every request, the bytes of its head and the length of its body.
 fn mirror() -> SocketAddr {
     accepting(|_, socket| async move {
         let mut peer = Raw::new(socket);
@@ -100,8 +101,8 @@ fn front() -> SocketAddr {
     proxy_with(limits, ListenerSettings::default(), upstream([mirror()], patient()))
 }
 
-/// Sends octets down a way, then one more request that ends the connection; gives all that is
-/// heard.
+/// Sends bytes down a path, then one more request that ends the connection. Returns everything
+/// received.
 async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
     let mut client = Raw::connect(front).await;
     let warming = match way {
@@ -110,12 +111,11 @@ async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
     };
     assert_eq!(client.ask(warming).await.status(), 200);
     client.try_send(octets).await;
-    // They arrive by themselves: together with the next request they are a case of their own.
+    // Let them arrive separately: together with the next request they would be another case.
     settled().await;
     client.try_send("GET /last HTTP/1.1\r\nHost: h.test\r\nConnection: close\r\n\r\n").await;
     let rest = client.rest().await;
-    // Which request it was and when it was is not what differs, and neither is the order of the
-    // fields.
+    // Request ids, times and the order of fields are allowed to differ.
     rest.split("HTTP/1.1 ")
         .map(|message| {
             let (head, body) = message.split_once("\r\n\r\n").unwrap_or((message, ""));
@@ -128,7 +128,7 @@ async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// A text without the ids in it.
+/// Returns a text with its ids masked.
 fn masked(text: &str) -> String {
     let mut masked = String::new();
     let mut rest = text;
@@ -140,7 +140,7 @@ fn masked(text: &str) -> String {
     masked + rest
 }
 
-/// Heads that are right, nearly right, and meant to be taken for something else.
+/// Heads that are valid, nearly valid, or crafted to be misread.
 fn requests() -> BTreeSet<Vec<u8>> {
     let long = [&b"X-Long: "[..], &[b'l'; 7000]].concat();
     let target = [&b"/"[..], &[b't'; 7000]].concat();
@@ -274,7 +274,7 @@ fn requests() -> BTreeSet<Vec<u8>> {
         head
     };
     let right = (b"GET / HTTP/1.1", b"Host: h.test");
-    // Each of them alone, then some of them together.
+    // Each one alone, then some combinations.
     let mut all: BTreeSet<Vec<u8>> = BTreeSet::new();
     all.extend(lines.iter().map(|line| head(line, &[right.1], b"")));
     all.extend(hosts.iter().map(|host| head(right.0, &[host], b"")));
@@ -297,7 +297,7 @@ fn requests() -> BTreeSet<Vec<u8>> {
         }
         all.insert(request);
     }
-    // Targets of any octets.
+    // Targets with arbitrary bytes.
     let pieces: &[&[u8]] =
         &[b"/", b"?", b"#", b"%", b"%e9", b"<", b">", b"`", b"\"", b"\\", b"\xc3\xa9", b"a", b"..", b"{"];
     while all.len() < 700 {
@@ -315,7 +315,7 @@ fn requests() -> BTreeSet<Vec<u8>> {
     all
 }
 
-/// A request with its target as hyper takes it.
+/// Returns a request with its target escaped as hyper requires.
 fn with_target_escaped(request: &[u8]) -> Vec<u8> {
     let line = memchr::memchr(b'\n', request).unwrap_or(request.len());
     let mut parts: Vec<Vec<u8>> = request[..line].split(|octet| *octet == b' ').map(<[u8]>::to_vec).collect();
@@ -325,13 +325,14 @@ fn with_target_escaped(request: &[u8]) -> Vec<u8> {
     [&parts.join(&b' ')[..], &request[line..]].concat()
 }
 
-/// Whether what is heard is the refusal of a request, behind the answer to the one before.
+/// Reports whether the last message received is the rejection of a request, after the answer to the
+/// previous one.
 fn is_refused(heard: &[String]) -> bool {
     heard.get(1).is_some_and(|message| message.starts_with("[\"400 "))
 }
 
-/// If hyper refuses octets of a target that are escaped on the plain way, that is to answer as
-/// hyper does when they come escaped.
+/// hyper rejects some bytes in a target that the fast path escapes. The fast path must then answer
+/// like hyper does when they arrive escaped.
 #[tokio::test]
 async fn a_request_comes_to_the_same_either_way() {
     let front = front();
@@ -358,19 +359,19 @@ async fn a_request_comes_to_the_same_either_way() {
     assert!(escaped_ones.load(Ordering::SeqCst) > 50, "{escaped_ones:?} were escaped");
 }
 
-/// RFC 9113, section 3.4. One way says 400 before it closes the connection, the other just closes
+/// RFC 9113, section 3.4. One path sends 400 before it closes the connection, the other just closes
 /// it.
 #[tokio::test]
 async fn the_preface_of_http_2_comes_first_or_not_at_all() {
     let front = front();
     for way in [Way::Plain, Way::Hyper] {
         let heard = heard(front, way, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
-        // The settings that HTTP/2 begins with are full of zeros.
+        // HTTP/2 would begin with SETTINGS, which contain zero bytes.
         assert!(!heard.iter().any(|message| message.contains("\\0")), "{way:?}: {heard:?}");
     }
 }
 
-/// The outcome of an answer: what the client gets of it, and whether the connection is used again.
+/// Returns the outcome of a response: what the client gets, and whether the connection is reused.
 async fn outcome(way: Way, method: &'static str, answer: &'static [u8], then_closes: bool) -> String {
     let origin = Origin::start(move |number, mut peer| async move {
         if number == 0 {
@@ -491,8 +492,8 @@ async fn an_answer_comes_to_the_same_either_way() {
     .await;
 }
 
-/// An upstream that sends a body where none may be must not have it taken for the next answer, even
-/// if this thread has not heard of it yet.
+/// A body that an upstream must not send is never taken for the next response, even if this thread
+/// has not yet been notified of it.
 #[tokio::test]
 async fn a_body_after_a_response_without_one_belongs_to_no_request() {
     use std::io::{Read, Write};
@@ -501,7 +502,7 @@ async fn a_body_after_a_response_without_one_belongs_to_no_request() {
     let address = listener.local_addr().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
     let (go, may_go) = std::sync::mpsc::channel::<()>();
-    // A thread, because this one is to sleep through it.
+    // A separate thread, because this one must sleep meanwhile.
     std::thread::spawn(move || {
         for (number, socket) in listener.incoming().enumerate() {
             let mut socket = socket.unwrap();

@@ -1,4 +1,4 @@
-//! Responses: in pieces, with every framing, cut, too late, or no HTTP.
+//! Tests of responses: in pieces, with every framing, cut off, too late, or not HTTP.
 
 use super::*;
 
@@ -17,7 +17,7 @@ async fn an_answer_in_pieces_is_an_answer() {
                         return;
                     }
                     peer.send(&whole[..cut]).await;
-                    // It is read by itself.
+                    // Let it be read separately.
                     settled().await;
                     peer.send(&whole[cut..]).await;
                 }

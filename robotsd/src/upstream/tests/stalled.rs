@@ -1,4 +1,4 @@
-//! Clients that do not take their answers, and who gets a connection then.
+//! Tests of clients that do not read their responses, and of who then gets a connection.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,13 +11,13 @@ use super::usage::ClientKey;
 use super::*;
 use crate::exchange::test_peer::frame;
 
-/// Less than is buffered, more than is read with a head.
+/// Size of a body that fits into the buffer, but is not read completely with the head, in bytes.
 const SMALL: usize = 40 * 1024;
-/// More than is buffered, and than the kernel takes on its own.
+/// Size of a body that fits neither into the buffer nor into the kernel's buffers, in bytes.
 const LARGE: usize = 16 * 1024 * 1024;
 
-/// Answers requests on every connection: `/small`, `/chunked` (of the same size), `/large`, else a
-/// few octets.
+/// Answers requests on every connection: `/small`, `/chunked` (of the same size), `/large`, and a
+/// few bytes for every other path.
 fn origin() -> Origin {
     Origin::start(|_, mut peer| async move {
         loop {
@@ -46,7 +46,7 @@ fn origin() -> Origin {
                     peer.try_send(OK).await;
                 }
                 "/early" => {
-                    // Answers before the request has come, and never to its end.
+                    // Responds before the request is complete, and never completes the response.
                     peer.try_send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1").await;
                     peer.rest().await;
                     return;
@@ -64,7 +64,7 @@ struct Scene {
     buffers: Arc<read_ahead::BufferBudget>,
 }
 
-/// A proxy with so many connections to an origin.
+/// Starts a proxy with at most `connections` connections to an origin.
 fn scene(connections: usize, change: impl FnOnce(&mut UpstreamLimits)) -> Scene {
     let mut limits =
         UpstreamLimits { connections: connections.try_into().unwrap(), connect: Duration::from_secs(50), ..patient() };
@@ -76,7 +76,7 @@ fn scene(connections: usize, change: impl FnOnce(&mut UpstreamLimits)) -> Scene 
     Scene { address, origins, events, buffers }
 }
 
-/// A client of HTTP/2 that grants its streams a window only where a test says so.
+/// An HTTP/2 client that grants its streams a window only when a test says so.
 struct Greedy {
     peer: Raw,
     heads: usize,
@@ -86,7 +86,7 @@ struct Greedy {
     ends: usize,
 }
 
-/// A connection from one of this machine's addresses.
+/// Connects from one of this machine's addresses.
 async fn from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::new(IpAddr::V4(from), 0)).unwrap();
@@ -103,7 +103,7 @@ impl Greedy {
         Self { peer, heads: 0, octets: 0, resets: 0, ends: 0 }
     }
 
-    /// Has a hundred streams ask for the same.
+    /// Requests the same path on a hundred streams.
     async fn ask_often(&mut self, path: &str) {
         for stream in 0..100 {
             self.ask(2 * stream + 1, path).await;
@@ -141,8 +141,8 @@ impl Greedy {
     }
 }
 
-/// Has every stream of some connections ask for the same, and go on to ask for it whenever one is
-/// taken away.
+/// Requests the same path on every stream of some connections, and again whenever a stream is
+/// ended.
 async fn besiege(address: SocketAddr, from: Ipv4Addr, connections: usize, path: &'static str) {
     for _ in 0..connections {
         let mut greedy = Greedy::connect(address, from).await;
@@ -162,7 +162,7 @@ async fn besiege(address: SocketAddr, from: Ipv4Addr, connections: usize, path: 
 }
 
 impl Scene {
-    /// Waits until so many connections to the origin are open.
+    /// Waits until `connections` connections to the origin are open.
     async fn opens(&self, connections: usize) {
         wait_until(|| self.origins.0.connection_limit.open.load(Ordering::SeqCst) >= connections).await;
     }
@@ -238,7 +238,7 @@ async fn others_are_served_while_one_address_takes_every_connection() {
         is_served(scene.address, 200).await;
     };
     let (own, other) = (Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2));
-    // The last one where nothing is buffered.
+    // For the last one, nothing is buffered.
     tokio::join!(besieged(own, "/large", true), besieged(other, "/large", true), besieged(own, "/small", false));
 }
 
@@ -250,7 +250,7 @@ async fn http_1_clients_that_do_not_read_hold_no_slot_for_long() {
         scene.opens(8).await;
         is_served(scene.address, 50).await;
     };
-    // Of HTTP/1.0, so that hyper writes the answer; and of HTTP/1.1, which is written without.
+    // With HTTP/1.0 hyper writes the response; with HTTP/1.1 the fast path does.
     tokio::join!(of_version("1.0"), of_version("1.1"));
 }
 
@@ -323,7 +323,7 @@ async fn tunnels_whose_clients_do_not_read_hold_no_slot_for_long() {
             }
             let said = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
             peer.send(said).await;
-            // Until the client's socket is full, and this end's behind it.
+            // Until the client's socket is full, and then this end's.
             peer.pour(4 * LARGE).await;
         }
     });
@@ -376,7 +376,7 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
     let address = proxy_with(EdgeLimits::default(), listener_settings, upstream);
     let get =
         |target: &str, client: &str| format!("GET {target} HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\n\r\n");
-    // It has stalled for longest, and has no more than its share.
+    // It has stalled longest, but is within its share.
     let mut patient = Raw::sent(address, get("/large", "192.0.2.3")).await;
     patient.until(b"\r\n\r\n").await;
     let mut greedy = Vec::new();
@@ -426,7 +426,7 @@ async fn a_stream_is_passed_on_as_it_comes() {
     client.ask(1, "/").await;
     client.until(|client| client.heads == 1).await;
     for event in 1..=5 {
-        // One comes before the client can take it, and one while it waits.
+        // One event arrives before the client can take it, the other while it waits.
         if event % 2 == 0 {
             client.grant(1, 10).await;
             client.until(|client| client.octets == event * 5).await;

@@ -1,5 +1,5 @@
-//! Trailers where a side speaks HTTP/1.1: they are dropped (RFC 9110, section 6.5.1), and no head
-//! speaks of them.
+//! Tests of trailers if one side uses HTTP/1.1: they are dropped (RFC 9110, section 6.5.1), and no
+//! head announces them.
 
 use super::http2::{Http2Origin, answer};
 use super::*;
