@@ -91,12 +91,13 @@ impl QuestionErrors {
         self.report_as(error, if is_passed { "passed without a decision" } else { "refused" });
     }
 
-    /// Like [`report`](Self::report), for a malformed question that is judged anyway.
+    /// Counts and logs like [`report`](Self::report), for a malformed question that is judged
+    /// anyway.
     pub(super) fn report_odd(&self, error: QuestionError) {
         self.report_as(error, "judged by its strictest reading");
     }
 
-    /// Like [`report`](Self::report), for a call that is answered with a gRPC status, so that the
+    /// Counts and logs like [`report`](Self::report), for a call that gets a gRPC status, so that the
     /// proxy decides about the request.
     pub(super) fn report_failed_call(&self) {
         let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");

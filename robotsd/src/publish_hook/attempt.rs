@@ -176,7 +176,7 @@ pub(super) enum Attempt {
 }
 
 impl Default for RetryPlan {
-    /// Five attempts within ten minutes, including timeouts.
+    /// Returns a plan of five attempts within ten minutes, including timeouts.
     fn default() -> Self {
         Self { pauses: [2, 15, 60, 180].map(Duration::from_secs).to_vec() }
     }

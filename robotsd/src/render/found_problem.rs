@@ -1,4 +1,4 @@
-//! Problems of a config and of what its sites serve, in every format of `config check`. A problem
+//! Problems of a config and of the files that its sites serve, in every format of `config check`. A problem
 //! shared by many sites is written once.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ const MANY: usize = 4;
 /// Maximum number of further sites to name in a message for people.
 const NAMED: usize = 8;
 
-/// A problem of a config, or of what a site serves.
+/// A problem of a config, or of a file that a site serves.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FoundProblem {
     #[serde(skip_serializing_if = "Option::is_none")]

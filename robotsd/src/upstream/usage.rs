@@ -132,7 +132,7 @@ impl Usage {
         }
     }
 
-    /// A separate function, because nearly no client stalls.
+    /// Ends the stall. Kept out of line, because clients rarely stall.
     #[cold]
     fn end_stall(&self) {
         // A client that continues at the last moment keeps its connection.
@@ -159,7 +159,7 @@ impl Usage {
         self.waker.wake();
     }
 
-    /// Ready when the connection has been taken from its stalled client.
+    /// Polls for the end of the transfer: ready when the connection has been taken from its stalled client.
     pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
         // Loaded after the waker is registered: either this load sees the change, or the waker is
