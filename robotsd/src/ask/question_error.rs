@@ -97,8 +97,8 @@ impl QuestionErrors {
         self.report_as(error, "judged by its strictest reading");
     }
 
-    /// Counts and logs like [`report`](Self::report), for a call that gets a gRPC status, so that the
-    /// proxy decides about the request.
+    /// Counts and logs like [`report`](Self::report), for a call that gets a gRPC status, so that
+    /// the proxy decides about the request.
     pub(super) fn report_failed_call(&self) {
         let error = QuestionError::new(Preset::EnvoyGrpc, QuestionFault::Unreadable, "the message");
         self.report_as(error, "answered with a gRPC error; whether the request passes depends on the proxy's config");

@@ -112,8 +112,8 @@ impl LogEntry<'_> {
         line
     }
 
-    /// Writes the line as JSON. Does so without a serializer, for speed: every refused request has a
-    /// line.
+    /// Writes the line as JSON. Does so without a serializer, for speed: every refused request has
+    /// a line.
     fn write_json(&self, out: &mut String, fields: &[(&str, Option<&str>)]) {
         out.push_str("{\"ts\":\"");
         self.write_time(out);

@@ -16,8 +16,8 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName};
 use super::family::{self, ALL, Family, FamilyKind};
 use super::histogram::Histogram;
 
-/// Maximum number of series in one scrape. A scrape of this size takes about 30 MB; Prometheus itself
-/// has no limit by default.
+/// Maximum number of series in one scrape. A scrape of this size takes about 30 MB; Prometheus
+/// itself has no limit by default.
 const MOST_SERIES: usize = 250_000;
 
 /// Names and values of labels.

@@ -1,5 +1,5 @@
-//! Problems of a config and of the files that its sites serve, in every format of `config check`. A problem
-//! shared by many sites is written once.
+//! Problems of a config and of the files that its sites serve, in every format of `config check`. A
+//! problem shared by many sites is written once.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

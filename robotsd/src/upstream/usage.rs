@@ -159,7 +159,8 @@ impl Usage {
         self.waker.wake();
     }
 
-    /// Polls for the end of the transfer: ready when the connection has been taken from its stalled client.
+    /// Polls for the end of the transfer: ready when the connection has been taken from its stalled
+    /// client.
     pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
         // Loaded after the waker is registered: either this load sees the change, or the waker is
