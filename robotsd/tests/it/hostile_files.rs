@@ -307,7 +307,7 @@ fn sitemaps_that_drip_take_no_longer_than_all_requests_may() {
         let before = origin.requests().len();
         let shown = run(robotsd().args(["check", "--sitemap", "--timeout", "500ms", "--notes", &url])).out;
         // On a busy machine robots.txt itself may take longer than that.
-        let is_over = shown.contains("after 2s this sitemap and those behind it were not fetched");
+        let is_over = shown.contains("after 2s, this sitemap and the following ones were not fetched");
         is_over.then(|| origin.requests().len() - before - 1)
     });
     // Half a second each would be ten seconds for all of them.

@@ -64,7 +64,7 @@ fn other_rules_at_another_name_are_found() {
     let want = "404 Not Found: crawlers take everything as allowed here, and go by the rules of the file at \
                 https://example.com/robots.txt";
     assert_eq!(messages[0], want);
-    assert_eq!(messages[1], "it is another file than that of https://example.com/robots.txt");
+    assert_eq!(messages[1], "the file differs from that of https://example.com/robots.txt");
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn a_sitemap_elsewhere_is_found_without_fetching_it() {
 
 #[test]
 fn what_is_wrong_with_a_sitemap_is_found() {
-    let of_another = "sitemap-scope 2 of 2 URLs are of another site than ";
+    let of_another = "sitemap-scope 2 of 2 URLs belong to a site other than ";
     let staging = format!("{of_another}{URL}, such as http://staging.example.com/0");
     for (url, want) in [
         ("/none.xml", "sitemap-failed 404 Not Found: "),
@@ -96,9 +96,9 @@ fn what_is_wrong_with_a_sitemap_is_found() {
         ("/broken.xml", of_another),
         ("/staging.xml", &staging),
         ("/many.xml", "sitemap-size it has 50,001 URLs: "),
-        ("/huge.xml", "sitemap-size it has more than 52,428,800 octets: "),
+        ("/huge.xml", "sitemap-size it has more than 52,428,800 bytes: "),
         ("http://cdn.example.net/good.xml", "sitemap-elsewhere the sitemap is on another host than example.com"),
-        ("ftp://example.com/good.xml", "sitemap-failed line 4 names a sitemap that no request can name: "),
+        ("ftp://example.com/good.xml", "sitemap-failed line 4 names an invalid sitemap URL: "),
     ] {
         let site = if url.starts_with('/') { URL } else { "" };
         let (findings, _) = found(format!("Sitemap: {site}{url}").leak(), &["--sitemap"]);

@@ -42,18 +42,18 @@ pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'
             (&lints::REDIRECT_NOWHERE, "serve the file here, or redirect with 301 to its http or https URL")
         }
         AnswerKind::NotModified | AnswerKind::NoStatus(_) => {
-            (&lints::NOT_FINAL, "answer 200 with the rules, or 404 where there are none")
+            (&lints::NOT_FINAL, "answer 200 with the rules, or 404 if there are none")
         }
         AnswerKind::Missing(_) => (&lints::MISSING, ""),
         AnswerKind::Restricted(_) => {
             (&lints::RESTRICTED, "serve /robots.txt to every client, without a password and without a bot check")
         }
         AnswerKind::TooManyRequests => (&lints::RATE_LIMITED, "leave /robots.txt out of the limit"),
-        AnswerKind::ClientError(_) => (&lints::CLIENT_ERROR, "answer 200 with the rules, or 404 where there are none"),
-        AnswerKind::ServerError(_) => (&lints::SERVER_ERROR, "answer 200 with the rules, or 404 where there are none"),
+        AnswerKind::ClientError(_) => (&lints::CLIENT_ERROR, "answer 200 with the rules, or 404 if there are none"),
+        AnswerKind::ServerError(_) => (&lints::SERVER_ERROR, "answer 200 with the rules, or 404 if there are none"),
         AnswerKind::Failed(FetchErrorKind::Tls) => (
             &lints::TLS,
-            "serve https there, with a certificate that is in force, has this name, and comes with its intermediate certificates",
+            "serve https there, with a certificate that is valid now and for this name, and with its intermediate certificates",
         ),
         AnswerKind::Failed(FetchErrorKind::Timeout) => (&lints::TIMEOUT, ""),
         AnswerKind::Failed(FetchErrorKind::Name | FetchErrorKind::Connect | FetchErrorKind::RedirectAddress) => {
@@ -72,9 +72,9 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<AnswerFinding> {
     if let Some(elsewhere) = urls.iter().find(|url| name(url) != name(chain.url())) {
         let (host, from) = (chain.url().host(), last.host());
         let message = if name(last) == name(chain.url()) {
-            format!("the way to the rules leads over another host, {}", elsewhere.host())
+            format!("the redirects to the rules lead through another host, {}", elsewhere.host())
         } else {
-            let why = "crawlers follow the redirect, and what they find there holds for";
+            let why = "crawlers follow the redirect, and apply what they find there to";
             format!("the rules of {host} come from {from}: {why} {host}")
         };
         let help =
@@ -108,16 +108,18 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFindin
     let send_plain = "send \"Content-Type: text/plain; charset=utf-8\"";
     match media_type(headers) {
         None => {
-            let missing = "there is no Content-Type: RFC 9309 wants text/plain (section 2.3)";
+            let missing = "there is no Content-Type: RFC 9309 requires text/plain (section 2.3)";
             findings.push(finding(&lints::CONTENT_TYPE, missing).severity_is(Severity::Note).help(send_plain));
         }
         Some((name, charset)) => {
             if name != "text/plain" {
-                let message = format!("it comes as {name:?}: RFC 9309 wants text/plain (section 2.3)");
+                let message = format!("Content-Type is {name:?}: RFC 9309 requires text/plain (section 2.3)");
                 findings.push(finding(&lints::CONTENT_TYPE, &message).help(send_plain));
             }
             findings.extend(charset.and_then(|charset| of_charset(&charset, body)).map(|(severity, message)| {
-                finding(&lints::CHARSET, &message).severity_is(severity).help("save the file as UTF-8, and say so")
+                finding(&lints::CHARSET, &message)
+                    .severity_is(severity)
+                    .help("save the file as UTF-8, and send charset=utf-8")
             }));
         }
     }
@@ -126,7 +128,7 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFindin
         findings.push(finding(&lints::CACHED_LONG, &message).help("send \"Cache-Control: max-age=3600\""));
     }
     if let Some(age) = age(headers).filter(|age| *age > DAY) {
-        let message = format!("it is a copy of a cache, {} old", span(age));
+        let message = format!("it is a cached copy, {} old", span(age));
         findings.push(finding(&lints::STALE, &message).help("purge it from the cache when the file changes"));
     }
     findings
@@ -140,7 +142,7 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<AnswerFinding>
         return None;
     }
     let coding = codings.join(", ");
-    let message = format!("it comes as {coding:?} to a client that accepts no coding, and that finds no rule in it");
+    let message = format!("it is sent as {coding:?} to a client that accepts no coding and finds no rules in it");
     let finding = AnswerFinding::new(&lints::CODING, plain.url(), &message);
     Some(finding.help("compress it only for requests with that coding in Accept-Encoding"))
 }
@@ -148,10 +150,10 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<AnswerFinding>
 /// Returns the finding about a charset. A file of ASCII is the same in nearly every charset.
 fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     let is_harmless = body.is_ascii() && !charset.starts_with("utf-16") && !charset.starts_with("utf-32");
-    let message = format!("it comes with the charset {charset:?}, and crawlers read it as UTF-8");
+    let message = format!("its charset is {charset:?}, but crawlers read it as UTF-8");
     match charset {
         "utf-8" | "utf8" | "us-ascii" | "ascii" => None,
-        _ if is_harmless => Some((Severity::Note, message + ": no difference while it is ASCII")),
+        _ if is_harmless => Some((Severity::Note, message + ": no difference as long as it is ASCII")),
         _ => Some((Severity::Warning, message)),
     }
 }

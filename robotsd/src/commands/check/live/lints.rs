@@ -17,86 +17,91 @@ macro_rules! lints {
 
 lints! {
     SERVER_ERROR = Error "answer-server-error": "the server fails",
-        "RFC 9309 has crawlers take the whole site as disallowed while robots.txt is answered with 5xx (section 2.3.1.4). Those \
-         with a copy may go on by it for a while; a site whose robots.txt fails for weeks leaves the indexes of search engines.";
+        "While robots.txt is answered with 5xx, crawlers must treat the whole site as disallowed (RFC 9309, section \
+         2.3.1.4). Crawlers with a cached copy may use it for a while. A site whose robots.txt fails for weeks \
+         disappears from search engines.";
     RATE_LIMITED = Error "answer-rate-limited": "the server answers 429",
-        "A 4xx stands for no rules at all in RFC 9309, but Google and others read 429 as a server error and stay away from the \
-         whole site. Limits of request rates should leave /robots.txt out.";
+        "According to RFC 9309 a 4xx means that there are no rules, but Google and others treat 429 as a server \
+         error and stay away from the whole site. Exempt /robots.txt from rate limits.";
     TLS = Error "answer-tls": "no TLS session",
-        "A crawler that checks certificates, as browsers do, gets no robots.txt and takes the whole site as disallowed; one that \
-         does not goes on. The certificate has to be in date, for this name, and come with its intermediate certificates.";
-    TIMEOUT = Error "answer-timeout": "no whole answer in time",
-        "Crawlers wait for seconds, not minutes. An answer that does not come is a server error: the whole site is taken as \
-         disallowed.";
-    BROKEN = Error "answer-broken": "no whole answer, or none that is HTTP",
-        "A connection that ends early, a body that is shorter than announced and a response that is no HTTP are network errors: \
-         crawlers take the whole site as disallowed (RFC 9309, section 2.3.1.4).";
-    NOT_FINAL = Error "answer-not-final": "a status that answers nothing",
-        "304 without a condition in the request, and statuses below 200 or above 599, say nothing about the file. Crawlers count \
-         them as failures.";
-    REDIRECT_UNREACHABLE = Error "redirect-unreachable": "a redirect to a server that does not answer",
+        "A crawler that checks certificates, as browsers do, gets no robots.txt and treats the whole site as \
+         disallowed; other crawlers continue. The certificate must be valid now and for this name, and must be sent \
+         with its intermediate certificates.";
+    TIMEOUT = Error "answer-timeout": "no complete answer in time",
+        "Crawlers wait for seconds, not minutes. A missing answer counts as a server error: the whole site is \
+         treated as disallowed.";
+    BROKEN = Error "answer-broken": "an incomplete answer, or not valid HTTP",
+        "A connection that ends early, a body shorter than announced and an invalid HTTP response are network \
+         errors: crawlers treat the whole site as disallowed (RFC 9309, section 2.3.1.4).";
+    NOT_FINAL = Error "answer-not-final": "a status that is not a final answer",
+        "304 to an unconditional request, and statuses below 200 or above 599, do not tell crawlers anything about \
+         the file. Crawlers count them as failures.";
+    REDIRECT_UNREACHABLE = Error "redirect-unreachable": "a redirect to an unreachable server",
         "The redirect leads to a name without an address, to a port without a server, or from a public address to a private one. \
-         For a crawler that is as a server that fails: the whole site is taken as disallowed.";
-    UNDECODABLE = Error "answer-undecodable": "a body that its content coding does not fit",
-        "The field Content-Encoding says how to read the body, and it cannot be read so. Crawlers find no rule in it, or count it \
-         as a failure.";
+         For a crawler this is the same as a failing server: the whole site is treated as disallowed.";
+    UNDECODABLE = Error "answer-undecodable": "a body that does not match its content coding",
+        "The body cannot be decoded according to the field Content-Encoding. Crawlers find no rules in it, or count \
+         it as a failure.";
     REDIRECT_LOOP = Error "redirect-loop": "redirects in a loop",
-        "A crawler follows five redirects and then takes the file as missing: everything is allowed (RFC 9309, section 2.3.1.2).";
+        "A crawler follows five redirects and then treats the file as missing: everything is allowed (RFC 9309, \
+         section 2.3.1.2).";
     REDIRECT_TOO_MANY = Error "redirect-too-many": "more than five redirects",
-        "RFC 9309 has crawlers follow at least five redirects, and lets them take the file as missing after that. Some follow \
-         more, so crawlers do not agree on the rules.";
+        "According to RFC 9309 crawlers should follow at least five redirects, and may then treat the file as \
+         missing. Some follow more, so crawlers end up with different rules.";
     REDIRECT_NOWHERE = Error "redirect-nowhere": "a redirect that leads nowhere",
-        "A redirect without a Location, or to something that is no http or https URL, cannot be followed: the file is taken as \
-         missing, and everything as allowed.";
+        "A redirect without a Location, or to something other than an http or https URL, cannot be followed: the \
+         file counts as missing, and everything is allowed.";
     RESTRICTED = Warning "answer-restricted": "the server answers 401 or 403",
-        "RFC 9309 reads both as no rules at all: everything is allowed. Older robots read them as a closed site. Either is hardly \
-         meant. Often a firewall or a bot check refuses crawlers on every path, and /robots.txt with them.";
-    CLIENT_ERROR = Warning "answer-client-error": "another status of 4xx",
-        "Every 4xx stands for no rules at all (RFC 9309, section 2.3.1.3). If there is no file, 404 says so; another status is a sign \
-         of a fault.";
+        "According to RFC 9309 both mean that there are no rules: everything is allowed. Older robots treat them as \
+         a closed site. Neither is likely to be intended. Often a firewall or a bot check refuses crawlers on every \
+         path, including /robots.txt.";
+    CLIENT_ERROR = Warning "answer-client-error": "another 4xx status",
+        "Every 4xx means that there are no rules (RFC 9309, section 2.3.1.3). If there is no file, answer 404; other \
+         statuses suggest a mistake.";
     MISSING = Note "answer-missing": "there is no robots.txt",
-        "404 and 410 mean that everything is allowed, for every crawler. That is a fine answer if it is meant.";
+        "404 and 410 mean that everything is allowed, for every crawler. That is fine if it is intended.";
     NOT_200 = Note "answer-not-200": "a success other than 200",
-        "RFC 9309 reads every 2xx alike. Some crawlers take only 200, and 206 is a part of a file.";
+        "RFC 9309 treats every 2xx alike. Some crawlers accept only 200, and 206 is only part of a file.";
     REDIRECT_OTHER_HOST = Warning "redirect-other-host": "the rules come from another host",
-        "Crawlers follow redirects of robots.txt to other hosts, and the rules then hold for the host they began at. So the other \
-         host decides what is crawled here; and a redirect of every path to a new domain, a login or a parking page brings no \
-         rules at all.";
+        "Crawlers follow redirects of robots.txt to other hosts, and apply the rules to the host where they started. \
+         So the other host decides what is crawled here. If every path redirects to a new domain, a login or a \
+         parking page, crawlers get no rules at all.";
     REDIRECT_TO_HTTP = Warning "redirect-to-http": "a redirect from https to http",
-        "A file that comes without TLS can be changed on the way, and some clients do not follow such a redirect.";
+        "A file sent without TLS can be changed on the way, and some clients do not follow such a redirect.";
     REDIRECT_LONG = Note "redirect-long": "three redirects or more",
-        "Each redirect is a request that can fail, and crawlers need not follow more than five. One is enough.";
+        "Each redirect is a request that can fail, and crawlers need not follow more than five. Use at most one.";
     CONTENT_TYPE = Warning "answer-content-type": "not text/plain",
-        "RFC 9309 wants text/plain (section 2.3). Crawlers that trust the field do not read rules from a file of another type, and \
+        "RFC 9309 requires text/plain (section 2.3). Crawlers that rely on the field do not read rules from a file \
+         of another type, and \
          browsers offer it for download.";
-    CHARSET = Warning "answer-charset": "another charset than UTF-8",
-        "Crawlers read robots.txt as UTF-8 whatever the field says (RFC 9309, section 2.3), so characters beyond ASCII are read as \
-         others, or not at all.";
+    CHARSET = Warning "answer-charset": "a charset other than UTF-8",
+        "Crawlers read robots.txt as UTF-8 whatever the field says (RFC 9309, section 2.3), so non-ASCII characters \
+         are misread, or not read at all.";
     CODING = Warning "answer-coding": "a content coding that was not accepted",
-        "A crawler that names no coding, or not this one, cannot decode the body and finds no rule in it. Compress only for those \
-         who say that they accept it.";
+        "A crawler that does not accept this coding cannot decode the body and finds no rules in it. Compress only \
+         for clients that accept it.";
     CACHED_LONG = Note "answer-cached-long": "it may be cached for more than a day",
-        "Crawlers may keep robots.txt for 24 hours (RFC 9309, section 2.4), and longer where Cache-Control says so: a change, or a \
-         mistake that is put right, is seen that much later.";
+        "Crawlers may keep robots.txt for 24 hours (RFC 9309, section 2.4), or longer if Cache-Control allows it: \
+         they see a change, or the correction of a mistake, that much later.";
     STALE = Note "answer-stale": "a copy that is more than a day old",
-        "A cache in front of the site still answers with the old file, and crawlers read that copy.";
+        "A cache in front of the site still serves the old file, and crawlers read that copy.";
     OTHER_RULES = Warning "host-other-rules": "the same site under another name or scheme has other rules",
-        "A robots.txt is for one scheme, host and port (RFC 9309, section 2.3). Crawlers that come to the site by another name go by \
-         what they find there, so each name should redirect to one, or have the same file.";
+        "A robots.txt applies to one scheme, host and port (RFC 9309, section 2.3). Crawlers that use another name \
+         of the site follow the file found there, so all names should redirect to one, or serve the same file.";
     SITEMAP_FAILED = Warning "sitemap-failed": "a sitemap that cannot be fetched",
-        "Search engines note it in their reports for owners, and find new pages later without it.";
-    SITEMAP_KIND = Warning "sitemap-kind": "a sitemap that is none, or is broken",
-        "A page or another file in place of a sitemap is ignored, with every URL that should be in it; of a broken one, what follows \
-         the fault.";
+        "Search engines report it to site owners, and find new pages later without it.";
+    SITEMAP_KIND = Warning "sitemap-kind": "not a sitemap, or a broken one",
+        "If another file is served instead of a sitemap, search engines ignore it, with all URLs that should be in \
+         it. From a broken sitemap, they ignore everything after the error.";
     SITEMAP_SIZE = Warning "sitemap-size": "a sitemap that is too large",
-        "The protocol allows 50,000 URLs and 50 MiB (52,428,800 octets) in one sitemap. Search engines drop what is beyond, or all \
-         of it.";
+        "The protocol allows 50,000 URLs and 50 MiB (52,428,800 bytes) in one sitemap. Search engines ignore the \
+         excess, or the whole sitemap.";
     SITEMAP_SCOPE = Warning "sitemap-scope": "URLs of another site in a sitemap",
-        "A sitemap is for the host that serves it, or whose robots.txt names it, with scheme and port. URLs of another one are \
-         ignored: http where the site is https, or the name of a staging server.";
+        "A sitemap covers the host that serves it, or whose robots.txt names it, including scheme and port. URLs of \
+         other sites are ignored, such as http URLs on an https site, or those of a staging server.";
     SITEMAP_ELSEWHERE = Note "sitemap-elsewhere": "a sitemap on another host, or without TLS",
-        "A robots.txt may name a sitemap on another host. That host then says what the URLs of this one are. After a move of the \
-         site it is often the old one.";
+        "A robots.txt may name a sitemap on another host. That host then determines which URLs are listed for this \
+         one. After a site has moved, it is often the old host.";
 }
 
 /// Returns all lints.

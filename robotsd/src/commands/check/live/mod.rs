@@ -123,7 +123,7 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
     let SameFile::Differs = same else { return None };
     let (kind, named_kind) = (AnswerKind::of(other), AnswerKind::of(named));
     let message = match kind {
-        AnswerKind::Success(_) => format!("it is another file than that of {}", named.url()),
+        AnswerKind::Success(_) => format!("the file differs from that of {}", named.url()),
         _ => {
             let detail = DocumentError::Answer(kind, other.detail());
             format!("{detail}: crawlers {} here, and {} at {}", kind.access(), named_kind.access(), named.url())

@@ -62,7 +62,7 @@ fn write_counted(out: &mut impl Write, notes: &[AnswerFinding]) -> io::Result<()
     let codes: Vec<_> = codes.iter().map(|(code, count)| format!("{count} × {code}")).collect();
     match codes.is_empty() {
         true => Ok(()),
-        false => writeln!(out, "notes about the answers, which --notes shows: {}\n", codes.join(", ")),
+        false => writeln!(out, "notes about the answers (shown with --notes): {}\n", codes.join(", ")),
     }
 }
 
@@ -96,7 +96,7 @@ fn sides(page: &FrontPage, kind: CrawlerKind) -> (String, String) {
                 let _ = write!(name, " (line {line})");
             }
             if row.ignores_robots && access == Access::Disallow {
-                name.push_str(" (does not go by robots.txt)");
+                name.push_str(" (ignores robots.txt)");
             }
             name
         };

@@ -41,7 +41,7 @@ pub(super) fn check(
     let (mut sitemaps, mut findings) = (Vec::new(), Vec::new());
     for sitemap in robots.sitemaps() {
         if let Err(error) = String::from_utf8_lossy(sitemap.value).parse::<FetchUrl>() {
-            let message = format!("line {} names a sitemap that no request can name: {error}", sitemap.line);
+            let message = format!("line {} names an invalid sitemap URL: {error}", sitemap.line);
             findings.push(AnswerFinding::new(&lints::SITEMAP_FAILED, site, &message));
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn check(
         }
         if let Some(whole) = retriever.is_over() {
             let whole = humantime::format_duration(whole);
-            let message = format!("after {whole} this sitemap and those behind it were not fetched");
+            let message = format!("after {whole}, this sitemap and the following ones were not fetched");
             let finding = AnswerFinding::new(&lints::SITEMAP_SIZE, &url, &message);
             findings.push(finding.help("serve them faster, or give each request longer with --timeout"));
             break;
@@ -85,7 +85,7 @@ fn place(url: &FetchUrl, site: &FetchUrl) -> Option<AnswerFinding> {
     let message = if url.host() != site.host() {
         format!("the sitemap is on another host than {}", site.host())
     } else if site.is_https() && !url.is_https() {
-        "the sitemap is named with http, and the site is served with https".to_owned()
+        "the URL of the sitemap is http, but the site is served with https".to_owned()
     } else {
         return None;
     };
@@ -131,12 +131,12 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
     }
     if let Some(first) = &first_foreign {
         let (count, all) = (grouped(foreign), grouped(urls));
-        let message = format!("{count} of {all} URLs are of another site than {}, such as {first}", site_of(site));
+        let message = format!("{count} of {all} URLs belong to a site other than {}, such as {first}", site_of(site));
         findings.push(finding(&lints::SITEMAP_SCOPE, &message).help("write them with the scheme and host of the site"));
     }
     if is_cut || urls > MOST_URLS {
-        let size = if is_cut { "more than 52,428,800 octets".to_owned() } else { grouped(urls) + " URLs" };
-        let message = format!("it has {size}: the protocol allows 50,000 URLs and 52,428,800 octets");
+        let size = if is_cut { "more than 52,428,800 bytes".to_owned() } else { grouped(urls) + " URLs" };
+        let message = format!("it has {size}: the protocol allows 50,000 URLs and 52,428,800 bytes");
         findings.push(finding(&lints::SITEMAP_SIZE, &message).help("split it, and name the parts in a sitemap index"));
     }
     summary.urls = Some(urls);
