@@ -82,7 +82,7 @@ impl ExpectationsFile {
         let octets = read(path).map_err(ConfigError::without_place)?;
         if octets.len() > MOST_OCTETS {
             let name = printable_path(path);
-            let fault = format!("{name}: larger than {} KiB: expect less, or in several files", MOST_OCTETS >> 10);
+            let fault = format!("{name}: larger than {} KiB: split it into several files", MOST_OCTETS >> 10);
             return Err(ConfigError::without_place(fault));
         }
         Self::parse(path, &as_utf8(path, octets)?, registry)
@@ -107,7 +107,7 @@ impl ExpectationsFile {
             .map(|(_, table)| table.get_ref().agents.get_ref().len() * table.get_ref().paths.get_ref().len());
         if pairs.sum::<usize>() > MOST_PAIRS {
             let fault = format!("the agents and paths of the file make more than {MOST_PAIRS} pairs");
-            return Err(at(vec![Fault::new(0..0, fault).help("expect less, or in several files".to_owned())]));
+            return Err(at(vec![Fault::new(0..0, fault).help("split it into several files".to_owned())]));
         }
         let places = Places::of(text);
         let word =
@@ -137,8 +137,9 @@ fn faults(table: &Spanned<Expected>) -> Vec<Fault> {
     if agents.is_empty() || paths.is_empty() {
         let (key, example) =
             if agents.is_empty() { ("agent", "agents = [\"*\"]") } else { ("path", "paths = [\"/\"]") };
-        faults
-            .push(Fault::new(span, format!("an expectation has at least one {key}")).help(format!("write {example}")));
+        faults.push(
+            Fault::new(span, format!("an expectation needs at least one {key}")).help(format!("write {example}")),
+        );
     }
     for agent in agents.iter().filter(|agent| agent.get_ref().trim().is_empty()) {
         let fault = Fault::new(agent.span(), "the agent is empty");
@@ -171,7 +172,7 @@ mod tests {
             ("[[allow]]\nagents = [\"a\"]\n", "e.toml:1:1: this [[allow]] has no paths; write paths = [\"/\"]"),
             (
                 "[[allow]]\nagents = [\"a\"]\npaths = []\n",
-                "e.toml:1:1: an expectation has at least one path; write paths = [\"/\"]",
+                "e.toml:1:1: an expectation needs at least one path; write paths = [\"/\"]",
             ),
             (
                 "[[allow]]\nagents = [\"a\"]\npaths = [\"x\"]\n",

@@ -84,7 +84,7 @@ pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
 pub(crate) fn stdin_once<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> io::Result<()> {
     match paths.into_iter().filter(|path| *path == Path::new("-")).count() {
         0 | 1 => Ok(()),
-        _ => Err(io::Error::other("standard input can be read once only: name a file in place of all but one \"-\"")),
+        _ => Err(io::Error::other("standard input can be read only once: name files instead, except for one \"-\"")),
     }
 }
 
@@ -94,7 +94,7 @@ fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most {
         let fault = match most {
             LiveRobots::MAX_FILE => "larger than 8 MiB, so it cannot be a robots.txt".to_owned(),
-            _ => format!("larger than {} KiB, which is more than such a file needs", most >> 10),
+            _ => format!("larger than {} KiB, more than such a file needs", most >> 10),
         };
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, fault));
     }
@@ -138,7 +138,7 @@ pub(crate) struct AtMost<R> {
 
 /// Error: the input is larger than the limit.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("larger than may be read")]
+#[error("larger than the limit")]
 pub(crate) struct TooManyOctets;
 
 impl<R> AtMost<R> {

@@ -111,7 +111,7 @@ impl NextStep {
 
     /// Returns the first step for a fleet that has a name.
     pub(crate) fn make_document() -> Self {
-        let what = "no document of the fleet has been read, so nothing is enforced; to make it, once for all replicas";
+        let what = "the fleet has no document yet, so nothing is enforced; to create it, once for all replicas";
         Self::command(what, ["robotsd", "fleet", "init"])
     }
 
@@ -559,11 +559,11 @@ impl ChangeReport {
     /// received it.
     pub(crate) fn end(&self) -> Option<String> {
         let why = match (&self.trouble, self.kept) {
-            (Some(trouble), true) => return Some(format!("it holds here, over restarts too; {trouble}")),
+            (Some(trouble), true) => return Some(format!("it is in effect here, and survives restarts; {trouble}")),
             (Some(trouble), false) => trouble,
             (None, false) => "its config has no state_dir",
             (None, true) => return None,
         };
-        Some(format!("it holds until robotsd ends: {why}"))
+        Some(format!("it is in effect until robotsd ends: {why}"))
     }
 }

@@ -24,8 +24,8 @@ impl FromStr for Selector {
         let (key, value) = text.split_once(':').map_or((None, text), |(key, value)| (Some(key), value));
         let value = value.trim();
         match key {
-            None if value.is_empty() => Err(format!("it names no crawler: {FORMS}")),
-            Some(key) if value.is_empty() => Err(format!("\"{key}:\" names no crawler: write what is meant behind it")),
+            None if value.is_empty() => Err(format!("the selector is empty: {FORMS}")),
+            Some(key) if value.is_empty() => Err(format!("\"{key}:\" needs a value: write it after the colon")),
             None if value == "index" => Ok(Self::Index),
             None | Some("agent") => Ok(Self::Agent(value.to_owned())),
             Some("operator") => Ok(Self::Operator(value.to_owned())),

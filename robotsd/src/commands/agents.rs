@@ -260,11 +260,11 @@ fn no_crawler(words: &[String], registry: &Registry) -> String {
     let unknown: Vec<_> = words.iter().filter(|word| !is_selector(word) && !is_known(word)).collect();
     let known: Vec<_> = registry.crawlers().flat_map(words_of).collect();
     let hint = match unknown.iter().find_map(|word| did_you_mean(word, known.iter().map(String::as_str))) {
-        _ if unknown.is_empty() => "each word fits some crawlers, but no crawler fits all words".to_owned(),
+        _ if unknown.is_empty() => "each word matches some crawlers, but no crawler matches all of them".to_owned(),
         Some(hint) => hint,
-        None => "`robotsd agents` lists all of them, `--identify` takes a User-Agent header".to_owned(),
+        None => "`robotsd agents` lists all crawlers; use `--identify` for a User-Agent header".to_owned(),
     };
-    format!("no crawler of the registry fits {:?}: {hint}", words.join(" "))
+    format!("no crawler in the registry matches {:?}: {hint}", words.join(" "))
 }
 
 /// Reports whether a word is a selector, not a word to search for.
@@ -331,7 +331,7 @@ fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
         _ => "a crawler that is not registered".to_owned(),
     };
     Some(format!(
-        "{header:?} is read as a header, as a request sends it; as a name, which `explain --user-agent` takes, it is {crawler}"
+        "{header:?} is read as the header of a request; as a name, as in `explain --user-agent`, it means {crawler}"
     ))
 }
 

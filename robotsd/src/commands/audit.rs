@@ -59,7 +59,7 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     };
     let (records, broken) = match read(&path) {
         Err(error) if args.file.is_none() && error.kind() == io::ErrorKind::NotFound => {
-            complain(&format_args!("{}: no command has changed anything yet, nor a config a mode", path.display()));
+            complain(&format_args!("{}: neither a command nor a config has changed anything yet", path.display()));
             (Vec::new(), 0)
         }
         read => read.map_err(|error| refusal(format_args!("{}: {error}", path.display())))?,
@@ -89,7 +89,7 @@ fn place(args: &AuditArgs) -> Result<(PathBuf, Vec<String>), String> {
     let path = config_if_any(args.config.as_deref()).ok_or("there is no config: name it with --config FILE")?;
     let StatePlace { audit, sites, .. } = StatePlace::load(&path).map_err(|error| error.to_string())?;
     let path = path.display();
-    let none = || format!("{path}: there is no audit but in the log: write state_dir, or audit = \"…\" in [admin]");
+    let none = || format!("{path}: the audit is only in the log: write state_dir, or audit = \"…\" in [admin]");
     Ok((audit.ok_or_else(none)?, sites))
 }
 

@@ -62,10 +62,10 @@ fn rows_say_when_they_were_checked_and_the_list_how_many_were() {
 #[test]
 fn a_word_that_fits_nothing_is_answered_with_the_one_that_was_meant() {
     for (words, want) in [
-        (&["googel"][..], "no crawler of the registry fits \"googel\": did you mean \"Google\"?\n"),
+        (&["googel"][..], "no crawler in the registry matches \"googel\": did you mean \"Google\"?\n"),
         (&["GTPBot"], "did you mean \"GPTBot\"?\n"),
-        (&["openai", "bingbot"], "each word fits some crawlers, but no crawler fits all words\n"),
-        (&["qqqqqqqqqq"], "`robotsd agents` lists all of them"),
+        (&["openai", "bingbot"], "each word matches some crawlers, but no crawler matches all of them\n"),
+        (&["qqqqqqqqqq"], "`robotsd agents` lists all crawlers"),
         (&["--format", "json", "googel"], "did you mean \"Google\"?\n"),
     ] {
         let Ended { code, out, error } = run(robotsd().arg("agents").args(words));
@@ -117,7 +117,7 @@ fn a_name_that_is_no_header_is_said_to_be_one_to_other_commands() {
         ("house-thing", "it is a crawler that is not registered\n"),
     ] {
         let want = format!(
-            "robotsd: {name:?} is read as a header, as a request sends it; as a name, which `explain --user-agent` takes, {want}"
+            "robotsd: {name:?} is read as the header of a request; as a name, as in `explain --user-agent`, {want}"
         );
         assert_eq!(noted(name), want);
     }

@@ -630,7 +630,7 @@ fn a_mode_that_a_config_changes_is_in_the_audit() {
     };
     let folder = config("refuse", "").folder();
     let audit = |arguments: &[&str]| folder.with_config(&[&["audit"], arguments].concat());
-    assert_has(audit(&[]).ends_with(0).error, &["no command has changed anything yet, nor a config a mode"]);
+    assert_has(audit(&[]).ends_with(0).error, &["neither a command nor a config has changed anything yet"]);
     let mut running = folder.start();
     let of_site = "enforcement.mode = \"tag\"";
     for (lines, mode, of_site) in [(1, "off", ""), (2, "off", of_site)] {

@@ -294,7 +294,7 @@ fn nothing_outside_of_the_folder_is_read() {
     let refused = ["out/robots.txt", "git/robots.txt", "settings/robots.txt", "../secret", "http://127.0.0.1:9/x"];
     for path in refused {
         let output = checked(&site, &["--within", ".", "--format", "concise", path, "in/robots.txt"]).ends_with(2);
-        assert_has(&output.error, &["and --within . keeps to that folder: name a file that is in it"]);
+        assert_has(&output.error, &["but --within . allows only that folder: name a file in it"]);
         assert_lacks(output.error, &["hunter2", "connection"]);
         // Only the other is checked.
         assert!(output.out.starts_with("in/robots.txt:2:11: error: "), "{path}: {}", output.out);
@@ -303,7 +303,7 @@ fn nothing_outside_of_the_folder_is_read() {
     let output = checked(&site, &["--within", "..", "--format", "concise", "out/robots.txt"]);
     assert!(output.out.starts_with("out/robots.txt:1:"), "it is read: {}", output.out);
     let error = checked(&site, &["--within", ".", "--config", "../secret", "plain.txt"]).failed(2);
-    assert_has(error, &["../secret: this leads to another place"]);
+    assert_has(error, &["../secret: this leads out of it"]);
     let output = checked(&site, &["--within", "missing", "plain.txt"]);
     assert_has(output.error, &["--within missing: No such file"]);
 }

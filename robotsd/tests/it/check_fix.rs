@@ -198,7 +198,7 @@ fn options_that_cannot_hold_together_are_refused_or_hold() {
     let error = run(&folder, &["--isolated", "--diff", "--format", "sarif", "a/robots.txt"], "").failed(2);
     assert_has(error, &["cannot be used with"]);
     run(&folder, &["--isolated", "--diff", "--exit-zero", "a/robots.txt"], "").succeeded();
-    assert_has(run(&folder, &["-", "-"], "User-agent: *\n").failed(2), &["standard input can be read once only"]);
+    assert_has(run(&folder, &["-", "-"], "User-agent: *\n").failed(2), &["standard input can be read only once"]);
     let word = "ftp://user:hunter2@example.com/robots.txt?key=hunter2";
     for options in [&[word][..], &["--fix", word], &["--format", "sarif", word]] {
         let refused = run(&folder, options, "").ends_with(2);

@@ -75,7 +75,7 @@ fn who_keeps_its_access_by_the_group_of_another_is_said() {
         &["\"spared\":[[{\"name\":\"Googlebot\""],
     );
     let error = folder.run(["diff", "HEAD:robots.txt", "shut"]).failed(2);
-    assert_has(error, &["if a version in git is meant, `git show HEAD:robots.txt` prints it, and \"-\" in its place"]);
+    assert_has(error, &["for a version in git, pipe `git show HEAD:robots.txt` in, and write \"-\" instead"]);
 }
 
 fn crawlers_of_the_registry() -> usize {

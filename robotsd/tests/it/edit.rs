@@ -94,7 +94,7 @@ fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
         (&["--disallow", "operator:OpenIA"], "did you mean \"OpenAI\"?"),
         (&["--disallow", "pattern:/x"], "write a name, \"category:WORD\""),
         (&["--disallow", "*"], "\"*\" is not a crawler's name"),
-        (&["--disallow", "operator:"], "\"operator:\" names no crawler: write what is meant behind it"),
+        (&["--disallow", "operator:"], "\"operator:\" needs a value: write it after the colon"),
         (&["--disallow", "ai-training"], "did you mean \"category:ai-training\"?"),
         (&["--disallow", "ai"], "and it does not call itself one, as \"HouseBot\" does: write a name that"),
         (&["--disallow", "robots.txt"], "and it does not call itself one"),

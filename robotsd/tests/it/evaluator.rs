@@ -192,7 +192,7 @@ fn a_site_is_named_where_a_config_has_several() {
     for command in files.iter().chain(&[&["edit", "--diff", "robots.txt", "--disallow", "AcmeBot"][..]]) {
         let ended = run(folder.robotsd().args(*command).env("ROBOTSD_CONFIG", "robotsd.toml"));
         assert!(
-            ended.code != Some(2) && ended.error.contains("it has several sites, and is not used"),
+            ended.code != Some(2) && ended.error.contains("the config is not used, because it has several sites"),
             "{command:?}: {}",
             ended.error
         );

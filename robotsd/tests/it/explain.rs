@@ -153,7 +153,7 @@ fn a_name_is_looked_up_as_a_name() {
     let (out, _) = explain(&folder, &["--user-agent", "Stripe", "/x"]);
     assert!(out.starts_with("Stripe may not fetch /x: line 3, `Disallow: /`, in the group for Stripe\n"), "{out}");
     let (out, _) = explain(&folder, &["--user-agent", "google-extended", "/x"]);
-    assert_has(&out, &["; a control token, which no request has\n"]);
+    assert_has(&out, &["; a control token, never sent in a request\n"]);
     let (out, error) = explain(&folder, &["--user-agent", "*", "/a"]);
     assert!(out.starts_with("Any crawler that no group names may not fetch /a: line 6, ") && error.is_empty(), "{out}");
 }
@@ -453,7 +453,7 @@ fn standard_input_is_not_read_twice() {
         &["replay", "good", "--robots", "-", "--against", "-"],
         &["test", "-", "--robots", "-"],
     ] {
-        let want = "robotsd: standard input can be read once only: name a file in place of all but one \"-\"\n";
+        let want = "robotsd: standard input can be read only once: name files instead, except for one \"-\"\n";
         assert_eq!(folder.run(arguments).failed(2), want, "{arguments:?}");
     }
 }
@@ -604,7 +604,10 @@ fn the_policy_that_is_explained_is_in_its_grace_and_off_as_that_of_the_server() 
     std::fs::remove_file(&switch).unwrap();
     std::fs::create_dir(&switch).unwrap();
     let unread = folder.with_config(&["explain", "--user-agent", GPTBOT, "/new"]);
-    assert_has(&unread.error, &["a server that cannot read it either enforces nothing; grace and switch are left out"]);
+    assert_has(
+        &unread.error,
+        &["a server that cannot read it either enforces nothing; the answer ignores grace and switch"],
+    );
     assert_eq!(policy(&unread.out), "  policy: refuse");
 }
 
@@ -636,7 +639,10 @@ fn a_version_that_waits_is_not_taken_for_the_live_one_and_kept_ones_can_be_named
         assert_lacks(&out, &["live:"]);
         assert_eq!(error, "", "nothing is said about the file");
     }
-    assert_has(explain(&["--version", "0123456789ab"]).failed(2), &["keeps no version of the site", " 0123456789ab\n"]);
+    assert_has(
+        explain(&["--version", "0123456789ab"]).failed(2),
+        &["contains no version of the site", " 0123456789ab\n"],
+    );
     // What a process leaves behind says the same, until the file is taken back.
     running.end();
     assert_has(explain(&[]).out, &[&about]);

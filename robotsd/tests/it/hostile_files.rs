@@ -225,7 +225,7 @@ fn settings_and_expectations_have_a_size() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let comment = "#".repeat((64 << 10) + 1);
     folder.write("robots-check.toml", &comment);
-    let wanted = "robots-check.toml: larger than 64 KiB, which is more than such a file needs";
+    let wanted = "robots-check.toml: larger than 64 KiB, more than such a file needs";
     assert_has(folder.run(["check", "robots.txt"]).failed(2), &[wanted]);
     folder.write("robots-check.toml", &comment[1..]);
     folder.run(["check", "robots.txt"]).succeeded();

@@ -193,9 +193,9 @@ fn a_config_is_named_by_option_by_place_or_by_the_environment() {
     // A command that judges a file says where its settings come from, if not from its own arguments.
     let robots = folder.at("robots.txt");
     let quiet = run(robotsd().arg("check").arg(&robots));
-    assert!(!quiet.error.contains("settings are those"));
+    assert!(!quiet.error.contains("using the settings"));
     let said = run(robotsd().arg("check").arg(&robots).env("ROBOTSD_CONFIG", &path));
-    let want = format!("the settings are those of {}, which is ROBOTSD_CONFIG", path.display());
+    let want = format!("using the settings of {}, which is ROBOTSD_CONFIG", path.display());
     assert!(said.error.contains(&want));
     // The site alone says which file: its config is where the help of `--site` says.
     let of_site = run(robotsd().args(["check", "--format", "json", "--site", "a"]).env("ROBOTSD_CONFIG", &path));

@@ -40,7 +40,7 @@ impl WithinArgs {
         }
         let shown = printable_path(folder).to_string();
         let refusal = |fault: &str| {
-            let message = format!("{fault}, and --within {shown} keeps to that folder: name a file that is in it");
+            let message = format!("{fault}, but --within {shown} allows only that folder: name a file in it");
             io::Error::new(io::ErrorKind::PermissionDenied, message)
         };
         if path.to_str().is_some_and(is_url) {
@@ -51,7 +51,7 @@ impl WithinArgs {
         match fs::canonicalize(path)?.strip_prefix(&top) {
             Ok(inside) if inside.iter().any(|name| name == VERSION_CONTROL) => Err(refusal("this leads into a .git")),
             Ok(_) => Ok(()),
-            Err(_) => Err(refusal("this leads to another place")),
+            Err(_) => Err(refusal("this leads out of it")),
         }
     }
 

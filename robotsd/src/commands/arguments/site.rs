@@ -123,12 +123,12 @@ impl SiteArgs {
                 Some(path) => (path, "the default"),
                 None => {
                     return Err(io::Error::other(format!(
-                        "--site {site:?} is of a config, and none is there: name it with --config FILE"
+                        "--site {site:?} needs a config, but none was found: name it with --config FILE"
                     )));
                 }
             },
         };
-        complain(&format_args!("the settings are those of {}, which is {origin}", path.display()));
+        complain(&format_args!("using the settings of {}, which is {origin}", path.display()));
         Ok(Some(path))
     }
 
@@ -155,7 +155,7 @@ impl SiteArgs {
         let host = host.filter(|host| find(&config, &path, Some(&**host)).is_ok());
         let found = find(&config, &path, self.site.as_deref().or(host.as_deref()));
         if found.is_err() && self.config.is_none() && self.site.is_none() && !files.is_empty() {
-            complain(&"it has several sites, and is not used: name one with --site");
+            complain(&"the config is not used, because it has several sites: name one with --site");
             return Ok(without);
         }
         let configured = found.map_err(io::Error::other)?;
@@ -286,7 +286,7 @@ impl SelectedSite {
     pub(in crate::commands) fn version(&self, hash: &VersionHashPrefix) -> io::Result<RobotsFile> {
         let found = self.kept().1.kept().find(|(known, _)| hash.matches(known));
         let missing =
-            "the state_dir of the config keeps no version of the site, which this user may read, with the hash";
+            "the state_dir of the config contains no version of the site, readable by this user, with the hash";
         let (hash, bytes) = found.ok_or_else(|| io::Error::other(format!("{missing} {hash:.16}")))?;
         Ok(RobotsFile { name: hash.short(), bytes: bytes.to_vec() })
     }
@@ -298,7 +298,7 @@ impl SelectedSite {
         let (Some(configured), (Some(state), kept)) = (&self.configured, self.kept()) else { return };
         if let Some(trouble) = state.switch_trouble() {
             return complain(&format_args!(
-                "{trouble}: a server that cannot read it either enforces nothing; grace and switch are left out"
+                "{trouble}: a server that cannot read it either enforces nothing; the answer ignores grace and switch"
             ));
         }
         evaluator.is_off = [state.enforcement(), kept.switch()].contains(&Enforcement::Off);
@@ -324,7 +324,7 @@ impl SelectedSite {
         let missing = || match site {
             Some(site) => format!("the site {:?} has no expectations: name a file of them", site.name),
             None => {
-                "there are no expectations: name a file of them, or a site that has some with --config FILE".to_owned()
+                "there are no expectations: name a file of them, or a site that has some, with --config FILE".to_owned()
             }
         };
         site.and_then(|site| site.expectations.clone()).ok_or_else(|| io::Error::other(missing()))
@@ -392,8 +392,8 @@ pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> Strin
     let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
     let of_git = || {
         let (version, file) = path.to_str()?.split_once(':').filter(|(_, file)| !file.is_empty())?;
-        let read = format!("`git show {version}:{file}` prints it, and \"-\" in its place reads that");
-        Some(format!("if a version in git is meant, {read}"))
+        let read = format!("pipe `git show {version}:{file}` in, and write \"-\" instead");
+        Some(format!("for a version in git, {read}"))
     };
     let hint = path.to_str().and_then(site_hint).or_else(usual).or_else(of_git);
     let hint = hint.filter(|_| error.kind() == io::ErrorKind::NotFound);
@@ -416,7 +416,7 @@ impl ConfiguredSite {
         let first = robots.lines().map(|line| line.number).find(|line| !places.is_own(*line));
         let first = first.unwrap_or_else(|| robots.lines().count() + 1);
         let titles = quoted_list(fragments.iter().map(|fragment| &*fragment.title));
-        complain(&format_args!("{}: lines from {first} on are appended, from {titles}", printable(&name)));
+        complain(&format_args!("{}: the lines from {first} on are appended from {titles}", printable(&name)));
         Ok(RobotsFile { name, bytes: appended.to_vec() })
     }
 
@@ -429,7 +429,7 @@ impl ConfiguredSite {
             }
             RobotsSource::Directory { path, fallback } => self.robots_of_host(path, fallback),
             RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => Err(io::Error::other(format!(
-                "the robots.txt of the site {name:?} is fetched while it is served: name a copy of it, or its URL"
+                "serve fetches the robots.txt of the site {name:?}: name a copy of it, or its URL"
             ))),
         }
     }
@@ -441,12 +441,12 @@ impl ConfiguredSite {
         let directory = open_folder(path, fallback)?;
         let list = || quoted_list(directory.hosts().into_iter().map(|(host, _)| format!("{name}/{host}")));
         let Some(host) = &self.host else {
-            let message = format!("the site {name:?} has a robots.txt for each host: name one with --site: {}", list());
+            let message = format!("the site {name:?} has one robots.txt per host: choose one with --site: {}", list());
             return Err(io::Error::other(message));
         };
         let sites = directory.sites().load();
         let live = sites.get(host).ok_or_else(|| {
-            io::Error::other(format!("the site {name:?} has no robots.txt for the host {host:?}; there is {}", list()))
+            io::Error::other(format!("the site {name:?} has no robots.txt for the host {host:?}; it has {}", list()))
         })?;
         let status = live.status();
         let reload = &status.last_reload;
@@ -481,9 +481,12 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
     let Some(wanted) = wanted else {
         return match &*config.sites {
             [site] => Ok(found(site, None)),
-            sites => {
-                Err(format!("{}: it has {} sites: name one with --site: {}", path.display(), sites.len(), names()))
-            }
+            sites => Err(format!(
+                "{}: the config has {} sites: choose one with --site: {}",
+                path.display(),
+                sites.len(),
+                names()
+            )),
         };
     };
     if let Some(site) = config.sites.iter().find(|site| site.name == wanted) {
