@@ -49,7 +49,7 @@ pub(super) fn check(
     let note = |step: String| steps.borrow_mut().push(step);
     if public.is_err() {
         let why = if is_proxy(address) { "is a trusted proxy's" } else { "is private, shared or reserved" };
-        note(format!("address {address} {why}: it says nothing about the client"));
+        note(format!("address {address} {why}: it proves nothing about the client"));
     }
     let resolver = match names {
         Names::LookUp => {
@@ -64,7 +64,7 @@ pub(super) fn check(
     let evidence = NotedEvidence { places, resolver, note: &note };
     let found = IdentityRequest::new(agents, public.ok()).identify(&evidence, SystemTime::now());
     match found.crawler {
-        None => note("no crawler is named, so nothing is to be checked".to_owned()),
+        None => note("no crawler is named, so there is nothing to check".to_owned()),
         Some(name) if found.identity == Identity::Unverifiable => {
             note(format!("the operator of {name} publishes nothing that could refute the claim"));
         }
@@ -72,7 +72,7 @@ pub(super) fn check(
     }
     let (identity, mut steps) = (found.identity, steps.into_inner());
     if let Identity::Undecided(_) = identity {
-        steps.insert(0, "not proved false, and nothing that was asked speaks for it".to_owned());
+        steps.insert(0, "neither proved nor disproved by the evidence that was checked".to_owned());
     }
     Ok(CheckedClaim { identity, steps })
 }
@@ -115,8 +115,8 @@ impl ClaimEvidence for NotedEvidence<'_> {
         let outcome = (!copies.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))?;
         if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
             (self.note)(
-                "a list without the address refutes a request only where it is confirmed daily, as by a robotsd with [identity], \
-                 whose lists --config takes"
+                "a list without the address refutes a request only if the list is confirmed daily, as by a robotsd \
+                 with [identity]; --config uses its lists"
                     .to_owned(),
             );
         }
@@ -135,7 +135,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
         let meant = RdnsCheck::through(outcome, None, now);
         if outcome != meant {
             (self.note)(
-                "a resolver refutes no request unless an address of the same operator was verified through it within an hour"
+                "a resolver refutes requests only if it verified an address of the same operator within the last hour"
                     .to_owned(),
             );
         }
@@ -163,7 +163,7 @@ fn answered(question: &RdnsQuestion<'_>, answer: &DnsAnswer) -> String {
         DnsAnswer::NoSuchName | DnsAnswer::NoRecords => "none".to_owned(),
         DnsAnswer::Timeout => "no answer in time".to_owned(),
         DnsAnswer::Truncated => "the answer was cut".to_owned(),
-        _ => "the resolver cannot tell".to_owned(),
+        _ => "the resolver failed".to_owned(),
     };
     format!("{asked}: {found}")
 }

@@ -50,7 +50,7 @@ pub(crate) fn man(args: &ManArgs, command: Command) -> io::Result<ExitCode> {
     let directory = &args.directory;
     let failed = |fault: &dyn Display| io::Error::other(format!("{}: {fault}", directory.display()));
     if !directory.is_dir() {
-        return Err(failed(&"not a folder; make it first"));
+        return Err(failed(&"not a folder; create it first"));
     }
     let version = format!("robotsd {}", command.get_version().unwrap_or_default());
     // The page already lists the commands.

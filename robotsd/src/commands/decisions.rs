@@ -87,7 +87,7 @@ fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::
         return conclude(&report, None, running);
     }
     match rested {
-        Ok(report) => conclude(&report, Some(&format!("{unreachable}; this holds from the next start")), running),
+        Ok(report) => conclude(&report, Some(&format!("{unreachable}; this takes effect at the next start")), running),
         Err(message) if unreachable.contains(&message) => Err(refusal(unreachable)),
         Err(message) => Err(refusal(format_args!("{unreachable}; {message}"))),
     }
@@ -117,7 +117,8 @@ fn audited(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> R
     if value("to") != Some("off") {
         write(&record.with("started")).map_err(|why| format!("{why}; nothing was changed"))?;
     }
-    let without_config = || "with --config FILE it is written to the state directory, for the next start".to_owned();
+    let without_config =
+        || "with --config FILE the change is written to the state directory, for the next start".to_owned();
     let made = config.ok_or_else(without_config).and_then(|path| at_rest(&path));
     let outcome = match &made {
         Ok(report) => AuditRecord {
@@ -152,7 +153,7 @@ fn text(page: &mut Page, report: &ChangeReport, note: Option<&str>, running: &Ru
 }
 
 fn without_state(path: &Path) -> String {
-    format!("{}: there is no state_dir, so it cannot be written down for the next start", path.display())
+    format!("{}: there is no state_dir, so the change cannot be saved for the next start", path.display())
 }
 
 #[derive(Debug, clap::Args)]
@@ -175,7 +176,7 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     let Some(hash) = &args.hash else {
         return match args.fleet.fleet {
             false => show_waiting(args),
-            true => Err(refusal("with --fleet name the version: `robotsd status --fleet` shows what waits")),
+            true => Err(refusal("with --fleet name the version: `robotsd status --fleet` shows pending versions")),
         };
     };
     let hash: VersionHashPrefix = hash.parse().map_err(|error: ValueError| refusal(error))?;
@@ -288,8 +289,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
             Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
             Some(name) if to == Enforcement::On && !is_settled(&state, name) => {
                 return Err(format!(
-                    "no robotsd has served site {name:?} yet, and it begins switched off where it has hosts of one that is: start it, \
-                     then switch it on"
+                    "no robotsd has served site {name:?} yet, and it starts switched off if it shares hosts with a \
+                     site that is off: start it, then switch it on"
                 ));
             }
             Some(name) => (format!("site {name:?}"), state.set_enforcement_of(name, to)),
@@ -310,7 +311,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
 fn in_use(error: &StateError) -> String {
     let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(
-        "{error}. To switch it while it runs, name its admin interface with --admin PLACE; else end it first ({stop}), and \
-         switch before the next start"
+        "{error}. To switch it while it runs, name its admin interface with --admin PLACE; otherwise stop it \
+         ({stop}), and switch before the next start"
     )
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The last line of a check with --verbose that names no site.
 const WITHOUT_SITE: &str =
-    "without --config: what mode, overrides, exemptions and crawlers of a site make of it is not checked\n";
+    "checked without --config: the site's mode, overrides, exemptions and crawlers were not considered\n";
 
 fn checked(folder: impl AsRef<Path>, arguments: &[&str]) -> Ended {
     run(robotsd().current_dir(folder).arg("check").args(arguments))
@@ -115,7 +115,7 @@ fn what_cannot_be_read_does_not_stop_the_rest() {
     let output = checked(site().path(), &["missing.txt", "empty", "bad.txt"]).ends_with(2);
     assert!(output.out.ends_with("1 file checked: 1 error\n"), "{}", output.out);
     assert!(output.error.starts_with("robotsd: missing.txt: "), "{output:?}");
-    assert_has(output.error, &["robotsd: empty: the directory holds neither"]);
+    assert_has(output.error, &["robotsd: empty: the directory contains neither"]);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn nothing_outside_of_the_folder_is_read() {
     let output = checked(&site, &["--within", "..", "--format", "concise", "out/robots.txt"]);
     assert!(output.out.starts_with("out/robots.txt:1:"), "it is read: {}", output.out);
     let error = checked(&site, &["--within", ".", "--config", "../secret", "plain.txt"]).failed(2);
-    assert_has(error, &["../secret: this leads out of it"]);
+    assert_has(error, &["../secret: this leads out of the folder"]);
     let output = checked(&site, &["--within", "missing", "plain.txt"]);
     assert_has(output.error, &["--within missing: No such file"]);
 }

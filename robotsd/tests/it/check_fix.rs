@@ -101,9 +101,9 @@ fn what_cannot_be_fixed_is_refused() {
         (&["--fix", "-", "robots.txt"], "name - alone"),
         (
             &["--fix", "--diff", "robots.txt"],
-            "--fix writes the corrections, and --diff only shows them: give one of the two",
+            "--fix and --diff exclude each other: --fix writes the corrections, --diff only shows them",
         ),
-        (&["--unsafe-fixes", "robots.txt"], "--unsafe-fixes corrects nothing by itself: give --fix or --diff too"),
+        (&["--unsafe-fixes", "robots.txt"], "--unsafe-fixes has no effect alone: add --fix or --diff"),
         (&["--fix", "missing.txt"], "missing.txt"),
     ] {
         assert_has(run(&folder, arguments, BAD).failed(2), &[want]);
@@ -177,7 +177,7 @@ fn what_is_not_meant_to_be_corrected_stays_as_it_is() {
     fs::hard_link(path("site/en/robots.txt"), path("linked.txt")).expect("a link");
     let Ended { out, error, .. } = run(&folder, &["--fix", "site"], "").ends_with(2);
     let parts = [
-        "site/de/robots.txt: this leads out of site, so it is not corrected",
+        "site/de/robots.txt: this link leads out of site, so it is not corrected",
         "site/en/robots.txt: it has another name (a hard link)",
     ];
     assert_has(&error, &parts);

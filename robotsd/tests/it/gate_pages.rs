@@ -323,7 +323,7 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
 
     folder.replace("robots.txt", ACCIDENT);
     let waits = check(&[]).ends_with(1);
-    assert_has(waits.out, &["has versions that would wait at the gate"]);
+    assert_has(waits.out, &["has versions that the gate would hold"]);
     let parts = [
         "the version would wait at the gate:",
         "lose 2 of 3 pages of urls.txt",

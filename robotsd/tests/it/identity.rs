@@ -346,9 +346,10 @@ fn a_claim_is_checked_by_hand_step_by_step() {
 
     // A single check has seen no address verified through the resolver.
     let text = verify(IMPOSTOR, "ExampleBot", 3);
-    let want = "9.9.9.9 as ExampleBot: undecided(unproven-resolver)\n  not proved false, and nothing that was asked speaks for it\n";
+    let want = "9.9.9.9 as ExampleBot: undecided(unproven-resolver)\n  neither proved nor disproved by the evidence \
+     that was checked\n";
     assert!(text.starts_with(want), "{text}");
-    assert_has(verify("10.0.0.1", "ExampleBot", 3), &["it says nothing about the client"]);
+    assert_has(verify("10.0.0.1", "ExampleBot", 3), &["it proves nothing about the client"]);
     assert_has(verify(REAL, FIREFOX, 3), &["no crawler is named"]);
     let asked = || names.asked().iter().filter(|question| question.starts_with("PTR ")).count();
     let before = asked();

@@ -114,7 +114,7 @@ fn a_fault_of_the_config_keeps_no_command_from_the_default_socket() {
         );
         // The switch is in the state directory, whose lock says that nobody runs with it.
         let said = unfolded(&run(&mut of_user(&["enforce", "off"])).succeeded());
-        assert_has(&said, &["is switched off in", "holds from the next start"]);
+        assert_has(&said, &["is switched off in", "takes effect at the next start"]);
     }
     // A lock that is held says that a process runs, also where nothing tells where it is.
     folder.write("robotsd.toml", &config);

@@ -483,8 +483,8 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
             scope.spawn(move || {
                 let said = elsewhere(arguments).failed(2);
                 assert_has(&said, &["no robotsd that runs with this config is found", in_use]);
-                let way_out = format!("end it first (`kill {}`), and switch before the next start", operated.id());
-                let is_said = said.contains(&way_out) && said.contains("--admin PLACE; else");
+                let way_out = format!("otherwise stop it (`kill {}`), and switch before the next start", operated.id());
+                let is_said = said.contains(&way_out) && said.contains("--admin PLACE; ");
                 assert_eq!(is_said, arguments[0] == "enforce", "{said}");
             });
         }
@@ -565,7 +565,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     let command = |arguments: &[&str]| folder.configured([arguments, &["--config"]].concat());
     let done = |arguments: &[&str]| {
         let said = unfolded(&command(arguments).succeeded());
-        assert_has(&said, &["no robotsd that runs with this config is found", "this holds from the next start"]);
+        assert_has(&said, &["no robotsd that runs with this config is found", "this takes effect at the next start"]);
         said
     };
     let failed = |arguments: &[&str], want: &str| {
@@ -595,13 +595,13 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
 
     folder.configure(served.replace("state_dir = \"state\"\n", ""));
     for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {
-        failed(arguments, "there is no state_dir, so it cannot be written down for the next start\n");
+        failed(arguments, "there is no state_dir, so the change cannot be saved for the next start\n");
     }
     folder.configure(&served);
     assert_part(&command(&["enforce", "on", "--json"]).json(), &json!({"kept": true, "running": false}));
     let free = free().to_string();
     let output = run(robotsd().args(["enforce", "off", "--admin", &free]));
-    let want = "with --config FILE it is written to the state directory, for the next start\n";
+    let want = "with --config FILE the change is written to the state directory, for the next start\n";
     assert!(output.error.ends_with(want), "{output:?}");
     let output = run(robotsd().args(["history", "shop", "--admin", &free]));
     assert_has(output.error, &["no process listens there: robotsd does not run"]);

@@ -51,7 +51,7 @@ impl WithinArgs {
         match fs::canonicalize(path)?.strip_prefix(&top) {
             Ok(inside) if inside.iter().any(|name| name == VERSION_CONTROL) => Err(refusal("this leads into a .git")),
             Ok(_) => Ok(()),
-            Err(_) => Err(refusal("this leads out of it")),
+            Err(_) => Err(refusal("this leads out of the folder")),
         }
     }
 

@@ -132,19 +132,19 @@ impl FixArgs {
         let option = if self.fix { "--fix" } else { "--diff" };
         let url = || paths.iter().filter_map(|path| path.to_str()).find(|word| is_url(word));
         Some(match (self.fix, self.diff) {
-            (true, true) => "--fix writes the corrections, and --diff only shows them: give one of the two".to_owned(),
-            (false, false) if self.unsafe_fixes => {
-                "--unsafe-fixes corrects nothing by itself: give --fix or --diff too".to_owned()
-            }
+            (true, true) => "--fix and --diff exclude each other: --fix writes the corrections, --diff only shows \
+             them"
+                .to_owned(),
+            (false, false) if self.unsafe_fixes => "--unsafe-fixes has no effect alone: add --fix or --diff".to_owned(),
             (false, false) => return None,
             _ if paths.is_empty() => format!("{option} corrects files: name the robots.txt"),
             _ => match url() {
                 Some(url) => {
                     let url = shown_url(url);
-                    format!("{option} corrects files, not what a site serves: name the file in place of {url}")
+                    format!("{option} corrects files, not what a site serves: name the file instead of {url}")
                 }
                 None if self.fix && paths.len() > 1 && has_stdin(paths) => {
-                    "--fix writes the text of standard input to standard output: name - alone, or files".to_owned()
+                    "with -, --fix writes to standard output: name - alone, or only files".to_owned()
                 }
                 None => return None,
             },
@@ -199,13 +199,13 @@ fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
         writeln!(out, "\n{title}\n")?;
         example.to_string().lines().try_for_each(|line| writeln!(out, "    {line}"))?;
     }
-    writeln!(out, "\nOff for a line with the comment \"# robots-check: allow({})\".", lint.code)
+    writeln!(out, "\nTurn it off for a line with the comment \"# robots-check: allow({})\".", lint.code)
 }
 
 /// Explains a lint of servers' answers; there are no example files for it.
 fn explain_answer(out: &mut impl Write, lint: &AnswerLint) -> io::Result<()> {
     write_why(out, lint.code, lint.severity, lint.summary, lint.why)?;
-    writeln!(out, "\nFound only where a URL is checked. Off with --ignore {}; see {}", lint.code, lint.url())
+    writeln!(out, "\nFound only when a URL is checked. Turn it off with --ignore {}; see {}", lint.code, lint.url())
 }
 
 fn write_why(out: &mut impl Write, code: &str, severity: Severity, summary: &str, why: &str) -> io::Result<()> {

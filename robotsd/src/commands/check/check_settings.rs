@@ -133,8 +133,8 @@ impl Deny {
 /// Returns the error for a code that no lint of files has, and a hint.
 fn unknown(code: &str) -> (String, String) {
     if answer_lint(code).is_some() {
-        let message = format!("{code:?} is about what a server answers, and this file is for files");
-        return (message, "leave it out here; `--ignore` takes it where a URL is checked".to_owned());
+        let message = format!("{code:?} is about servers' answers, but these settings are for files");
+        return (message, "remove it; use `--ignore` when checking a URL".to_owned());
     }
     let hint = did_you_mean(code, Lint::all().iter().map(|lint| lint.code));
     let hint = hint.unwrap_or_else(|| "`robotsd check --explain` lists them".to_owned());
@@ -187,8 +187,8 @@ mod tests {
             ),
             (
                 "ignore = [\"answer-tls\"]",
-                "robots-check.toml:1:11: \"answer-tls\" is about what a server answers, and this file is for files; leave it out here; \
-                 `--ignore` takes it where a URL is checked",
+                "robots-check.toml:1:11: \"answer-tls\" is about servers' answers, but these settings are for files; remove \
+                 it; use `--ignore` when checking a URL",
             ),
             (
                 "select = [\"x\"]",

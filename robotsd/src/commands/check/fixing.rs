@@ -52,7 +52,7 @@ impl<'a> FixRun<'a> {
             return Ok(source);
         }
         let folder = printable_path(argument);
-        let fault = format!("this leads out of {folder}, so it is not corrected: name the file that is meant");
+        let fault = format!("this link leads out of {folder}, so it is not corrected: name the target file");
         Err((file.to_owned(), io::Error::other(fault)))
     }
 
@@ -99,7 +99,7 @@ impl<'a> FixRun<'a> {
             self.is_cut = true;
             let again = if self.args.fixing.diff { "" } else { ": run it again for the others" };
             let (name, most) = (printable(name), MOST_TIME.as_secs());
-            let more = "more can be corrected than what was";
+            let more = "more can be corrected";
             complain(&format_args!("{name}: correcting it took more than {most} s, so {more}{again}"));
         }
         Ok((!self.args.fixing.diff).then(|| after.to_vec()))
@@ -252,7 +252,7 @@ pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> i
         file.set_permissions(metadata.permissions())?;
         file.sync_all()?;
         if fs::read(&path)? != read {
-            let why = "it was changed while it was corrected, so it stays as it is now: run it again";
+            let why = "the file was changed during the correction, so it is left as it is: run the command again";
             return Err(io::Error::other(why));
         }
         Ok(())
@@ -263,11 +263,11 @@ pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> i
 fn refuse(metadata: &Metadata) -> io::Result<()> {
     let refusal = |fault: &str| {
         Err(io::Error::other(format!(
-            "{fault}: it stays as it is; send it to standard input with - for the corrected text"
+            "{fault}: it is left as it is; to get the corrected text, pipe it to standard input (-)"
         )))
     };
     if !metadata.is_file() {
-        return refusal("it is no regular file, so it cannot be replaced");
+        return refusal("it is not a regular file, so it cannot be replaced");
     }
     if metadata.permissions().readonly() {
         return refusal("it is read-only");
@@ -290,8 +290,8 @@ fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
         return Ok(());
     }
     chown(path, None, Some(metadata.gid())).map_err(|error| {
-        let fault = format!("its group {} cannot be kept ({error}), so it stays as it is", metadata.gid());
-        io::Error::new(error.kind(), format!("{fault}: send it to standard input with - for the corrected text"))
+        let fault = format!("its group {} cannot be kept ({error}), so it is left as it is", metadata.gid());
+        io::Error::new(error.kind(), format!("{fault}: to get the corrected text, pipe it to standard input (-)"))
     })
 }
 
@@ -364,7 +364,7 @@ mod tests {
             assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), names);
         };
         fs::write(&file, "saved").expect("a file");
-        refused(1, "it was changed while it was corrected");
+        refused(1, "the file was changed during the correction");
         assert_eq!(fs::read(&file).expect("a file"), b"saved");
         fs::write(&file, "old").expect("a file");
         fs::hard_link(&file, folder.path().join("other")).expect("a link");

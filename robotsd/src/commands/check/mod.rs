@@ -50,7 +50,7 @@ const MOST_SHOWN: usize = 100_000;
 /// Note that a file alone has fewer findings than when served, when the settings of its site are
 /// also checked.
 const WITHOUT_SITE: &str =
-    "without --config: what mode, overrides, exemptions and crawlers of a site make of it is not checked";
+    "checked without --config: the site's mode, overrides, exemptions and crawlers were not considered";
 
 /// How many findings of a file are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -321,7 +321,8 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
     let mut files = if robots.is_empty() { texts } else { robots };
     files.sort();
     if files.is_empty() && failed.is_empty() {
-        let error = io::Error::new(io::ErrorKind::NotFound, "the directory holds neither a robots.txt nor a .txt file");
+        let error =
+            io::Error::new(io::ErrorKind::NotFound, "the directory contains neither a robots.txt nor a .txt file");
         return vec![Err((path.to_owned(), error))];
     }
     files.into_iter().map(|file| Ok(InputSource::Found(file))).chain(failed.into_iter().map(Err)).collect()

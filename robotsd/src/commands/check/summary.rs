@@ -183,7 +183,7 @@ impl<'r> FindingGroups<'r> {
         if counted.is_empty() {
             return Ok(());
         }
-        writeln!(out, "notes, which --notes shows:")?;
+        writeln!(out, "notes (shown with --notes):")?;
         let name = printable(checked.name);
         let width = counted.iter().map(|group| group.count.to_string().len()).max().unwrap_or(0);
         for group in counted {
