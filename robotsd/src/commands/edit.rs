@@ -68,7 +68,8 @@ pub(crate) struct EditArgs {
 fn whom(text: &str) -> Result<Selector, String> {
     text.parse().map_err(|forms: String| match text.split_once(":/") {
         Some((_, path)) => format!(
-            "{forms}. Whole sites are edited, not paths: write a rule for /{path} by hand, and `robotsd diff` shows what it changes"
+            "{forms}. This command edits rules for whole sites: write a rule for /{path} by hand, and check it with \
+             `robotsd diff`"
         ),
         None => forms,
     })
@@ -87,11 +88,11 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
         let category = name.parse::<Category>().ok();
         match category.map(|_| format!("did you mean \"category:{name}\"?")).or_else(|| unknown.hint()) {
             Some(hint) => return Err(format!("{fault}: {hint}")),
-            None if is_crawler => complain(&format_args!("{fault}: it is taken as one")),
+            None if is_crawler => complain(&format_args!("{fault}: it is treated as a crawler")),
             None => {
                 return Err(format!(
-                    "{fault}, and it does not call itself one, as \"HouseBot\" does: write a name that `robotsd agents` lists, \
-                     \"category:WORD\", \"operator:NAME\" or \"index\", or its group by hand"
+                    "{fault}, and the name does not look like one, as \"HouseBot\" does: write a name that `robotsd \
+                     agents` lists, \"category:WORD\", \"operator:NAME\" or \"index\", or write its group by hand"
                 ));
             }
         }
@@ -99,7 +100,7 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let agent = agents.first();
     match named_as {
         NamedAs::Header if agent.class() == Class::Library => Err(format!(
-            "{name:?} is a tool or library, and no crawler: no group is for it, so leave it to the rules of the server"
+            "{name:?} is a tool or library, not a crawler: no group applies to it, so block it in the server's config"
         )),
         NamedAs::Star | NamedAs::Header if !agent.is_registered() => {
             Err(format!("{name:?} is not a crawler's name: write one such as \"GPTBot\", or \"category:WORD\""))
@@ -155,7 +156,7 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     let source = InputSource::of(&args.file);
     if let Some(url) = args.file.to_str().filter(|file| is_url(file)) {
         let fault =
-            format!("{}: a file is edited, not what a site serves: name the file that it is made of", shown_url(url));
+            format!("{}: this command edits a file, not what a site serves: name the file behind it", shown_url(url));
         return Err(io::Error::other(fault));
     }
     let site = args.site.select_for(&[args.file.as_path()], &[])?;
@@ -197,17 +198,17 @@ fn write_effect(
 ) -> io::Result<()> {
     let diff = &edited.diff;
     if diff.is_empty() {
-        writeln!(out, "{}: nothing to edit: every crawler that is meant is as wanted", printable(name))?;
+        writeln!(out, "{}: nothing to edit: every selected crawler is already treated as requested", printable(name))?;
     } else {
         let names = DiffNames::new(&format!("{name} (before)"), name);
         writeln!(out, "{}", ChangesText { names: &names, diff, unread: &[] })?;
-        list(out, "named, so that they keep the rules that they had", &edited.kept)?;
+        list(out, "named, to keep their previous rules", &edited.kept)?;
         let crawlers = diff.effects.iter().flat_map(|effect| &effect.crawlers);
         let engines: BTreeSet<_> =
             crawlers.filter(|crawler| crawler.is_index_engine).filter_map(|one| one.name.as_ref()).collect();
         match engines.is_empty() {
-            true => writeln!(out, "no search engine is touched")?,
-            false => writeln!(out, "search engines that are touched: {}", quoted_list(engines))?,
+            true => writeln!(out, "no search engine is affected")?,
+            false => writeln!(out, "affected search engines: {}", quoted_list(engines))?,
         }
     }
     let changed = diff.effects.iter().flat_map(|effect| &effect.crawlers).filter_map(|subject| subject.name.as_deref());
@@ -216,18 +217,19 @@ fn write_effect(
     let already = wanted.iter().filter(|(agent, access)| *access == Access::Disallow && !is_new(agent));
     let already: Vec<_> = already.filter_map(|(agent, _)| agent.crawler()).collect();
     if !diff.is_empty() {
-        list(out, "shut out already", &already)?;
+        list(out, "already blocked", &already)?;
     }
     if wanted.iter().any(|(agent, access)| *access == Access::Allow && is_new(agent)) {
         writeln!(
             out,
-            "--allow undoes no earlier edit: it also lets in whom a group of your own kept out; version control brings the file back"
+            "--allow does not undo an earlier edit: it also allows crawlers that your own groups blocked; use \
+             version control to restore the file"
         )?;
     }
     let shut =
         || wanted.iter().filter(|(_, access)| *access == Access::Disallow).filter_map(|(agent, _)| agent.registered());
     let tokens: Vec<_> = shut().filter(|crawler| crawler.is_control).map(|crawler| &crawler.name).collect();
-    list(out, "tokens of robots.txt that no request names, so that a server cannot refuse by them", &tokens)?;
+    list(out, "tokens that never occur in requests, so a server cannot refuse by them", &tokens)?;
     let categories: Vec<Category> = shut().map(|crawler| crawler.category).collect();
     for category in Category::ALL.iter().filter(|category| categories.contains(category)) {
         let is_left = |crawler: &&Crawler| {
@@ -236,7 +238,7 @@ fn write_effect(
                 && !edited.shuts_out(&Agent::from(*crawler), registry)
         };
         let others: Vec<_> = registry.crawlers().filter(is_left).map(|crawler| &crawler.name).collect();
-        list(out, &format!("not meant by this, and others use for {category} what they collect"), &others)?;
+        list(out, &format!("not selected, although others use their data for {category}"), &others)?;
     }
     Ok(())
 }

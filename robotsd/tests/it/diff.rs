@@ -11,13 +11,13 @@ fn one_file_is_compared_with_that_of_the_folder() {
     let both = folder.run(["diff", "robots.txt", "new.txt"]).succeeded();
     let output = folder.run(["diff", "new.txt"]);
     assert_eq!(output.out, both);
-    assert_has(&output.error, &["OLD is the robots.txt of this folder"]);
+    assert_has(&output.error, &["OLD is the robots.txt in this folder"]);
     for (one, said) in [
         (
             "./robots.txt",
             "name OLD too, such as the version before ./robots.txt: git show HEAD:./robots.txt | robotsd diff - robots.txt",
         ),
-        ("https://example.com", "name the file that is to take its place: robotsd diff https://example.com robots.txt"),
+        ("https://example.com", "name the file that will replace it: robotsd diff https://example.com robots.txt"),
     ] {
         assert_has(folder.run(["diff", one]).failed(2), &[said]);
     }
@@ -371,8 +371,8 @@ fn a_loss_beyond_the_share_that_is_permitted_fails() {
             1,
             "3.0 % of its requests, 3 of 100, and --max-loss permits 2 %",
         ),
-        (&["--max-loss", "2%"], 2, "--max-loss: it has no pages to measure by"),
-        (&["--log", "people.log", "--max-loss", "2%"], 2, "--max-loss: no request in the logs is a search engine's"),
+        (&["--max-loss", "2%"], 2, "--max-loss: there are no pages to measure"),
+        (&["--log", "people.log", "--max-loss", "2%"], 2, "--max-loss: no request in the logs is from a search engine"),
         (&["--urls", "none.txt", "--max-loss", "2%"], 2, "none.txt: it lists no page"),
         (&["--urls", "pages.txt", "--max-loss", "2"], 2, "write a percentage from 0% to 100%, such as 1%"),
     ] {

@@ -27,16 +27,16 @@ fn a_category_is_kept_out_and_the_second_run_says_so() {
     let after = folder.read("robots.txt");
     assert!(after.starts_with(&SHOP.replace("User-agent: GPTBot\r\n", "")), "{after}");
     assert_eq!(after.matches("\r\n").count(), after.matches('\n').count());
-    assert_has(
-        &out,
-        &["\nno search engine is touched\ntokens of robots.txt that no request names, so that a server cannot"],
-    );
-    let left = "not meant by this, and others use for ai-training what they collect: \"CCBot\"\n";
+    assert_has(&out, &["\nno search engine is affected\ntokens that never occur in requests, so a server cannot"]);
+    let left = "not selected, although others use their data for ai-training: \"CCBot\"\n";
     assert_has(&out, &["\"Google-Extended\"", left]);
     let again = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
-    assert!(again.starts_with("robots.txt: nothing to edit: every crawler that is meant is as wanted\n"), "{again}");
+    assert!(
+        again.starts_with("robots.txt: nothing to edit: every selected crawler is already treated as requested\n"),
+        "{again}"
+    );
     let both = edit(&folder, &["--disallow", "category:ai-training", "--disallow", "CCBot", "--diff"]).ends_with(1);
-    assert!(!both.error.contains("not meant by this"), "{}", both.error);
+    assert!(!both.error.contains("not selected"), "{}", both.error);
     assert_eq!(edit(&folder, &["--disallow", "category:ai-training", "--diff"]).succeeded(), "");
     assert_eq!(folder.read("robots.txt"), after);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -47,15 +47,15 @@ fn a_category_is_kept_out_and_the_second_run_says_so() {
 
 #[test]
 fn who_supplies_a_category_is_named_unless_the_file_shuts_it_out() {
-    let left = "not meant by this, and others use for ai-training what they collect: \"CCBot\"\n";
+    let left = "not selected, although others use their data for ai-training: \"CCBot\"\n";
     for (rule, is_named) in [("/", false), ("/x", true)] {
         let folder = folder(&[("robots.txt", &format!("User-agent: CCBot\nDisallow: {rule}\n"))]);
         let out = edit(&folder, &["--disallow", "GPTBot"]).succeeded();
         assert_eq!(out.contains(left), is_named, "{rule}: {out}");
-        assert_eq!(out.contains("not meant by this"), is_named, "{rule}: {out}");
+        assert_eq!(out.contains("not selected"), is_named, "{rule}: {out}");
     }
     let everyone = folder(&[("robots.txt", "User-agent: *\nDisallow: /\n")]);
-    assert_lacks(edit(&everyone, &["--disallow", "GPTBot"]).succeeded(), &["not meant by this"]);
+    assert_lacks(edit(&everyone, &["--disallow", "GPTBot"]).succeeded(), &["not selected"]);
 }
 
 /// The owner's own group is one of those that a category keeps out, and goes with them.
@@ -63,14 +63,16 @@ fn who_supplies_a_category_is_named_unless_the_file_shuts_it_out() {
 fn who_was_shut_out_already_is_said_before_letting_in_opens_it_too() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /\n")]);
     let out = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
-    assert_has(&out, &["\nshut out already: \"GPTBot\"\n"]);
-    assert_lacks(&out, &["--allow undoes"]);
+    assert_has(&out, &["\nalready blocked: \"GPTBot\"\n"]);
+    assert_lacks(&out, &["--allow does not undo"]);
     let out = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
-    assert_lacks(&out, &["shut out already"]);
+    assert_lacks(&out, &["already blocked"]);
     let out = edit(&folder, &["--allow", "category:ai-training"]).succeeded();
     assert_has(
         &out,
-        &["\n--allow undoes no earlier edit: it also lets in whom a group of your own kept out; version control"],
+        &[
+            "\n--allow does not undo an earlier edit: it also allows crawlers that your own groups blocked; use version control",
+        ],
     );
     assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow: /x\n");
 }
@@ -89,17 +91,17 @@ fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
         (&["--disallow", "category:ai"], "\"ai\" is not a category of crawlers: write "),
         (
             &["--disallow", "ImagesiftBot:/images/"],
-            "Whole sites are edited, not paths: write a rule for /images/ by hand",
+            "This command edits rules for whole sites: write a rule for /images/ by hand",
         ),
         (&["--disallow", "operator:OpenIA"], "did you mean \"OpenAI\"?"),
         (&["--disallow", "pattern:/x"], "write a name, \"category:WORD\""),
         (&["--disallow", "*"], "\"*\" is not a crawler's name"),
         (&["--disallow", "operator:"], "\"operator:\" needs a value: write it after the colon"),
         (&["--disallow", "ai-training"], "did you mean \"category:ai-training\"?"),
-        (&["--disallow", "ai"], "and it does not call itself one, as \"HouseBot\" does: write a name that"),
-        (&["--disallow", "robots.txt"], "and it does not call itself one"),
-        (&["--disallow", "agent:index"], "and it does not call itself one"),
-        (&["https://a.example/robots.txt", "--allow", "GPTBot"], "a file is edited, not what a site serves"),
+        (&["--disallow", "ai"], "and the name does not look like one, as \"HouseBot\" does: write a name that"),
+        (&["--disallow", "robots.txt"], "and the name does not look like one"),
+        (&["--disallow", "agent:index"], "and the name does not look like one"),
+        (&["https://a.example/robots.txt", "--allow", "GPTBot"], "this command edits a file, not what a site serves"),
         (&["large.txt", "--disallow", "GPTBot"], "need not read more than 500 KiB"),
         (&[], "name the crawlers with --disallow or --allow, such as --disallow category:ai-training"),
         (&["missing.txt", "--disallow", "GPTBot"], "missing.txt: "),
@@ -108,7 +110,7 @@ fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
         assert_has(edit(&folder, arguments).failed(2), &[said]);
     }
     assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow:\n");
-    assert_has(edit(&folder, &["--diff", "--disallow", "FooBot"]).ends_with(1).error, &["it is taken as one"]);
+    assert_has(edit(&folder, &["--diff", "--disallow", "FooBot"]).ends_with(1).error, &["it is treated as a crawler"]);
     let filter = ["edit", "-", "--disallow", "operator:openai", "--disallow", "agent:CCBot"];
     let ended = run_with(folder.robotsd().args(filter), b"User-agent: *\nDisallow: /x\n").ends_with(0);
     assert!(ended.out.starts_with("User-agent: *\nDisallow: /x\n\nUser-agent: CCBot\nUser-agent: "), "{}", ended.out);
@@ -132,6 +134,6 @@ fn a_group_of_a_delay_alone_is_ended_in_its_place_and_the_line_says_why() {
 fn who_obeyed_the_group_of_another_keeps_its_rules_and_is_named() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let out = edit(&folder, &["--disallow", "Googlebot"]).succeeded();
-    assert_has(&out, &["named, so that they keep the rules that they had: \"Applebot\", \"Google-InspectionTool\", "]);
+    assert_has(&out, &["named, to keep their previous rules: \"Applebot\", \"Google-InspectionTool\", "]);
     assert_has(folder.read("robots.txt"), &["User-agent: Applebot\n", "\n\nUser-agent: Googlebot\nDisallow: /\n"]);
 }

@@ -84,7 +84,7 @@ fn an_explanation_of_a_path_with_many_forms_is_short_and_shows_the_one_that_deci
     let forms = text.lines().filter(|line| line.starts_with("  read as ")).count();
     assert!((20..=21).contains(&forms), "{text}");
     assert_eq!(text.matches("/private/x  <- decides").count(), 1, "{text}");
-    assert_has(text, &["  of ", " forms the first 20 are shown"]);
+    assert_has(text, &["  only the first 20 of ", " forms and the deciding one are shown"]);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_name_that_no_crawler_has_is_said_with_what_was_meant_and_what_is_assumed() 
     }
     // An answer about another client than the one that is meant looks like an answer.
     for (name, want) in [
-        ("Bing", "did you mean \"bingbot\"? Or write --token"),
+        ("Bing", "did you mean \"bingbot\"? Or use --token"),
         ("Googelbot", "did you mean \"Googlebot\"?"),
         ("HuoseBot", "did you mean \"HouseBot\"?"),
         ("Firefox", "neither the name of a crawler nor a whole header"),
@@ -202,11 +202,11 @@ fn what_is_missing_is_said_with_every_way_to_name_it() {
     for (arguments, want) in [
         (
             &["f", "--user-agent", "GPTBot", "/"][..],
-            "\"f\" is a file, and not a URL: if it is the robots.txt, write --robots f",
+            "\"f\" is a file, not a URL: if it is the robots.txt, write --robots f",
         ),
         (&["--user-agent", "GPTBot", "/"], usual),
         (&["--robots", "f", "/"], "name one with --user-agent NAME, or with --token TOKEN"),
-        (&["--robots", "f", "--token", "GPTBot"], "there is no URL: write a path such as /"),
+        (&["--robots", "f", "--token", "GPTBot"], "no URL is given: write a path such as /"),
     ] {
         assert_has(folder.run([&["explain"], arguments].concat()).failed(2), &[want]);
     }
@@ -226,9 +226,9 @@ fn what_becomes_of_requests_that_come_too_soon_is_said() {
     };
     assert_has(
         says("refuse", "NewBot/1.0 (+https://new.example/bot)"),
-        &["  rate:   one request in 5 s; one that comes sooner is answered with 429\n"],
+        &["  rate:   one request in 5 s; a request that exceeds this is answered with 429\n"],
     );
-    assert_has(says("observe", "NewBot/1.0 (+https://new.example/bot)"), &["sooner is let pass, and recorded\n"]);
+    assert_has(says("observe", "NewBot/1.0 (+https://new.example/bot)"), &["exceeds this is allowed, and recorded\n"]);
     assert_has(
         says("off", "NewBot/1.0 (+https://new.example/bot)"),
         &["not limited: the config does not enforce the Crawl-delay"],
@@ -336,13 +336,13 @@ f --token foobot /x/../a
 f --user-agent FIREFOX /a
     A browser may fetch /a: no group names it, and the group for `*` does not apply to it
 named --token foobot /a
-    foobot may fetch /a: no group of the file is for it
+    foobot may fetch /a: no group in the file applies to it
 named --user-agent GPTBOT /a
     GPTBot may fetch /a: no rule in the group for GPTBot matches
 f --token x /robots.txt
     x may fetch /robots.txt: every crawler may read robots.txt itself
 f --user-agent bingbot/2.0 /.well-known/x
-    bingbot may fetch /.well-known/x: what is below /.well-known/ is always exempt, though line 8, `Disallow: /.well-known/`, disallows it
+    bingbot may fetch /.well-known/x: paths below /.well-known/ are always exempt, though line 8, `Disallow: /.well-known/`, disallows it
 f --user-agent bingbot --method POST /a
     bingbot may send POST to /a: no group names it, and the group for `*` does not apply to POST
 f --user-agent ChatGPT-User /a
@@ -521,7 +521,7 @@ fn urls_are_read_from_standard_input() {
     assert!(code == Some(2) && answers.is_empty() && error.contains("either the robots.txt or the URLs"), "{error}");
     let (code, answers, error) = explain(&["f", "-"], b"# nothing\n");
     assert_eq!((code, answers.len()), (Some(0), 0));
-    assert_eq!(error, "robotsd: <stdin>: the list is empty: write one URL a line\n");
+    assert_eq!(error, "robotsd: <stdin>: the list is empty: write one URL per line\n");
 }
 
 #[test]
@@ -577,7 +577,7 @@ fn the_policy_that_is_explained_is_in_its_grace_and_off_as_that_of_the_server() 
     let policy = |text: &str| text.lines().last().unwrap().to_owned();
     assert_eq!(running.request("GET", "/new", &agent).status, 404);
     let grace = format!("2 rules only observe until {end} at the latest");
-    let want = format!("  policy: let pass, and record (the rule is new, and in its grace: {grace})");
+    let want = format!("  policy: let pass, and record (the rule is new, and in its grace period: {grace})");
     assert_eq!(policy(&explain(&[])), want);
     let json: Value = serde_json::from_str(&explain(&["--json"])).unwrap();
     assert_eq!((&json["action"], &json["reason"], &json["grace_end"]), (&json!("pass"), &json!("grace"), &json!(end)));
@@ -625,7 +625,7 @@ fn a_version_that_waits_is_not_taken_for_the_live_one_and_kept_ones_can_be_named
     let (live, waits) = (short(&status["hash"]), short(&status["pending"]["hash"]));
     let about = format!("this version waits since {}; live is {live}", status["pending"]["since"].as_str().unwrap());
     let text = explain(&[]);
-    assert_has(&text.out, &["GPTBot may not fetch /", &format!("\n  live:   {about}, which says allow\n")]);
+    assert_has(&text.out, &["GPTBot may not fetch /", &format!("\n  live:   {about}, which answers allow\n")]);
     assert_has(&text.error, &[&about]);
     for other in [&["--json"][..], &["--format", "csv"]] {
         assert_has(explain(other).error, &[&about]);
@@ -649,7 +649,10 @@ fn a_version_that_waits_is_not_taken_for_the_live_one_and_kept_ones_can_be_named
     folder.replace("robots.txt", OPEN);
     assert_lacks(explain(&[]).out, &["live:"]);
     folder.replace("robots.txt", "User-agent: *\nDisallow: /a\n");
-    assert_has(explain(&[]).out, &[&format!("  live:   this version is not live; live is {live}, which says allow\n")]);
+    assert_has(
+        explain(&[]).out,
+        &[&format!("  live:   this version is not live; live is {live}, which answers allow\n")],
+    );
     assert_lacks(explain(&["--robots", "robots.txt"]).out, &["live:"]);
 }
 

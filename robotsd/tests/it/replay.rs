@@ -428,7 +428,7 @@ fn the_keys_of_json_lines_can_be_named() {
     replay.0.write("google", log.replace(GPTBOT, GOOGLEBOT) + "junk\n");
     let output = diff(&["--json-keys", "ua=req.ua,method=req.verb,path=req.url"]).ends_with(0);
     assert_eq!(output.json()["pages"]["losses"][0]["requests"], json!({"lost": 1, "all": 1}));
-    assert_eq!(output.error, "robotsd: 1 line of the logs could not be read: robotsd replay shows such lines\n");
+    assert_eq!(output.error, "robotsd: 1 line of the logs could not be read: `robotsd replay` shows examples\n");
 }
 
 #[test]

@@ -163,13 +163,13 @@ impl PageListArgs {
             }
             selection.complain_of_missing_keys();
             if requests.requests == 0 {
-                let nothing = || "no line of the logs is a request: robotsd replay says more about them".to_owned();
+                let nothing = || "no line of the logs is a request: see `robotsd replay` for details".to_owned();
                 return Err(io::Error::other(selection.says_nothing(requests.hosts).unwrap_or_else(nothing)));
             }
             selection.notes(requests.hosts, requests.requests).iter().for_each(|note| complain(note));
             if requests.unread > 0 {
                 let lines = counted(requests.unread, "line");
-                complain(&format_args!("{lines} of the logs could not be read: robotsd replay shows such lines"));
+                complain(&format_args!("{lines} of the logs could not be read: `robotsd replay` shows examples"));
             }
             found.add_requests(&requests, old, new);
         }
@@ -177,14 +177,14 @@ impl PageListArgs {
             // Without pages, --max-loss would pass whatever changes.
             let fault = match found.lists.iter().find(|list| list.pages == 0) {
                 None if found.lists.is_empty() => {
-                    Some("it has no pages to measure by: name some with --sitemap, --urls or --log".to_owned())
+                    Some("there are no pages to measure: name some with --sitemap, --urls or --log".to_owned())
                 }
                 Some(list) if list.of == REQUESTED => Some(
-                    "no request in the logs is a search engine's, so there is nothing to measure by: give logs of more days, or \
-                     pages with --sitemap or --urls"
+                    "no request in the logs is from a search engine, so there is nothing to measure: give logs of \
+                     more days, or pages with --sitemap or --urls"
                         .to_owned(),
                 ),
-                empty => empty.map(|list| format!("there are no pages {}, so there is nothing to measure by", list.of)),
+                empty => empty.map(|list| format!("there are no pages {}, so there is nothing to measure", list.of)),
             };
             if let Some(fault) = fault {
                 return Err(io::Error::other(format!("--max-loss: {fault}")));
@@ -207,7 +207,7 @@ impl PageListArgs {
         match trouble {
             // Without pages, the output would misleadingly report no loss.
             Some(trouble) if pages.is_empty() => return Err(io::Error::other(trouble)),
-            Some(trouble) => complain(&format_args!("some sitemaps do not count: {trouble}")),
+            Some(trouble) => complain(&format_args!("some sitemaps could not be used: {trouble}")),
             None => {}
         }
         Ok(pages)

@@ -101,8 +101,8 @@ fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
 /// Prints a notice that more may change than what is shown.
 pub(in crate::commands) fn complain_of_cut(name: &str) {
     complain(&format_args!(
-        "{}: comparing the files took more than {} s, so more may change than what is shown: patterns with fewer wildcards, or \
-         fewer rules, are compared sooner",
+        "{}: comparing the files took more than {} s, so more may change than is shown: use fewer rules, or patterns \
+         with fewer wildcards",
         printable(name),
         MOST_TIME.as_secs()
     ));
@@ -114,14 +114,14 @@ fn beside_usual_file(new: &Path) -> io::Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     let name = printable_path(new);
     if new.to_str().is_some_and(is_url) {
-        let message = format!("name the file that is to take its place: robotsd diff {name} {USUAL_FILE}");
+        let message = format!("name the file that will replace it: robotsd diff {name} {USUAL_FILE}");
         return Err(io::Error::other(message));
     }
     if real(new).is_some_and(|new| Some(new) == real(Path::new(USUAL_FILE))) {
         let before = format!("git show HEAD:./{USUAL_FILE} | robotsd diff - {USUAL_FILE}");
         return Err(io::Error::other(format!("name OLD too, such as the version before {name}: {before}")));
     }
-    complain(&format_args!("OLD is the {USUAL_FILE} of this folder"));
+    complain(&format_args!("OLD is the {USUAL_FILE} in this folder"));
     Ok(())
 }
 

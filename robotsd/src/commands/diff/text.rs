@@ -85,7 +85,7 @@ fn nothing_lost(of: &str, count: u64, style: NameStyle) -> String {
     let list = list_name(of, style);
     match count {
         0 => format!("there are no pages {list}"),
-        1 => format!("search engines do not lose the one page {list}"),
+        1 => format!("search engines do not lose the only page {list}"),
         _ => format!("search engines lose none of the {} pages {list}", grouped(count)),
     }
 }

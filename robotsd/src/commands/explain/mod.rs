@@ -179,7 +179,7 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
         for ((requester, sender), explanation) in requesters.iter().zip(&senders).zip(&answers) {
             let (site, file, method, trace) = (&site, &*file, &*args.method, explanation.trace(path));
             let by_live = |live| explain(live, requester, sender).access.as_str();
-            let live = live.as_ref().map(|(about, live)| format!("{about}, which says {}", by_live(live)));
+            let live = live.as_ref().map(|(about, live)| format!("{about}, which answers {}", by_live(live)));
             let request =
                 ExplainedRequest { file, site, live, requester, sender, method, url, path, explanation, trace };
             match format {
@@ -210,11 +210,11 @@ impl ExplainArgs {
         let is_file = |word: &&String| !word.starts_with('/') && Path::new(word).is_file();
         if let Some(file) = self.urls.iter().find(is_file).filter(|_| self.robots.is_none() && !self.site.has_config())
         {
-            return Err(format!("{file:?} is a file, and not a URL: if it is the robots.txt, write --robots {file}"));
+            return Err(format!("{file:?} is a file, not a URL: if it is the robots.txt, write --robots {file}"));
         }
         if self.user_agent.is_empty() && self.token.is_empty() {
-            let fault = "there is no crawler: name one with --user-agent NAME, or with --token TOKEN for what the file \
-                         says alone; `robotsd diff /dev/null robots.txt` shows what it says to all of them";
+            let fault = "no crawler is named: name one with --user-agent NAME, or with --token TOKEN to explain only \
+                         the file; `robotsd diff /dev/null robots.txt` shows its rules for all crawlers";
             return Err(fault.to_owned());
         }
         if self.token.iter().any(|token| token.trim().is_empty()) {
@@ -222,7 +222,7 @@ impl ExplainArgs {
             return Err(fault.to_owned());
         }
         if self.urls.is_empty() {
-            return Err("there is no URL: write a path such as /, a URL, or - for a list on standard input".to_owned());
+            return Err("no URL is given: write a path such as /, a URL, or - for a list on standard input".to_owned());
         }
         Ok(())
     }
@@ -232,7 +232,7 @@ impl ExplainArgs {
     fn refuse_near_names(&self, evaluator: &Evaluator) -> io::Result<()> {
         for name in &self.user_agent {
             let shown = printable(name);
-            let token = "write --token for what the file says to this name";
+            let token = "use --token to explain the file for this name";
             let unknown = evaluator.unknown_name(name, None);
             if let Some((unknown, hint)) = unknown.as_ref().and_then(|unknown| Some((unknown, unknown.hint()?))) {
                 return Err(io::Error::other(format!(
@@ -242,7 +242,8 @@ impl ExplainArgs {
             }
             if evaluator.is_word_of_no_crawler(name) && evaluator.resolve(name).1.first().class() == Class::NonBrowser {
                 return Err(io::Error::other(format!(
-                    "--user-agent {shown:?}: it is neither the name of a crawler nor a whole header: write the header as it is sent, or {token}"
+                    "--user-agent {shown:?}: it is neither the name of a crawler nor a whole header: write the \
+                     header as sent, or {token}"
                 )));
             }
         }
@@ -308,7 +309,7 @@ fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> 
         }
     }
     if !has_urls {
-        complain(&"<stdin>: the list is empty: write one URL a line");
+        complain(&"<stdin>: the list is empty: write one URL per line");
     }
     Ok(rejected)
 }

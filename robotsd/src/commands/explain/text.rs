@@ -124,7 +124,7 @@ impl ExplainedRequest<'_> {
             (true, true) => {
                 format!("no group names it, and the group for `*` does not apply to {}", printable(self.method))
             }
-            (false, _) => "no group of the file is for it".to_owned(),
+            (false, _) => "no group in the file applies to it".to_owned(),
         }
     }
 
@@ -137,7 +137,7 @@ impl ExplainedRequest<'_> {
         }
         let is_well_known = path.as_bytes().starts_with(b"/.well-known/");
         let who = if is_well_known {
-            "what is below /.well-known/ is always exempt"
+            "paths below /.well-known/ are always exempt"
         } else {
             "the config exempts the path or the agent"
         };
