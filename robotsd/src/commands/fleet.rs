@@ -61,11 +61,11 @@ impl<T> ReplicaAnswer<T> {
 const FOLLOWED: Duration = Duration::from_secs(3);
 
 /// Note about a replica that has not confirmed, in a fleet with a name.
-const FOLLOWS: &str = "; it follows the document of the fleet once it reads the store";
+const FOLLOWS: &str = "; it will follow the document of the fleet when it reads the store";
 
 /// Reason if no queried address belongs to the replica.
 const UNASKED: &str =
-    "no place in fleet.replicas answers for it, so `enforce off --fleet` reaches it by the store alone";
+    "no address in fleet.replicas reaches it, so `enforce off --fleet` reaches it only through the store";
 
 /// Switches enforcement off or on, on every replica. All replicas get the same switch id, so that
 /// it can be lifted from all.
@@ -312,10 +312,10 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     if let Some(line) = differing(heard.map_or(&[][..], |fleet| &fleet.replicas[..]), &answers).get(site) {
         let accept = shell_line(running.command(&["robotsd", "accept", site, "HASH", "--fleet"]));
         let how = match places(running)? {
-            (true, _) => format!("bring one of them live on all with `{accept}`"),
-            (false, _) => "roll back those that serve the one to leave with --admin PLACE".to_owned(),
+            (true, _) => format!("publish one of them on all with `{accept}`"),
+            (false, _) => "roll back only the replicas with the unwanted version, with --admin PLACE".to_owned(),
         };
-        return Err(refusal(format_args!("{line}; so none is rolled back: {how}")));
+        return Err(refusal(format_args!("{line}; none is rolled back: {how}")));
     }
     // The rollback names the hash to restore: if an earlier replica has already rolled back,
     // another one does not return to the version that was left.
@@ -418,7 +418,7 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
 
 /// Returns whether the fleet of the config has a name, and its replicas.
 fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
-    let unknown = || refusal("with --fleet name the config whose [fleet] has the replicas, with --config FILE");
+    let unknown = || refusal("--fleet needs the config that lists the replicas in [fleet]: name it with --config FILE");
     let path = running.config_path().ok_or_else(unknown)?;
     replicas(&path).map_err(refusal)
 }

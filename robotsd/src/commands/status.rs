@@ -68,7 +68,7 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
     let running = &args.running;
     if args.fleet.fleet {
         if args.site.is_some() || args.problems || args.ready {
-            return Err(refusal("--fleet has a line for each replica: leave --site, --problems and --ready out"));
+            return Err(refusal("--fleet shows one line per replica: omit --site, --problems and --ready"));
         }
         return fleet::status(running, |report| (is_well(report), summary(report)), args.wait);
     }
@@ -202,7 +202,7 @@ fn counts<'c>(counts: impl IntoIterator<Item = (&'c str, u64)>) -> String {
 
 fn responses(traffic: &TrafficReport) -> String {
     let classes = traffic.responses.iter().map(|class| (&*class.kind, class.count));
-    counts(classes.chain([("left before an answer", traffic.unanswered)]))
+    counts(classes.chain([("left before a response", traffic.unanswered)]))
 }
 
 fn kinds(requests: &RequestsReport) -> String {

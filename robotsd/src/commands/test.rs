@@ -79,7 +79,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
         None if Path::new(USUAL_FILE).exists() => PathBuf::from(USUAL_FILE),
         None => {
             let fault = format!(
-                "there is no {USUAL_FILE} here: name a file of expectations, or a site that has some with --config FILE"
+                "there is no {USUAL_FILE} here: name a file of expectations, or a site that has some, with --config FILE"
             );
             return Err(io::Error::other(fault));
         }
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
                 0 => "all met".to_owned(),
                 unmet => format!("{unmet} not met"),
             };
-            let slip = "; a name is misspelled, and what is expected of it says nothing about any crawler";
+            let slip = "; a name is misspelled, so its expectations test no crawler";
             writeln!(out, "{} expected, {met}{}", outcome.evaluated, if has_slips { slip } else { "" })?;
         }
         TestFormat::Json => {
@@ -160,8 +160,8 @@ impl EvaluatedExpectations<'_> {
                 has_slips |= is_slip;
             } else if evaluator.is_word_of_no_crawler(text) {
                 complain(&format_args!(
-                    "{path}:{line}:{column}: {:?} is taken for the header of a client that is no crawler, to which no group \
-                     applies: name a crawler, or \"*\" for one that no group names",
+                    "{path}:{line}:{column}: {:?} is read as the header of a client that is not a crawler, so no \
+                     group applies: name a crawler, or \"*\" for one that no group names",
                     text.trim()
                 ));
             }
@@ -178,8 +178,8 @@ impl EvaluatedExpectations<'_> {
             if without_query.contains('*') || text.ends_with('$') {
                 let text = printable(text);
                 complain(&format_args!(
-                    "{path}:{line}:{column}: \"{text}\" is taken as a path, and \"*\" and \"$\" stand for themselves in it: \
-                     name a path that the rules are to match"
+                    "{path}:{line}:{column}: \"{text}\" is read as a path, in which \"*\" and \"$\" are ordinary \
+                     characters: name a path that the rules should match"
                 ));
             }
         }

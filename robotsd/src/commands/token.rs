@@ -21,9 +21,11 @@ pub(crate) fn run(TokenCommand::New { name }: &TokenCommand) -> io::Result<ExitC
     let (token, hash) = new_token().map_err(refusal)?;
     let name = toml::Value::from(name.as_str());
     say(&format!(
-        "{token}\n\n# It is shown this once. Commands take it from ROBOTSD_TOKEN, or from the file that ROBOTSD_TOKEN_FILE names.\n\n\
-         [[admin.token]]\nname  = {name}\nhash  = \"{hash}\"\nrole  = \"read\"  # or operate, or admin, which is for every site\n\
-         sites = [\"*\"]   # every site; of some the names, as in [\"shop\", \"blog-*\"]\n# until = 2027-03-31\n"
+        "{token}\n\n# The token is not shown again. Commands read it from ROBOTSD_TOKEN, or from the file in \
+         ROBOTSD_TOKEN_FILE.\n\n\
+         [[admin.token]]\nname  = {name}\nhash  = \"{hash}\"\nrole  = \"read\"  # or operate, or admin (for every \
+         site only)\n\
+         sites = [\"*\"]   # every site; or names of sites, as in [\"shop\", \"blog-*\"]\n# until = 2027-03-31\n"
     ));
     Ok(ExitCode::SUCCESS)
 }

@@ -130,7 +130,7 @@ impl OwnHosts {
 
     /// Describes the first sitemap elsewhere, which the gate does not read.
     pub(crate) fn sitemap_elsewhere(&self, robots: &RobotsTxt) -> Option<String> {
-        self.sitemaps_of(robots).1.first().map(|url| format!("the sitemap {url} is on no host of the site"))
+        self.sitemaps_of(robots).1.first().map(|url| format!("the sitemap {url} is not on a host of the site"))
     }
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn read_urls(path: &Path, read: ReadInput, hosts: &[String]) -> Resul
         pages.add(&url, &hosts);
     }
     match (pages.found, pages.of_others) {
-        (0, 0) => Err(format!("{}: it lists no page", path.display())),
+        (0, 0) => Err(format!("{}: it lists no pages", path.display())),
         (0, _) => Err(format!("{}: all of its pages are on other hosts", path.display())),
         _ => Ok(pages.into_pages()),
     }
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_list_that_watches_nothing_says_so() {
         let error = read("# none\n\n").unwrap_err();
-        assert!(error.ends_with("urls.txt: it lists no page"), "{error}");
+        assert!(error.ends_with("urls.txt: it lists no pages"), "{error}");
         let error = read("https://www.shop.test/\n").unwrap_err();
         assert!(error.ends_with("urls.txt: all of its pages are on other hosts"), "{error}");
     }

@@ -56,7 +56,7 @@ pub(crate) fn read_sitemap(octets: impl Read, mut list: impl FnMut(Listed, &[u8]
                 check_encoding(&String::from_utf8_lossy(url), None, place)?;
                 list(Listed::Page, url);
             }
-            _ => return Err(SitemapFault::at(place, &"neither XML nor a URL: a list has a URL a line")),
+            _ => return Err(SitemapFault::at(place, &"neither XML nor a URL: a list has one URL per line")),
         }
     }
 }
@@ -108,12 +108,12 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                 };
                 within.push(Located::of(&element));
                 if within.len() > DEEPEST {
-                    let message = format_args!("it has more than {DEEPEST} elements in each other");
+                    let message = format_args!("elements are nested more than {DEEPEST} levels deep");
                     return Err(SitemapFault::at(text.place, &message));
                 }
                 // The parser stores the names of open elements.
                 if element.name().as_ref().len() > LONGEST {
-                    let message = format_args!("the name of an element is longer than {LONGEST} octets");
+                    let message = format_args!("the name of an element is longer than {LONGEST} bytes");
                     return Err(SitemapFault::at(text.part, &message));
                 }
             }
@@ -132,11 +132,11 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                 extend(&mut location, text.as_bytes());
             }
             Event::Eof if !is_sitemap => {
-                let message = "it is no sitemap: write <urlset> or <sitemapindex>, or name a feed of RSS or Atom";
+                let message = "it is not a sitemap: write <urlset> or <sitemapindex>, or name an RSS or Atom feed";
                 return Err(SitemapFault::of_document(&message));
             }
             Event::Eof if within.is_empty() => return Ok(()),
-            Event::Eof => return Err(SitemapFault::at(text.place, &"it is cut: elements are not closed")),
+            Event::Eof => return Err(SitemapFault::at(text.place, &"it is incomplete: elements are not closed")),
             _ => {}
         }
     }
@@ -265,19 +265,19 @@ mod tests {
         for damaged in [&good[..good.len() - 4], &[&good[..], b"garbage"].concat()] {
             let (pages, read) = listed(damaged);
             let fault = read.expect_err("damaged");
-            assert!(fault.starts_with("s.xml: it cannot be unpacked: ") && pages.len() == 1, "{fault}, {pages:?}");
+            assert!(fault.starts_with("s.xml: it cannot be decompressed: ") && pages.len() == 1, "{fault}, {pages:?}");
         }
     }
 
     #[test]
     fn what_is_no_sitemap_is_named_with_its_place() {
         for (octets, want) in [
-            (&b"<html><body>404</body></html>"[..], "s.xml: it is no sitemap: write <urlset> or <sitemapindex>"),
+            (&b"<html><body>404</body></html>"[..], "s.xml: it is not a sitemap: write <urlset> or <sitemapindex>"),
             (b"{\"urls\": []}", "s.xml:1:1: neither XML nor a URL"),
             (b"https://a.example/\r\n\r\n/news/\n", "s.xml:3:1: neither XML nor a URL"),
             (b"\xFF\xFE<\0u\0", "s.xml: it is UTF-16: write it as UTF-8"),
             (b"\xFE\xFF\0<", "s.xml: it is UTF-16: write it as UTF-8"),
-            (b"<urlset>\n<url><loc>https://a.example/</loc>\n", "s.xml:3:1: it is cut"),
+            (b"<urlset>\n<url><loc>https://a.example/</loc>\n", "s.xml:3:1: it is incomplete"),
             (b"\xEF\xBB\xBF\n<urlset>\n <url></loc></urlset>", "s.xml:3:7: ill-formed document"),
             (b"<urlset>\n<url>\n<loc", "s.xml:3:1: syntax error"),
         ] {
@@ -347,14 +347,14 @@ mod tests {
     #[test]
     fn a_document_that_would_cost_much_costs_little() {
         let deep = listed("<a>".repeat(100_000).as_bytes()).1;
-        assert_eq!(deep, Err("s.xml:1:100: it has more than 32 elements in each other".to_owned()));
+        assert_eq!(deep, Err("s.xml:1:100: elements are nested more than 32 levels deep".to_owned()));
         // Entities that a document declares are not expanded, including those from a file.
         let bomb = "<!DOCTYPE urlset [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;\"><!ENTITY f SYSTEM \"file:///etc/hostname\">]>\
             <urlset><url><loc>https://a.example/&b;&f;x</loc></url></urlset>";
         assert_eq!(listed(bomb.as_bytes()), (vec![(Listed::Page, "https://a.example/x".to_owned())], Ok(())));
         let name = "n".repeat(1 << 20);
         let error = listed(format!("<urlset><{name}></{name}x></urlset>").as_bytes()).1;
-        assert_eq!(error, Err("s.xml:1:9: the name of an element is longer than 4096 octets".to_owned()));
+        assert_eq!(error, Err("s.xml:1:9: the name of an element is longer than 4096 bytes".to_owned()));
         let name = &name[..4000];
         let error = listed(format!("<urlset><{name}></{name}x></urlset>").as_bytes()).1.expect_err("other names");
         assert!(error.len() < 300, "{}", error.len());

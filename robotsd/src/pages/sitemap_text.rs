@@ -48,7 +48,7 @@ impl<'a> SitemapText<'a> {
         let octets: Box<dyn Read + 'a> = match head[..] {
             [0x1F, 0x8B] => {
                 let octets = MultiGzDecoder::new(Cursor::new(head).chain(octets));
-                let named = |error| SitemapFault::of_document(&format_args!("it cannot be unpacked: {error}"));
+                let named = |error| SitemapFault::of_document(&format_args!("it cannot be decompressed: {error}"));
                 Box::new(AtMost::new(Unpacked { octets, named }, MOST_OCTETS))
             }
             _ => Box::new(Cursor::new(head).chain(octets)),

@@ -62,7 +62,7 @@ impl<'a> SitemapWalk<'a> {
                 Ok(Some(octets)) => octets,
                 Ok(None) if depth == 0 => continue,
                 missing => {
-                    self.troubles.push(missing.err().unwrap_or_else(|| format!("{source}: it is not there")));
+                    self.troubles.push(missing.err().unwrap_or_else(|| format!("{source}: not found")));
                     continue;
                 }
             };
@@ -101,7 +101,7 @@ impl<'a> SitemapWalk<'a> {
             parts.push(format!("and {} more", self.troubles.len() - NAMED));
         }
         if self.left_out > 0 {
-            parts.push(format!("{} sitemaps are more than {MOST_SITEMAPS}", self.left_out + MOST_SITEMAPS));
+            parts.push(format!("of {} sitemaps, only {MOST_SITEMAPS} are read", self.left_out + MOST_SITEMAPS));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -242,7 +242,7 @@ mod tests {
             _ => Ok(Some(urlset(["https://a.example/good".to_owned()]))),
         });
         let trouble = walk.trouble().unwrap();
-        assert!(trouble.starts_with("https://a.example/broken.xml: it is no sitemap"), "{trouble}");
+        assert!(trouble.starts_with("https://a.example/broken.xml: it is not a sitemap"), "{trouble}");
         assert!(trouble.contains("other.xml: all of its pages are on other hosts; late"), "{trouble}");
         assert_eq!(walk.into_pages(), [Page::new("/good")]);
     }

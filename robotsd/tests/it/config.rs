@@ -139,21 +139,21 @@ fn a_sitemap_that_is_on_no_host_of_the_site_is_a_warning() {
         ("https://cdn.test/s.xml", Some("https://cdn.test/s.xml")),
     ] {
         let robots = format!("User-agent: *\nDisallow: /x\n\nSitemap: {address}\n");
-        let warning = shown.map(|url| format!("the sitemap {url} is on no host of the site"));
+        let warning = shown.map(|url| format!("the sitemap {url} is not on a host of the site"));
         let is_said = |error: &str| match &warning {
             Some(warning) => error.contains(warning),
-            None => !error.contains("is on no host"),
+            None => !error.contains("is not on a host"),
         };
         let (code, _, error) = said("check", &config, &robots);
         assert_eq!((code, is_said(&error)), (Some(0), true), "{address}: {error}");
         let (_, _, elsewhere) = said("check", &format!("{config}[gate]\nsitemaps = false\n"), &robots);
-        assert_lacks(elsewhere, &["is on no host"]);
+        assert_lacks(elsewhere, &["is not on a host"]);
         let folder = folder(&[("robotsd.toml", &config), ("robots.txt", &robots)]);
         let ended = folder.with_config(&["check", "--site", "a"]);
         assert_eq!((ended.code, is_said(&ended.error)), (Some(0), true), "{address}: {}", ended.error);
     }
     let robots = "User-agent: *\nDisallow: /x\n\nSitemap: https://cdn.test/s.xml\n";
-    assert_lacks(said("check", CONFIG, robots).2, &["is on no host"]);
+    assert_lacks(said("check", CONFIG, robots).2, &["is not on a host"]);
 }
 
 #[test]

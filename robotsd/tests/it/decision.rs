@@ -296,8 +296,8 @@ fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     let report = folder.run(["replay", "access.jsonl", "--robots", "robots.txt", "--format", "json"]).json();
     assert_part(&report["totals"], &json!({"crawler_requests": 2, "disallowed": 2}));
     let text = unfolded(&folder.run(["replay", "access.jsonl", "--robots", "robots.txt"]).out);
-    assert_has(&text, &["1 second question for pages of refusals: their requests count by the lines of the first"]);
-    assert_lacks(&text, &["with a question of a proxy"]);
+    assert_has(&text, &["1 second question for refusal pages: their requests are counted with the first"]);
+    assert_lacks(&text, &["of a proxy's questions"]);
 }
 
 /// The line of a request in the combined format has no host, and ends with the site.
@@ -324,14 +324,14 @@ fn the_combined_log_says_which_site_a_request_was_for() {
         let replay = |format| folder.with_config(&["replay", "access.log", "--site", site, "--format", format]);
         assert_eq!(replay("json").json()["requests"], requests, "{}", lines());
         let text = unfolded(&replay("text").out);
-        assert_has(&text, &[&format!("{other} for other hosts than those of the site {site:?}")]);
-        assert_lacks(&text, &["no request has a host", "without a host"]);
+        assert_has(&text, &[&format!("{other} for hosts other than those of the site {site:?}")]);
+        assert_lacks(&text, &["no request in the log has a host", "without a host"]);
     }
     // Three values of another server are none of robotsd's.
     let other = lines().replace("\"alpha\"", "\"gamma\"").replace("\"beta\"", "\"gamma\"");
     folder.write("access.log", other);
     let text = folder.with_config(&["replay", "access.log", "--site", "alpha"]).out;
-    assert_has(unfolded(&text), &["no request has a host in the log: all count as those of the site \"alpha\""]);
+    assert_has(unfolded(&text), &["no request in the log has a host: all count as requests for the site \"alpha\""]);
 }
 
 #[test]

@@ -322,7 +322,7 @@ fn a_list_that_cannot_be_read_fails_and_is_named() {
         ("index.xml", "<sitemapindex><sitemap><loc>https://a.example/1.xml</loc></sitemap></sitemapindex>"),
     ]);
     for (arguments, want) in [
-        (["--sitemap", "page.html"], "page.html: it is no sitemap"),
+        (["--sitemap", "page.html"], "page.html: it is not a sitemap"),
         (["--sitemap", "none.xml"], "none.xml: No such file"),
         (["--sitemap", "ftp://a.example/1.xml"], "use http or https"),
         (["--urls", "bad.txt"], "bad.txt:2:1: \"news/today\" is neither a path nor a URL"),
@@ -373,7 +373,7 @@ fn a_loss_beyond_the_share_that_is_permitted_fails() {
         ),
         (&["--max-loss", "2%"], 2, "--max-loss: there are no pages to measure"),
         (&["--log", "people.log", "--max-loss", "2%"], 2, "--max-loss: no request in the logs is from a search engine"),
-        (&["--urls", "none.txt", "--max-loss", "2%"], 2, "none.txt: it lists no page"),
+        (&["--urls", "none.txt", "--max-loss", "2%"], 2, "none.txt: it lists no pages"),
         (&["--urls", "pages.txt", "--max-loss", "2"], 2, "write a percentage from 0% to 100%, such as 1%"),
     ] {
         let ended = run(folder.robotsd().args(["diff", "old.txt", "new.txt"]).args(options));

@@ -73,7 +73,7 @@ fn a_name_that_no_crawler_has_is_said_with_its_place() {
     let file = "[[disallow]]\nagents = [\"GPTBot\", \"Googelbot\"]\npaths = [\"/drafts/\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
     let Ended { code, out, error } = folder.run(["test", "e.toml", "--robots", "robots.txt"]);
-    let last = "2 expected, all met; a name is misspelled, and what is expected of it says nothing about any crawler\n";
+    let last = "2 expected, all met; a name is misspelled, so its expectations test no crawler\n";
     assert!(code == Some(2) && out.ends_with(last), "{out}");
     let want = "robotsd: e.toml:2:21: error: no crawler of the registry and no group of the robots.txt is called \"Googelbot\": \
                 did you mean \"Googlebot\"? ";
@@ -87,7 +87,7 @@ fn a_name_that_is_no_slip_and_a_pattern_are_said_and_evaluated() {
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
     let Ended { code, out, error } = folder.run(["test", "e.toml", "--robots", "robots.txt"]);
     assert!(error.starts_with("robotsd: e.toml:2:11: warning: no crawler of the registry"), "{error}");
-    assert_has(&error, &["\nrobotsd: e.toml:3:10: \"/drafts/*\" is taken as a path, "]);
+    assert_has(&error, &["\nrobotsd: e.toml:3:10: \"/drafts/*\" is read as a path, "]);
     let want =
         "e.toml:6:10: AdsBot-Google may fetch /drafts/: no group of robots.txt is for it\n2 expected, 1 not met\n";
     assert_eq!((code, &*out), (Some(1), want), "{error}");
@@ -117,7 +117,7 @@ fn a_word_that_is_no_crawler_is_said() {
         let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", &file(agent))]);
         let said = folder.run(["test", "e.toml"]).error;
         let wanted =
-            format!("robotsd: e.toml:3:11: \"{agent}\" is taken for the header of a client that is no crawler");
+            format!("robotsd: e.toml:3:11: \"{agent}\" is read as the header of a client that is not a crawler");
         assert_eq!(said.contains(&wanted), is_said, "{agent}: {said}");
     }
 }

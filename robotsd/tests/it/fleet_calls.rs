@@ -141,7 +141,7 @@ fn a_version_is_accepted_and_rolled_back_everywhere_or_it_is_said_where_not() {
     let status = fleet(&operator, &["status"]).ends_with(1).out;
     assert_has(unfolded(&status), &["site \"shop\": replicas serve different versions: "]);
     let said = fleet(&operator, &["rollback", "shop"]).failed(2);
-    assert_has(said, &["replicas serve different versions: ", "so none is rolled back: roll back those"]);
+    assert_has(said, &["replicas serve different versions: ", "none is rolled back: roll back only the replicas"]);
     let said = fleet(&operator, &["accept", "shop", &hash[..16]]).succeeded();
     assert_has(said, &["is live already\n", "2 of 2 replicas confirmed\n"]);
     fleet(&operator, &["status"]).succeeded();

@@ -149,7 +149,7 @@ fn broken_sitemaps_are_named_and_nothing_waits_for_them() {
     let running = folder.start();
     running.command(&["reload"]).succeeded();
     let note = running.event("gate");
-    assert_has(message(&note), &["own.xml: all of its pages are on other hosts", "sitemap.xml: it is no sitemap"]);
+    assert_has(message(&note), &["own.xml: all of its pages are on other hosts", "sitemap.xml: it is not a sitemap"]);
     goes_live(&folder, &running, ACCIDENT);
 }
 

@@ -325,9 +325,9 @@ fn logs_without_a_request_get_the_list_of_formats() {
     // Lines with a request in quotes are such lines all the same.
     let quoted = "2026/11/22 10:00:00 [error] 7#7: *1 no, client: 192.0.2.7, request: \"GET /a HTTP/1.1\"\n".repeat(3);
     for (log, why) in [
-        ("2026/11/01 10:00:00 [error] 7#7: *1 open() failed\n", "the logs are error logs"),
-        (&*quoted, "the logs are error logs"),
-        ("a\nb\n", "they are access logs in the common or combined format, JSON lines"),
+        ("2026/11/01 10:00:00 [error] 7#7: *1 open() failed\n", "these are error logs"),
+        (&*quoted, "these are error logs"),
+        ("a\nb\n", "Supported are access logs in the common or combined format, JSON lines"),
     ] {
         assert_has(Replay::of(log).run("text", &[]).failed(2), &[why]);
     }
@@ -387,10 +387,10 @@ fn lines_that_are_not_understood_are_unread_and_the_error_names_the_keys() {
         let replay = Replay::of(&log);
         let output = replay.run("json", &[]).ends_with(2);
         assert_part(&output.json(), &json!({"requests": 0, "unread_lines": unread}));
-        assert_has(&output.error, &["no line of the logs could be read as a request: they are access logs"]);
+        assert_has(&output.error, &["no line of the logs could be read as a request. Supported are access logs"]);
         assert_has(
             &output.error,
-            &["JSON objects are read by these keys, and --json-keys VALUE=KEY names others:\n  ua: "],
+            &["JSON objects are read by these keys (--json-keys VALUE=KEY adds others):\n  ua: "],
         );
         assert_has(
             &output.error,
@@ -414,7 +414,10 @@ fn the_keys_of_json_lines_can_be_named() {
     let output = replay.run("json", &[&keys[..], &["--json-keys", "address=req.ip"]].concat()).ends_with(0);
     assert_eq!(output.error, "robotsd: --json-keys address=req.ip: no line of the logs has this key\n");
     let output = replay.run("json", &["--json-keys", "ua=ua,method=req.verb,path=req.url"]).ends_with(2);
-    assert_has(output.error, &["--json-keys ua=ua: no line", "no request of the logs names an agent", "\n  ua: ua\n"]);
+    assert_has(
+        output.error,
+        &["--json-keys ua=ua: no line", "no request in the logs has a User-Agent", "\n  ua: ua\n"],
+    );
     for (arguments, why) in [
         (["--json-keys", "agent=ua"], "the values are ua, request, method, path, host, address, time, status, referer"),
         (["--json-keys=ua=ua", "--log-format=combined"], "--json-keys is for JSON lines"),
@@ -540,7 +543,7 @@ fn what_a_log_lacks_is_said() {
         let is_nameless = !log.contains(GPTBOT);
         let replay = Replay::by("User-agent: *\nDisallow: /cart\n", log);
         let output = replay.run(form, &[]).ends_with(if is_nameless { 2 } else { 0 });
-        let says_nothing = "no request of the logs names an agent, so the report says nothing about crawlers";
+        let says_nothing = "no request in the logs has a User-Agent, so the report cannot tell anything about crawlers";
         assert_eq!(output.error.contains(says_nothing), is_nameless, "{output:?}");
         output.out
     };
@@ -696,7 +699,7 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
     assert_eq!((&*said, code), ("", Some(0)));
     assert_part(&replay("shop", &["--host", "shop.test"]).0, &json!({"requests": 900, "without_host": 0}));
     let (_, said, code) = replay("shop", &["--host", "www.shop.test"]);
-    assert_has(said, &["\"www.shop.test\" is no host of the site \"shop\", which serves \"shop.test\""]);
+    assert_has(said, &["\"www.shop.test\" is not a host of the site \"shop\", which serves \"shop.test\""]);
     assert_eq!(code, Some(2));
     // All for others, but for a line that is no request.
     folder.write("log", line_for("vhost", "other.test") + "junk\n");
@@ -781,7 +784,7 @@ fn the_order_of_commits_counts_whatever_their_dates_and_the_settings_of_the_user
     commit(7);
     let report = replay("site/pages");
     assert_eq!(since(&report), ["2026-11-07T00:00:00Z"]);
-    assert_has(report["history"]["left_out"].to_string(), &["the file is a link there"]);
+    assert_has(report["history"]["left_out"].to_string(), &["the file is a link in that version"]);
 
     folder.write("site/pages/robots.txt", NEW);
     commit(8);
@@ -813,7 +816,7 @@ fn the_newest_versions_of_a_long_history_count_and_the_report_says_so() {
     let report = ended.json();
     assert_eq!(since(&report).len(), 512);
     assert_eq!(since(&report).last(), Some(&"2023-11-14T22:21:54Z"));
-    assert_has(report["history"]["left_out"].to_string(), &["are left out: 512 versions are read at most"]);
+    assert_has(report["history"]["left_out"].to_string(), &["are left out: at most 512 versions are read"]);
 }
 
 #[test]
@@ -834,7 +837,7 @@ fn what_is_no_history_is_refused_with_what_is_expected() {
     let ended = folder.with_config(&["replay", "log", "--history", "robots-2026-10-01.txt"]);
     assert_has(
         ended.error,
-        &["none.txt: No such file", "the newest version of --history takes its place: robots-2026-10-01.txt"],
+        &["none.txt: No such file", "using the newest version of --history instead: robots-2026-10-01.txt"],
     );
 }
 
@@ -863,7 +866,7 @@ fn questions_of_a_proxy_are_no_requests() {
     let questions: String = questions.iter().map(|target| line("192.0.2.1", 1, target, "-", GPTBOT)).collect();
     let mine = line("192.0.2.1", 1, "/-/health", "-", GPTBOT) + &line("192.0.2.1", 1, "/-/auth/", "-", GPTBOT);
     let ended = Replay::of(&questions).run("text", &[]);
-    assert_has(ended.failed(2), &["2 lines with a question of a proxy, not with the request that it asks about"]);
+    assert_has(ended.failed(2), &["2 lines of a proxy's questions, without the request in question"]);
     let (report, _) = report(questions + &mine, &[]);
     assert_eq!(report["requests"], 2);
 }
@@ -903,7 +906,7 @@ fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
         let mut command = folder.robotsd();
         run(command.args(["replay", "log", "--history"]).args(arguments).env("PATH", "")).failed(2)
     };
-    assert_has(without(&["site/pages"]), &["there is no command git", "install git, or name dated files"]);
+    assert_has(without(&["site/pages"]), &["the command git is missing", "install git, or name dated files"]);
     assert_has(without(&["site/none.txt"]), &["site/none.txt: No such file"]);
     // Files beside each other need no git.
     folder.write("old/robots-2026-10-01.txt", ROBOTS);

@@ -445,7 +445,7 @@ fn looking_names_up_takes_files_and_resolvers() {
     let site = Site::new();
     site.write("log", "");
     let say = |arguments: &[&str]| site.with_config(&[&["replay"], arguments].concat());
-    let want = "robotsd: --rdns reads the logs twice, and - can be read only once: save it as a file\n";
+    let want = "robotsd: --rdns reads the logs twice, but - can be read only once: save it as a file\n";
     assert_eq!(say(&["-", "--rdns"]).failed(2), want);
     let error = say(&["log", "--rdns", "--resolver", "dns.example"]).failed(2);
     assert_has(error, &["write an address, such as 192.0.2.53 or [2001:db8::53]:5353"]);

@@ -67,21 +67,21 @@ use crate::input::{self, named, stdin_once};
 use crate::render::{printable, printable_path, stderr, stdout, write_json};
 
 /// Error message for logs that contain no request.
-const NO_LINE: &str = "no line of the logs could be read as a request: they are access logs in the common or combined format, \
-                       JSON lines, W3C (with its line \"#Fields:\") or those of AWS load balancers, as their server wrote them or as \
-                       Docker, Kubernetes, filebeat, journald and syslog pass them on; name the format with --log-format where it is \
-                       not found";
+const NO_LINE: &str = "no line of the logs could be read as a request. Supported are access logs in the common or \
+                       combined format, JSON lines, W3C (with its line \"#Fields:\") and those of AWS load \
+                       balancers, as the server wrote them or as Docker, Kubernetes, filebeat, journald and syslog \
+                       forward them; if the format is not detected, name it with --log-format";
 
 /// Error message for logs without any User-Agent.
-const NO_AGENT: &str = "no request of the logs names an agent, so the report says nothing about crawlers";
+const NO_AGENT: &str = "no request in the logs has a User-Agent, so the report cannot tell anything about crawlers";
 
 /// Error message for logs whose lines are those of a server's error log.
-const ERROR_LOG: &str = "the logs are error logs, which hold a few requests and no User-Agent: name the access logs of the server, such \
-                         as access.log";
+const ERROR_LOG: &str = "these are error logs, which contain few requests and no User-Agent: name the server's \
+                         access logs, such as access.log";
 
 /// Error message for logs whose lines are those of robotsd's log of events.
-const EVENT_LOG: &str = "this is robotsd's log of events, which has only those requests that robots.txt is against: name its log of \
-                         requests (`access` in [log]), or the access log of the proxy that asks it";
+const EVENT_LOG: &str = "this is robotsd's log of events, which contains only disallowed requests: name its log of \
+                         requests (`access` in [log]), or the access log of the proxy that asks robotsd";
 
 /// Show what a robots.txt would have done to the requests of a log
 #[derive(Args, Debug)]
@@ -189,7 +189,7 @@ enum ReportForm {
 
 /// Parses a moment, or a day (which means its beginning), into seconds since 1970.
 fn moment(text: &str) -> Result<i64, String> {
-    let fault = || "write a day or a moment of UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned();
+    let fault = || "write a day or a time in UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned();
     date::parsed(text.trim()).ok_or_else(fault)
 }
 
@@ -210,7 +210,7 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
         None => site.robots(args.robots.as_deref()).or_else(|error| {
             let Some(newest) = newest() else { return Err(error) };
             let name = printable(&newest.name);
-            complain(&format_args!("{error}; the newest version of --history takes its place: {name}"));
+            complain(&format_args!("{error}; using the newest version of --history instead: {name}"));
             Ok(newest)
         })?,
     };
@@ -319,7 +319,7 @@ impl ReplayArgs {
     fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
         if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
             return Err(io::Error::other(format!(
-                "--rdns reads the logs twice, and {} can be read only once: save it as a file",
+                "--rdns reads the logs twice, but {} can be read only once: save it as a file",
                 printable_path(log)
             )));
         }

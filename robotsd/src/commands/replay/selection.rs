@@ -53,12 +53,10 @@ impl LogSelection {
         }
         let hosts = site.own_hosts()?;
         match (&hosts, host) {
-            (None, Some(_)) => {
-                Err(io::Error::other("--host is for the log of a site: name the site with --config FILE"))
-            }
+            (None, Some(_)) => Err(io::Error::other("--host needs a site: name it with --config FILE")),
             (Some(hosts), Some(host)) if !hosts.have(host.as_bytes()) => {
                 let (site, list) = (&hosts.site, hosts.list());
-                let no_host = format!("--host {host:?} is no host of the site {site:?}, which serves {list}");
+                let no_host = format!("--host {host:?} is not a host of the site {site:?}, which serves {list}");
                 Err(io::Error::other(format!("{no_host}: no request would count")))
             }
             _ => {
@@ -95,11 +93,11 @@ impl LogSelection {
     pub(in crate::commands) fn notes(&self, counts: RequestedHosts, requests: u64) -> Vec<String> {
         let pages = (counts.refusal_pages > 0).then(|| {
             let questions = counted(counts.refusal_pages, "second question");
-            format!("{questions} for pages of refusals: their requests count by the lines of the first questions")
+            format!("{questions} for refusal pages: their requests are counted with the first questions")
         });
         let questions = (counts.questions > 0).then(|| {
             let questions = counted(counts.questions, "line");
-            format!("{questions} with a question of a proxy, not with the request that it asks about: the log of the proxy has the requests")
+            format!("{questions} of a proxy's questions, without the request in question: use the log of the proxy")
         });
         let questions = questions.into_iter().chain(pages);
         let Some(hosts) = &self.hosts else { return questions.collect() };
@@ -107,14 +105,14 @@ impl LogSelection {
         let (are, count) = if other == 1 { ("is", "does") } else { ("are", "do") };
         let left_out = (other > 0).then(|| {
             let (requests, hosts) = (counted(other, "request"), hosts.list());
-            format!("{requests} {are} for other hosts than those of the site {site:?}, {hosts}, and {count} not count")
+            format!("{requests} {are} for hosts other than those of the site {site:?}, {hosts}, and {count} not count")
         });
         let assumed = (unnamed > 0).then(|| {
             let lines = match unnamed == requests {
-                true => "no request has a host in the log: all".to_owned(),
+                true => "no request in the log has a host: all".to_owned(),
                 false => format!("{} without a host in the log", counted(unnamed, "request")),
             };
-            format!("{lines} count as those of the site {site:?}; if they are, say so with --host HOST")
+            format!("{lines} count as requests for the site {site:?}; to confirm this, use --host HOST")
         });
         questions.chain(left_out).chain(assumed).collect()
     }

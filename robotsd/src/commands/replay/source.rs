@@ -68,7 +68,8 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
     let start = input.fill_buf()?;
     if let Some((packer, command)) = unread_packing(start) {
         return Err(io::Error::other(format!(
-            "the log is packed with {packer}, which is not read: unpack it with {command}, and name - for standard input in its place"
+            "the log is compressed with {packer}, which is not supported: decompress it with {command}, and name - \
+             for standard input instead"
         )));
     }
     Ok(if start.starts_with(GZIP) {
@@ -115,7 +116,7 @@ impl NamedLog {
         let advice = match error.kind() {
             io::ErrorKind::IsADirectory => ": name the logs in it",
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => "",
-            _ if self.is_packed => ": the file is damaged or cut; what could be unpacked of it counts",
+            _ if self.is_packed => ": the file is damaged or cut; the part that could be decompressed counts",
             _ => "",
         };
         io::Error::new(error.kind(), format!("{}: {error}{advice}", self.name))

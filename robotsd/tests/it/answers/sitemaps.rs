@@ -90,7 +90,7 @@ fn what_is_wrong_with_a_sitemap_is_found() {
     let staging = format!("{of_another}{URL}, such as http://staging.example.com/0");
     for (url, want) in [
         ("/none.xml", "sitemap-failed 404 Not Found: "),
-        ("/page.xml", "sitemap-kind it is no sitemap"),
+        ("/page.xml", "sitemap-kind it is not a sitemap"),
         ("/empty.xml", "sitemap-kind it is empty"),
         ("/broken.xml", "sitemap-kind line 3, column 1: ill-formed document: "),
         ("/broken.xml", of_another),

@@ -494,7 +494,7 @@ fn a_write_that_a_failover_loses_is_written_back() {
     });
 }
 
-const FOLLOWS: &str = "; it follows the document of the fleet once it reads the store\n";
+const FOLLOWS: &str = "; it will follow the document of the fleet when it reads the store\n";
 
 #[test]
 fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
@@ -546,10 +546,7 @@ fn replicas_that_serve_different_versions_are_named_and_none_is_rolled_back() {
         let json = fleet.says(&["status", "--fleet", "--json"]).ends_with(1).json();
         assert_has(json["differing"][0].as_str().unwrap(), &[line, &both]);
         let said = fleet.says(&["rollback", "shop", "--fleet"]).failed(2);
-        assert_has(
-            said,
-            &[line, "so none is rolled back: ", "`robotsd accept shop HASH --fleet --config robotsd.toml`"],
-        );
+        assert_has(said, &[line, "none is rolled back: ", "`robotsd accept shop HASH --fleet --config robotsd.toml`"]);
         fleet.serves_on(&hash, 2);
         fleet.accepted(&hash[..12]);
         fleet.serves(&hash);
@@ -564,11 +561,11 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
         let fleet = Fleet::start(&store);
         fleet.synced_are(3);
         fleet.reach(&[0, 1]);
-        let unasked = "web-3: synced: no place in fleet.replicas answers for it, so `enforce off --fleet` reaches it \
-                       by the store alone, robotsd 0.1.0";
+        let unasked = "web-3: synced: no address in fleet.replicas reaches it, so `enforce off --fleet` reaches it \
+                       only through the store, robotsd 0.1.0";
         comes_to(|| fleet.says(&["status", "--fleet"]), 0, &[unasked, "web-2: synced, robotsd 0.1.0"]);
         let json = || fleet.says(&["status", "--fleet", "--json"]);
-        comes_to(json, 0, &["no place in fleet.replicas answers for it"]);
+        comes_to(json, 0, &["no address in fleet.replicas reaches it"]);
         // The second, which is asked last, goes on saying what it has heard of the third until then.
         fleet.replicas[1].store.cut();
         fleet.replicas[1].becomes("stale");

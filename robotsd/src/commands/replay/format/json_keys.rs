@@ -219,7 +219,7 @@ impl JsonKeys {
 /// Writes one line for each value of a request.
 impl fmt::Display for JsonKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON objects are read by these keys, and --json-keys VALUE=KEY names others:")?;
+        f.write_str("JSON objects are read by these keys (--json-keys VALUE=KEY adds others):")?;
         for field in JsonField::ALL {
             let named = self.named.iter().filter(|(key, _)| key.field == field).map(|(key, _)| &*key.key);
             let keys: Vec<_> = named.chain(self.known(field).iter().copied()).collect();

@@ -72,15 +72,16 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
     let files: Vec<_> = changes.iter().take_while(is_file).collect();
     read_blobs(folder, &files, &mut found)?;
     if let Some(change) = changes.get(files.len()).filter(|_| found.versions.len() == files.len()) {
-        found.leave_out(&change.commit, "the file is a link there, or a part of another repository");
+        found.leave_out(&change.commit, "the file is a link in that version, or part of another repository");
     }
     if git(folder, ["rev-parse", "--is-shallow-repository"])?.starts_with(b"true") {
-        let fault = "the repository is a shallow clone, so versions before its oldest commit are not known: git fetch --unshallow";
+        let fault = "the repository is a shallow clone, so versions before its oldest commit are unknown: run `git \
+         fetch --unshallow`";
         found.left_out.push(fault.to_owned());
     }
     if changes.is_empty() {
         return Err(io::Error::other(format!(
-            "{}: no commit of its repository has this file: name one that is tracked",
+            "{}: no commit of its repository contains this file: name a file that git tracks",
             printable_path(&shown)
         )));
     }
@@ -159,8 +160,9 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
     let size = line.trim_end().rsplit(' ').next().and_then(|size| size.parse().ok());
     size.ok_or_else(|| {
         io::Error::other(format!(
-            "the repository does not have the version of commit {commit}: it is damaged, or a partial clone, for which robotsd fetches \
-             nothing: `git fsck` names damage, and if you trust the repository, `git log --patch -- FILE` fetches the versions"
+            "the repository lacks the version of commit {commit}: it is damaged, or a partial clone (robotsd fetches \
+             nothing for it): `git fsck` reports damage; if you trust the repository, `git log --patch -- FILE` \
+             fetches the versions"
         ))
     })
 }
@@ -179,7 +181,7 @@ fn git<'a>(folder: &Path, arguments: impl IntoIterator<Item = &'a str>) -> io::R
     let output = command(folder).args(arguments).output();
     let output = output.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::other(format!(
-            "{}: it is in a git repository, and there is no command git to read its history with: install git, or name dated files",
+            "{}: it is in a git repository, but the command git is missing: install git, or name dated files",
             printable_path(folder)
         )),
         _ => io::Error::other(format!("git: {error}")),

@@ -58,8 +58,8 @@ impl FoundVersions {
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
-            (MOST_VERSIONS.., _) => format!("{MOST_VERSIONS} versions are read at most"),
-            (_, octets) if octets > MOST_OCTETS => format!("{} MiB of versions are read at most", MOST_OCTETS >> 20),
+            (MOST_VERSIONS.., _) => format!("at most {MOST_VERSIONS} versions are read"),
+            (_, octets) if octets > MOST_OCTETS => format!("at most {} MiB of versions are read", MOST_OCTETS >> 20),
             _ => return true,
         };
         self.leave_out(source, &fault);

@@ -49,8 +49,8 @@ pub(crate) fn look_up(
     if left_out > 0 {
         let more = if is_cut { "more than " } else { "" };
         complain(&format_args!(
-            "{more}{} addresses would need their names looked up: the {MOST_LOOKED_UP} with the most requests are looked up, and the \
-             others count as claimed",
+            "the names of {more}{} addresses would be needed: only the {MOST_LOOKED_UP} with the most requests are \
+             looked up; the others count as claimed",
             questions.len()
         ));
         questions.truncate(MOST_LOOKED_UP);
@@ -63,9 +63,7 @@ pub(crate) fn look_up(
     let progress = source::bar(Some(addresses as u64), "{bar:40} names of {pos} of {len} addresses, {eta} left");
     if progress.is_hidden() && addresses > FEW {
         let seconds = addresses / PACE;
-        complain(&format_args!(
-            "the names of {addresses} addresses are looked up, which takes {seconds} seconds or more"
-        ));
+        complain(&format_args!("looking up the names of {addresses} addresses takes at least {seconds} seconds"));
     }
     let mut outcomes = runtime.block_on(ask(&questions, patterns, resolvers, &progress))?;
     drop(progress);
