@@ -101,7 +101,7 @@ impl<'a> SitemapWalk<'a> {
             parts.push(format!("and {} more", self.troubles.len() - NAMED));
         }
         if self.left_out > 0 {
-            parts.push(format!("of {} sitemaps, only {MOST_SITEMAPS} are read", self.left_out + MOST_SITEMAPS));
+            parts.push(format!("only {MOST_SITEMAPS} of {} sitemaps are read", self.left_out + MOST_SITEMAPS));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }

@@ -162,21 +162,21 @@ fn a_change_that_shuts_a_search_engine_out_fails_and_comes_first() {
     assert_eq!((code, &said["search_engines_shut_out"]), (Some(0), &json!([])));
     let replay = Replay::of(&log);
     let html = replay.html(&against);
-    let index = "these pages may leave the index\n  Googlebot                       1 shut out\n";
+    let index = "these pages may drop out of the index\n  Googlebot                       1 newly disallowed\n";
     assert_has(replay.text(&against), &[index]);
-    let counts = "<span class=\"value\">100 % of 9 shut out</span>";
-    assert_has(&html, &["<li>Googlebot: 1 request shut out</li>", counts]);
+    let counts = "<span class=\"value\">100 % of 9 newly disallowed</span>";
+    assert_has(&html, &["<li>Googlebot: 1 request newly disallowed</li>", counts]);
     let (_, over_time) = html.split_once("The change, over time").unwrap();
     let columns: Vec<_> = over_time.lines().filter(|line| line.starts_with("<g><title>")).collect();
-    let want = "<g><title>2026-11-01 03:00 UTC: 1 shut out, 1 of them of search engines, 0 let in</title><rect class=\"engine\" ";
+    let want = "<g><title>2026-11-01 03:00 UTC: 1 newly disallowed (1 of search engines), 0 newly allowed</title><rect class=\"engine\" ";
     assert!(columns[2].starts_with(want) && columns[2].matches("<rect ").count() == 1, "{columns:?}");
-    assert_has(columns[4], &["9 shut out, 0 of them", "class=\"disallowed\"", "height=\"90.00%\""]);
+    assert_has(columns[4], &["9 newly disallowed (0 of search engines)", "class=\"disallowed\"", "height=\"90.00%\""]);
 }
 
 #[test]
 fn the_text_says_what_there_is_not() {
     let person = line("192.0.2.3", 6, "/cart", "-", FIREFOX);
-    let want = "1 request, 2026-11-01 06:00 UTC\nthe logs hold no request by a crawler\n\nrequests that are not of crawlers: 1 \
+    let want = "1 request, 2026-11-01 06:00 UTC\nthe logs contain no requests by crawlers\n\nrequests that are not of crawlers: 1 \
                 by browsers\n";
     assert_eq!(Replay::of(person).text(&[]), want);
     let same = Replay::of(line("192.0.2.3", 6, "/", "-", GPTBOT)).text(&["--against", "new.txt"]);
@@ -255,18 +255,18 @@ fn columns_of_the_chart_are_parts_of_a_day_or_days() {
 #[test]
 fn a_report_begins_with_who_meets_the_file_and_what_refusing_would_do() {
     let replay = Replay::of(log());
-    let said = [
-        "\nwith mode = \"refuse\", 1 of these would be refused; 1 would be only tagged, as those of search engines that \
-                 people use are\n  Googlebot: 33 % disallowed, by /cart; none of these verified\n  \
-                 GPTBot: 50 % disallowed, by /drafts/; none of these verified\n",
-    ];
+    let said =
+        ["\nwith mode = \"refuse\", 1 of these would be refused; 1 would be only tagged, as for search engines that \
+                 people use\n  Googlebot: 33 % disallowed, by /cart; none of these verified\n  \
+                 GPTBot: 50 % disallowed, by /drafts/; none of these verified\n"];
     assert_has(replay.text(&[]), &said);
     let lead = "<ul class=\"lead\"><li>Googlebot: 33 % disallowed, by /cart; none of these verified</li>\n<li>GPTBot";
-    let figure = "<span>Refused by mode = &quot;refuse&quot;</span><b>1</b><small>1 of search engines only tagged: let pass, marked</small>";
+    let figure = "<span>Refused by mode = &quot;refuse&quot;</span><b>1</b><small>1 of search engines only tagged: \
+     allowed, but marked</small>";
     assert_has(replay.html(&[]), &[lead, figure]);
     assert_has(
         replay.text(&["--against", "new.txt"]),
-        &["\n  Googlebot: 33 % shut out, by /drafts/; none of these verified\n"],
+        &["\n  Googlebot: 33 % newly disallowed, by /drafts/; none of these verified\n"],
     );
     // The policy of a site may have search engines refused too.
     let config = Config::new().files_of("shop").tables("[site.modes]\n\"index\" = \"refuse\"");
@@ -293,7 +293,7 @@ fn a_packed_log_of_a_cdn_is_recognised_and_an_empty_one_is_said_to_be_empty() {
     let want = json!({"requests": 10_000, "unread_lines": 0, "totals": {"disallowed": 10_000}});
     assert_part(&output.json(), &want);
     assert_eq!(output.error, "robotsd: empty: the log is empty\n");
-    assert_eq!(folder.run(["replay", "empty", "--robots", "robots.txt"]).out, "the logs hold no request\n");
+    assert_eq!(folder.run(["replay", "empty", "--robots", "robots.txt"]).out, "the logs contain no requests\n");
     folder.write("wide", b"\xFF\xFEa\0");
     let error = folder.run(["replay", "wide", "--robots", "robots.txt"]).failed(2);
     assert_eq!(error, "robotsd: wide: the log is UTF-16: save it as UTF-8\n");
@@ -524,8 +524,8 @@ fn what_cannot_be_decided_fails() {
 fn a_report_says_that_requests_sooner_than_a_delay_are_not_counted() {
     let log = line("192.0.2.2", 4, "/page", "-", GPTBOT).repeat(60);
     let delayed = "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n";
-    let note = "requests that come sooner than a Crawl-delay are not counted here: [site.rate] with mode = \"observe\" measures \
-                them on a server";
+    let note = "requests that exceed a Crawl-delay are not counted here: a server with mode = \"observe\" in \
+                [site.rate] measures them";
     let limiting = shop().keys("mode = \"refuse\"").tables("rate = { mode = \"refuse\" }");
     let replay = Replay::configured(&limiting, delayed, &log);
     assert_has(replay.run("text", &[]).succeeded(), &[&format!("\n{note}\n")]);
@@ -548,12 +548,12 @@ fn what_a_log_lacks_is_said() {
         output.out
     };
     let common = "192.0.2.1 - - [01/Nov/2026:04:00:00 +0000] \"GET /cart HTTP/1.1\" 200 9\n".repeat(3);
-    let nameless = "no request has a User-Agent, or the log does not hold it, so crawlers cannot be told from others: the \
-                    combined format has it (W3C: cs(User-Agent))";
+    let nameless = "no request has a User-Agent, or the log does not contain it, so crawlers cannot be recognised: \
+                    use the combined format (W3C: cs(User-Agent))";
     assert_eq!(say(&common, "text"), format!("3 requests, 2026-11-01 04:00 UTC\n{nameless}\n"));
     let html = say(&common, "html");
     assert_has(&html, &[&format!("<p class=\"warn\">{nameless}.</p>")]);
-    assert_lacks(html, &["hold no request"]);
+    assert_lacks(html, &["contain no requests"]);
     // A log that has the field, which nobody sent.
     let dashes = line("192.0.2.1", 4, "/cart", "-", "-").repeat(3);
     assert_eq!(say(&dashes, "text"), format!("3 requests, 2026-11-01 04:00 UTC\n{nameless}\n"));
@@ -563,10 +563,10 @@ fn what_a_log_lacks_is_said() {
 
     let timeless =
         format!("{{\"remote_addr\":\"-\",\"request\":\"GET /a HTTP/1.1\",\"http_user_agent\":\"{GPTBOT}\"}}\n");
-    let want = "all requests have no time that can be read: which came before --effective-from is not known\n";
+    let want = "all requests have no readable time, so it is unknown which came before --effective-from\n";
     assert_has(say(&timeless.repeat(7), "text"), &[want]);
     let unaddressed = line("-", 4, "/a", "-", GPTBOT).repeat(7);
-    assert_has(say(&(timeless + &unaddressed), "text"), &["\n1 request has no time that can be read: "]);
+    assert_has(say(&(timeless + &unaddressed), "text"), &["\n1 request has no readable time, so "]);
 }
 
 #[test]
@@ -846,10 +846,13 @@ fn a_report_with_a_history_begins_with_the_judgements() {
     let folder = folder(&[("log", &log()), ("robots-2026-10-01.txt", NEW), ("robots.txt", ROBOTS)]);
     let history = ["replay", "log", "--history", "robots-2026-10-01.txt"];
     let text = folder.run(history).out;
-    assert!(text.starts_with("by what crawlers had read\n  no crawler is judged: only verified ones are"), "{text}");
+    assert!(
+        text.starts_with("by the versions that crawlers had read\n  no crawler is judged: a judgement requires"),
+        "{text}"
+    );
     assert_has(&text, &["\n  2 names not judged (not verified: these requests could be anyone's): "]);
     let requests = text.find("6 requests").unwrap();
-    let note = "robots-2026-10-01.txt); the counts below are by one robots.txt, whenever a request came\n";
+    let note = "robots-2026-10-01.txt); the counts below use one robots.txt for all requests\n";
     assert!(text.find(note).unwrap() < requests, "{text}");
     let page = folder.run([&history[..], &["--format", "html"]].concat()).out;
     assert!(page.find("no crawler is judged").unwrap() < page.find("6 requests").unwrap());

@@ -61,13 +61,13 @@ fn line<const N: usize>(
         ("Allowed", Some(allowed)),
         ("Disallowed", Some(disallowed)),
         ("Before --effective-from", Some(not_blamed).filter(|count| *count > 0)),
-        ("Shut out", change(shut)),
-        ("Let in", change(opened)),
+        ("Newly disallowed", change(shut)),
+        ("Newly allowed", change(opened)),
     ];
     let counts = counts.into_iter().filter_map(|(name, count)| Some((name, grouped(count?))));
-    let harm = if report.is_compared() { (shut, "shut out") } else { (disallowed, "disallowed") };
+    let harm = if report.is_compared() { (shut, "newly disallowed") } else { (disallowed, "disallowed") };
     let value = value_of(harm, requests);
-    let value = if opened > 0 { format!("{value}, {} let in", grouped(opened)) } else { value };
+    let value = if opened > 0 { format!("{value}, {} newly allowed", grouped(opened)) } else { value };
     let details = markup(&Details { facts: more.into_iter().chain(counts).collect(), by_rule });
     CrawlerLine { group, name, badge: None, parts: parts(tally, group.disallowed(), report), value, details }
 }

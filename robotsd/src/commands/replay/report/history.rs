@@ -86,7 +86,8 @@ impl PastJudgements {
         };
         let mut verdicts: Vec<String> = JUDGEMENTS.into_iter().filter_map(verdict).collect();
         if verdicts.is_empty() {
-            let none = "no crawler is judged: only verified ones are, whose reads and requests are all in the logs";
+            let none = "no crawler is judged: a judgement requires a verified crawler, with all its reads and \
+             requests in the logs";
             verdicts.push(none.to_owned());
         }
         let mut unjudged: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -107,19 +108,20 @@ impl PastJudgements {
         let versions = newest.map(|newest| {
             let versions = counted(self.versions.len() as u64, "version");
             format!(
-                "judged by {versions}, the newest {} of {} ({}); the counts below are by one robots.txt, whenever a request came",
+                "judged by {versions}, the newest {} of {} ({}); the counts below use one robots.txt for all requests",
                 newest.version, newest.since, newest.source
             )
         });
         let lacking = (!self.lacking.is_empty()).then(|| {
-            let (hours, times) = (counted(self.lacking_hours, "hour"), counted(self.lacking.len() as u64, "time"));
+            let (hours, times) = (counted(self.lacking_hours, "hour"), counted(self.lacking.len() as u64, "period"));
             format!(
-                "the logs have no line for {hours}, {times}: a read there may have been missed, which accuses nobody"
+                "the logs have no line for {hours} ({times}): reads in this time may be missing, so no crawler is \
+                 accused for it"
             )
         });
         let unseen = (!self.sees_all).then(|| {
-            "no crawler is said to ignore robots.txt, because the config does not say that every read of it is in the logs: \
-             sees_all = true in [board] says so"
+            "no crawler is reported to ignore robots.txt, because the logs may lack reads of it: if they contain \
+             all, write sees_all = true in [board]"
                 .to_owned()
         });
         versions.into_iter().chain(self.left_out.iter().cloned()).chain(lacking).chain(unseen)

@@ -45,10 +45,10 @@ impl ReplayPage<'_> {
     fn crawlers(&self) -> Option<Markup> {
         let lines = details::lines(self.report);
         let (harm, kept) = match self.report.is_compared() {
-            true => ("shut out", "disallowed by both, or before --effective-from"),
+            true => ("newly disallowed", "disallowed by both, or before --effective-from"),
             false => ("disallowed", "disallowed, but before --effective-from"),
         };
-        (!lines.is_empty()).then(|| crawler_lines(&lines, harm, &[("opened", "let in"), ("early", kept)]))
+        (!lines.is_empty()).then(|| crawler_lines(&lines, harm, &[("opened", "newly allowed"), ("early", kept)]))
     }
 
     /// Returns the chart of crawlers' requests over time, with its title and what it counts. In a
@@ -76,7 +76,7 @@ impl ReplayPage<'_> {
                 let engines = sum.shut_search_engines;
                 let parts = [("engine", engines), ("disallowed", sum.shut - engines), ("opened", sum.opened)];
                 let (shut, engines, opened) = (grouped(sum.shut), grouped(engines), grouped(sum.opened));
-                let text = format!("{shut} shut out, {engines} of them of search engines, {opened} let in");
+                let text = format!("{shut} newly disallowed ({engines} of search engines), {opened} newly allowed");
                 return (parts.to_vec(), text);
             }
             let engines = sum.disallowed_search_engines;
@@ -91,7 +91,7 @@ impl ReplayPage<'_> {
         };
         let chart = TimeChart { first, step, columns: sums.iter().enumerate().map(with_time).collect() };
         Some(if report.is_compared() {
-            ("The change, over time", "Requests that the change shuts out or lets in", chart)
+            ("The change, over time", "Requests that the change newly disallows or allows", chart)
         } else {
             ("Over time", "Requests by crawlers", chart)
         })

@@ -171,8 +171,8 @@ impl Report {
             let (own, verified) = (&row.tally, &row.identity.verified);
             match self.is_compared() {
                 false => (own.disallowed, verified.disallowed, Effect::Disallowed, "disallowed"),
-                true if own.shut > 0 => (own.shut, verified.shut, Effect::ShutOut, "shut out"),
-                true => (own.opened, verified.opened, Effect::LetIn, "let in"),
+                true if own.shut > 0 => (own.shut, verified.shut, Effect::ShutOut, "newly disallowed"),
+                true => (own.opened, verified.opened, Effect::LetIn, "newly allowed"),
             }
         };
         let mut rows: Vec<_> = self.crawlers.iter().filter(|row| harm(row).0 > 0).collect();
@@ -198,8 +198,8 @@ impl Report {
         let RequestTally { disallowed, would_refuse, would_tag, .. } = self.totals.tally;
         let passing = disallowed.saturating_sub(would_refuse + would_tag);
         let parts = [
-            (would_tag, "only tagged, as those of search engines that people use are"),
-            (passing, "let through by exceptions of the policy"),
+            (would_tag, "only tagged, as for search engines that people use"),
+            (passing, "allowed by exceptions in the policy"),
         ];
         let parts = parts.iter().filter(|(count, _)| *count > 0);
         let parts: String = parts.map(|(count, what)| format!("; {} would be {what}", grouped(*count))).collect();
@@ -250,8 +250,8 @@ impl ReportedCrawler {
 /// Returns what the log does not show, as sentences without a full stop.
 fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
     let nameless = report.lacks_names().then(|| {
-        "no request has a User-Agent, or the log does not hold it, so crawlers cannot be told from others: the combined \
-         format has it (W3C: cs(User-Agent))"
+        "no request has a User-Agent, or the log does not contain it, so crawlers cannot be recognised: use the \
+         combined format (W3C: cs(User-Agent))"
             .to_owned()
     });
     let untimed = match report.timeless {
@@ -260,11 +260,11 @@ fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
         1 => Some("1 request has".to_owned()),
         some => Some(format!("{} requests have", grouped(some))),
     };
-    let timeless = untimed
-        .map(|lines| format!("{lines} no time that can be read: which came before --effective-from is not known"));
+    let timeless =
+        untimed.map(|lines| format!("{lines} no readable time, so it is unknown which came before --effective-from"));
     let uncounted = report.has_limit.then(|| {
-        "requests that come sooner than a Crawl-delay are not counted here: [site.rate] with mode = \"observe\" measures them \
-         on a server"
+        "requests that exceed a Crawl-delay are not counted here: a server with mode = \"observe\" in [site.rate] \
+         measures them"
             .to_owned()
     });
     report.host_notes.iter().cloned().chain(nameless).chain(timeless).chain(uncounted)

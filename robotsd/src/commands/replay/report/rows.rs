@@ -115,8 +115,8 @@ impl RuleRow {
     pub(super) const fn effect_words(&self) -> &'static str {
         match self.effect {
             Effect::Disallowed => "",
-            Effect::ShutOut => "shut out by ",
-            Effect::LetIn => "let in; was ",
+            Effect::ShutOut => "newly disallowed by ",
+            Effect::LetIn => "newly allowed; was ",
         }
     }
 }
@@ -258,25 +258,26 @@ impl Senders {
 
     fn in_words(&self, reason: &str) -> String {
         use UndecidedReason as Reason;
-        let rdns = if self.names.is_none() { "; --rdns looks the names of addresses up" } else { "" };
+        let rdns = if self.names.is_none() { "; --rdns looks up the names of addresses" } else { "" };
         let words = match reason.parse::<UndecidedReason>() {
             Err(_) => "the operator publishes no complete list of addresses, or the requests are made for people",
-            Ok(Reason::Address) => "the log has no whole public address for them",
+            Ok(Reason::Address) => "the log contains no complete public address for them",
             Ok(Reason::Stale) => match &self.lists_of {
                 Some(day) => {
                     return format!(
-                        "the operators' lists, of {day} or later, do not have the address, and may have had it when the request was made{rdns}"
+                        "the operators' lists, of {day} or later, do not contain the address, but may have contained \
+                         it at the time of the request{rdns}"
                     );
                 }
-                None => "the address has another name now, and may have had its operator's when the request was made",
+                None => "the address has another name now, but may have had the operator's at the time of the request",
             },
             Ok(Reason::NotLoaded) => return format!("there is no list{rdns}"),
             Ok(Reason::Busy) => "the names of their addresses were not looked up",
             Ok(Reason::UnprovenResolver) => {
                 "the resolver confirmed no address of the operator, so its other answers prove nothing"
             }
-            Ok(Reason::Timeout | Reason::ResolverFailure | Reason::Truncated) => "the resolver gave no whole answer",
-            Ok(Reason::SuspectPath) => "so many addresses are wrong that the log may have those of a proxy",
+            Ok(Reason::Timeout | Reason::ResolverFailure | Reason::Truncated) => "the resolver gave no complete answer",
+            Ok(Reason::SuspectPath) => "so many addresses fail that the log may contain those of a proxy",
             Ok(_) => reason,
         };
         words.to_owned()
