@@ -102,7 +102,7 @@ fn the_board_begins_with_what_waits_for_an_operator() {
     running.event("gated");
     folder.with_config(&["enforce", "off"]).succeeded();
     let text = output(&folder, &[]);
-    assert_has(&text, &["1 site, ENFORCEMENT IS OFF FOR EVERY SITE; site Shop 1: gated, ", " waits\n"]);
+    assert_has(&text, &["1 site, ENFORCEMENT IS OFF FOR EVERY SITE; site Shop 1: gated, ", " is pending\n"]);
     assert_has(&text, &["robotsd status --problems --config "]);
 }
 

@@ -14,7 +14,7 @@ fn what_is_not_met_is_reported_with_its_line() {
     assert_eq!(output.code, Some(1));
     let want = "robots.test.toml:5:15: Googlebot may not fetch /drafts/x: robots.txt:2: disallow /drafts/\n\
                 robots.test.toml:5:15: * may not fetch /drafts/x: robots.txt:2: disallow /drafts/\n\
-                robots.test.toml:9:22: GPTBot may fetch /open/: no rule of robots.txt matches\n6 expected, 3 not met\n";
+                robots.test.toml:9:22: GPTBot may fetch /open/: no rule in robots.txt matches\n6 expected, 3 not met\n";
     assert_eq!(output.out, want);
     let lines = folder.run(["test", "robots.test.toml", "--format", "json", "--robots", "good.txt"]).out;
     let said: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -89,7 +89,7 @@ fn a_name_that_is_no_slip_and_a_pattern_are_said_and_evaluated() {
     assert!(error.starts_with("robotsd: e.toml:2:11: warning: no crawler of the registry"), "{error}");
     assert_has(&error, &["\nrobotsd: e.toml:3:10: \"/drafts/*\" is read as a path, "]);
     let want =
-        "e.toml:6:10: AdsBot-Google may fetch /drafts/: no group of robots.txt is for it\n2 expected, 1 not met\n";
+        "e.toml:6:10: AdsBot-Google may fetch /drafts/: no group in robots.txt applies to it\n2 expected, 1 not met\n";
     assert_eq!((code, &*out), (Some(1), want), "{error}");
 }
 

@@ -623,7 +623,8 @@ fn a_version_that_waits_is_not_taken_for_the_live_one_and_kept_ones_can_be_named
     let status = running.json(&["status"])["sites"][0].clone();
     let short = |hash: &Value| hash.as_str().unwrap().trim_start_matches("sha256:")[..16].to_owned();
     let (live, waits) = (short(&status["hash"]), short(&status["pending"]["hash"]));
-    let about = format!("this version waits since {}; live is {live}", status["pending"]["since"].as_str().unwrap());
+    let about =
+        format!("this version is pending since {}; live is {live}", status["pending"]["since"].as_str().unwrap());
     let text = explain(&[]);
     assert_has(&text.out, &["GPTBot may not fetch /", &format!("\n  live:   {about}, which answers allow\n")]);
     assert_has(&text.error, &[&about]);

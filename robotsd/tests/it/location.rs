@@ -217,7 +217,7 @@ fn accept_without_a_hash_shows_what_waits_and_accepts_nothing() {
         let accepting = || Some(folder.with_config(&["accept", site])).filter(|ended| ended.code == Some(code));
         wait_for("an answer to accept", accepting).out
     };
-    assert_eq!(accept("a", 0), "site a: no version waits\n");
+    assert_eq!(accept("a", 0), "site a: no version is pending\n");
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     running.event("gated");
     assert_has(accept("a", 1), &["everyone is shut out", "robotsd accept a "]);

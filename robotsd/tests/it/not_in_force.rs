@@ -34,7 +34,7 @@ struct Row {
     mended: Cells,
 }
 
-const WELL: (i32, &str) = (0, "0 of 1 sites need a hand");
+const WELL: (i32, &str) = (0, "0 of 1 sites need attention");
 const SERVED: (i32, &str) = (0, "can be served");
 const READY: &str = "ready";
 

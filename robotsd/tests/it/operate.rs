@@ -124,7 +124,7 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
     // It is seen wherever an operator would look.
     assert_eq!(operated.event("enforcement")["message"], "enforcement of every site is switched off");
     let status = operated.command(&["status"]).ends_with(1).out;
-    assert_has(&status, &["\n2 of 2 sites need a hand\n", "\nENFORCEMENT IS OFF FOR EVERY SITE: "]);
+    assert_has(&status, &["\n2 of 2 sites need attention\n", "\nENFORCEMENT IS OFF FOR EVERY SITE: "]);
     suggested(&status, "robotsd enforce on --admin");
     assert_eq!(operated.json(&["status"])["enforcement"], "off");
     assert_eq!(operated.site(1)["enforcement"], "off");
@@ -156,7 +156,7 @@ fn a_switch_is_of_one_site_or_of_all_and_says_what_the_other_does() {
     let status = operated.command(&["status"]).ends_with(1).out;
     assert_has(
         &status,
-        &["\n1 of 2 sites need a hand\n", "  enforced:   OFF, by the switch of this site: every request passes\n"],
+        &["\n1 of 2 sites need attention\n", "  enforced:   OFF, by the switch of this site: every request passes\n"],
     );
     assert_lacks(&status, &["EVERY SITE"]);
     operated.out(&["enforce", "off"]);

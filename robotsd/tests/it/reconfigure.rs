@@ -194,7 +194,7 @@ fn the_registry_and_what_is_expected_are_followed() {
             ended.code == Some(code) && unfolded(&ended.out).contains(part)
         });
     };
-    let well = "0 of 1 sites need a hand";
+    let well = "0 of 1 sites need attention";
     folder.replace("crawlers.toml", "[[crawler]\n");
     running.event("registry-rejected");
     problems(1, "crawlers.toml:1:");
@@ -246,7 +246,7 @@ fn the_status_names_what_waits_for_the_next_start_until_it_is_as_it_was() {
     let want = json!([{"site": null, "setting": "workers", "running": "2", "file": "3"}]);
     wait_until("the status", || next_start() == want);
     let parts = [
-        "  next start: these settings have effect once robotsd is started again:\n",
+        "  next start: these settings take effect after a restart of robotsd:\n",
         "              workers is 2, in the file 3\n",
         "              robotsd upgrade --config ",
     ];

@@ -102,7 +102,7 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
         }
         assert_has(ends(&["status"], 1), &["CONFIG REJECTED"]);
         ends(&["history", "a"], 0);
-        assert_has(ends(&["accept", "a"], 0), &["no version waits"]);
+        assert_has(ends(&["accept", "a"], 0), &["no version is pending"]);
         assert_has(ends(&["reload"], 1), &["config: kept:"]);
     }
     // Nor does it matter whether the place can be read, or the file is there.

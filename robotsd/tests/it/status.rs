@@ -219,7 +219,7 @@ fn of_many_sites_those_that_need_a_hand_come_first_and_each_other_is_a_line() {
     let (folder, _running) = forty();
     let shown = folder.with_config(&["status"]).ends_with(1).out;
     let lines: Vec<&str> = shown.lines().collect();
-    assert_eq!(lines[1], "3 of 40 sites need a hand");
+    assert_eq!(lines[1], "3 of 40 sites need attention");
     assert!(lines.len() < 100, "{shown}");
     let of_sites: Vec<&str> = lines.iter().copied().filter(|line| line.starts_with("site ")).collect();
     let names: Vec<&str> = of_sites.iter().map(|line| line.split(' ').nth(1).unwrap()).collect();
@@ -229,7 +229,7 @@ fn of_many_sites_those_that_need_a_hand_come_first_and_each_other_is_a_line() {
     assert_has(&shown, &["robotsd enforce on --site s33 --config robotsd.toml", "site s1 (s1.test): live, refuse, "]);
 
     let problems = folder.with_config(&["status", "--problems"]).ends_with(1).out;
-    assert_has(&problems, &["3 of 40 sites need a hand", "site s7 ", "site s19 ", "site s33 "]);
+    assert_has(&problems, &["3 of 40 sites need attention", "site s7 ", "site s19 ", "site s33 "]);
     assert_eq!(problems.matches("\nsite ").count(), 3, "{problems}");
     let report = folder.with_config(&["status", "--json"]).ends_with(1).json();
     assert_eq!((report["sites"].as_array().unwrap().len(), &report["state_writable"]), (40, &true.into()));
@@ -284,7 +284,7 @@ fn where_all_is_well_the_sites_are_a_line_each() {
     let shown = folder.with_config(&["status"]).succeeded();
     assert_has(
         &shown,
-        &["\n0 of 2 sites need a hand\n", "\nsite a (a.test): live, observe, ", "\nsite b (every host): live"],
+        &["\n0 of 2 sites need attention\n", "\nsite a (a.test): live, observe, ", "\nsite b (every host): live"],
     );
     let problems = folder.with_config(&["status", "--problems"]).succeeded();
     assert_lacks(&problems, &["\nsite "]);
