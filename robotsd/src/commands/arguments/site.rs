@@ -43,8 +43,8 @@ pub(in crate::commands) struct SiteArgs {
     /// Use the settings of a site in this config file, as serve does: registry_extra, policy,
     /// exemptions and checks
     ///
-    /// Without it, $ROBOTSD_CONFIG is used if it is set; a note on stderr says so. The default
-    /// file, /etc/robotsd/robotsd.toml, is used only if it is named here or --site names one of its
+    /// Without it, $ROBOTSD_CONFIG is used if it is set, with a note on stderr. The default file,
+    /// /etc/robotsd/robotsd.toml, is used only if it is named here or --site names one of its
     /// sites.
     #[arg(long, short, value_name = "FILE")]
     pub(in crate::commands) config: Option<PathBuf>,
@@ -210,8 +210,8 @@ impl SelectedSite {
         self.configured.is_some()
     }
 
-    /// Returns the name and the hosts of the site; `None` without a config. A site without hosts
-    /// serves every host.
+    /// Returns the name and the hosts of the site, or `None` if there is no config. A site without
+    /// hosts serves every host.
     pub(in crate::commands) fn hosts(&self) -> Option<(&str, &[String])> {
         self.configured.as_ref().map(|configured| {
             let hosts = configured.host.as_ref().map_or(configured.site.hosts.as_slice(), slice::from_ref);
@@ -236,7 +236,7 @@ impl SelectedSite {
         }
     }
 
-    /// Returns the hosts of the site within its config; `None` without a config.
+    /// Returns the hosts of the site within its config, or `None` if there is no config.
     pub(in crate::commands) fn own_hosts(&self) -> io::Result<Option<SiteHosts>> {
         let Some(configured) = &self.configured else { return Ok(None) };
         let hosts = configured.hosts.clone();

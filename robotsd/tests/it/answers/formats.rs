@@ -20,7 +20,7 @@ fn shown(arguments: &[&str]) -> String {
 #[test]
 fn people_read_answers_findings_and_the_front_page() {
     let text = shown(&[]);
-    let answer = "http://example.com:8080/robots.txt: 200 OK, text/html, 74 octets, Cache-Control: max-age=864000, from ADDRESS\n  \
+    let answer = "http://example.com:8080/robots.txt: 200 OK, text/html, 74 bytes, Cache-Control: max-age=864000, from ADDRESS\n  \
                   crawlers go by the rules of the file (RFC 9309, section 2.3.1.1)\n\n\
                   warning[answer-content-type]: Content-Type is \"text/html\": RFC 9309 requires text/plain (section \
                   2.3)\n\
