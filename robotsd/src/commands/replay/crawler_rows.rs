@@ -169,9 +169,9 @@ const DAY: i64 = 24 * 60 * 60;
 /// The failed claims of a crawler are suspect
 ///
 /// 1. if more than `HANDFUL` addresses fail, and no request of the crawler verifies within a day of
-///   them; or
+///    them; or
 /// 2. if no request of any crawler verifies, and one failing address claims to be crawlers of
-///   several operators, as a proxy does.
+///    several operators, as a proxy does.
 ///
 /// Suspect claims count as claimed.
 pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + Clone) -> Vec<String> {

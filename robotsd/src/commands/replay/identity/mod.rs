@@ -3,15 +3,15 @@
 //! A report is about the past, and the evidence may be older or newer than a request:
 //!
 //! 1. A list verifies requests at any age. It refutes a claim only if the request is close to it in
-//!   time ([`is_close`]). Otherwise a request from an address that is not on the list stays
-//!   claimed, and is counted separately as such.
+//!    time ([`is_close`]). Otherwise a request from an address that is not on the list stays
+//!    claimed, and is counted separately as such.
 //! 2. If there are several copies of a list, the copy that a server starts with is the one that
-//!   refutes. The others only verify: newer copies verify all requests, older copies those made
-//!   before the date of the first one.
+//!    refutes. The others only verify: newer copies verify all requests, older copies those made
+//!    before the date of the first one.
 //! 3. Names are looked up only if requested, before the requests are counted ([`names`]), with the
-//!   same limits on time.
+//!    same limits on time.
 //! 4. An address decides nothing if it may have been truncated, is private, or is that of a trusted
-//!   proxy.
+//!    proxy.
 //! 5. Logs do not contain signatures.
 //!
 //! The whole log decides whether it contains the addresses of clients at all
