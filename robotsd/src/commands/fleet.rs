@@ -10,8 +10,7 @@
 //! A fleet with a name has a document in a store, so one replica acts for all: it writes the change
 //! to the store, and the others read it a second later. `enforce off` is nevertheless sent to every
 //! replica, with the same switch id, because it must work without the store. In such a fleet, an
-//! unreachable replica follows later, so the exit status is 1. reached follows later, so that is 1
-//! there.
+//! unreachable replica follows later, so the exit status is 1.
 
 use std::collections::BTreeMap;
 use std::io;
