@@ -31,7 +31,7 @@ step env ROBOTSD_HOSTILE="$robotsd" cargo test --locked --all-features -p robots
 # The fuzz targets are a workspace of their own. Seconds per target.
 step fuzz/run 20
 
-# The test suite for HTTP caches: the proxy changes nothing but what is listed.
+# The test suite for HTTP caches: the proxy changes no results except the listed ones.
 if needs "$cache_suite/cli.mjs" node; then begin robotsd/tests/cache_suite.sh "$robotsd" "$cache_suite"; fi
 # The input of code scanning, from real files.
 if needs "$multitool" "$shared/cases"; then

@@ -1,4 +1,4 @@
-# Installs what tests and checks run against, in CI alone (CI=true, root, Debian). Sourced by .ci/run.
+# Installs the programs that tests and checks need, only in CI (CI=true, root, Debian). Sourced by .ci/run.
 
 # Debian packages, as `package:command` or `package:file`: real servers, load generators, and tools that read what is packaged.
 debian=(apache2-bin:/usr/sbin/apache2 binutils:objdump caddy:caddy chromium:chromium chromium-driver:chromedriver curl:curl faketime:faketime
@@ -39,8 +39,8 @@ install_peers() {
 }
 export ROBOTSD_BESIDE_BIN=${ROBOTSD_BESIDE_BIN:-$peers}
 
-# npm packages: axe-core, schemas of the Kubernetes gateways, the public test suite for HTTP caches, and a validator of SARIF, whose
-# program npm installs without the permission to run it.
+# npm packages: axe-core, schemas of the Kubernetes gateways, the public test suite for HTTP caches, and a SARIF validator. npm installs
+# its program without execute permission.
 npm=$peers/npm
 cache_suite=$npm/node_modules/http-cache-tests
 multitool=$npm/node_modules/@microsoft/sarif-multitool-linux/Sarif.Multitool

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails if a dependency needs a newer Rust than `rust-version` in Cargo.toml. Dependencies of tests alone may."""
+"""Fails if a dependency needs a newer Rust than `rust-version` in Cargo.toml. Dependencies of tests only are allowed to."""
 
 import json
 import subprocess

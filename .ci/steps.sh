@@ -1,6 +1,6 @@
 # Functions of .ci/run: how a step is run, printed and skipped. Sourced.
 
-# Runs a command after a line with its words and the seconds since the start.
+# Prints the command and the seconds since the start, then runs it.
 step() {
     local began=$SECONDS
     printf '\n== %s (at %ss)\n' "$*" "$began"
@@ -8,12 +8,12 @@ step() {
     timed "$((SECONDS - began))" "$*"
 }
 
-# The seconds of each step, printed as a table at the end.
+# Seconds per step, printed as a table at the end.
 timings=$(mktemp)
 timed() { printf '%5s s  %.120s\n' "$1" "$2" >> "$timings"; }
 
-# `begin COMMAND…` starts a step that runs next to the following ones: one that waits more than it computes, or computes on one processor.
-# `finish` waits for all of them, prints what each wrote, and fails if one of them failed.
+# `begin COMMAND…` starts a step in the background, in parallel with the following ones. It is for steps that mostly wait, or use only
+# one processor. `finish` waits for all of them, prints their output, and fails if one of them failed.
 begun=()
 trap 'jobs -p | xargs -r kill 2> /dev/null || true; rm -f "$timings"' EXIT
 begin() {
@@ -45,8 +45,8 @@ finish() {
 
 has() { command -v "$1" > /dev/null; }
 
-# Reports whether everything that a step needs is here, by name of a command or path of a file. A laptop skips the step with a message;
-# in CI a missing one is an error.
+# Reports whether everything that a step needs is installed, given as names of commands or paths of files. If something is missing, the
+# step is skipped with a message; in CI that is an error.
 needs() {
     local need missing=()
     for need in "$@"; do

@@ -1,4 +1,4 @@
-//! The file of a day of the board: what is read of a damaged one is written as one that is whole, and nothing is lost by the way.
+//! The board's file of one day: whatever is read from a damaged file is written back as a valid file, and nothing more is lost.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|octets: &[u8]| robotsd::fuzzing::board_day(octets));

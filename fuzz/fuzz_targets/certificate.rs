@@ -1,4 +1,4 @@
-//! The dates of a certificate in DER.
+//! The validity dates of a DER certificate.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|octets: &[u8]| robotsd::fuzzing::certificate(octets));

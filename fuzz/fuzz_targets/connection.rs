@@ -1,4 +1,4 @@
-//! The octets of a connection of HTTP/1 or HTTP/2, in some writes: the edge answers requests as hyper alone does.
+//! The bytes of an HTTP/1 or HTTP/2 connection, in several writes: the edge answers requests as plain hyper does.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use tokio::runtime::{Builder, Runtime};
 
-// The clock stands still while there is something to do, so deadlines pass at once, and only when nothing else is left.
+// The clock is paused while there is work, so deadlines pass at once, but only when nothing else is left to do.
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime"));
 

@@ -1,4 +1,4 @@
-//! The forms of a path: the standard form is stable, their number is bounded, all are different.
+//! The forms of a path: the standard form is stable, the number of forms is bounded, and all forms are different.
 #![no_main]
 
 #[path = "../properties/path_forms.rs"]

@@ -1,4 +1,4 @@
-//! A header of the PROXY protocol: octets after it change nothing, and its parts are never taken for another.
+//! A PROXY protocol header: bytes after it change nothing, and a partial header is never read as a different one.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|octets: &[u8]| robotsd::fuzzing::proxy_header(octets));

@@ -1,4 +1,4 @@
-//! The files of a state directory, as a disk may have left them: one of the versions is live, and switches are as their files say.
+//! The files of a state directory in any condition: the live version is one of the known versions, and switches match their files.
 #![no_main]
 
 #[path = "../properties/state_dir.rs"]

@@ -1,4 +1,4 @@
-//! The index agrees with the slow matcher, line included. The first line of the input is the path.
+//! The index agrees with the slow matcher, including the line. The first line of the input is the path.
 #![no_main]
 
 #[expect(dead_code, reason = "the test of the core asks for more")]

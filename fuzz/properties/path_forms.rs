@@ -1,4 +1,4 @@
-//! The forms of a path: the standard form is stable, their number is bounded, all are different.
+//! The forms of a path: the standard form is stable, the number of forms is bounded, and all forms are different.
 
 use tower_robots::rules::{PathForm, RequestPath};
 
@@ -14,7 +14,7 @@ pub(crate) fn holds(target: &[u8]) {
     if !matches!(target, [b'/', ..]) {
         return;
     }
-    // Borrowed where nothing had to be changed.
+    // The path is borrowed if nothing had to be changed.
     let borrowed = std::ptr::eq(path.as_bytes().as_ptr(), target.as_ptr());
     assert_eq!(borrowed, target.starts_with(path.as_bytes()));
     let verbatim = RequestPath::verbatim(target);

@@ -1,32 +1,32 @@
-//! The files of a state directory, as a disk may have left them: one of the versions is live, and switches are as their files say.
-//! The next start finds all of it again.
+//! The files of a state directory in any condition: the live version is one of the known versions, and switches match their files.
+//! The next start finds the same state again.
 
 use std::fs;
 use std::sync::LazyLock;
 
 use tower_robots::live::{Enforcement, Gate, LiveRobots, StateDir, VersionHash};
 
-/// Between two files.
+/// Separates two files in the input.
 const SEPARATOR: &[u8] = b"\n--\n";
 
-/// The text of the source, and with those of the input all that can be live.
+/// The content of the source. Only this version and those of the input can be live.
 const TEXT: &[u8] = b"User-agent: *\nDisallow: /cart\n";
 
 static FOLDER: LazyLock<std::path::PathBuf> =
     LazyLock::new(|| std::env::temp_dir().join(format!("fuzz-state-{}", std::process::id())));
 
-/// As an operator would read the file of a switch: nothing was ever written, it says `on`, or it was turned.
+/// Reads the file of a switch as an operator would: an empty file and `on` mean on, anything else means off.
 fn says(octets: &[u8]) -> Enforcement {
     let is_on = octets.iter().all(|octet| *octet == 0) || octets.trim_ascii() == b"on";
     if is_on { Enforcement::On } else { Enforcement::Off }
 }
 
-/// The digits of a hash, which name the file of a version.
+/// Returns the digits of the hash, which are the file name of a version.
 fn digits(octets: &[u8]) -> String {
     VersionHash::of(octets).to_string().trim_start_matches("sha256:").to_owned()
 }
 
-/// The record of what is live: its two slots, each with the digest that chance would not bring, or octets as they are.
+/// Builds the record of the live version: two slots with a valid digest if the input starts with `!`, else the bytes unchanged.
 fn record(octets: &[u8]) -> Vec<u8> {
     let Some(texts) = octets.strip_prefix(b"!") else { return octets.to_vec() };
     let slot = |text: &[u8]| {
@@ -40,7 +40,7 @@ fn record(octets: &[u8]) -> Vec<u8> {
     texts.splitn(2, |octet| *octet == b'\n').flat_map(slot).collect()
 }
 
-/// The parts of the input: the switches of all sites and of one, its state, record and history, then its versions.
+/// Splits the input: the switches of all sites and of one site, then that site's state, record, history and versions.
 fn parts(mut octets: &[u8]) -> Vec<&[u8]> {
     let mut parts = Vec::new();
     while let Some(end) = octets.windows(SEPARATOR.len()).position(|window| window == SEPARATOR) {
@@ -51,7 +51,7 @@ fn parts(mut octets: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// What is live, how the switches stand, and how many entries the history has.
+/// Opens a site from these files. Returns the live content, both switches, and the number of history entries.
 fn opened(given: &[&[u8]]) -> (Vec<u8>, Enforcement, Enforcement, usize) {
     let state = StateDir::open(&*FOLDER).expect("a folder that nobody else has");
     let live = LiveRobots::inline(TEXT).gate(Gate::new()).state(&state, "shop").open().expect("a site");

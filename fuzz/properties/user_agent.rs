@@ -1,4 +1,4 @@
-//! A `User-Agent` line names the same agent each time, and no more tokens than a chain of obeyed groups has.
+//! A `User-Agent` line always names the same agent, and has at most as many tokens as a chain of obeyed groups.
 
 use std::sync::{Arc, LazyLock};
 

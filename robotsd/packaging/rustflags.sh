@@ -1,6 +1,7 @@
 #!/bin/sh
-# Prints what RUSTFLAGS has to say for a program that is published: names of source files, which messages of a panic contain, without
-# the folders of the machine that built it. A folder whose name has a space cannot be said so. build.sh builds the wheel with it; the program that it is given is built with it, too:
+# Prints the RUSTFLAGS for a published program. They remove the folders of the build machine from the names of source files, which
+# panic messages contain. Folders with a space in their name are not supported. build.sh builds the wheel with these flags; build the
+# program that you pass to it with them, too:
 #
 #     RUSTFLAGS=$(robotsd/packaging/rustflags.sh) cargo build --profile dist --locked -p robotsd
 set -eu

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the packages, has the linters of each kind look at them, installs each into an empty root and runs the program there, and
-# follows the chapter `install` to the letter.
+# Builds the packages, runs the linters for each format, installs each package into an empty root and runs the program there, and
+# runs the commands of the chapter `install` exactly as written.
 #
-# Usage: robotsd/packaging/test.sh ROBOTSD OUT        as build.sh, whose results stay in OUT
+# Usage: robotsd/packaging/test.sh ROBOTSD OUT        arguments as for build.sh, whose results stay in OUT
 #
-# Needs root, for roots; the tools of build.sh; hadolint, and the schemas of cyclonedx-python-lib, from PyPI; from Debian: binutils
+# Needs root, to use roots; the tools of build.sh; hadolint, and the schemas of cyclonedx-python-lib, from PyPI; from Debian: binutils
 # busybox-static curl fish iproute2 lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd unzip zsh; and cargo. Servers listen in a network of
 # their own, on loopback.
 set -euo pipefail
@@ -14,9 +14,9 @@ robotsd=$(realpath "$1")
 out=$(realpath -m "$2")
 
 for tool in hadolint busybox curl fish ip lintian mandoc mmdebstrap rpm rpmlint shellcheck systemd-analyze unshare unzip zsh; do
-    command -v "$tool" > /dev/null || { echo "$tool is not here: the head of this script says what it needs" >&2; exit 2; }
+    command -v "$tool" > /dev/null || { echo "$tool is not installed: the comment at the top of this script lists what it needs" >&2; exit 2; }
 done
-[ "$(id -u)" = 0 ] || { echo "roots of their own need root" >&2; exit 2; }
+[ "$(id -u)" = 0 ] || { echo "this script changes into other roots: run it as root" >&2; exit 2; }
 folder=$(mktemp -d)
 trap 'rm -rf --one-file-system "$folder"' EXIT
 chmod 755 "$folder"
@@ -25,7 +25,7 @@ passed=0
 pass() { passed=$((passed + 1)); echo "ok  $*"; }
 fail() { echo "packages: $*" >&2; exit 1; }
 
-# Two builds are alike.
+# Two builds are identical.
 "$packaging/build.sh" "$robotsd" "$folder/first" > /dev/null
 "$packaging/build.sh" "$robotsd" "$out"
 diff "$folder/first/SHA256SUMS" "$out/SHA256SUMS" || fail "two builds of one program differ"
@@ -51,7 +51,7 @@ assert validator.validate_str(text.replace('"bomFormat"', '"format"')) is not No
 document = json.loads(text)
 components = document["components"]
 assert all(component.get("licenses") for component in components), "each has a licence"
-# The crates that cargo links into the program for this machine, and none that only Windows has.
+# The crates that cargo links into the program for this machine, without those for Windows only.
 tree = {tuple(line.replace(" v", " ").split()[:2]) for line in pathlib.Path(sys.argv[2]).read_text().splitlines()}
 listed = [(component["name"], component["version"]) for component in [document["metadata"]["component"], *components]]
 assert len(tree) > 150 and sorted(listed) == sorted(tree), f"the bill and cargo tree differ in {set(listed) ^ tree}"
@@ -75,7 +75,7 @@ diff <(rpm -qpc "$rpm") <(printf '%s\n' /etc/logrotate.d/robotsd /etc/robotsd/ro
 rpm -qpd "$rpm" | grep -F /usr/share/man/man1/robotsd-check.1.gz > /dev/null || fail "the manual of the rpm"
 pass "rpmlint"
 
-# The code of others: each package holds the notices of each crate, and names their licences.
+# Third-party code: each package contains the notices of each crate, and names their licences.
 mkdir "$folder/notices" "$folder/packages"
 unzip -q "$wheel" -d "$folder/packages/wheel"
 dpkg-deb --extract "$deb" "$folder/packages/deb"
@@ -121,13 +121,13 @@ for package in json.loads(metadata)["packages"]:
             text = re.sub(r"\s+", " ", path.read_bytes().decode("utf-8", "replace")).strip()
             assert text in squeezed, f"{path} is not in the notices"
 assert own and seen == len(tree) - own, f"{seen} crates of others in a tree of {len(tree)}"
-# C code in a crate, under a licence of its own.
+# C code in a crate has a separate licence.
 assert "Copyright (c) 2018-20" in notices and "Daan Leijen" in notices, "mimalloc"
 assert re.search(r"^  ring \S+: third_party/fiat/LICENSE$", notices, re.M), "ring"
 PY
 pass "notices of the code of others"
 
-# Programs that name no folder of this machine.
+# The programs contain no folder names of this machine.
 for program in "$folder/packages/wheel/"*.data/scripts/robotsd "$folder"/packages/{deb,rpm}/usr/bin/robotsd; do
     for place in "${CARGO_HOME:-$HOME/.cargo}/" "$project/"; do
         if grep -qaF "$place" "$program"; then fail "$program names $place: it is to be built as rustflags.sh says"; fi
@@ -135,7 +135,7 @@ for program in "$folder/packages/wheel/"*.data/scripts/robotsd "$folder"/package
 done
 pass "no folder of this machine"
 
-# The chapters lead to one another, and to docs.rs: to no item of Rust's.
+# The chapters link only to one another and to docs.rs, not to Rust items.
 chapters=$folder/packages/deb/usr/share/doc/robotsd/chapters
 if grep -nE '\]\([^)]*::' "$chapters"/*.md; then fail "a link of a chapter leads nowhere"; fi
 grep -ohE '\]\([a-z]+\.md' "$chapters"/*.md | sort -u > "$folder/links"
@@ -144,7 +144,7 @@ while read -r link; do [ -f "$chapters/${link#??}" ] || fail "the chapter $link 
 grep -qF "https://docs.rs/tower-robots/${version#robotsd }/tower_robots/layer/struct.RobotsLayer.html#method.target_from" "$chapters/deployment.md" ||
     fail "a method of the library is on its page"
 pass "links of the chapters"
-# An image is built of the latest packages of Alpine: a pinned version is gone there soon.
+# The image uses the latest packages of Alpine, because Alpine soon removes older versions.
 hadolint --failure-threshold style --ignore DL3018 "$project/config/Containerfile"
 pass "hadolint"
 
@@ -155,7 +155,7 @@ pages=("$folder"/extras/man1/*.1)
 mandoc -T lint -W warning "${pages[@]}" || fail "mandoc finds faults"
 pass "manual pages"
 
-# Those of Elvish and PowerShell are not read by a program that runs here.
+# Completions for Elvish and PowerShell are not checked, because no program here reads them.
 completions=$folder/extras/completions
 bash -n "$completions/robotsd.bash"
 # The completion at the end of a line.
@@ -168,8 +168,8 @@ fish --no-execute "$completions/robotsd.fish"
 fish --no-config -c "source '$completions/robotsd.fish'; complete --do-complete 'robotsd rep'" | grep '^replay' > /dev/null || fail "fish completes"
 pass "completions"
 
-# Runs the program of a root, as `chroot` and what stands before the root say, with the config that is shipped: it is served from one
-# process and looked at from outside, in a network of its own.
+# Runs the program of a root with the shipped config. The arguments before the root are the command that changes into it, such as
+# `chroot`. The program is tested from outside, in its own network namespace.
 try_out() {
     local root=$1 arguments=("${@:2}")
     cp "$project/examples/access.log" "$root/tmp/access.log"
@@ -208,11 +208,11 @@ NET
 # The blocks of a section of a chapter, as one script.
 section() { sed -n "/^## $2\$/,/^## [^#]/p" "$1" | sed -n '/^```sh$/,/^```$/{/^```/!p}'; }
 
-# Debian: an empty system with apt, and then the chapter, word for word.
+# Debian: an empty system with apt, and then the commands of the chapter, exactly as written.
 root=$folder/debian
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 mmdebstrap --quiet --variant=minbase "$suite" "$root" > "$folder/mmdebstrap.log" 2>&1 || { cat "$folder/mmdebstrap.log" >&2; fail mmdebstrap; }
-# In place of systemd, which does not run in a root: what it was asked for.
+# Logs calls of systemctl instead of running systemd, which does not run in a root.
 mkdir -p "$root/run/systemd/system" "$root/var/www/html" "$root/var/log/nginx"
 printf '#!/bin/sh\necho "$*" >> /tmp/systemctl.log\n' > "$root/usr/bin/systemctl"
 chmod 755 "$root/usr/bin/systemctl"
@@ -237,7 +237,7 @@ mkdir "$folder/units"
 for unit in robotsd.service robotsd.socket; do
     sed "s|/usr/bin/robotsd|$root/usr/bin/robotsd|" "$root/usr/lib/systemd/system/$unit" > "$folder/units/$unit"
 done
-# With what the chapters add to them.
+# With the lines that the chapters add to the units.
 for text in "$project"/robotsd/src/docs/{install,deployment}.md; do
     for kind in Socket Service; do
         unit=$folder/units/robotsd.$(echo "$kind" | tr '[:upper:]' '[:lower:]')
@@ -247,7 +247,7 @@ for text in "$project"/robotsd/src/docs/{install,deployment}.md; do
 done
 grep -q '^ListenStream=$' "$folder/units/robotsd.socket.d/install.conf" || fail "the chapter changes the port"
 grep -q '^LoadCredential=' "$folder/units/robotsd.service.d/deployment.conf" || fail "the chapter gives the service a secret"
-# systemd before 253 keeps `Type=notify`, as the unit says.
+# systemd before 253 keeps `Type=notify`, as the comment in the unit explains.
 systemd-analyze verify "$folder"/units/robotsd.{service,socket} 2>&1 | grep -v 'Failed to parse service type, ignoring: notify-reload' > "$folder/verify.log" || true
 [ ! -s "$folder/verify.log" ] || { cat "$folder/verify.log" >&2; fail "systemd-analyze verify"; }
 systemd-analyze security --offline=true --threshold=15 "$folder/units/robotsd.service" > "$folder/security.log" ||
@@ -258,7 +258,7 @@ echo '# edited' >> "$root/etc/robotsd/robots.txt"
 dpkg --root="$root" --install "$deb" > /dev/null 2>&1 || fail "the deb is not installed over itself"
 tail -n 1 "$root/etc/robotsd/robots.txt" | grep '^# edited$' > /dev/null || fail "an upgrade overwrites the config"
 diff "$root/tmp/systemctl.log" <(printf '%s\n' daemon-reload daemon-reload 'try-restart robotsd.service') || fail "an upgrade restarts the service"
-# A service that does not start again, such as one whose config is at fault, leaves no broken package.
+# A service that does not start again, for example because of an error in its config, leaves no broken package.
 cp "$root/usr/bin/systemctl" "$folder/systemctl"
 printf 'exit 1\n' >> "$root/usr/bin/systemctl"
 dpkg --root="$root" --install "$deb" > "$folder/failing" 2>&1 || { cat "$folder/failing" >&2; fail "the deb fails where systemctl does"; }
@@ -278,20 +278,20 @@ left=$(find "$root/etc" "$root/usr" "$root/var/lib" -name '*robotsd*' -not -path
 [ -z "$left" ] || fail "a purge leaves $left"
 pass "deb: installed, run, upgraded, removed, purged"
 
-# Fedora and its kin: a root that holds a shell and what the program is linked with.
+# Fedora and distributions based on it: a root with a shell and the libraries that the program is linked with.
 root=$folder/fedora
 mkdir -p "$root"/{bin,lib64,tmp,usr/bin,run,var/lib}
 cp "$(command -v busybox)" "$root/bin/busybox"
 ln -s busybox "$root/bin/sh"
 ldd "$robotsd" | grep -o '/[^ ]*' | while read -r library; do cp -L "$library" "$root/lib64/"; done
-# The path at which the loader of this machine looks.
+# The path at which this machine's programs expect the dynamic loader.
 mkdir -p "$root/lib"
 ln -s ../lib64 "$root/lib/$(uname -m)-linux-gnu"
 rpm --root "$root" --initdb
 rpm --root "$root" --install --nodeps "$rpm"
 rpm --root "$root" --verify --nodeps robotsd || fail "what the rpm installed is not what it holds"
 try_out "$root"
-# A systemd that does not do what it is asked keeps it from going as little.
+# A failing systemd does not prevent the removal of this package, either.
 mkdir -p "$root/run/systemd/system"
 cp "$folder/systemctl" "$root/usr/bin/systemctl"
 printf 'exit 1\n' >> "$root/usr/bin/systemctl"
@@ -302,7 +302,7 @@ left=$(find "$root/etc" "$root/usr" -name '*robotsd*')
 [ -z "$left" ] || fail "the rpm leaves $left"
 pass "rpm: installed, run, removed"
 
-# The image is built from what Containerfile.dockerignore leaves, and the licences of all that is in it go into it.
+# The image is built from the files that Containerfile.dockerignore does not exclude, and contains the licences of everything in it.
 excluded=()
 while read -r pattern; do excluded+=(":(exclude,glob)$pattern" ":(exclude,glob)$pattern/**"); done < <(grep -v '^#' "$project/config/Containerfile.dockerignore")
 mkdir -p "$folder/context"
@@ -315,7 +315,7 @@ command=$(sed -n 's|^ *\(python3 .*third_party.py notices\) /root-of-image/usr/s
 diff -r "$folder/notices" "$folder/image-notices" || fail "the image has other notices"
 pass "context of the image"
 
-# The image: what its last stage copies, with the libraries of a program that is not static, and its user.
+# The image: the files that its last stage copies, the libraries of a program that is not static, and its user.
 root=$folder/image
 file=$project/config/Containerfile
 mkdir -p "$root"/{lib64,lib,tmp,etc/robotsd,usr/local/bin,run/robotsd,var/lib/robotsd}
@@ -330,7 +330,7 @@ chown -R "$user" "$root/run/robotsd" "$root/var/lib/robotsd"
 try_out "$root" --userspec="$user"
 pass "image: run as $user"
 
-# The wheel: a fresh environment, without an index.
+# The wheel, installed into a new environment without a package index.
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$wheel"
 [ "$("$folder/venv/bin/robotsd" --version)" = "$version" ] || fail "the program of the wheel"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Before the files go. dpkg says `remove` or `upgrade`; rpm how many versions will be left, 0 or 1. The package goes also where
-# systemd does not do what it is asked.
+# Runs before the files are removed. dpkg passes `remove` or `upgrade`; rpm passes the number of versions that will be left, 0 or 1.
+# The package is removed even if systemd fails.
 set -e
 
 case "${1:-}" in
