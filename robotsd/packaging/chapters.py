@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Copies the chapters for a folder of files. In the crate's documentation a link names an item, `crate::docs::beside`, which leads nowhere
-in a file: it becomes the file beside it, or the item's page on docs.rs.
+"""Copies the chapters into a folder of files. In the crate's documentation a link names an item, such as `crate::docs::beside`, which
+does not work in a file. Such a link becomes the name of the chapter's file, or the address of the item's page on docs.rs.
 
 Usage: chapters.py FROM TO VERSION
 """
@@ -14,7 +14,7 @@ LINK = re.compile(r"(\]\(|^\[[^\]\n]+\]: )(?:mod@)?((?:crate|tower_robots)(?:::\
 
 
 def page(path, anchor, version):
-    """The page of an item of the library on docs.rs: a module, or a method of a type, whose page is named after its kind."""
+    """Returns the page of a library item on docs.rs: of a module, or of a type, whose page is named after its kind, with a method."""
     modules = [part for part in path if part[0].islower()]
     if len(modules) == len(path):
         return f"https://docs.rs/tower-robots/{version}/{'/'.join(path)}/index.html{anchor}"
@@ -39,7 +39,7 @@ def main():
             if item[0] == "tower_robots":
                 return before + page(item, anchor, version)
             if item[:2] != ["crate", "docs"] or len(item) != 3 or item[2] not in chapters:
-                sys.exit(f"{path}: the link to {link[2]} is to no chapter here, nor to an item of the library")
+                sys.exit(f"{path}: the link to {link[2]} names neither a chapter of this folder nor an item of the library")
             return f"{before}{item[2]}.md{anchor}"
 
         text = LINK.sub(rewritten, path.read_text(encoding="utf-8"))

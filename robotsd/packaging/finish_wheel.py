@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Finishes the wheel that maturin made: adds the notices of third-party code and their licences to its metadata, and reduces the bill of
-materials to the crates of this target, without folders of the machine, so that each build of one source has the same one. Writes the
-bill next to the wheel as well.
+"""Finishes the wheel that maturin made. Adds the notices of third-party code and their licences to its metadata. Reduces the bill of
+materials to the crates of this target and removes folders of the machine from it, so that each build of one source has the same bill.
+Also writes the bill next to the wheel.
 
-Usage: finish_wheel.py WHEEL OUT LICENSES       SOURCE_DATE_EPOCH: the time that the bill bears
+Usage: finish_wheel.py WHEEL OUT LICENSES       SOURCE_DATE_EPOCH: the time in the bill
   LICENSES  a folder with the notices
 """
 
@@ -22,11 +22,11 @@ import third_party
 
 
 def neutral(bill, target):
-    """The bill of materials of the program for one target, without the folder, the moment and the random name of this build.
+    """Returns the bill of materials of the program for one target, without the folder, the time and the random name of this build.
 
-    maturin writes one of all targets, with what only Windows or WebAssembly would need.
+    maturin's bill is for all targets, including crates that only Windows or WebAssembly needs.
     """
-    # A crate of the workspace is named by its folder.
+    # The bill names a crate of the workspace by its folder.
     document = json.loads(bill.replace(f"file://{third_party.PROJECT}", "file:///tower-robots"))
     edges = third_party.edges(target)
     top = document["metadata"]["component"]
@@ -55,12 +55,12 @@ def neutral(bill, target):
 
 
 def purl(address):
-    """The address of a crate of the workspace without the folder that it was built from, which leads nowhere elsewhere."""
+    """Returns the address of a workspace crate without its build folder, which does not exist on other machines."""
     return re.sub(r"\?download_url=file://[^#]*", "", address)
 
 
 def metadata(text, licences, expression):
-    """What the wheel says of itself, with the licences of all that is in it: those of the source are robotsd's own."""
+    """Returns the metadata of the wheel with the licences of everything in it. The given metadata names only robotsd's own licence."""
     head, body = text.split("\n\n", 1)
     lines = [line for line in head.split("\n") if not line.startswith("License-Expression:")]
     assert len(lines) + 1 == len(head.split("\n")), "one line names the licence"

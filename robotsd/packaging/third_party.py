@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What other people's code robotsd contains, and under which licences: every crate that cargo links into it for a target, with the
-texts that the crate brings, those of C code in it as well. A crate without a text stops the build.
+"""Lists the third-party code in robotsd with its licences: every crate that cargo links into it for a target, with the crate's licence
+files, including those of its C code. A crate without a licence file stops the build.
 
 Usage: third_party.py expression        prints the licences of the program as one SPDX expression
-       third_party.py notices OUT       writes the crates with the texts of their licences, and the notices of Rust's standard library,
-                                        as files in the folder OUT
-The target is that of rustc. What a build of the program did not need of the crates is fetched.
+       third_party.py notices OUT       writes the crates with their licence files, and the notices of Rust's standard library, as files
+                                        in the folder OUT
+The target is rustc's default. Crates that are not in Cargo's cache are fetched.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-# The text of a crate about its licence, in every folder: C code has its own. The tails are of code that is named for licences.
+# Names of licence files, in every folder, because C code has its own. Names with the excluded endings are source code about licences.
 TEXT = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense|authors|patents)", re.IGNORECASE)
 CODE = {".c", ".cc", ".h", ".json", ".py", ".rs", ".sh", ".toml", ".yaml", ".yml"}
 
@@ -36,7 +36,7 @@ def host():
 
 
 def edges(target):
-    """For each crate of the program, as name and version, those that it depends on for this target: what `cargo tree` shows."""
+    """Maps each crate of the program (name and version) to its dependencies for this target, as `cargo tree` shows them."""
     tree = cargo("tree", "--package", "robotsd", "--edges", "normal", "--target", target, "--no-dedupe", "--prefix", "depth", "--format", " {p}")
     found, above = {}, []
     for line in tree.splitlines():
@@ -51,7 +51,7 @@ def edges(target):
 
 
 def crates(target):
-    """Every crate of the program, robotsd itself among them, in the order of their names."""
+    """Returns every crate of the program, including robotsd itself, sorted by name."""
     wanted = set(edges(target))
     packages = json.loads(cargo("metadata", "--format-version", "1", "--filter-platform", target))["packages"]
     found = [
@@ -75,12 +75,12 @@ def crates(target):
 
 
 def spdx(expression):
-    """A slash stands for `OR` in the manifests of old crates."""
+    """Replaces slashes by `OR`: manifests of old crates use a slash instead."""
     return re.sub(r"\s*/\s*", " OR ", expression) if expression else None
 
 
 def conjuncts(expression):
-    """The parts of an expression that all hold at once, each a choice of licences in one order: `B OR A` is `A OR B`."""
+    """Returns the parts of an expression that are joined by `AND`. Each part is a sorted choice of licences: `B OR A` is `A OR B`."""
     parts, depth, start = [], 0, 0
     for sign in re.finditer(r"\(|\)| AND ", expression):
         depth += {"(": 1, ")": -1}.get(sign[0], 0)
@@ -98,7 +98,7 @@ def conjuncts(expression):
 
 
 def expression(found):
-    """The licences of all crates, which hold together: that of robotsd stands first."""
+    """Returns the licences of all crates, joined by `AND`, with robotsd's own first."""
     parts = list(dict.fromkeys(crate.license for crate in found if crate.ours))
     known = {conjunct for part in parts for conjunct in conjuncts(part)}
     parts += sorted({conjunct for crate in found for conjunct in conjuncts(crate.license)} - known, key=lambda part: (" OR " in part, part))
@@ -106,7 +106,7 @@ def expression(found):
 
 
 def texts(crate):
-    """What stands in the crate about its licence, as pairs of path and text."""
+    """Returns the licence files of a crate, as pairs of path and text."""
     paths = {path for path in crate.folder.rglob("*") if path.is_file() and TEXT.match(path.name) and path.suffix.lower() not in CODE}
     if crate.license_file:
         paths.add(crate.folder / crate.license_file)
@@ -118,16 +118,16 @@ def texts(crate):
 
 
 def notices(found):
-    """The crates, and below them each text once, with the files where it stands."""
+    """Returns the list of crates, and below it each licence text once, with the files that contain it."""
     strangers = [crate for crate in found if not crate.ours]
     of_crate = {crate: list(texts(crate)) for crate in strangers}
     borrowed = {}
     for crate, own in of_crate.items():
         if not own:
-            # Some crates leave the file in their repository, from which another crate brings it.
+            # Some packages lack the licence file of their repository; another crate of the same repository has it then.
             same = [other for other in strangers if other.repository == crate.repository and other.license == crate.license and of_crate[other]]
             if not crate.repository or not same:
-                sys.exit(f"{crate.name} {crate.version} ({crate.license}) brings no text of its licence, and no crate of its repository does")
+                sys.exit(f"{crate.name} {crate.version} ({crate.license}) has no licence file, and neither has another crate of its repository")
             borrowed[crate] = same[0]
     numbers, where = {}, collections.defaultdict(list)
     for crate, own in of_crate.items():
@@ -152,11 +152,11 @@ def notices(found):
 
 
 def standard_library():
-    """The notices of the standard library, which is in each program: rustc brings them."""
+    """Returns the notices of the standard library, which every program contains. They are installed with rustc."""
     root = subprocess.run(["rustc", "--print", "sysroot"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     path = pathlib.Path(root, "share/doc/rust/COPYRIGHT-library.html")
     if not path.is_file():
-        sys.exit(f"{path}: the notices of the standard library are not there; rustup and the images of Rust bring them from 1.84 on")
+        sys.exit(f"{path}: the notices of the standard library are missing; rustup and Rust's images install them since Rust 1.84")
     return path
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the shared attack suite against a robotsd of its own, on loopback.
 # Usage: robotsd/tests/attack.sh ROBOTSD ATTACK-FOLDER [more arguments for attack.py]
-# With HTTP2_UPSTREAM=1 its upstream is spoken to in HTTP/2: another robotsd, which enforces nothing, in front of the origin.
+# With HTTP2_UPSTREAM=1 it uses HTTP/2 to its upstream: another robotsd, which enforces nothing, in front of the origin.
 set -euo pipefail
 robotsd=$1 attack=$2
 shift 2
@@ -17,11 +17,11 @@ body_idle = "4s"
 connect = "2s"
 response = "4s"'
 
-# The file has a folder of its own: one case moves the folder away.
+# The file has its own folder, because one case moves the folder away.
 mkdir "$folder/site"
 cp "$attack/robots.txt" "$folder/site/robots.txt"
 chmod u+w "$folder/site/robots.txt"
-# Starts a robotsd with the config of a name, and waits until it listens.
+# Starts a robotsd with the named config, and waits until it listens.
 start() {
     "$robotsd" serve --config "$folder/$1.toml" > "$folder/$1.log" &
     proxies+=($!)
@@ -47,8 +47,8 @@ address = "127.0.0.1:$(free_port)"
 $limits
 TOML
     start between
-    # A WebSocket is what a connection of HTTP/1.1 becomes (RFC 9110, section 7.8); HTTP/2 has no Upgrade (RFC 9113, section 8.6).
-    echo "left out: A97, a WebSocket, which an upstream with http2 = true gets as a plain GET"
+    # A WebSocket needs an Upgrade of an HTTP/1.1 connection (RFC 9110, section 7.8); HTTP/2 has no Upgrade (RFC 9113, section 8.6).
+    echo "skipped: A97, a WebSocket, because an upstream with http2 = true gets a plain GET"
     grep -v '"id": *"A97"' "$attack/../cases/proxy_cases.jsonl" > "$folder/cases.jsonl"
     set -- --cases "$folder/cases.jsonl" "$@"
 fi
@@ -61,14 +61,14 @@ name = "attacked"
 upstreams = ["http://127.0.0.1:$upstream"]
 upstream.http2 = $http2
 robots.path = "site/robots.txt"
-# The settings that the suite asks for: a header deadline of at most ten seconds, five towards the upstream.
+# The settings that the suite requires: at most ten seconds for a request head, and five seconds for the upstream.
 [limits]
 $limits
 TOML
 start robotsd
 if ! python3 "$attack/attack.py" --target "127.0.0.1:$port" --h2c "127.0.0.1:$port" --origin-port "$origin" \
     --have robots --robots-file "$folder/site/robots.txt" "$@"; then
-    echo "the proxy's last words:" >&2
+    echo "the end of the proxy's log:" >&2
     tail -n 20 "$folder/robotsd.log" >&2
     exit 1
 fi

@@ -19,7 +19,7 @@ WAITS = 0.25
 
 
 def tests(built):
-    """Every test, as its program, its working directory and its name."""
+    """Yields every test, as its program, its working directory and its name."""
     for line in pathlib.Path(built).read_text().splitlines():
         message = json.loads(line)
         if message.get("reason") == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
@@ -29,7 +29,7 @@ def tests(built):
 
 
 def run(test):
-    """The output of a test that failed, else None; and the seconds for which it waited."""
+    """Runs a test. Returns its output if it failed, else None, and the seconds for which it waited."""
     program, folder, name = test
     began = time.monotonic()
     process = subprocess.Popen([program, "--exact", name], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the public test suite for HTTP caches (npm `http-cache-tests`) against its own server, directly and through
-# robotsd, and compares test by test: robotsd is no cache, so a test ends as it does without it. It is run through one robotsd, and
-# through two that speak HTTP/2 with each other. Tests that may differ stand in cases/cache_suite_differences.txt, with the reason.
+# Runs the public test suite for HTTP caches (npm `http-cache-tests`) against its own server, directly and through robotsd, and
+# compares the result of each test. robotsd does not cache, so the results should not differ. The suite runs through one robotsd, and
+# through two that use HTTP/2 between them. cases/cache_suite_differences.txt lists tests that may differ, with the reason.
 # Usage: robotsd/tests/cache_suite.sh ROBOTSD FOLDER-OF-THE-SUITE
 set -euo pipefail
 robotsd=$(realpath "$1") suite=$2
@@ -39,7 +39,7 @@ TOML
     await "$folder/$1.log" '"event":"listening"'
 }
 
-# As `npm run` sets them.
+# The variables that `npm run` sets.
 export npm_config_protocol=http npm_config_port=0 npm_config_pidfile="$folder/pid" npm_config_id="" npm_package_config_id=""
 cd "$suite"
 node --no-warnings server/server.mjs > "$folder/server.log" 2>&1 &
@@ -51,7 +51,7 @@ proxy one "$one" "$origin" false
 proxy back "$back" "$origin" false
 proxy front "$front" "$back" true
 
-# A test may end otherwise because the machine is busy: what counts differs twice.
+# A single result may differ because the machine is busy, so only tests that differ twice count.
 for round in 1 2; do
     pids=()
     for port in "$origin" "$one" "$front"; do

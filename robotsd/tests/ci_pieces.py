@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the pieces for other people's CI as they will run there: the steps of action.yml, the hooks for pre-commit, the job for GitLab.
+"""Runs the files for other people's CI as they run there: the steps of action.yml, the hooks for pre-commit, the job for GitLab.
 
 Usage: ci_pieces.py ROBOTSD WHEELS      WHEELS: a folder with the wheel that robotsd/packaging/build.sh made
 
-A step of the action is run as GitHub does: its script, its `env` with the expressions filled in, bash with -eo pipefail. In place of
-GitHub's interface there is a `gh` that keeps comments in a file. Needs git, jq, and robotsd/packaging/requirements.txt.
+A step of the action runs as on GitHub: its script, its `env` with evaluated expressions, bash with -eo pipefail. A fake `gh` keeps
+comments in a file instead of calling GitHub's API. Needs git, jq, and robotsd/packaging/requirements.txt.
 """
 
 import hashlib
@@ -25,8 +25,7 @@ PROJECT = pathlib.Path(__file__).resolve().parents[2]
 ROBOTSD = pathlib.Path(sys.argv[1]).resolve()
 WHEELS = pathlib.Path(sys.argv[2]).resolve()
 
-# The packages that pip installs come from here, and from no index: the wheel under test, and those that the empty package of pre-commit is
-# built with.
+# pip installs packages only from these folders: the wheel under test, and the packages with which pre-commit builds its empty package.
 NO_INDEX = {
     "PIP_NO_INDEX": "1",
     "PIP_FIND_LINKS": f"{WHEELS} {pathlib.Path(virtualenv.__file__).parent / 'seed/wheels/embed'}",
@@ -34,10 +33,10 @@ NO_INDEX = {
 
 GOOD = "User-agent: *\nDisallow: /search\n"
 NEWS = "User-agent: *\nDisallow: /search\nDisallow: /news/\n"
-# An error, and a fault that is corrected without a change of what it means.
+# An error, and a finding that can be fixed without changing the meaning of the file.
 BROKEN = "User-agent *\nDisallow: /search\nDisallow: /search\nDisallow: drafts/\n"
 
-# Keeps the comments of a pull request, and refuses to write where the token may only read.
+# A fake `gh` that keeps the comments of a pull request, and refuses to write if the token may only read.
 GH = r"""#!/usr/bin/env python3
 import json, os, pathlib, subprocess, sys
 host = os.environ["GH_HOST"]
@@ -124,7 +123,7 @@ def commit(repository, files, message="Change"):
 
 
 class Scene:
-    """A hosted repository, what a runner checked out of it, and the files that a runner gives to steps."""
+    """A hosted repository, a runner's checkout of it, and the files that a runner gives to steps."""
 
     def __init__(self, folder, before, after, depth=2, event="pull_request"):
         self.folder = folder
@@ -138,7 +137,7 @@ class Scene:
         commit(self.origin, {"page.html": "y"})
         commit(self.origin, after)
         git(self.origin, "switch", "--quiet", "main")
-        # The base goes on meanwhile: what it changed is no part of the pull request.
+        # The base branch gets a commit meanwhile, which does not belong to the pull request.
         commit(self.origin, {"style.css": "z"})
         self.event = event
         if event == "pull_request":
@@ -151,7 +150,7 @@ class Scene:
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
         self.comments = folder / "comments.json"
-        # Comments of others.
+        # Comments by other users.
         others = [
             {"id": 1, "user": {"type": "User", "login": "someone"}, "body": "mine"},
             {"id": 2, "user": {"type": "Bot", "login": "github-actions[bot]"}, "body": "coverage"},
@@ -166,12 +165,15 @@ class Scene:
         return json.loads(self.comments.read_text())[2:]
 
 
-# Of the runner: what it obeys in the output of a step.
+# The workflow commands that the runner obeys in the output of a step.
 COMMANDS = set("error warning notice debug group endgroup echo add-mask add-path set-env set-output save-state add-matcher remove-matcher".split())
 
 
 def obeyed(printed):
-    """The commands that a runner obeys, and whether it obeys any more at the end: behind blanks, and in the older form within a line."""
+    """Returns the commands that a runner obeys, and whether it still obeys commands at the end.
+
+    A command may follow blanks; in its older form it may begin anywhere in a line.
+    """
     commands, token = [], None
     for line in printed.splitlines():
         known = {"stop-commands", *COMMANDS} if token is None else {token}
@@ -186,7 +188,7 @@ def obeyed(printed):
 
 
 class Action:
-    """action.yml, carried out in a scene."""
+    """Runs action.yml in a scene."""
 
     def __init__(self, scene, read_only=False, pull_request=7, environment=None, **inputs):
         self.scene = scene
@@ -212,7 +214,7 @@ class Action:
         self.status = 0
 
     def value(self, expression):
-        """One name of an expression; a name that is not known here is a fault of the test or of the action."""
+        """Returns the value of one name in an expression. An unknown name is an error in the test or in the action."""
         expression = expression.strip()
         if literal := re.fullmatch(r"'([^']*)'", expression):
             return literal[1]
@@ -328,7 +330,7 @@ def an_error_is_an_annotation_and_fails(folder):
     action = Action(scene)
     outputs = fails(action, "robots.txt does not pass its check")
     assert re.search(r"::(error|warning) .*file=robots\.txt,.*line=\d", action.log), action.log
-    assert ("error", "robots.txt does not pass its check: the lines above say why") in action.commands, action.commands
+    assert ("error", "robots.txt does not pass its check: see the lines above") in action.commands, action.commands
     assert len(action.commands) > 2, "findings are commands"
     assert "| line |" in action.summary, action.summary
     results = json.loads(pathlib.Path(outputs["sarif"]).read_text())["runs"][0]["results"]
@@ -353,7 +355,7 @@ def names_are_never_run(folder):
 
 
 def what_others_wrote_is_no_command(folder):
-    """Paths and content of a pull request, and whatever git, pip and robotsd say about them."""
+    """Plants commands in paths and content of a pull request, which git, pip and robotsd print."""
     planted = [f"{line}planted" for line in ("::error::", "  ::notice::", "::stop-commands::", "\t::add-mask::", "x ##[warning]", "##[set-env name=A]")]
     for number, text in enumerate(planted):
         place = folder / str(number)
@@ -423,7 +425,7 @@ def a_push_is_compared_and_writes_no_comment(folder):
 def without_a_file_it_says_so(folder):
     scene = Scene(folder, {"a": "b"}, {"c": "d"})
     fails(Action(scene), "no robots.txt to check")
-    # One that a build makes can be named.
+    # A robots.txt that a build creates can be named.
     (scene.workspace / "public").mkdir()
     (scene.workspace / "public/robots.txt").write_text(GOOD)
     passes(Action(scene, files="public/robots.txt"))
@@ -431,7 +433,7 @@ def without_a_file_it_says_so(folder):
 
 def a_program_that_is_not_there_is_said(folder):
     scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS})
-    fails(Action(scene, robotsd="no-such-robotsd"), "names no program")
+    fails(Action(scene, robotsd="no-such-robotsd"), "is not a program")
 
 
 def the_action_installs_the_wheel(folder):
@@ -446,7 +448,7 @@ def the_pull_request_is_not_run(folder):
     names = ["venv.py", "pip.py", "tempfile.py", "subprocess.py", "sitecustomize.py", "ensurepip/__init__.py"]
     scene = Scene(folder, {"robots.txt": GOOD}, {"robots.txt": NEWS, **dict.fromkeys(names, planted)})
     passes(Action(scene, robotsd=""))
-    # Nor with a variable that leads there; what else is Python in this scene is the test's own.
+    # Python does not import it through a variable, either. The test provides all other Python files of this scene.
     passes(Action(scene, robotsd="", comment="false", environment={"PYTHONPATH": scene.workspace}))
     assert list(folder.rglob("pwned")) == []
 
@@ -458,7 +460,7 @@ def what_is_installed_can_be_pinned(folder):
     passes(Action(scene, robotsd="", hashes=f"{'0' * 64}\nsha256:{digest}"))
     passes(Action(scene, robotsd="", hashes=f"{digest}  {wheel.name}\n"))
     fails(Action(scene, robotsd="", hashes="0" * 64), "THESE PACKAGES DO NOT MATCH THE HASHES")
-    fails(Action(scene, robotsd="", hashes=f"sha256:{digest[1:]}"), "the input hashes has a line that is no SHA-256")
+    fails(Action(scene, robotsd="", hashes=f"sha256:{digest[1:]}"), "the input hashes has a line that is not a SHA-256")
 
 
 def what_is_denied_is_reported_too(folder):
@@ -471,7 +473,7 @@ def what_is_denied_is_reported_too(folder):
         assert "| line |" in action.summary, action.summary
     outputs = passes(Action(scene, options="--deny=warnings\n--exit-zero"))
     assert json.loads(pathlib.Path(outputs["sarif"]).read_text())["runs"][0]["results"]
-    # A run that is not possible at all is reported, and is no document.
+    # A run that fails completely is reported, and there is no document.
     action = Action(scene, options="--no-such-option")
     outputs = fails(action, "does not pass its check")
     assert outputs["sarif"] == "" and "'--no-such-option'" in action.summary, f"{outputs}\n{action.summary}"
@@ -503,7 +505,7 @@ def where_the_effect_is_not_known_forbid_fails(folder):
     git_fails.chmod(0o755)
     fails(Action(scene, forbid=forbid), "git cannot compare")
     git_fails.write_text(git_fails.read_text().replace("--diff-filter=D", "blob"))
-    fails(Action(scene, forbid=forbid), "its content cannot be had from git")
+    fails(Action(scene, forbid=forbid), "git cannot read its content")
 
     scene = scene_of("a file is not here")
     blob = git(scene.workspace, "rev-parse", "HEAD^1:robots.txt")
@@ -511,12 +513,12 @@ def where_the_effect_is_not_known_forbid_fails(folder):
         moved = pack.rename(scene.folder / pack.name)
         run(["bash", "-c", 'git unpack-objects -q < "$1"', "-", moved], scene.workspace)
     (scene.workspace / ".git/objects" / blob[:2] / blob[2:]).unlink()
-    fails(Action(scene, forbid=forbid), "its content cannot be had from git")
+    fails(Action(scene, forbid=forbid), "git cannot read its content")
 
     for event in ("workflow_dispatch", "schedule"):
         scene = scene_of(event, event="push", depth=9)
         scene.event = event
-        fails(Action(scene, forbid=forbid), f"the event {event} names no version before this one")
+        fails(Action(scene, forbid=forbid), f"the event {event} names no earlier version")
         assert passes(Action(scene))["compared"] == "false"
         assert passes(Action(scene, forbid=forbid, base="HEAD~1"))["compared"] == "true"
 
@@ -529,7 +531,7 @@ def where_the_effect_is_not_known_forbid_fails(folder):
     for event, scene.base in (("pull_request", git(scene.workspace, "rev-parse", "HEAD")), ("pull_request_target", scene.base)):
         action = Action(scene, forbid=forbid, environment={"GITHUB_SHA": git(scene.workspace, "rev-parse", "HEAD")})
         action.github["event_name"] = event
-        fails(action, "what is checked out is the version before the pull request")
+        fails(action, "the checkout is the version before the pull request")
 
     scene = scene_of("built")
     (scene.workspace / "public").mkdir()
@@ -625,7 +627,7 @@ def a_link_is_compared_by_what_it_leads_to(folder):
     site = scene.workspace
 
     def change(forbid="", **files):
-        """What the last commit means, which writes these files; a link is given as a path."""
+        """Commits these files and returns the action for that commit. A path as content creates a link."""
         before = git(site, "rev-parse", "HEAD")
         for name, content in files.items():
             path = site / {"robots": "robots.txt", "live": "conf/live"}[name]
@@ -645,13 +647,13 @@ def a_link_is_compared_by_what_it_leads_to(folder):
     fails(action, "changes what it may not")
     assert "/news/" in action.summary and "robots.txt" in action.summary
     fails(change("Googlebot:/news/", robots=GOOD), "changes what it may not")
-    # One that leads to what only a build makes.
+    # A link to a file that only a build creates.
     (site / ".gitignore").write_text("dist\n")
     commit(site, {})
     (site / "dist").mkdir()
     (site / "dist/robots.txt").write_text(GOOD)
     action = change(robots=pathlib.Path("dist/robots.txt"))
-    assert passes(action)["compared"] == "false" and "robots.txt: its content cannot be had from git" in action.summary
+    assert passes(action)["compared"] == "false" and "robots.txt: git cannot read its content" in action.summary
     fails(Action(scene, base="HEAD~1", forbid="Googlebot:/news/"), "could not be compared")
 
 
@@ -693,7 +695,7 @@ def the_comment_is_that_of_whom_the_token_is_of(folder):
         (folder / login).mkdir()
         scene = Scene(folder / login, {"robots.txt": GOOD}, {"robots.txt": NEWS})
         passes(Action(scene, environment={"LOGIN": login}))
-        # Others may begin theirs alike.
+        # Another user's comment may begin in the same way.
         mine = scene.written()[0]
         others = [{"type": "User", "login": "mallory"}, {"type": "Bot", "login": "m[bot]"}]
         copies = [{"id": 90 + n, "user": user, "body": mine["body"] + "\ncopied"} for n, user in enumerate(others)]
@@ -701,7 +703,7 @@ def the_comment_is_that_of_whom_the_token_is_of(folder):
         passes(Action(scene, environment={"LOGIN": login}, files=":(glob)**/robots.txt"))
         written = json.loads(scene.comments.read_text())
         assert len(written) == 5 and written[:2] == copies, written
-    # A token that cannot say whose it is, which then is that of a program.
+    # A token whose owner cannot be looked up is treated as a bot's token.
     (folder / "unnamed").mkdir()
     scene = Scene(folder / "unnamed", {"robots.txt": GOOD}, {"robots.txt": NEWS})
     for _ in range(2):
@@ -715,7 +717,7 @@ def a_checkout_elsewhere_is_named(folder):
     scene.workspace.mkdir()
     moved.rename(scene.workspace / "the site")
     action = Action(scene)
-    fails(action, "the input folder names no checkout")
+    fails(action, "the input folder is not a checkout")
     assert "no robots.txt" not in action.log, action.log
     action = Action(scene, folder="the site")
     passes(action)
@@ -776,7 +778,7 @@ def the_expectations_of_any_folder_are_tested(folder):
     def config(**hook):
         return json.dumps({"repos": [{"repo": hosted.as_uri(), "rev": rev, "hooks": [{"id": "robotsd-test", **hook}]}]})
 
-    # Without expectations nothing is to be met.
+    # Without expectations the hook passes.
     repository = repository_with(folder, {".pre-commit-config.yaml": config(), "public/robots.txt": NEWS})
     _, printed = pre_commit(repository)
     assert "Passed" in printed, printed
@@ -822,7 +824,7 @@ def the_job_of_gitlab_runs(folder):
     assert status != 0 and "a b/robots.txt:" in printed, printed
 
     def job_after(change, before="HEAD", **links):
-        """What the job says of a commit, and its artifact."""
+        """Commits a change and runs the job. Returns its status, its output and its artifact."""
         environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = git(scene.workspace, "rev-parse", "HEAD") if before == "HEAD" else before
         for name, target in links.items():
             (scene.workspace / name).mkdir(exist_ok=True)
@@ -837,7 +839,7 @@ def the_job_of_gitlab_runs(folder):
     exclude = scene.workspace / ".git/info/exclude"
     exclude.write_text("effect.md\n")
     assert job_after({"a b/robots.txt": GOOD, "-x/robots.txt": GOOD, "live": GOOD})[0] == 0
-    # A folder that looks like an option, and a link by what it leads to.
+    # A folder that looks like an option, and a link, which is compared by the content of its target.
     assert job_after({"page.html": "x"}, link="../live")[0] == 0
     status, printed, effect = job_after({"live": NEWS, "-x/robots.txt": NEWS})
     assert status == 0 and effect.count("/news/") >= 2 and "link/robots.txt" in effect and "-x/robots.txt" in effect, f"{printed}\n{effect}"
@@ -847,7 +849,7 @@ def the_job_of_gitlab_runs(folder):
     (folder / "secret").write_text("hunter2 hunter2\n")
     status, printed, effect = job_after({"page.html": "w"}, link=str(folder / "secret"))
     assert status != 0 and "link/robots.txt: not known" in effect and "hunter2" not in printed + effect, f"{printed}\n{effect}"
-    # The request brings an artifact of its own: a file, a folder, a link to a file elsewhere, and one to none.
+    # The merge request contains something under the artifact's name: a file, a folder, a link to a file elsewhere, a dangling link.
     (scene.workspace / "link/robots.txt").unlink()
     commit(scene.workspace, {})
     outside = folder / "outside"
@@ -879,7 +881,7 @@ def the_job_of_gitlab_runs(folder):
 
 
 def a_new_user_has_a_green_check(folder):
-    """The chapter `ci`, word for word, in the repository of a site with a faulty file; then what its workflow does."""
+    """Runs the commands of the chapter `ci` exactly as written, in the repository of a site with a faulty file; then runs its workflow."""
     chapter = (PROJECT / "robotsd/src/docs/ci.md").read_text()
     section = chapter.split("## From nothing to a fixed file and a green check\n")[1].split("\n## ")[0]
     script = "\n".join(re.findall(r"^```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL))
@@ -913,11 +915,11 @@ def the_files_fit_their_schemas(folder):
     run([*schema, "vendor.gitlab-ci", "--data-transform", "gitlab-ci", ci / "gitlab.yml"], folder)
     run(["pre-commit", "validate-manifest", PROJECT / ".pre-commit-hooks.yaml"], folder)
     run(["pre-commit", "validate-config", ci / "pre-commit-config.yaml"], folder)
-    # Faults that the schemas do not see: values in scripts, rights that nothing needs. The examples name versions, which people read.
+    # Checks for problems that the schemas do not cover: values in scripts, unneeded permissions. The examples pin versions, not hashes.
     settings = folder / "zizmor.yml"
     settings.write_text("rules: { unpinned-uses: { disable: true } }\n")
     run(["zizmor", "--offline", "--no-progress", "--config", settings, PROJECT / "action.yml", ci / "github.yml"], folder)
-    # Every version that is named is that of the program.
+    # Every version in these files equals the version of the program.
     version = run([ROBOTSD, "--version"], folder)[1].split()[1]
     named = {PROJECT / "action.yml", ci / "github.yml", ci / "gitlab.yml", ci / "pre-commit-config.yaml", PROJECT / "robotsd/src/docs/ci.md"}
     for path in sorted(named):

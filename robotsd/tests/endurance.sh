@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Holds a robotsd of its own under slow clients and at saturation, on loopback, and asks it for pages meanwhile.
+# Starts a robotsd on loopback, puts it under load from slow clients and then to saturation, and requests pages meanwhile.
 # Usage: robotsd/tests/endurance.sh ROBOTSD [SECONDS]          slow heads, slow bodies, slow readers, then saturation
 # Needs slowhttptest, wrk, h2load and curl.
 set -euo pipefail
@@ -7,7 +7,7 @@ robotsd=$1
 seconds=${2:-10}
 
 for tool in slowhttptest wrk h2load curl; do
-    command -v "$tool" > /dev/null || { echo "$tool is not here: apt-get install slowhttptest wrk nghttp2-client curl" >&2; exit 2; }
+    command -v "$tool" > /dev/null || { echo "$tool is not installed: apt-get install slowhttptest wrk nghttp2-client curl" >&2; exit 2; }
 done
 ulimit -n "$(ulimit -Hn)" 2> /dev/null || true
 
@@ -21,7 +21,7 @@ head -c 102400 /dev/zero | tr '\0' x > "$folder/pages/large.html"
 printf 'User-agent: GPTBot\nDisallow: /\n' > "$folder/pages/robots.txt"
 cp "$folder/pages/robots.txt" "$folder/robots.txt"
 
-# Prints the address it listens at.
+# Prints the address on which it listens.
 start() {
     : > "$folder/$1.log"
     "$robotsd" serve --config "$folder/$1.toml" >> "$folder/$1.log" &
@@ -46,7 +46,7 @@ name = "origin"
 root = "pages"
 TOML
 start origin
-# Static files answer a POST at once; this one takes the whole body first.
+# A static file server answers a POST immediately; this server reads the whole body first.
 python3 - > "$folder/patient" <<'PY' &
 import http.server, sys
 class Patient(http.server.BaseHTTPRequestHandler):
@@ -85,7 +85,7 @@ proxy=${pids[2]}
 
 resident() { awk '/^VmRSS/ { print $2 }' "/proc/$proxy/status"; }
 
-# Requests a page ten times a second until stopped; every answer must be 200 within a second.
+# Requests a page ten times per second until stopped; every answer must be 200 within one second.
 probe() {
     local asked=0 failed=0 slowest=0
     while [ ! -e "$folder/stop" ]; do
@@ -101,7 +101,7 @@ probe() {
     echo "$asked $failed $slowest" > "$folder/probed"
 }
 
-# Runs a command while the page is asked for.
+# Runs a command while the page is requested.
 beside() {
     local what=$1
     shift
@@ -120,7 +120,7 @@ beside() {
     fi
 }
 
-# No errors of any kind in what wrk or h2load says.
+# Checks that the output of wrk or h2load reports no errors of any kind.
 clean() {
     if grep -E 'Socket errors|Non-2xx' "$folder/output" >&2; then exit 1; fi
     if grep -E '[1-9][0-9]* (failed|errored|timeout)' "$folder/output" >&2; then exit 1; fi

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Runs every command of README.md, CRATE.md and the chapter "commands" as it is written, in a fresh clone, and holds it against what is shown below it.
+"""Runs every command of README.md, CRATE.md and the chapter "commands" exactly as written, in a fresh clone, and compares its output with
+the output shown below it.
 
 Usage: readme.py
 
-What a release alone makes true stands between `<!-- releasing` and `<!-- /releasing -->`, and is left out; elsewhere nothing of it may stand.
-`cargo` runs where this script stands, which has the files of the clone and what was built before. Needs git, bash, curl, and port 8080.
+Commands that need a published release are between `<!-- releasing` and `<!-- /releasing -->`, and are skipped; they may not occur
+elsewhere. `cargo` runs in the working copy of this script, which has the same files as the clone and earlier build output. Needs git, bash,
+curl, and port 8080.
 """
 
 import os
@@ -21,19 +23,20 @@ PROJECT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS = "robotsd/src/docs/commands.md"
 DOCUMENTS = ["README.md", "CRATE.md", COMMANDS]
 
-# The texts that take a release, wherever they are written.
+# Commands and lines that need a published release.
 TAKES_A_RELEASE = re.compile(r"(pip|pipx) install robotsd|cargo install( --locked)? robotsd|cargo add tower-robots|tower-robots@v\d|version = \"0")
-# Run by .ci/run itself, of which this is a part.
+# Commands that .ci/run runs itself. It also runs this script.
 ELSEWHERE = {"cargo test --all-features"}
-# How those end that do not end with 0: whether there is a network is not ours, the demo has no fleet and no audit but in its log, and a difference is shown.
+# Exit statuses of commands that may exit with a status other than 0: there may be no network, the demo has no fleet and its audit
+# records are only in its log, and a difference is shown.
 ENDS = {"robotsd check https://example.com": {0, 1, 2}, "robotsd enforce off --fleet": {2}, "robotsd audit": {2},
         "robotsd edit --diff examples/site/robots.txt --disallow category:ai-training": {1}}
-# They speak to a robotsd that runs.
+# Subcommands that need a running robotsd.
 OF_A_SERVER = {"accept", "board", "enforce", "reload", "status", "upgrade"}
 
 
 def commands(text):
-    """Each command of the blocks marked `sh`, with the comments right below it."""
+    """Returns each command of the blocks marked `sh`, with the comments directly below it."""
     for block in re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         command, shown = None, []
         for line in [*block.splitlines(), ""]:
@@ -46,7 +49,7 @@ def commands(text):
 
 
 def fits(shown, printed):
-    """Whether the lines are those that are shown; `…` stands for any number of lines."""
+    """Reports whether the printed lines match the shown ones. `…` matches any number of lines."""
     if not shown:
         return not printed
     if shown[0] == "…" or shown[0].endswith(" …"):
@@ -56,7 +59,7 @@ def fits(shown, printed):
 
 
 class Reader:
-    """Somebody who types what is written."""
+    """A reader of the documents who types the commands."""
 
     def __init__(self, folder):
         self.clone = folder / "tower-robots"
@@ -91,7 +94,7 @@ class Reader:
 
     def stop(self):
         if self.server:
-            # One that was upgraded is another process of the same group.
+            # After an upgrade, the server is a different process in the same group.
             os.killpg(self.server.pid, signal.SIGKILL)
             self.server.wait()
             self.server = None

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Has the validator of SARIF read what `robotsd check --format sarif` says about real files: no error and no warning, by the rules of
-# the format and by those of code scanning on GitHub.
+# Validates the output of `robotsd check --format sarif` for real files: no error and no warning, by the rules of the format and of
+# GitHub's code scanning.
 # Usage: robotsd/tests/sarif.sh ROBOTSD MULTITOOL CASES       CASES: robots_files.jsonl.gz
 set -euo pipefail
 robotsd=$(realpath "$1") multitool=$(realpath "$2") cases=$(realpath "$3")
@@ -9,7 +9,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
-# Every eighth file, under names that need escaping in a URI.
+# Checks every eighth file, under names that need escaping in a URI.
 python3 - "$cases" <<'PY'
 import base64, gzip, json, pathlib, sys
 
@@ -25,7 +25,7 @@ files=$(find sites -name robots.txt | wc -l)
 [ "$files" -gt 50 ] || { echo "$cases holds $files files to check, too few" >&2; exit 1; }
 "$robotsd" check --format sarif sites > real.sarif
 
-# A document with a fault, which the validator has to find: what finds nothing may not have looked.
+# Validates a document with an error, to check that the validator finds errors at all.
 python3 - <<'PY'
 import json
 

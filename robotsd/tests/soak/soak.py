@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Two robotsd under mixed load and faults, minute by minute: soak.sh says how it is called.
+"""Runs two robotsd under mixed load and faults, minute by minute. See soak.sh for its usage.
 
-A minute is the same each time: servers that reset, die, hang and return; a store of rates that hangs, dies and returns; a full disk; a new
-robots.txt, one that is none, and another config; an upgrade. At its end all clients pause, and what they were answered is held against
-what robotsd has counted and logged. The verdict:
+Each minute has the same events: servers that reset, die, hang and return; a rate store that hangs, dies and returns; a full disk; a new
+robots.txt, an invalid one, and a changed config; an upgrade. At the end of a minute all clients pause, and the answers that they received
+are compared with the counts and the log of robotsd. The run fails if:
 
-- a request failed that a healthy server could have answered: one that no broken server had, nor was under way when one died
-- counts differ by one from those of the clients
-- the resident memory after half an hour of a process grows by more than 1 % an hour
-- at the end, with all clients gone, there are more descriptors or threads than before the first came
+- a request failed that a healthy server could have answered: no broken server received it, and none died while it was in progress
+- a count differs from that of the clients, even by one
+- the resident memory of a process grows by more than 1 % per hour after its first half hour
+- at the end, with all clients gone, there are more descriptors or threads than before the first client connected
 """
 
 import argparse
@@ -24,9 +24,10 @@ from servers import Servers
 
 PROJECT = Path(__file__).resolve().parents[3]
 MINUTE = 60
-# Of memory, once half an hour has passed.
+# Minutes of a process after which its memory growth counts, and its maximum growth in per cent per hour.
 STEADY_AFTER, MOST_GROWTH = 30, 1.0
-# Passed in a minute with a delay of one second: a burst, what a process counts alone while the store is out, and what is reported late.
+# Maximum number of allowed requests per minute with a crawl delay of one second. It includes a burst, requests that a process counts
+# alone while the store is unavailable, and counts that are reported late.
 MOST_PASSED = MINUTE + 30
 PLOTTED = {
     "rss": "resident KiB",
@@ -61,7 +62,7 @@ def begin_clients(servers, idle):
 
 
 def publish(robotsd, faults):
-    """A new version is served within seconds, and what is no robots.txt never is."""
+    """Checks that a new version is served within seconds, and that an invalid robots.txt never is."""
     robotsd.write_robots("<html><body>not found</body></html>")
     time.sleep(1)
     robotsd.write_robots()
@@ -75,7 +76,7 @@ def publish(robotsd, faults):
 def upgrade(servers, faults):
     upgraded = servers.upgraded
     faults += upgraded.upgrade()
-    # The counts of the process before are gone with it; those of the new one begin when nothing is under way.
+    # The counts of the old process ended with it. The counts of the new one begin while no request is in progress.
     seen = upgraded.quiet()
     upgraded.count_anew()
     upgraded.go()
@@ -83,7 +84,7 @@ def upgrade(servers, faults):
 
 
 def schedule(servers, faults, earlier):
-    """What is done in a minute, by its second."""
+    """Returns the actions of a minute, each with its second."""
     store, steady = servers.store, servers.steady
 
     def configure(robotsd):
@@ -103,7 +104,7 @@ def schedule(servers, faults, earlier):
         (18, lambda: store.signal(signal.SIGCONT)),
         (19, lambda: servers.mode(3, "hang")),
         (20, lambda: (servers.mode(2, "serve"), servers.mode(1, "hang"))),
-        # What could not be written is written within half a minute, so before the end of this one.
+        # robotsd retries failed writes within half a minute, which is before the end of this minute.
         (21, lambda: servers.disk.free()),
         (24, lambda: store.stop()),
         (26, lambda: servers.mode(1, "serve")),
@@ -117,7 +118,7 @@ def schedule(servers, faults, earlier):
 
 
 def play(servers, faults):
-    """A minute; what clients saw in it, of both robotsd."""
+    """Plays one minute, and returns what the clients of both robotsd saw in it."""
     earlier, began = [], time.monotonic()
     for second, act in schedule(servers, faults, earlier):
         time.sleep(max(0.0, began + second - time.monotonic()))
@@ -127,7 +128,7 @@ def play(servers, faults):
 
 
 def judge(servers, seen, faults):
-    """The row of a minute."""
+    """Checks what happened in a minute, and returns its row."""
     faults += [fault for one in seen for fault in one.faults]
     broken, deaths = set(), []
     for one in servers.origins:
@@ -140,7 +141,7 @@ def judge(servers, seen, faults):
             faults.append(f"{status} for {path}, which a healthy server could have answered: {said!r}")
     passed = max(one.passed for one in seen)
     if servers.store.program and not 30 <= passed <= MOST_PASSED:
-        faults.append(f"{passed} requests a minute passed of a crawler with a delay of a second")
+        faults.append(f"{passed} requests per minute were allowed for a crawler with a delay of one second")
     times = sorted(moment for one in seen for moment in one.times)
     row = {"requests": sum(count for one in seen for count in one.counts.values()), "failed": len(failed), "races": sum(one.races for one in seen)}
     row["p999"] = round(1000 * times[len(times) * 999 // 1000], 1)
@@ -153,12 +154,12 @@ def judge(servers, seen, faults):
     if servers.steady.metrics()["robotsd_state_writable"] != 1:
         status = servers.steady.command("status").stdout.splitlines()
         troubles = " ".join(line for line in status if line.startswith("  trouble"))
-        faults.append(f"steady: the disk has room again, and its state is not written: {troubles}")
+        faults.append(f"steady: the disk has space again, but the state is not written: {troubles}")
     return row
 
 
 def piece(options, rows, into):
-    """Plays minutes until there are as many as wanted; what was lost at the end is a row of its own."""
+    """Plays minutes until there are as many as requested. Descriptors and threads that are left at the end are a separate row."""
     servers = Servers(options.robotsd)
     number = 1 + max((row["piece"] for row in rows), default=0)
 
@@ -173,8 +174,8 @@ def piece(options, rows, into):
         room = max(value for name, value in servers.steady.metrics().items() if name.startswith("robotsd_connections_limit"))
         idle = min(options.idle, int(room) - 1000)
         if idle < options.idle:
-            print(f"{idle} idle connections in place of {options.idle}: there are not enough descriptors")
-        # Of two processes of which one has taken the place of another, as at the end.
+            print(f"{idle} idle connections instead of {options.idle}: there are not enough descriptors")
+        # Measures the size after an upgrade, because the final size is also that of an upgraded process.
         faults = servers.upgraded.upgrade()
         before = {robotsd.name: robotsd.size() for robotsd in (servers.steady, servers.upgraded)}
         begin_clients(servers, idle)
@@ -197,7 +198,7 @@ def piece(options, rows, into):
 
 
 def lost(servers, before, faults):
-    """What is left of descriptors and threads once nobody is there any more."""
+    """Returns the sizes of both robotsd after all clients have gone, and reports descriptors and threads that are left."""
     after = {}
     for robotsd in (servers.steady, servers.upgraded):
         robotsd.stop()
@@ -215,7 +216,7 @@ def lost(servers, before, faults):
 
 
 def slope(points):
-    """Per cent an hour by which memory grows, over the minutes of each piece that are old enough: least squares around the means."""
+    """Returns the growth of memory in per cent per hour, by least squares over the minutes of each piece that count."""
     above = below = level = 0.0
     for piece_points in points:
         middle = sum(age for age, _ in piece_points) / len(piece_points)
@@ -238,7 +239,7 @@ def verdict(rows):
     failed = f"{failed} of them failed by a broken server"
     lines = [f"{len(minutes)} minutes, pieces: {len(pieces)}; {requests:,} requests, {failed}, {len(faults)} faults"]
     growth = slope(old) if old else None
-    lines.append(f"resident memory after {STEADY_AFTER} minutes: " + (f"{growth:+.2f} % an hour" if old else "not shown, no piece is longer"))
+    lines.append(f"resident memory after {STEADY_AFTER} minutes: " + (f"{growth:+.2f} % per hour" if old else "not shown, no piece is longer"))
     ended = [row for row in rows if "after" in row]
     for name in ("steady", "upgraded"):
         for what in ("descriptors", "threads"):
