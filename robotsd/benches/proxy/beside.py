@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""robotsd beside nginx: what a decision costs, and what asking for it costs nginx.
+"""Measures robotsd next to nginx: the cost of a decision, and the cost for nginx of asking for it.
 
     cargo build --profile dist -p robotsd
     robotsd/benches/proxy/beside.py [--robotsd PATH] [--rounds N] [--seconds S] [--rate N]
 
-Needs nginx, wrk and h2load (Debian: nginx-light wrk nghttp2-client), Linux, and two cores. README.md says what is measured
-and why; `run.py` has the tools.
+Needs nginx, wrk and h2load (Debian: nginx-light wrk nghttp2-client), Linux, and two cores. README.md explains what is
+measured and why; `run.py` contains the shared functions.
 """
 
 import argparse
@@ -58,7 +58,7 @@ http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
 
 
 def bare(folder):
-    """A server that says yes to every question and does nothing else: what asking costs whoever answers."""
+    """A server that answers every question with yes and does nothing else: the cost of asking any server."""
     port = free_port()
     config = folder / "bare.conf"
     config.write_text(
@@ -72,7 +72,7 @@ http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
 
 
 def nginx_asking(folder, name, origin_port, asked_port, *changes):
-    """config/beside/nginx.conf as it is, but for its ports, its log, how long connections are kept, and changes of its file for `http`."""
+    """The shipped config/beside/nginx.conf, except its ports, its log, the lifetime of connections, and changes of its file for `http`."""
     port = free_port()
     beside = PROJECT / "config/beside"
     main, http = ((beside / name).read_text() for name in ("nginx.conf", "nginx/robotsd-http.conf"))
@@ -103,13 +103,13 @@ def nginx_asking(folder, name, origin_port, asked_port, *changes):
 def replaced(text, *changes):
     for old, new in changes:
         assert old in text, old
-        # Comments name the ports too.
+        # Comments contain the ports, too.
         text = "\n".join(line if line.lstrip().startswith("#") else line.replace(old, new) for line in text.split("\n"))
     return text
 
 
 def load(measured, port, path, headers, seconds, status="2"):
-    """Saturates a port; CPU µs a request of all the servers measured, one by one, and requests a second."""
+    """Saturates a port. Returns CPU µs per request for each measured server, and requests per second."""
     before = [server.cpu() for server in measured]
     command = ["taskset", "-c", OTHER_CORE, "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", *fields(headers)]
     out = subprocess.run([*command, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True).stdout
@@ -166,7 +166,7 @@ def measure(servers, answering, options, folder):
             cpu.setdefault(case, []).append((micros, 0))
             rates.setdefault(case, []).append(rate)
         order = list(servers)
-        # No server is always the first after another.
+        # The order rotates, so that no server always runs after the same other server.
         for name in order[turn % len(order) :] + order[: turn % len(order)]:
             measured = [servers[name], *([answering[name]] if name in answering else [])]
             micros, rate = load(measured, servers[name].port, "/1k", BROWSER, options.seconds)
@@ -184,10 +184,10 @@ def measure(servers, answering, options, folder):
         own, robotsd_s = (statistics.median(part) for part in zip(*spent))
         against = f"{ratio(name):.2f}" if name in servers else ""
         rows.append([name, f"{own:.1f}", f"{robotsd_s:.1f}" if robotsd_s else "", against, f"{statistics.median(rates[name]):.0f}"])
-    print(f"CPU µs a request: medians of {options.rounds} interleaved rounds of {options.seconds} s, {CONNECTIONS} connections")
+    print(f"CPU µs per request: medians of {options.rounds} interleaved rounds of {options.seconds} s, {CONNECTIONS} connections")
     print_table(["", "its own", "whom it asks", "together ÷ 166 names", "requests/s"], rows)
     rate, p50, p99 = (statistics.median(part) for part in zip(*delays))
-    print(f"a decision at {rate:.0f} a second: p50 {p50:.0f} µs, p99 {p99:.0f} µs")
+    print(f"a decision at {rate:.0f} per second: p50 {p50:.0f} µs, p99 {p99:.0f} µs")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How time and memory grow with rules, names, sites, workers, idle connections and lines of a log.
+"""Measures how time and memory grow with rules, names, sites, workers, idle connections and log lines.
 
     cargo build --profile dist -p robotsd
-    robotsd/benches/proxy/growth.py [BINARY] [--only AXIS]... [--write]    # --write: growth.md and growth.svg beside this file
+    robotsd/benches/proxy/growth.py [BINARY] [--only AXIS]... [--write]    # --write: writes growth.md and growth.svg in this folder
 
-For each axis a table, and the exponent of each column: the slope of its logarithm over that of the size, between the two largest sizes. 0 is
-constant, 1 linear. A column with more than 1.15 is a fault, and the command ends with 1. Times are processor time: of a page, of a refusal, of a
-start, of a second without a request, in which the server looks at its files, and of `replay`. Memory is what is private to the process
-(`Private_Dirty`).
+Prints a table for each axis, with the exponent of each column: the slope of its logarithm over that of the size, between the two largest
+sizes. 0 means constant, 1 linear. If an exponent is greater than 1.15, the command exits with status 1. Times are processor time: per page,
+per refusal, of a start, per second without requests (in which the server checks its files), and of `replay`. Memory is the process's private
+memory (`Private_Dirty`).
 
 Needs nginx, h2load, openssl, GNU time and two cores.
 """
@@ -29,41 +29,41 @@ LINEAR = 1.15
 COLOURS = ["#1b6ca8", "#c8553d", "#3c7a3e", "#7a4b8c", "#8a6d1b"]
 SCENES = [("/1k", BROWSER, 2), ("/private/x", {"User-Agent": GPTBOT}, 4)]
 REQUESTS = 20_000
-READ = """One run of `growth.py`, which says what is measured and how. The exponent is the slope between the two largest sizes: 0 is constant, 1 linear.
-All workers share one core here: with more than one, the system changes between them."""
+READ = """One run of `growth.py`; its comment explains what is measured and how. The exponent is the slope between the two largest sizes: 0 means constant, 1 linear.
+All workers share one core here, so with more than one worker the kernel switches between them."""
 
 
 def private(server):
-    """KiB of memory that no other process shares."""
+    """Returns the private memory of a process, in KiB."""
     return int(re.search(r"Private_Dirty:\s+(\d+)", Path(f"/proc/{server.process.pid}/smaps_rollup").read_text())[1])
 
 
 def cost(folder, binary, config, behind):
-    """One row of the columns of COST."""
+    """Measures one row with the columns of COST."""
     server = robotsd(folder, "grown", binary, behind.port, folder / "grown.txt", "refuse")
     if config:
         text = Path(server.command[-1]).read_text()
         Path(server.command[-1]).write_text(config(text))
     server.start()
     start = server.cpu() * 1e3
-    # What is read once after the start is over.
+    # By now everything that is read once after the start has been read.
     time.sleep(30)
     memory, by_itself = private(server), idle(server)
-    # The least of three: what else the machine does only adds.
+    # The minimum of three, because other work on the machine only adds time.
     times = [min(request(server, *scene, by_itself) for _ in range(3)) for scene in SCENES]
     server.stop()
     return [*times, memory, start, by_itself * 1e3]
 
 
 def idle(server):
-    """Seconds of processor time a second without a request."""
+    """Returns seconds of processor time per second without requests."""
     before, began = server.cpu(), time.monotonic()
     time.sleep(5)
     return (server.cpu() - before) / (time.monotonic() - began)
 
 
 def request(server, path, headers, status, by_itself):
-    """Microseconds of processor time a request, without what the server does by itself meanwhile."""
+    """Returns microseconds of processor time per request, without the server's idle work during that time."""
     load = ["taskset", "-c", OTHER_CORE, "h2load", "--h1", "-t1", "-c8", "-n", str(REQUESTS), *instructions.fields(headers)]
     before, began = server.cpu(), time.monotonic()
     out = subprocess.run([*load, f"http://127.0.0.1:{server.port}{path}"], capture_output=True, text=True, timeout=120).stdout
@@ -108,7 +108,7 @@ def workers(folder, binary, behind):
 
 
 def connections(folder, binary, behind):
-    """Memory while so many connections are open and idle."""
+    """Measures the memory while this number of connections is open and idle."""
     (folder / "grown.txt").write_text("User-agent: GPTBot\nDisallow: /private/\n")
     for size in (10, 100, 1_000, 8_000):
         row = []
@@ -158,13 +158,13 @@ AXES = {
 
 
 def exponents(rows):
-    """The slope of each column over the two largest sizes."""
+    """Returns the slope of each column between the two largest sizes."""
     (small, before), (large, after) = rows[-2:]
     return [math.log(last / first) / math.log(large / small) if first > 0 and last > 0 else 0.0 for first, last in zip(before, after)]
 
 
 def plot(found):
-    """All axes as small charts of one picture, logarithmic in both directions, each column by its first value."""
+    """Draws all axes as small charts in one picture, logarithmic in both directions, each column relative to its first value."""
     wide, high, parts = 300, 220, []
     for place, (axis, (columns, rows)) in enumerate(found.items()):
         left, top = 20 + place % 3 * (wide + 30), 30 + place // 3 * (high + 100)

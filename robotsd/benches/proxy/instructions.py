@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Instructions in user space that a request takes, exact to 1 %, and a check that they do not grow unnoticed.
+"""Counts instructions in user space per request, exact to 1 %, and checks that they do not grow unnoticed.
 
     cargo build --profile dist -p robotsd
     robotsd/benches/proxy/instructions.py [BINARY] [--peers] [--floors] [--rounds N]
-    robotsd/benches/proxy/instructions.py --check BINARY    # fails where a scene takes over 3 % more than in instructions.toml
-    robotsd/benches/proxy/instructions.py --write BINARY    # writes to that file what has changed by over 1 %
+    robotsd/benches/proxy/instructions.py --check BINARY    # fails if a scene takes over 3 % more than in instructions.toml
+    robotsd/benches/proxy/instructions.py --write BINARY    # writes figures that changed by over 1 % to that file
 
-`--floors` builds `benches/floor.rs` and counts what h2, hyper and rustls take without robotsd.
+`--floors` builds `benches/floor.rs` and counts the instructions of h2, hyper and rustls without robotsd.
 
 Needs valgrind, nginx, h2load, curl and openssl (Debian: valgrind nginx-light nghttp2-client curl openssl), with --peers haproxy, Linux,
-and two cores. README.md says what is measured and why; `run.py` has the tools.
+and two cores. README.md explains what is measured and why; `run.py` contains the shared functions.
 """
 
 import argparse
@@ -27,15 +27,15 @@ from beside import ASKED, replaced
 from run import BROWSER, GPTBOT, OTHER_CORE, PROJECT, PROXY_CORE, Server, fields, free_port, haproxy, nginx, print_table, robotsd, site
 
 FIGURES = Path(__file__).with_suffix(".toml")
-# Requests of the two loads whose difference counts: a connection, a handshake and what is done once are in both.
+# Requests of the two loads. Only their difference counts, because the connection, the handshake and one-time work are in both.
 SHORT, LONG = 200, 1200
 GROWTH = 0.03
-# The gate of `--write`: less than this is noise.
+# Smallest change that `--write` writes; smaller ones are noise.
 NOISE = 0.01
 CRAWLER = {"User-Agent": GPTBOT}
 SLOW_CRAWLER = {"User-Agent": "Mozilla/5.0 (compatible; SeznamBot/4.0; +https://o-seznam.cz/napoveda/vyhledavani/en/seznambot-crawler/)"}
 GRPC = {"Content-Type": "application/grpc", "TE": "trailers"}
-# The listener, the path, the fields, and the status of every answer.
+# For each scene: the listener, the path, the header fields, and the status of every answer.
 SCENES = {
     "page": ("http", "/1k", BROWSER, 200),
     "refused": ("http", "/private/x", CRAWLER, 403),
@@ -47,10 +47,10 @@ SCENES = {
     "a question of nginx": ("decision", "/-/auth/nginx", {**BROWSER, **ASKED, "X-Original-URI": "/1k"}, 200),
     "a question of Envoy": ("decision", "/envoy.service.auth.v3.Authorization/Check", GRPC, 200),
 }
-# Requests of one connection at the same time; one is the rule.
+# Concurrent requests per connection, if more than one.
 STREAMS = {"HTTP/2 over TLS, 10 streams": 10}
 HTTP2 = {scene for scene in SCENES if scene.startswith("HTTP/2 over TLS")}
-# The scenes that a peer has. HAProxy answers no condition of a file that it serves itself.
+# The scenes of each peer. HAProxy does not evaluate conditional requests for a file that it serves itself.
 PEERS = {
     "nginx": {"page", *HTTP2},
     "nginx-list": {"page", "refused", "/robots.txt", "304", "429", *HTTP2},
@@ -60,13 +60,13 @@ FLOORS = {"h2 answers": False, "h2 forwards": True}
 
 
 def field(number, content):
-    """A field of a message of protocol buffers that has octets, at most 16,383."""
+    """Encodes a protocol buffers field with bytes, at most 16,383."""
     length = [len(content)] if len(content) < 128 else [len(content) & 127 | 128, len(content) >> 7]
     return bytes([number << 3 | 2, *length]) + content
 
 
 def envoys_question():
-    """A CheckRequest of Envoy for a browser's request, as a message of gRPC."""
+    """Encodes Envoy's CheckRequest for a browser's request as a gRPC message."""
     sent = {":method": "GET", ":path": "/1k", ":authority": "127.0.0.1", ":scheme": "http", **BROWSER}
     entries = b"".join(field(3, field(1, name.lower().encode()) + field(2, value.encode())) for name, value in sent.items())
     http = field(1, b"4711") + field(2, b"GET") + entries + field(4, b"/1k") + field(5, b"127.0.0.1") + field(6, b"http")
@@ -81,21 +81,21 @@ class Counted:
     def __init__(self, server, **ports):
         self.server, self.ports, self.dumps = server, {"http": server.port, "https": server.https_port, **ports}, 0
         self.out = server.folder / f"{server.name}.callgrind"
-        # The folder in which vgdb finds it: this one, which goes, and not /tmp.
+        # vgdb looks for its files in this temporary folder instead of /tmp.
         self.prefix = f"--vgdb-prefix={server.folder}/vgdb"
         server.command = ["valgrind", "-q", "--tool=callgrind", self.prefix, f"--callgrind-out-file={self.out}", *server.command]
 
     def instructions(self):
-        """Those since the last call of this, of all threads."""
+        """Returns the instructions of all threads since the last call."""
         command = ["vgdb", self.prefix, f"--pid={self.server.process.pid}", "dump"]
         dumped = subprocess.run(command, capture_output=True, text=True, timeout=60)
         if dumped.returncode:
-            sys.exit(f"{self.server.name} cannot be counted, for which vgdb needs ptrace: {dumped.stderr}")
+            sys.exit(f"{self.server.name} cannot be counted (vgdb needs ptrace): {dumped.stderr}")
         self.dumps += 1
         return int(re.search(r"^totals: (\d+)$", Path(f"{self.out}.{self.dumps}").read_text(), re.M)[1])
 
     def request(self, scene, folder):
-        """The URL of a scene, its fields for curl and h2load, and the file with its content."""
+        """Returns the URL of a scene, its fields for curl and h2load, and the file with its content."""
         listener, path, headers, status = SCENES[scene]
         scheme = "https" if listener == "https" else "http"
         url = f"{scheme}://127.0.0.1:{self.ports[listener]}{path}"
@@ -105,7 +105,7 @@ class Counted:
         return url, fields(headers), folder / "question" if headers is GRPC else None
 
     def measure(self, scene, folder):
-        """Instructions a request."""
+        """Returns the number of instructions per request."""
         url, headers, content = self.request(scene, folder)
         self.expect(scene, url, headers, content, folder)
         version = ["--h1"] if url.startswith("http:") and not content else []
@@ -120,15 +120,15 @@ class Counted:
         return (counts[1] - counts[0]) / (LONG - SHORT)
 
     def expect(self, scene, url, headers, content, folder):
-        """One answer that is as it should be. Those before it are for a crawler's delay: a burst passes."""
+        """Checks that a single answer is as expected. Requests before it use up the burst of a crawler's delay."""
         version = "--http2" if url.startswith("https:") else "--http2-prior-knowledge" if content else "--http1.1"
         command = ["curl", "-sk", version, *headers, "-o", folder / "answer", "-w", "%{http_code}"]
         command += ["--data-binary", f"@{content}"] if content else []
         for _ in range(10):
             status = subprocess.run([*command, url], capture_output=True, text=True, timeout=60).stdout
-        # An error of gRPC is 200 without a message.
+        # A gRPC error is a 200 without a message.
         if status != str(SCENES[scene][3]) or content and not (folder / "answer").stat().st_size:
-            sys.exit(f"{self.server.name}, {scene}: {status} in place of {SCENES[scene][3]}")
+            sys.exit(f"{self.server.name}, {scene}: {status} instead of {SCENES[scene][3]}")
 
 
 def counted_robotsd(folder, name, binary, behind, robots, more=""):
@@ -187,7 +187,7 @@ def built_floor():
 
 
 def judge(figures, found):
-    """What is wrong with what was found, and what is better than its figure, in words."""
+    """Describes scenes that take too many instructions, and scenes that take fewer than their figure."""
     wrong, better = [], []
     for scene in {**figures, **found}:
         if scene not in figures or scene not in found:
@@ -203,7 +203,7 @@ def judge(figures, found):
 
 
 def write(path, found):
-    """Puts what was found in the file; comments stay."""
+    """Writes the figures to the file, and keeps its comments."""
     text = path.read_text()
     for scene, number in found.items():
         line = re.search(rf'^"{re.escape(scene)}" = (\d+)', text, re.M)
@@ -224,7 +224,7 @@ def running(counted):
 
 
 def rounds(counted, scenes, number, folder):
-    """What each round found of each scene."""
+    """Returns the figures of each round, per scene."""
     with running(counted):
         return {scene: [counted.measure(scene, folder) for _ in range(number)] for scene in scenes}
 
@@ -242,7 +242,7 @@ def main():
     options = parser.parse_args()
     for tool in ["valgrind", "vgdb", "nginx", "h2load", "curl", "openssl", options.robotsd, *(["haproxy"] if options.peers else [])]:
         if not shutil.which(tool):
-            sys.exit(f"{tool} is not there")
+            sys.exit(f"{tool} is not installed")
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as last:
         folder = Path(name)
         names, robots, behind = site(folder)
@@ -251,12 +251,12 @@ def main():
 
 
 def measure(options, folder, names, robots, behind):
-    # One write of the origin is one read of the proxy: with sendfile head and content are two.
+    # Without sendfile, the origin writes head and content at once, so the proxy reads once.
     behind.stop()
     config = Path(behind.command[-1])
     config.write_text(replaced(config.read_text(), ("sendfile on", "sendfile off")))
     behind.start()
-    # The one that is held to a delay is in a group of its own.
+    # The crawler with a delay has its own group.
     names = [name for name in names if name != "SeznamBot"]
     groups = "".join(f"User-agent: {name}\n" for name in names) + "Disallow: /private/\n\nUser-agent: SeznamBot\nCrawl-delay: 3600\n"
     robots.write_text(groups)
@@ -285,7 +285,7 @@ def measure(options, folder, names, robots, behind):
         counts = all_rounds["robotsd"][scene]
         cells = [f"{medians[server][scene]:,.0f}" if scene in medians[server] else "" for server in medians]
         rows.append([scene, *cells, f"{(max(counts) - min(counts)) / found[scene]:.2%}"])
-    print(f"Instructions a request in user space: medians of {options.rounds} rounds")
+    print(f"Instructions per request in user space: medians of {options.rounds} rounds")
     print_table(["scene", *medians, "robotsd's rounds differ by"], rows)
 
     figures = tomllib.loads(options.figures.read_text())
@@ -293,11 +293,11 @@ def measure(options, folder, names, robots, behind):
         write(options.figures, found)
     if options.check:
         check({scene: figure for scene, figure in figures.items() if not options.only or scene in options.only}, found)
-        # A check that cannot fail is none: with a line of the log for each request a page takes more.
+        # Makes sure that the check can fail: a page takes more instructions if each request writes a log line.
         slowed = counted_robotsd(folder, "slowed", options.robotsd, behind, robots, '[log]\naccess = "json"\n')
         found = {"page": rounds(slowed, ["page"], 1, folder)["page"][0]}
         if not judge({"page": figures["page"]}, found)[0]:
-            sys.exit(f"this check finds nothing: a page with a line of the log takes {found['page']:,.0f} instructions, and passes")
+            sys.exit(f"this check detects nothing: a page with a log line takes {found['page']:,.0f} instructions, and passes")
 
 
 def check(figures, found):

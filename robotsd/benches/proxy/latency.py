@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What asking robotsd adds to a request at nginx: p50, p99 and p99.9 at a constant rate, robotsd healthy, reloading and hung.
+"""Measures what asking robotsd adds to a request at nginx: p50, p99 and p99.9 at a constant rate, with robotsd healthy, reloading or hung.
 
     cargo build --profile dist -p robotsd && cargo bench --no-run -p robotsd --bench open_loop
     robotsd/benches/proxy/latency.py [--robotsd PATH] [--generator PATH] [--rates 1000,5000,20000] [--rounds N] [--seconds S]
 
-Needs nginx (Debian: nginx-light), Linux, and two cores. README.md says what is measured and why; `run.py` and `beside.py` have the
-tools.
+Needs nginx (Debian: nginx-light), Linux, and two cores. README.md explains what is measured and why; `run.py` and `beside.py` contain
+the shared functions.
 """
 
 import argparse
@@ -42,11 +42,11 @@ def measure(generator, port, rate, seconds):
 
 @contextmanager
 def state(name, asked, robots):
-    """robotsd in a state for as long as that lasts."""
+    """Keeps robotsd in a state within a `with` block."""
     done = threading.Event()
 
     def reload():
-        # Ten times a second another file, every rule of which has to be read and compiled.
+        # Writes a different file ten times per second; every rule has to be read and compiled.
         text, number = robots.read_text(), 0
         while not done.wait(0.1):
             number += 1
@@ -79,7 +79,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=10)
     options = parser.parse_args()
     if not options.generator:
-        sys.exit("the generator is not there: cargo bench --no-run -p robotsd --bench open_loop")
+        sys.exit("the generator is not built: cargo bench --no-run -p robotsd --bench open_loop")
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     rates = [int(rate) for rate in options.rates.split(",")]
     with tempfile.TemporaryDirectory() as name:
@@ -90,7 +90,7 @@ def main():
         plain = nginx(folder, "nginx", behind.port, "")
         asking = nginx_asking(folder, "asking", behind.port, asked.port)
         for server in (plain, asking):
-            # Thousands of requests wait at a time for a robotsd that hangs, each with three connections.
+            # Thousands of requests wait at the same time for a hung robotsd, each with three connections.
             config = Path(server.command[-1])
             config.write_text(config.read_text().replace("worker_connections 8000", "worker_connections 60000"))
             server.start()
@@ -105,7 +105,7 @@ def run(options, rates, asked, robots, plain, asking):
     found = {}
     for rate in rates:
         for _ in range(options.rounds):
-            # In turns, so that whatever else the machine does meets all of them.
+            # The states take turns, so that other work on the machine affects all of them.
             for name in ("nginx alone", *STATES):
                 port = plain.port if name == "nginx alone" else asking.port
                 with state(name, asked, robots):
@@ -122,11 +122,11 @@ def run(options, rates, asked, robots, plain, asking):
                 own = statistics.median(round[share] for round in told)
                 added = statistics.median(round[share] - before[share] for round, before in zip(told, alone))
                 row.append(f"{own / 1000:.2f}" if name == "nginx alone" else f"{own / 1000:.2f} ({added / 1000:+.2f})")
-            # They count with their time, but what fails may fail fast.
+            # Failed requests count with their time, but a failure may be fast.
             failed = sum(round["wrong"] for round in told) / sum(round["requests"] for round in told)
             rows.append([*row, f"{failed:.2%}" if failed else ""])
     print(f"ms from when a request is due, and the difference to nginx alone: medians of {options.rounds} rounds of {options.seconds} s")
-    print_table(["a second", "robotsd", "p50", "p99", "p99.9", "not 200"], rows)
+    print_table(["per second", "robotsd", "p50", "p99", "p99.9", "not 200"], rows)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The proxy beside nginx and HAProxy: CPU a request and a handshake, latency at half of saturation, memory of an idle connection.
+"""Compares the proxy with nginx and HAProxy: CPU per request and per handshake, latency at half of saturation, memory per idle connection.
 
     cargo build --profile dist -p robotsd
     robotsd/benches/proxy/run.py [--short] [--robotsd PATH]... [--only CASE] [--rounds N] [--seconds S]
 
-Needs nginx, haproxy, wrk, h2load and openssl (Debian: nginx-light haproxy wrk nghttp2-client openssl), Linux, and two cores. README.md says
-what is measured and why.
+Needs nginx, haproxy, wrk, h2load and openssl (Debian: nginx-light haproxy wrk nghttp2-client openssl), Linux, and two cores. README.md
+explains what is measured and why.
 """
 
 import argparse
@@ -37,7 +37,7 @@ BROWSER = {
     "Accept-Language": "en-US,en;q=0.5",
     "Accept-Encoding": "gzip, deflate",
 }
-# The path, the fields, the class of every status, and over TLS the options of h2load.
+# For each case: the path, the header fields, the class of every status, and for TLS the options of h2load.
 CASES = {
     "1 KiB": ("/1k", BROWSER, "2", None),
     "1 KiB, HTTP/2 upstream": ("/1k", BROWSER, "2", None),
@@ -49,16 +49,16 @@ CASES = {
     "100 KiB, HTTP/2 over TLS": ("/100k", BROWSER, "2", ["-c8", "-m10"]),
 }
 HANDSHAKES = 400
-# Whether the session of the connection before is taken up.
+# Whether the session of the previous connection is resumed.
 HANDSHAKE_CASES = {"handshake": False, "handshake, resumed": True}
 
 
 def crawlers(count):
-    """Names of crawlers, one of them the one that asks."""
+    """Returns names of crawlers, including the crawler that sends the requests."""
     text = (PROJECT / "robots-core/src/agent/crawlers.toml").read_text()
     names = re.findall(r'^name = "([A-Za-z][A-Za-z0-9_-]{3,})"$', text, re.M)
     names = [name for name in names if name != "GPTBot"][: count - 1]
-    # In the middle, so that a search that ends at the first hit is neither lucky nor unlucky.
+    # Its name is in the middle, which is neither the best nor the worst case for a search that ends at the first match.
     names.insert(len(names) // 2, "GPTBot")
     return names
 
@@ -75,7 +75,7 @@ class Server:
     def __init__(self, name, core, folder, command, port, http2_port=None, https_port=None):
         self.name, self.core, self.folder, self.command, self.port = name, core, folder, command, port
         self.https_port = https_port
-        # The port on which it speaks HTTP/2 without TLS.
+        # The port for HTTP/2 without TLS.
         self.http2_port = http2_port
         self.process = None
 
@@ -101,7 +101,7 @@ class Server:
             self.process.wait()
 
     def processes(self):
-        """Its process, and those that came of it."""
+        """Returns the process and its descendants."""
         found = [self.process.pid]
         for pid in found:
             for task in os.listdir(f"/proc/{pid}/task"):
@@ -109,11 +109,11 @@ class Server:
         return found
 
     def cpu(self):
-        """Seconds of CPU so far, kernel and user, of all processes, those of threads that have ended among them (clock_getcpuclockid(3))."""
+        """Returns the CPU seconds so far, kernel and user, of all processes, including ended threads (clock_getcpuclockid(3))."""
         return sum(time.clock_gettime(~pid << 3 | 2) for pid in self.processes())
 
     def memory(self):
-        """Resident set in KiB."""
+        """Returns the resident set in KiB."""
         return sum(int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) for pid in self.processes())
 
 
@@ -138,7 +138,7 @@ http {{ access_log off; sendfile on; tcp_nopush off; keepalive_requests 10000000
 def nginx(folder, name, origin_port, names, robots, http2=False):
     port, https_port = free_port(), free_port()
     config = folder / f"{name}.conf"
-    # The module for gRPC is the one that speaks HTTP/2 to an upstream, whatever the content.
+    # nginx uses HTTP/2 to an upstream only in its gRPC module, which accepts any content.
     hand_on = "grpc_pass grpc://origin;"
     if not http2:
         hand_on = 'proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";'
@@ -221,7 +221,7 @@ def fields(headers):
 
 
 def load(server, case, seconds):
-    """Saturates a server; CPU µs a request and requests a second."""
+    """Saturates a server. Returns CPU µs per request, and requests per second."""
     path, headers, status, tls = CASES[case]
     before = server.cpu()
     if tls:
@@ -251,7 +251,7 @@ def load_over_tls(server, path, headers, options, seconds):
 
 
 def handshakes(server, is_resumed):
-    """CPU µs of a connection over TLS 1.3 that makes one request and ends."""
+    """Measures CPU µs per TLS 1.3 connection that makes one request and ends."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     request, session = b"GET /robots.txt HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", None
@@ -261,7 +261,7 @@ def handshakes(server, is_resumed):
         with context.wrap_socket(plain, session=session) as connection:
             assert number == 0 or connection.session_reused == is_resumed, server.name
             connection.sendall(request)
-            # Tickets come behind the handshake, before the answer.
+            # Tickets arrive after the handshake, before the answer.
             while connection.recv(65536):
                 pass
             session = connection.session if is_resumed else None
@@ -269,7 +269,7 @@ def handshakes(server, is_resumed):
 
 
 def latency(port, path, headers, rate, seconds, folder):
-    """Requests a second, p50 and p99 in µs at a rate of requests a second."""
+    """Returns requests per second, and p50 and p99 in µs, at a given rate."""
     log = folder / "latency.tsv"
     log.unlink(missing_ok=True)
     clients = 32
@@ -290,7 +290,7 @@ def connected(server, kind):
 
 @functools.cache
 def client_tls(kind):
-    """One for all connections of a kind: it holds the authorities of the system, some 800 KiB."""
+    """Returns a TLS context for all connections of a kind: each context contains the system's root certificates, some 800 KiB."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2" if kind == "HTTP/2 over TLS" else "http/1.1"])
@@ -298,12 +298,12 @@ def client_tls(kind):
 
 
 def literal(name, value):
-    """A field of HTTP/2 without an index and without Huffman (RFC 7541, section 6.2.2)."""
+    """Encodes an HTTP/2 field without an index and without Huffman coding (RFC 7541, section 6.2.2)."""
     return b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
 
 
 def ask(connection, server, kind, number):
-    """Makes a request, the one of this number on the connection, and reads its whole answer."""
+    """Sends the request with this number on the connection, and reads its whole answer."""
     if kind == "HTTP/2 over TLS":
         block = b"".join(literal(*field) for field in [(":method", "GET"), (":scheme", "https"), (":path", "/1k"), (":authority", "127.0.0.1")])
         block += b"".join(literal(name.lower(), value) for name, value in BROWSER.items())
@@ -326,7 +326,7 @@ def ask(connection, server, kind, number):
 
 
 def ended(octets, stream):
-    """Whether the frames of HTTP/2 have one that ends a stream."""
+    """Reports whether one of the HTTP/2 frames ends a stream."""
     while len(octets) >= 9:
         length = int.from_bytes(octets[:3], "big")
         if len(octets) >= 9 + length and octets[3] in (0, 1) and octets[4] & 1 and octets[5:9] == stream:
@@ -339,9 +339,9 @@ KINDS = ["plain", "TLS", "HTTP/2 over TLS"]
 
 
 def idle_memory(server, kind, count=IDLE):
-    """KiB of resident memory for each kept-alive connection that has made one request and is idle."""
+    """Measures KiB of resident memory per idle kept-alive connection that has made one request."""
     server.start()
-    # The lasting cost of the first requests is not that of the connections.
+    # Memory that stays allocated after the first requests does not belong to the connections.
     load(server, "1 KiB", 1)
     for _ in range(32):
         ask(connected(server, kind), server, kind, 0)
@@ -353,7 +353,7 @@ def idle_memory(server, kind, count=IDLE):
         ask(connections[-1], server, kind, 0)
     time.sleep(3)
     after = server.memory()
-    # They have to be alive: memory of closed connections would be none.
+    # The connections must still be open, because closed connections use no memory.
     ask(connections[0], server, kind, 1)
     ask(connections[-1], server, kind, 1)
     for connection in connections:
@@ -370,8 +370,8 @@ def print_table(head, rows):
 
 
 def site(folder):
-    """166 crawlers, the robots.txt that shuts them out of /private/, a certificate, and the origin behind every proxy."""
-    # nginx's worker may run as another user.
+    """Prepares 166 crawlers, the robots.txt that blocks them from /private/, a certificate, and the origin of every proxy."""
+    # nginx's worker may run as a different user.
     folder.chmod(0o755)
     names = crawlers(166)
     robots = folder / "robots.txt"
@@ -397,7 +397,7 @@ def main():
     binaries = options.robotsd or [str(PROJECT / "target/dist/robotsd")]
     for tool in ["nginx", "haproxy", "wrk", "h2load", "taskset", "openssl", *binaries]:
         if not shutil.which(tool):
-            sys.exit(f"{tool} is not there")
+            sys.exit(f"{tool} is not installed")
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     wanted = options.only or [*CASES, "handshakes", "latency", "memory"]
 
@@ -449,7 +449,7 @@ def measure(servers, over_http2, rs, wanted, rounds, seconds, folder, options):
     for turn in range(rounds):
         for case in cases:
             order = [name for name in of_case(case) if name not in skipped.get(case, ())]
-            # No case is always the first after another case.
+            # The order rotates, so that no case always runs after the same other case.
             for name in order[turn % len(order) :] + order[: turn % len(order)]:
                 micros, speed = load(of_case(case)[name], case, seconds)
                 cpu.setdefault((case, name), []).append(micros)
@@ -475,7 +475,7 @@ def measure(servers, over_http2, rs, wanted, rounds, seconds, folder, options):
             speed = f"{statistics.median(rate[case, name]):.0f}" if (case, name) in rate else ""
             rows.append([case, name, f"{medians[case, name]:.2f}", *against, speed])
     if rows:
-        print(f"CPU µs a request: medians of {rounds} interleaved rounds of {seconds} s, {CONNECTIONS} connections")
+        print(f"CPU µs per request: medians of {rounds} interleaved rounds of {seconds} s, {CONNECTIONS} connections")
         print_table(["case", "proxy", "CPU µs", "÷ nginx", "÷ haproxy", f"÷ {rs[0]}", "requests/s"], rows)
     if "latency" in wanted:
         half = min(statistics.median(rate["1 KiB", name]) for name in ("haproxy", *rs)) / 2
@@ -486,13 +486,13 @@ def measure(servers, over_http2, rs, wanted, rounds, seconds, folder, options):
                 found = latency(servers[name].port, path, headers, half, max(2, seconds), folder)
                 times.setdefault(name, []).append(found[1:])
         rows = [[name, *(f"{statistics.median(found):.0f}" for found in zip(*values))] for name, values in times.items()]
-        print(f"Latency in µs at {half:.0f} requests/s, half of what the slower of haproxy and robotsd can do")
+        print(f"Latency in µs at {half:.0f} requests/s, half of the maximum of the slower of haproxy and robotsd")
         print_table(["proxy", "p50", "p99"], rows)
     for server in started:
         server.stop()
     if "memory" in wanted:
         rows = [[name, *(f"{idle_memory(servers[name], kind):.2f}" for kind in KINDS)] for name in ("nginx", "haproxy", *rs)]
-        print(f"Memory: KiB of RSS an idle kept-alive connection, over {IDLE} that made one request each")
+        print(f"Memory: KiB of RSS per idle kept-alive connection, over {IDLE} that made one request each")
         print_table(["proxy", *KINDS], rows)
     if options.json:
         found = [{"case": case, "proxy": name, "cpu_us": value} for (case, name), value in medians.items()]
