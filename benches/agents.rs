@@ -9,7 +9,7 @@ use tower_robots::agent::{Crawler, Recognizer, Registry};
 use tower_robots::live::LiveRobots;
 use tower_robots::rules::RobotsTxt;
 
-/// 111 octets, as most browsers send.
+/// 111 bytes, like the header of most browsers.
 const CHROME: &[u8] =
     b"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
 const GPTBOT: &[u8] =

@@ -1,7 +1,7 @@
-//! The cost of a request that a `Verifier` judges by evidence which is at hand.
+//! The cost of a request that a `Verifier` verifies with evidence that is already available.
 //!
-//! A list is served on the loopback, a directory's keys are in a folder as an earlier process saved them, and names are played by
-//! a DNS server: nothing leaves the machine.
+//! A list is served on the loopback, the keys of a directory are in a folder as if an earlier
+//! process had saved them, and a local DNS server answers: nothing leaves the machine.
 
 #![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
 
@@ -33,7 +33,7 @@ const BROWSER: &str =
 const LISTED: &str = "66.249.66.1";
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// The time that a thread has on a processor: builds beside the bench do not count.
+/// Measures the processor time of the thread, so that other builds on the machine do not count.
 struct ThreadTime;
 
 impl Measurement for ThreadTime {
@@ -65,9 +65,9 @@ impl Measurement for ThreadTime {
     }
 }
 
-/// The time this thread has spent on a processor; where the kernel does not say, the time that has passed.
+/// Returns the processor time of this thread, or the elapsed time if the kernel does not report it.
 fn spent() -> Duration {
-    // The kernel adds up when a thread gives way.
+    // The kernel updates the sum when a thread yields.
     std::thread::yield_now();
     if let Ok(stat) = fs::read_to_string("/proc/thread-self/schedstat")
         && let Some(spent) = stat.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok())
@@ -78,7 +78,7 @@ fn spent() -> Duration {
     START.get_or_init(Instant::now).elapsed()
 }
 
-/// The fields of a request, as a server has them.
+/// The header fields of a request, in the server's type.
 struct Fields(HeaderMap);
 
 impl FieldLines for Fields {
@@ -87,7 +87,7 @@ impl FieldLines for Fields {
     }
 }
 
-/// As a browser's request has them, and these.
+/// Returns the fields of a browser's request, and `more`.
 fn fields(more: &[(&'static str, &str)]) -> Fields {
     let usual = [
         ("host", "example.com"),
@@ -105,7 +105,8 @@ fn fields(more: &[(&'static str, &str)]) -> Fields {
     Fields(fields.collect())
 }
 
-/// A verifier with all its evidence at hand, and a request that is signed with a key of its directory.
+/// A verifier with all its evidence available, and a request that is signed with a key of its
+/// directory.
 struct Judged {
     verifier: Verifier,
     agents: [Agent; 1],
@@ -164,7 +165,8 @@ impl Judged {
     }
 }
 
-/// All that identity adds to a request, as the layer does it: what is neither signed nor claims a crawler is not judged.
+/// Does everything that identity adds to a request, as the layer does. A request that is neither
+/// signed nor claims to be a crawler is not verified.
 #[inline(never)]
 fn judge(verifier: &Verifier, agents: &[Agent], address: Option<IpAddr>, fields: &Fields) -> Identity {
     let is_signed = fields.0.keys().any(|name| *name == SIGNATURE_INPUT);
@@ -182,13 +184,13 @@ fn judge(verifier: &Verifier, agents: &[Agent], address: Option<IpAddr>, fields:
     verifier.identify(&request.signed(&message, &signers), PATH, now).identity
 }
 
-/// The cost of calling [`judge`].
+/// Does nothing: measures the cost of calling [`judge`].
 #[inline(never)]
 fn nothing(_: &Verifier, _: &[Agent], _: Option<IpAddr>, _: &Fields) -> Identity {
     Identity::Unclaimed
 }
 
-/// Writes what an earlier process fetched from a URL.
+/// Writes a saved download, as an earlier process would have left it for a URL.
 fn save(folder: &std::path::Path, url: &str, body: &str) {
     let name: String =
         hmac_sha256::Hash::hash(url.as_bytes()).iter().take(16).map(|octet| format!("{octet:02x}")).collect();
@@ -250,7 +252,7 @@ fn evidence(criterion: &mut Criterion<ThreadTime>) {
     }
 }
 
-/// The same request on several threads, which judge one path.
+/// Measures the same request on several threads, which verify claims on one path.
 #[expect(clippy::print_stderr, reason = "a bench says what it found")]
 fn at_once(judged: &Judged, threads: u32) {
     const TURNS: u32 = 400_000;

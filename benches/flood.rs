@@ -1,8 +1,8 @@
-//! 100,000 addresses that claim to be one crawler, in ten seconds: how many questions leave for the resolver, how much memory it
-//! takes, and what other requests notice.
+//! 100,000 addresses claim to be one crawler within ten seconds. Measures how many questions are
+//! sent to the resolver, how much memory that takes, and how it affects other requests.
 //!
-//! A browser's requests go through the layer a thousand times a second, for ten seconds without the flood and ten seconds
-//! with it, five times.
+//! A browser sends a thousand requests per second through the layer, for ten seconds without the
+//! flood and ten seconds with it, five times.
 
 #![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
 #![expect(clippy::print_stdout, reason = "a bench says what it found")]
@@ -41,7 +41,7 @@ fn request(agent: &str, address: IpAddr) -> Request<Empty<Bytes>> {
     request.header("accept", "*/*").extension(address).body(Empty::new()).expect("a request")
 }
 
-/// How long a request takes in the layer; its future is ready at the first poll.
+/// Returns how long a request takes in the layer. Its future is ready at the first poll.
 fn send(service: &mut Robots<InstantApp>, request: Request<Empty<Bytes>>) -> Duration {
     let mut context = Context::from_waker(Waker::noop());
     let start = Instant::now();
@@ -51,7 +51,7 @@ fn send(service: &mut Robots<InstantApp>, request: Request<Empty<Bytes>>) -> Dur
     start.elapsed()
 }
 
-/// Calls `turn` so often within [`TIME`], in steps of a millisecond.
+/// Calls `turn` this number of times within [`TIME`], in steps of a millisecond.
 fn spread(times: u32, mut turn: impl FnMut(u32)) {
     let (start, mut done) = (Instant::now(), 0);
     while done < times {
@@ -64,7 +64,7 @@ fn spread(times: u32, mut turn: impl FnMut(u32)) {
     }
 }
 
-/// Median and 99th percentile of a browser's requests.
+/// Returns the median and the 99th percentile of a browser's requests.
 fn browse(service: &mut Robots<InstantApp>) -> [Duration; 2] {
     let address = IpAddr::from([8, 8, 4, 4]);
     let mut taken = Vec::new();
@@ -80,13 +80,13 @@ fn flood(service: &mut Robots<InstantApp>, run: usize) {
     });
 }
 
-/// Pages of 4 KiB that the process has in memory.
+/// Returns the resident memory of the process, in pages of 4 KiB.
 fn memory() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok()).unwrap_or(0) * 4
 }
 
-/// The most questions that came within one second.
+/// Returns the maximum number of questions within one second.
 fn count(questions: &AtomicUsize, is_over: &AtomicBool) -> usize {
     let (mut most, mut before) = (0, questions.load(Ordering::Relaxed));
     let mut next = Instant::now();

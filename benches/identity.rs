@@ -1,6 +1,7 @@
 //! The identification of a crawler: membership in lists, and signatures.
 //!
-//! First a million addresses are looked up in the embedded lists and compared with a scan of all their prefixes.
+//! First it looks up a million addresses in the embedded lists, and compares the results with a
+//! scan of all their prefixes.
 
 #![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
 
@@ -26,7 +27,7 @@ const FIELDS: [(&str, &str); 3] = [
     ("signature", "sig1=:cpuMV8x+HogpoX3FaNl5gFKJT6FY5UVHp6U1cTlxSE0oZmKUdWlnM1z93Qd7vjXbysAG4naRH/dqn1yh7pXLAA==:"),
 ];
 
-/// Numbers that are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -42,7 +43,7 @@ impl Numbers {
     }
 }
 
-/// First addresses and lengths, in bits.
+/// Prefixes: first addresses, and lengths in bits.
 type Prefixes<T> = Vec<(T, u32)>;
 
 fn snapshot() -> (Prefixes<u32>, Prefixes<u128>) {
@@ -60,7 +61,8 @@ fn snapshot() -> (Prefixes<u32>, Prefixes<u128>) {
     (v4, v6)
 }
 
-/// Half of the addresses are spread over the ranges and a little around them, a quarter over all, in both families.
+/// Returns a million addresses of both families: three quarters in or near the ranges, a quarter
+/// anywhere.
 fn million(v4: &[(u32, u32)], v6: &[(u128, u32)]) -> Vec<IpAddr> {
     let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15);
     (0..1_000_000_u32)
@@ -113,7 +115,7 @@ fn report(inside: u32) {
     eprintln!("1,000,000 addresses looked up as a scan of 3,088 prefixes finds them, {inside} of them in a list");
 }
 
-/// As many prefixes of both families, none of which touch.
+/// Returns this number of prefixes, of both families, without adjacent ones.
 fn made(prefixes: u32) -> RangeSet {
     let text: String = (0..prefixes)
         .map(|number| {
@@ -133,7 +135,7 @@ fn membership(criterion: &mut Criterion) {
     let longest = &EmbeddedList::all().iter().max_by_key(|list| list.list.prefixes).expect("lists").list.set;
     for (name, set) in [("1,058 published", longest.clone()), ("1,100", made(1_100)), ("50,000", made(50_000))] {
         let mut numbers = Numbers(7);
-        // More addresses than caches and predictors learn by heart.
+        // More addresses than the processor's caches and branch predictors can learn.
         let prefixes = if name == "50,000" { 50_000 } else { 1_100 };
         let v4: Vec<IpAddr> = (0..16_384)
             .map(|_| Ipv4Addr::from_bits(0x0800_0000 + (numbers.next() % (prefixes * 64)) as u32).into())

@@ -1,4 +1,5 @@
-//! The cost of a decision about the rate: the bucket alone, with the clock, and a whole request with and without a delay.
+//! The cost of rate limiting: the bucket alone, with the clock, and a whole request with and
+//! without a delay.
 
 #![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
 
@@ -25,7 +26,7 @@ fn buckets(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("bucket");
     let token = ProductToken::new("gptbot");
     let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new()));
-    // Requests pass and write, which costs more than being refused.
+    // Allowed requests write to the bucket, which costs more than refusing them.
     let quota = Quota::new(Duration::from_nanos(1), NonZeroU32::new(5).expect("above zero"));
     let start = Instant::now();
     let verified = RateKey { token: Some(&token), sender: RateSender::Verified };

@@ -1,9 +1,11 @@
-//! The cost of ten thousand sites, and how soon a new version is live: `cargo bench -p tower-robots --bench sites`.
+//! The cost of ten thousand sites, and how soon a new version is live:
+//! `cargo bench -p tower-robots --bench sites`.
 //!
-//! Makes a folder of 10,000 different files, 5 MB in all, with bad ones among them, opens it and says how long that
-//! took, what it takes of memory (also under traffic to every site), what finding a site takes, and what the watching
-//! takes while nothing happens; then the same starts with a gate and a state directory; then replaces one file in every
-//! way there is. Each part runs in a process of its own. Linux only: it reads `/proc/self`.
+//! Creates a folder of 10,000 different files, 5 MB in total, some of them invalid, and opens it.
+//! Prints how long that took, how much memory it takes (also under traffic to every site), how long
+//! finding a site takes, and how much processor time watching takes while nothing happens. Then it
+//! starts with a gate and a state directory, and replaces one file in several ways. Each part runs
+//! in a separate process. Linux only: it reads `/proc/self`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -27,7 +29,7 @@ type Part = fn(&Path) -> Measured;
 const SITES: usize = 10_000;
 const BYTES: usize = 500;
 
-/// Times that a file is replaced in each way.
+/// Number of times that a file is replaced in each way.
 const REPLACED: usize = 50;
 
 const PARTS: [(&str, Part); 3] = [("sites", sites), ("state", state), ("reload", reload)];
@@ -51,13 +53,13 @@ fn main() -> Measured {
     result
 }
 
-/// Makes the files, all others than those of another `round`.
+/// Creates the files. All of them differ between rounds.
 fn fill(folder: &Path, round: usize) -> Measured {
     fs::create_dir_all(folder)?;
     for number in 0..SITES {
         fs::write(folder.join(format!("shop{number}.example.com.txt")), file(number + round * SITES))?;
     }
-    // As root no file can be denied to us; a loop of links cannot be opened either.
+    // root can read every file, so a loop of links is used as an unreadable file.
     let _ = symlink("denied.example.com.txt", folder.join("denied.example.com.txt"));
     fs::write(folder.join("html.example.com.txt"), "<!doctype html><title>404</title>")?;
     File::create(folder.join("sparse.example.com.txt"))?.set_len(2 << 30)?;
@@ -131,7 +133,7 @@ fn lookup<T>(hosts: &HostMap<T>, names: &[String]) -> Duration {
 }
 
 fn idle(what: &str) -> Measured {
-    // The first looks after the start are spent.
+    // Waits for the first checks after the start.
     std::thread::sleep(Duration::from_secs(6));
     let (start, before) = (Instant::now(), processor()?);
     std::thread::sleep(Duration::from_secs(20));
@@ -188,7 +190,7 @@ fn reload(folder: &Path) -> Measured {
         let _ = live.reload_blocking();
         Ok(())
     })?;
-    // As Kubernetes mounts a ConfigMap.
+    // Replaces the file as Kubernetes updates a ConfigMap.
     let mount = folder.join("mount");
     fs::create_dir_all(mount.join("..0"))?;
     fs::write(mount.join("..0/robots.txt"), file(0))?;
@@ -217,7 +219,7 @@ fn open(path: &Path) -> Result<(LiveRobots, Receiver<VersionHash>), Box<dyn Erro
     Ok((live.open()?, published))
 }
 
-/// How long it takes from when a file is whole until it is live.
+/// Measures the time from the complete replacement of a file until it is live.
 fn replaced(
     what: &str,
     published: &Receiver<VersionHash>,
@@ -238,7 +240,7 @@ fn replaced(
             }
         }
         took.push(start.elapsed());
-        // The next one is a change of its own.
+        // Separates this change from the next one.
         std::thread::sleep(Duration::from_millis(30));
     }
     took.sort_unstable();
@@ -246,7 +248,7 @@ fn replaced(
     Ok(())
 }
 
-/// Resident memory in MiB.
+/// Returns the resident memory in MiB.
 fn resident() -> Result<u64, Box<dyn Error>> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
@@ -254,10 +256,11 @@ fn resident() -> Result<u64, Box<dyn Error>> {
     Ok(kib / 1024)
 }
 
-/// Seconds of processor time of all threads, those that have ended too.
+/// Returns seconds of processor time of all threads, including ended ones.
 fn processor() -> Result<f64, Box<dyn Error>> {
     let text = fs::read_to_string("/proc/self/stat")?;
-    // The name before may hold spaces; utime and stime are the 14th and 15th field, in hundredths of a second.
+    // The name in front may contain spaces. utime and stime are the 14th and 15th field, in
+    // hundredths of a second.
     let (_, fields) = text.rsplit_once(')').ok_or("no name")?;
     let ticks: Vec<u64> = fields.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
     Ok(Duration::from_millis(ticks.iter().sum::<u64>() * 10).as_secs_f64())

@@ -1,4 +1,4 @@
-//! An application that responds at once, so that a bench measures what is around it.
+//! An application that responds immediately, so that a bench measures only the code around it.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};

@@ -1,5 +1,6 @@
-//! Verdicts beside the peers, in one run: `cargo bench -p tower-robots --no-default-features --bench matcher`. Ends with the
-//! table that stands in `benches/README.md`.
+//! Verdicts compared with the peers, in one run:
+//! `cargo bench -p tower-robots --no-default-features --bench matcher`. Prints the table of
+//! `benches/README.md` at the end.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -30,14 +31,15 @@ fn matcher<'c>(name: &str, column: &'c Column) -> Option<Matcher<'c>> {
         "tower-robots" => Some(peers::ours(column)),
         "robotxt" => Some(peers::robotxt(column)),
         "texting_robots" => peers::texting_robots(column),
-        // Its cost grows with the power of the stars: it does not end on these.
+        // Its cost is exponential in the number of stars, so it does not finish on these.
         "robotstxt" if column.paths.len() == 1 => None,
         "robotstxt" => Some(peers::robotstxt(column)),
         _ => Some(peers::floor(column)),
     }
 }
 
-/// Ours with the path at hand, as where a policy has looked at it before: what the floor is comparable with.
+/// Measures our matcher with a prepared path, as if a policy had read it before. This is comparable
+/// with the floor.
 fn verdict_only(group: &mut BenchmarkGroup<'_, WallTime>, column: &Column) {
     let rules = peers::compile(column);
     let tokens = [ProductToken::new(column.agent)];

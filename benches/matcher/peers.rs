@@ -1,13 +1,14 @@
-//! The matchers in the rows: ours, the peers and the floor. Each answers whether a path is allowed.
+//! The matchers of the table: ours, the peers and the floor. Each returns whether a path is
+//! allowed.
 
 use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet};
 
 use crate::columns::Column;
 
-/// A matcher with the file of a column in it.
+/// A matcher with the file of a column.
 pub type Matcher<'c> = Box<dyn Fn(&str) -> bool + 'c>;
 
-/// Ours: everything between a request target and a verdict.
+/// Our matcher: everything between a request target and a verdict.
 pub fn ours(column: &Column) -> Matcher<'_> {
     let rules = compile(column);
     let tokens = [ProductToken::new(column.agent)];
@@ -17,7 +18,8 @@ pub fn ours(column: &Column) -> Matcher<'_> {
     })
 }
 
-/// Every rule of the column counts, also where the file is longer than 500 KiB: the peers read it all.
+/// Compiles every rule of the column, even if the file is longer than 500 KiB, because the peers
+/// read it all.
 pub fn compile(column: &Column) -> RuleSet {
     let reading = if column.robots.len() > 512_000 { Reading::Reference } else { Reading::Standard };
     RobotsTxt::parse(column.robots.as_bytes()).compile(reading)
@@ -35,14 +37,15 @@ pub fn texting_robots(column: &Column) -> Option<Matcher<'_>> {
     Some(Box::new(move |path| robots.allowed(path)))
 }
 
-/// Parses the file again for every decision: it has no other way.
+/// Parses the file again for every decision, which is the only way to use this crate.
 pub fn robotstxt(column: &Column) -> Matcher<'_> {
     Box::new(move |path| {
         robotstxt::DefaultMatcher::default().one_agent_allowed_by_robots(&column.robots, column.agent, path)
     })
 }
 
-/// No matcher at all: one step through a table of states for each octet of the path, as the best automaton would do.
+/// The floor, which is not a matcher: one step through a table of states for each byte of the path,
+/// as the best automaton would do.
 pub fn floor(_: &Column) -> Matcher<'_> {
     const STATES: usize = 64;
     let table: Vec<[u8; 256]> =

@@ -1,10 +1,10 @@
-//! The table of results, from what criterion wrote down.
+//! The table of results, from the files that criterion wrote.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// The median of a benchmark in nanoseconds, or `None` where it was not run.
+/// Returns the median of a benchmark in nanoseconds, or `None` if it was not run.
 pub fn median(group: &str, function: &str) -> Option<f64> {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
@@ -14,7 +14,7 @@ pub fn median(group: &str, function: &str) -> Option<f64> {
     estimates["median"]["point_estimate"].as_f64()
 }
 
-/// `26.1 ns`, `1.3 ms`.
+/// Formats a time as `26.1 ns` or `1.3 ms`.
 pub fn time(nanoseconds: f64) -> String {
     match nanoseconds {
         _ if nanoseconds >= 1e6 => format!("{:.1} ms", nanoseconds / 1e6),
@@ -23,7 +23,7 @@ pub fn time(nanoseconds: f64) -> String {
     }
 }
 
-/// A row of a Markdown table.
+/// Prints a row of a Markdown table.
 pub fn row(cells: &[String]) {
     println!("| {} |", cells.join(" | "));
 }

@@ -1,4 +1,5 @@
-//! The forms of a path: the standard form is stable, the number of forms is bounded, and all forms are different.
+//! The forms of a path: the standard form is stable, the number of forms is bounded, and all forms
+//! are different.
 
 use tower_robots::rules::{PathForm, RequestPath};
 

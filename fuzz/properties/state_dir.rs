@@ -1,5 +1,5 @@
-//! The files of a state directory in any condition: the live version is one of the known versions, and switches match their files.
-//! The next start finds the same state again.
+//! The files of a state directory in any condition: the live version is one of the known versions,
+//! and switches match their files. The next start finds the same state again.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -15,7 +15,8 @@ const TEXT: &[u8] = b"User-agent: *\nDisallow: /cart\n";
 static FOLDER: LazyLock<std::path::PathBuf> =
     LazyLock::new(|| std::env::temp_dir().join(format!("fuzz-state-{}", std::process::id())));
 
-/// Reads the file of a switch as an operator would: an empty file and `on` mean on, anything else means off.
+/// Reads the file of a switch as an operator would: an empty file and `on` mean on, anything else
+/// means off.
 fn says(octets: &[u8]) -> Enforcement {
     let is_on = octets.iter().all(|octet| *octet == 0) || octets.trim_ascii() == b"on";
     if is_on { Enforcement::On } else { Enforcement::Off }
@@ -26,7 +27,8 @@ fn digits(octets: &[u8]) -> String {
     VersionHash::of(octets).to_string().trim_start_matches("sha256:").to_owned()
 }
 
-/// Builds the record of the live version: two slots with a valid digest if the input starts with `!`, else the bytes unchanged.
+/// Builds the record of the live version: two slots with a valid digest if the input starts with
+/// `!`, else the bytes unchanged.
 fn record(octets: &[u8]) -> Vec<u8> {
     let Some(texts) = octets.strip_prefix(b"!") else { return octets.to_vec() };
     let slot = |text: &[u8]| {
@@ -40,7 +42,8 @@ fn record(octets: &[u8]) -> Vec<u8> {
     texts.splitn(2, |octet| *octet == b'\n').flat_map(slot).collect()
 }
 
-/// Splits the input: the switches of all sites and of one site, then that site's state, record, history and versions.
+/// Splits the input: the switches of all sites and of one site, then that site's state, record,
+/// history and versions.
 fn parts(mut octets: &[u8]) -> Vec<&[u8]> {
     let mut parts = Vec::new();
     while let Some(end) = octets.windows(SEPARATOR.len()).position(|window| window == SEPARATOR) {
@@ -51,7 +54,8 @@ fn parts(mut octets: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// Opens a site from these files. Returns the live content, both switches, and the number of history entries.
+/// Opens a site from these files. Returns the live content, both switches, and the number of
+/// history entries.
 fn opened(given: &[&[u8]]) -> (Vec<u8>, Enforcement, Enforcement, usize) {
     let state = StateDir::open(&*FOLDER).expect("a folder that nobody else has");
     let live = LiveRobots::inline(TEXT).gate(Gate::new()).state(&state, "shop").open().expect("a site");

@@ -1,4 +1,5 @@
-//! A `User-Agent` line always names the same agent, and has at most as many tokens as a chain of obeyed groups.
+//! A `User-Agent` line always names the same agent, and has at most as many tokens as a chain of
+//! obeyed groups.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,4 +1,5 @@
-//! The index agrees with the slow matcher, including the line. The first line of the input is the path.
+//! The index agrees with the slow matcher, including the line. The first line of the input is the
+//! path.
 
 use tower_robots::rules::{Fallback, ProductToken, Reading, RequestPath, RobotsTxt};
 

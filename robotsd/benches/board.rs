@@ -1,8 +1,8 @@
 //! The memory of the board: `cargo bench -p robotsd --bench board`.
 //!
-//! Starts `robotsd` with 10,000 sites, has 200 crawlers send each of them a request that is allowed and one that is disallowed, and reads
-//! how much memory it held at most; once with the board and once without, so that the difference is the board's. Linux only:
-//! it reads `/proc`.
+//! Starts `robotsd` with 10,000 sites, lets 200 crawlers send each of them an allowed and a
+//! disallowed request, and reads its peak memory, once with and once without the board. The
+//! difference is the board's memory. Linux only: it reads `/proc`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -20,16 +20,16 @@ use tower_robots::agent::Registry;
 const SITES: usize = 10_000;
 const CRAWLERS: usize = 200;
 
-/// MiB that the board may take.
+/// Maximum memory of the board, in MiB.
 const BAR: f64 = 200.0;
 
-/// Requests that are sent before their answers are read.
+/// Number of requests that are sent before their answers are read.
 const PIPELINED: usize = 20;
 
 type Measured<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Measured<()> {
-    // `cargo test --benches` only asks whether it runs.
+    // `cargo test --benches` only checks that this runs.
     let sites = if std::env::args().any(|argument| argument == "--bench") { SITES } else { 20 };
     let [without, with] = [measure("off", sites)?, measure("on", sites)?];
     println!("board of {sites} sites with {CRAWLERS} crawlers each, in MiB at most:");
@@ -38,7 +38,7 @@ fn main() -> Measured<()> {
     Ok(())
 }
 
-/// MiB that a process has held at most.
+/// Returns the peak memory of a `robotsd`, in MiB.
 fn measure(mode: &str, sites: usize) -> Measured<f64> {
     let folder = std::env::temp_dir().join(format!("bench-board-{}-{mode}", std::process::id()));
     fs::create_dir_all(folder.join("pages"))?;
@@ -75,7 +75,7 @@ fn run(folder: &Path, sites: usize) -> Measured<f64> {
             break address.trim_end_matches('/').parse()?;
         }
     };
-    // No one reads it further: it must not fill up.
+    // Reads the rest of the pipe, so that it does not fill up.
     std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
     crawl(address, sites)?;
     // The last counts are written within a minute.
@@ -99,7 +99,7 @@ fn crawl(address: SocketAddr, sites: usize) -> Measured<()> {
                 write!(requests, "HEAD /{path} HTTP/1.1\r\n{fields}\r\n")?;
             }
             stream.write_all(requests.as_bytes())?;
-            // Answers to HEAD have no content: each ends with its head.
+            // Answers to HEAD have no content, so each ends with its head.
             let (mut answers, mut tail) = (0, Vec::new());
             while answers < 2 * agents.len() {
                 let read = stream.read(&mut octets)?;
@@ -108,7 +108,7 @@ fn crawl(address: SocketAddr, sites: usize) -> Measured<()> {
                 }
                 tail.extend_from_slice(&octets[..read]);
                 answers += tail.windows(4).filter(|four| four == b"\r\n\r\n").count();
-                // An end that comes in two parts is counted with the second.
+                // If the end of a head arrives in two parts, it is counted with the second part.
                 let keep = tail.windows(4).rposition(|four| four == b"\r\n\r\n").map_or(0, |at| at + 4);
                 tail.drain(..keep);
             }
@@ -117,7 +117,7 @@ fn crawl(address: SocketAddr, sites: usize) -> Measured<()> {
     Ok(())
 }
 
-/// The most memory that a process has held, in MiB.
+/// Returns the peak memory of a process, in MiB.
 fn peak(id: u32) -> Measured<f64> {
     let status = fs::read_to_string(format!("/proc/{id}/status"))?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).ok_or("no VmHWM")?;
@@ -125,7 +125,7 @@ fn peak(id: u32) -> Measured<f64> {
     Ok(kib / 1024.0)
 }
 
-/// A process that ends when it is dropped.
+/// A process that is stopped when this value is dropped.
 struct Serving(Child);
 
 impl Drop for Serving {

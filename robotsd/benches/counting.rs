@@ -1,10 +1,13 @@
 //! The cost that counting adds to a request: `cargo bench -p robotsd --bench counting`.
 //!
-//! The same requests go through the layer of a site without counters, with those that the layer calls, and with all of `/metrics`, in
-//! short turns, so that other work on the machine meets all of them. The least turn of each counts.
+//! The same requests go through the layer of a site without counters, with the counters that the
+//! layer calls, and with all of `/metrics`, in short rounds, so that other work on the machine
+//! affects all of them. The fastest round of each counts.
 //!
-//! A name, such as `refused`, leaves the others out. Without `--bench` there are few turns: for counting instructions with
-//! `valgrind --tool=callgrind --toggle-collect='robotsd::benching::CountingBench::counted'`, likewise `quiet` and `observed`.
+//! A name, such as `refused`, selects the requests to measure. Without `--bench` there are few
+//! rounds, to count instructions with
+//! `valgrind --tool=callgrind --toggle-collect='robotsd::benching::CountingBench::counted'`,
+//! likewise `quiet` and `observed`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -24,14 +27,14 @@ const GPTBOT: &str =
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
 const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /private/\n";
 
-/// ns that counting a request may add in the layer.
+/// Maximum time that counting a request may add in the layer, in nanoseconds.
 const BAR: f64 = 5.0;
 
-/// Requests of one turn.
+/// Number of requests per round.
 const TURN: usize = 1_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // `cargo test --benches` only asks whether it runs.
+    // `cargo test --benches` only checks that this runs.
     let rounds = if std::env::args().any(|argument| argument == "--bench") { 5_000 } else { 2 };
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let mut bench = CountingBench::new(&RobotsLayer::new(LiveRobots::inline(FILE).policy(policy).open()?));
@@ -61,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// ns of one of a turn's requests.
+/// Runs a round, and returns the nanoseconds per request.
 fn turn(mut request: impl FnMut()) -> f64 {
     let began = Instant::now();
     (0..TURN).for_each(|_| request());

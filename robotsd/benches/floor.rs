@@ -1,9 +1,11 @@
-//! The cost of HTTP/2 over TLS without robotsd: `cargo bench -p robotsd --bench floor -- LISTEN CHAIN KEY [ORIGIN]`.
+//! The cost of HTTP/2 over TLS without robotsd:
+//! `cargo bench -p robotsd --bench floor -- LISTEN CHAIN KEY [ORIGIN]`.
 //!
-//! A bare server on `h2`, `tokio` and `rustls`, one thread, with the builder's settings of robotsd's edge. Without an origin it answers every
-//! request with 1 KiB and the ten fields that nginx sends for a file. With one it forwards the request over one kept HTTP/1.1
-//! connection for each stream at work, by hyper, fields as they come. It checks nothing, has no deadlines and no limits: the
-//! difference to it is what robotsd adds. `proxy/instructions.py --floors` counts it.
+//! A bare server on `h2`, `tokio` and `rustls`, with one thread and the settings of robotsd's edge.
+//! Without an origin it answers every request with 1 KiB and the ten fields that nginx sends for a
+//! file. With an origin it forwards requests unchanged with hyper, over one kept HTTP/1.1
+//! connection per active stream. It has no checks, deadlines or limits, so the difference to it is
+//! what robotsd adds. `proxy/instructions.py --floors` counts its instructions.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -36,7 +38,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let [listen, chain, key, origin @ ..] = &arguments[..] else {
-        // `cargo test --benches` only asks whether it runs.
+        // `cargo test --benches` only checks that this runs.
         println!("usage: floor LISTEN CHAIN KEY [ORIGIN]");
         return Ok(());
     };
@@ -86,7 +88,7 @@ async fn serve(socket: TcpStream, tls: TlsAcceptor, origin: Option<Origin>) -> R
     Ok(())
 }
 
-/// A file of 1 KiB as nginx sends it.
+/// Returns a file of 1 KiB as nginx sends it.
 fn answer(mut respond: SendResponse<Bytes>) -> Result<(), Failure> {
     static CONTENT: [u8; 1024] = [b'x'; 1024];
     let fields = [
@@ -106,7 +108,7 @@ fn answer(mut respond: SendResponse<Bytes>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where requests are forwarded to, with the connections that are idle.
+/// The origin of forwarded requests, with its idle connections.
 #[derive(Clone)]
 struct Origin {
     address: SocketAddr,

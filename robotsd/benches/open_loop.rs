@@ -1,9 +1,10 @@
-//! Requests at a constant rate, whatever the outcome of those before:
+//! Sends requests at a constant rate, independent of earlier answers:
 //! `cargo bench -p robotsd --bench open_loop -- ADDRESS TARGET RATE SECONDS [FIELD: VALUE…]`.
 //!
-//! A request has its time before it is sent, and what it takes counts from there: one that has to wait because others are slow has
-//! waited, too. (A client that sends its next request after an answer would not notice.) There are as many connections as requests
-//! are on the way. Prints one line of JSON: requests, answers other than 200, and the times in µs. `proxy/latency.py` runs it.
+//! The duration of a request counts from the time at which it is due, so it includes waiting
+//! because other requests are slow. (A client that sends its next request only after an answer
+//! would not measure this.) There are as many connections as requests in progress. Prints one line
+//! of JSON: requests, answers other than 200, and the times in µs. `proxy/latency.py` runs it.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
@@ -17,20 +18,20 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-/// Connections at most; requests past that wait, which counts.
+/// Maximum number of connections. Further requests wait, and the wait counts.
 const CONNECTIONS: usize = 12_000;
 
 enum Event {
-    /// A request is due, or was a moment ago.
+    /// A request is due, or was due a moment ago.
     Due(Instant),
-    /// A connection has an answer.
+    /// A connection has received an answer.
     Answered { connection: usize, took: Duration, status: u16 },
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let [address, target, rate, seconds, fields @ ..] = &arguments[..] else {
-        // `cargo test --benches` only asks whether it runs.
+        // `cargo test --benches` only checks that this runs.
         println!("usage: open_loop ADDRESS TARGET RATE SECONDS [FIELD: VALUE…]");
         return Ok(());
     };
@@ -54,11 +55,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The microseconds of every request, and how many answers were not 200.
+/// Runs the load. Returns the microseconds of every request, and the number of answers other than
+/// 200.
 async fn play(address: SocketAddr, request: Vec<u8>, rate: f64, seconds: f64) -> (Vec<u64>, usize) {
     let (events, mut happened) = mpsc::unbounded_channel();
     let count = (rate * seconds) as usize;
-    // A thread of its own: the timers of the runtime are no finer than a millisecond.
+    // Uses a separate thread, because the runtime's timers have a resolution of a millisecond.
     let due = events.clone();
     std::thread::spawn(move || {
         let start = Instant::now();
@@ -99,7 +101,7 @@ async fn play(address: SocketAddr, request: Vec<u8>, rate: f64, seconds: f64) ->
     (times, wrong)
 }
 
-/// One connection, made anew where the server closes it.
+/// Runs one connection, which is opened again if the server closes it.
 async fn connect(
     address: SocketAddr,
     request: &'static [u8],
@@ -143,7 +145,7 @@ async fn exchange(socket: &mut Option<TcpStream>, address: SocketAddr, request: 
         .ok_or(io::ErrorKind::InvalidData.into())
 }
 
-/// The octets of an answer, once its head is there.
+/// Returns the length of an answer in bytes, once its head is complete.
 fn length(answer: &[u8]) -> Option<usize> {
     let end = answer.windows(4).position(|octets| octets == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&answer[..end]).ok()?.to_ascii_lowercase();

@@ -73,7 +73,7 @@ def request(server, path, headers, status, by_itself):
     return taken / REQUESTS * 1e6
 
 
-COST = ["µs, page", "µs, refused", "KiB", "ms to start", "ms a second, idle"]
+COST = ["µs, page", "µs, refused", "KiB", "ms to start", "ms per second, idle"]
 
 
 def rules(folder, binary, behind):
