@@ -1,23 +1,23 @@
--- Asks robotsd whether a request goes on. See haproxy.cfg.
+-- Asks robotsd whether to forward a request. See haproxy.cfg.
 --
--- The question is asked on a plain socket: core.httpclient tries a server that is down four times, a second apart, and
--- nothing in HAProxy 2.6 turns that off.
+-- It uses a plain socket, because core.httpclient tries a server that is down four times, with a second in between, which
+-- cannot be turned off in HAProxy 2.6.
 
 local address, port = "127.0.0.1", 9180
 local patience = 0.25 -- seconds
 
--- The name of the [[site]]: its rules hold, whatever Host a client writes.
+-- The name of the [[site]]. Its rules apply to every Host that a client sends.
 local site = "site"
 
--- The fields that robotsd reads. Every line of a repeated field goes along.
+-- The fields that robotsd reads. Every line of a repeated field is sent.
 local question_fields = { "host", "accept", "content-type", "cookie", "referer", "sec-fetch-dest", "sec-fetch-mode",
   "sec-fetch-site", "signature", "signature-agent", "signature-input", "user-agent" }
 
--- The fields of the answer that a client gets.
+-- The fields of the answer that are relayed to a client.
 local answer_fields = { "content-type", "content-language", "cache-control", "vary", "x-content-type-options", "retry-after",
   "ratelimit", "ratelimit-policy", "grpc-status", "grpc-message", "grpc-retry-pushback-ms" }
 
--- The statuses that a site may refuse with, besides 403.
+-- The statuses that a site may use for refusals, in addition to 403.
 local reasons = {
   [402] = "Payment Required",
   [404] = "Not Found",
@@ -26,11 +26,11 @@ local reasons = {
   [451] = "Unavailable For Legal Reasons",
 }
 
--- HTTP/1.0 ends an answer with the connection, and may leave out Host as a client may have.
+-- In HTTP/1.0 an answer ends with the connection, and Host may be missing, as it may be in the client's request.
 local function question(txn)
   local lines = {
     "GET /-/site/" .. site .. "/auth/haproxy HTTP/1.0",
-    -- The target as it came, not decoded.
+    -- The target as received, not decoded.
     "X-Original-URI: " .. txn.f:pathq(),
     "X-Original-Method: " .. txn.f:method(),
     "X-Real-IP: " .. tostring(txn.f:src()),
@@ -46,7 +46,7 @@ local function question(txn)
   return table.concat(lines, "\r\n") .. "\r\n\r\n"
 end
 
--- Status, fields and body of robotsd's answer; nothing where there is none.
+-- Returns status, fields and body of robotsd's answer, or nothing if there is no answer.
 local function ask(text)
   local socket = core.tcp()
   socket:settimeout(patience)
@@ -86,7 +86,7 @@ core.register_action("robotsd", { "http-req" }, function(txn)
       txn.http:req_set_header("robots-verdict", fields["robots-verdict"])
     end
   elseif status >= 400 and status < 500 then
-    -- A refusal; or a question that robotsd cannot take, which must not be a way round the rules.
+    -- A refusal, or a question that robotsd does not accept, which must not bypass the rules.
     local refusal = reasons[status] and status or 403
     local reply = txn:reply({ status = refusal, reason = reasons[refusal] or "Forbidden" })
     for _, name in ipairs(answer_fields) do
