@@ -1,8 +1,8 @@
-// The dashboard and the alerts of this folder as a monitoring mixin, for tools that take both from one:
+// The dashboard and the alerts of this folder as a monitoring mixin, for tools that expect one:
 //
 //     local robotsd = import 'monitoring/mixin.libsonnet';
 //
-// The files beside it are the whole of it, and work without any such tool.
+// It only wraps the other files of this folder, which work without such a tool.
 {
   grafanaDashboards+:: {
     'robotsd.json': import 'dashboard.json',
