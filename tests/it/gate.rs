@@ -97,7 +97,7 @@ fn a_staging_file_shipped_by_a_restart_keeps_the_old_bytes_and_is_accepted_by_it
         assert_eq!(status.condition(), Condition::Gated);
         let pending = status.pending.as_ref().unwrap();
         assert_eq!(pending.hash(), VersionHash::of(STAGING.as_bytes()));
-        assert_eq!(pending.objections[0].to_string(), "everyone is shut out: no crawler may fetch anything");
+        assert_eq!(pending.objections[0].to_string(), "everyone is blocked: no crawler may fetch anything");
         assert!(status.last_reload.to_string().contains(&pending.hash().short()));
     }
     let live = site.start();
@@ -134,7 +134,7 @@ fn a_first_start_with_a_total_shut_out_is_refused() {
     let rejection = site.builder().open().unwrap_err();
     assert_eq!(rejection.kind, RejectionKind::Gated);
     assert_eq!(rejection.pending.as_ref().map(|pending| pending.hash()), Some(VersionHash::of(STAGING.as_bytes())));
-    assert!(rejection.to_string().contains("waits to be accepted: everyone is shut out"), "{rejection}");
+    assert!(rejection.to_string().contains("waits to be accepted: everyone is blocked"), "{rejection}");
     let live = site.builder().when_missing(WhenMissing::Unavailable).open().unwrap();
     assert_eq!((body(&live), live.status().condition()), (None, Condition::None));
     live.accept(&VersionHash::of(STAGING.as_bytes()).into()).unwrap();
@@ -248,7 +248,7 @@ fn what_must_be_allowed_expected_kept_and_clean_is() {
     let site = Site::new(&products);
     let rejection = site.builder().gate(gate()).open().unwrap_err();
     let said = rejection.to_string();
-    assert!(said.contains("\"/products/1\" must be allowed for \"Googlebot\" and is disallowed by line 3"), "{said}");
+    assert!(said.contains("\"/products/1\" must be allowed for \"Googlebot\" but is disallowed by line 3"), "{said}");
 
     let expectations = Expectations::new(Registry::builtin().clone()).expect(Access::Disallow, ["*"], ["/cart"]);
     let gate = || Gate::new().expectations(expectations.clone());
@@ -409,7 +409,7 @@ fn another_text_in_place_of_a_robots_txt_is_never_taken() {
         assert_eq!((kept(&live), body(&live).as_deref()), (kind, Some(OPEN)), "{text:?}");
         if kind == RejectionKind::NoField {
             let said = live.status().last_reload.to_string();
-            assert!(said.contains("the file is no robots.txt: not one line is a field that crawlers know"), "{said}");
+            assert!(said.contains("the file is not a robots.txt: no line is a field that crawlers know"), "{said}");
             assert!(said.contains("write \"User-agent: *\" with an empty \"Disallow:\""), "{said}");
         }
     }

@@ -65,7 +65,7 @@ fn what_the_gate_refuses_waits_and_is_accepted_by_its_hash() {
     assert_eq!(rejection.kind, RejectionKind::Gated);
     let waiting = rejection.pending.as_ref().unwrap().hash();
     assert_eq!(waiting, hash(STAGING));
-    assert!(rejection.to_string().contains("waits to be accepted: everyone is shut out"), "{rejection}");
+    assert!(rejection.to_string().contains("waits to be accepted: everyone is blocked"), "{rejection}");
     assert_eq!((body(&live).as_deref(), live.status().condition()), (Some(OPEN), Condition::Gated));
     assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Gated, "it goes on waiting");
     live.accept(&waiting.into()).unwrap();

@@ -100,10 +100,10 @@ fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> R
     if let Some((agent, access)) = wanted.iter().find(is_missed) {
         let still = match access {
             _ if edited.bytes().len() > Reading::STANDARD_LIMIT => {
-                "a crawler need not read more than 500 KiB, and the file is larger with the edit: take rules out of it, or"
+                "cannot be edited safely, because crawlers need not read more than 500 KiB and the file would be larger"
             }
-            Access::Allow => "would still be kept out at large",
-            Access::Disallow => "would still be let in",
+            Access::Allow => "would still be blocked from most of the site",
+            Access::Disallow => "would still be allowed",
         };
         return unproved(agent.crawler().unwrap_or_default(), still);
     }
@@ -111,10 +111,13 @@ fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> R
     let changed = diff.effects.iter().flat_map(|effect| &effect.crawlers);
     let mut changed = changed.chain(diff.delays.iter().flat_map(|delay| &delay.crawlers));
     if let Some(other) = changed.find(|subject| !subject.own_token().is_some_and(|own| meant.contains(own))) {
-        return unproved(other.name.as_deref().unwrap_or("*"), "would have other rules too, and was not meant");
+        return unproved(
+            other.name.as_deref().unwrap_or("*"),
+            "would get other rules too, although it is not part of the edit",
+        );
     }
     if diff.is_cut {
-        return unproved("robots.txt", "takes too long to be compared with what it would be");
+        return unproved("robots.txt", "takes too long to compare with the edited version");
     }
     Ok(())
 }

@@ -24,7 +24,8 @@ use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 ///     .evaluate(&robots);
 /// assert_eq!(outcome.evaluated, 2);
 /// assert!(!outcome.is_met());
-/// assert_eq!(outcome.to_string(), "\"/drafts/novel\" must be allowed for \"Googlebot\" and is disallowed by line 2\n");
+/// let unmet = "\"/drafts/novel\" must be allowed for \"Googlebot\" but is disallowed by line 2\n";
+/// assert_eq!(outcome.to_string(), unmet);
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
@@ -86,9 +87,9 @@ impl fmt::Display for Unmet {
         };
         match &self.rule {
             Some(Decider { line, .. }) => {
-                write!(f, "{path:?} must be {wanted} for {agent:?} and is {found} by line {line}")
+                write!(f, "{path:?} must be {wanted} for {agent:?} but is {found} by line {line}")
             }
-            None => write!(f, "{path:?} must be {wanted} for {agent:?} and no rule says so"),
+            None => write!(f, "{path:?} must be {wanted} for {agent:?} but no rule matches it"),
         }
     }
 }

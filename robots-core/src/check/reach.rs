@@ -17,7 +17,7 @@ impl fmt::Display for Extent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::All => "the whole site",
-            Self::AllButHomePage => "the whole site but its home page",
+            Self::AllButHomePage => "the whole site except its home page",
         })
     }
 }

@@ -263,7 +263,7 @@ keyword_enum! {
     /// The identity needed for the privileges of a crawler's name: overrides milder than the mode,
     /// and the exemption of agents.
     #[derive(Default)]
-    IdentityNeeded, "a need for an identity", {
+    IdentityNeeded, "an identity requirement", {
         /// A claim that is not refuted. The default; it changes nothing unless there is evidence.
         #[default]
         Claimed = "claimed",

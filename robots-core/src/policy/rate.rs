@@ -13,7 +13,7 @@ keyword_enum! {
     /// The action for an allowed request that exceeds the `Crawl-delay` of its crawler's groups;
     /// later variants are stricter. The [`Mode`] limits it, unless it comes from an override.
     #[derive(Default, PartialOrd, Ord)]
-    RateMode, "a mode of limiting", {
+    RateMode, "a rate mode", {
         /// The request passes, and nothing is counted. The default.
         #[default]
         Off = "off",

@@ -169,7 +169,7 @@ impl Writer {
         }
         if others > 0 {
             let lines = if others == 1 { "line that is" } else { "lines that are" };
-            self.line(format!("# Left out: {others} {lines} of no group or of no known kind").as_bytes());
+            self.line(format!("# Left out: {others} {lines} outside groups or of unknown kind").as_bytes());
         }
         for (at, (merged, names)) in groups.iter().enumerate() {
             if at > 0 {
@@ -387,12 +387,14 @@ impl Fragment {
         if let Some(at) = first_unclean(text) {
             let line = line_ends(&text[..at]) + 1;
             return wrong(&format!(
-                "line {line} holds octets that are no text: write the file as UTF-8 without control characters"
+                "line {line} contains bytes that are not text: write the file as UTF-8 without control characters"
             ));
         }
         let robots = RobotsTxt::parse(text);
         if !robots.groups().any(|group| group.names().any(|name| !name.is_star() && !name.value().is_empty())) {
-            return wrong("no group of it names a crawler: a list begins with a line such as \"User-agent: GPTBot\"");
+            return wrong(
+                "none of its groups names a crawler: a list begins with a line such as \"User-agent: GPTBot\"",
+            );
         }
         let title = title.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MOST_TITLE);
         Ok(Self { title: title.collect::<String>().trim().into(), robots })

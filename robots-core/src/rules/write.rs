@@ -36,7 +36,7 @@ pub struct RobotsTxtBuilder {
 }
 
 /// Error for text with a line break, a NUL or, outside comments, a `#`.
-const OCTET: &str = "holds a line break, a NUL or a \"#\": escape it as \"%23\" or the like";
+const OCTET: &str = "contains a line break, a NUL or a \"#\": escape it, for example as \"%23\"";
 
 /// Error for text with white space at either end, which would be dropped.
 const BLANK: &str = "begins or ends with white space, which crawlers drop: escape it as \"%20\"";
@@ -49,20 +49,20 @@ const NO_CRAWLER: &str = "names no crawler: write its product token, or \"*\" fo
 const NO_PATH: &str = "begins with neither \"/\" nor \"*\": it matches no path";
 
 /// Error for a sitemap address that is not an absolute `http` or `https` URL.
-const NO_URL: &str = "is no absolute URL: begin with \"https://\" and the host";
+const NO_URL: &str = "is not an absolute URL: begin with \"https://\" and the host";
 
 /// Error for a delay of zero, which has no effect, or a delay too long to be read back.
-const DELAY: &str = "is no delay that says something: give more than zero seconds";
+const DELAY: &str = "is not a usable delay: give more than zero seconds";
 
 /// Error for a line longer than crawlers read.
-const LONG: &str = "is longer than what crawlers read of a line";
+const LONG: &str = "makes the line longer than crawlers read";
 
 /// Error for a rule or a delay before any user-agent line.
-const RULE_OUTSIDE_GROUP: &str = "stands before any group: name a user agent first";
+const RULE_OUTSIDE_GROUP: &str = "is before any group: name a user agent first";
 
 /// Error for a name that is not visible ASCII without a colon, or that belongs to a line with a
 /// method of its own.
-const NAME: &str = "is no name of an extension";
+const NAME: &str = "is not a valid name of an extension";
 
 impl RobotsTxt {
     /// Creates a builder for a new file.

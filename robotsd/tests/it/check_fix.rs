@@ -212,7 +212,7 @@ fn what_may_have_lost_its_rules_is_an_error_that_no_fix_silences() {
     let good = "User-agent: *\nDisallow: /private/\nAllow: /private/open\n\nUser-agent: GPTBot\nDisallow: /\n";
     let joined = ["\\n", "\\r\\n", " ", "<br>", "\u{2028}", "\u{85}", "", "&#10;"].map(|end| good.replace('\n', end));
     let half = "User-agent: *\nDisallow: /one\\nDisallow: /two\n".to_owned();
-    let several = joined.into_iter().chain([half]).map(|file| (file, "one line holds several directives"));
+    let several = joined.into_iter().chain([half]).map(|file| (file, "one line contains several directives"));
     let others = [
         ("User-agent: *\n", "no rule is in force"),
         ("User-agent: *\nUser-agent: GPTBot", "no rule is in force"),

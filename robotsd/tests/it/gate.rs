@@ -19,7 +19,7 @@ fn gated(running: &Running) -> String {
 #[test]
 fn a_first_version_that_shuts_everyone_out_is_not_invented_into_a_disallow() {
     let (_folder, running) = config("").robots(SHUT).start();
-    assert_has(gated(&running), &["everyone is shut out"]);
+    assert_has(gated(&running), &["everyone is blocked"]);
     let answer = running.get("/robots.txt", GPTBOT);
     assert_eq!((answer.status, answer.field("retry-after").is_some()), (503, true));
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
@@ -39,7 +39,7 @@ fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
     let file = folder.at("robots.txt").display().to_string();
     let parts = [
         "site \"shop\" has no robots.txt: nothing is enforced",
-        "everyone is shut out",
+        "everyone is blocked",
         "`robotsd accept shop ",
         "accept = [\"",
         &format!("correct {file}"),
@@ -144,7 +144,7 @@ fn a_staging_file_shipped_by_restart_does_not_go_live() {
     folder.write("robots.txt", SHUT);
     let running = folder.start();
     let message = gated(&running);
-    assert_has(&message, &["everyone is shut out", "version "]);
+    assert_has(&message, &["everyone is blocked", "version "]);
     running.get("/robots.txt", FIREFOX).comes_with(200, OPEN);
     drop(running);
     // Accepted in the config, by what the message has of its hash.
@@ -174,10 +174,10 @@ fn a_version_that_lost_its_rules_waits_unless_it_opens_the_site_explicitly() {
         assert_eq!(running.get("/robots.txt", GPTBOT).body, good);
     }
     let said = running.all("gated").iter().map(|line| message(line).to_owned()).collect::<Vec<_>>();
-    assert_has(&said[0], &["no rule is in force any more, of 2: line 1 holds several directives"]);
+    assert_has(&said[0], &["no rule is in force any more (before: 2): line 1 contains several directives"]);
     assert_has(
         &said[joined.len()],
-        &["no rule is in force any more, of 2", "write \"User-agent: *\" with an empty \"Disallow:\""],
+        &["no rule is in force any more (before: 2)", "write \"User-agent: *\" with an empty \"Disallow:\""],
     );
     let open = "User-agent: *\nDisallow:\n";
     folder.replace("robots.txt", open);
@@ -208,7 +208,7 @@ fn a_file_that_ends_within_a_field_never_goes_live_and_one_that_is_the_live_one_
     let (folder, running) = config("").robots(good).start();
     let cut = &good[..good.rfind(" /").unwrap()];
     folder.replace("robots.txt", cut);
-    assert_has(gated(&running), &["it is the beginning of the version before and ends in line 5"]);
+    assert_has(gated(&running), &["it is the beginning of the previous version and ends in line 5"]);
     assert_eq!(running.get("/page.html", GPTBOT).status, 403);
     // By itself it is a file that allows GPTBot everything.
     let (_folder, running) = config("").robots(cut).start();

@@ -220,7 +220,7 @@ fn accept_without_a_hash_shows_what_waits_and_accepts_nothing() {
     assert_eq!(accept("a", 0), "site a: no version is pending\n");
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     running.event("gated");
-    assert_has(accept("a", 1), &["everyone is shut out", "robotsd accept a "]);
+    assert_has(accept("a", 1), &["everyone is blocked", "robotsd accept a "]);
     assert_eq!(running.get("/robots.txt", GPTBOT).body, OPEN);
     accept("b", 2);
 }

@@ -243,12 +243,12 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
     assert_eq!(operated.robots(), OPEN);
     let status = operated.command(&["status"]).ends_with(1).out;
     assert_has(&status, &["\nsite shop (shop.test): gated\n"]);
-    assert_has(unfolded(&status), &["everyone is shut out", "if the change is intended:"]);
+    assert_has(unfolded(&status), &["everyone is blocked", "if the change is intended:"]);
 
     let accept = suggested(&status, "robotsd accept shop ");
     let typed = type_in(&accept).succeeded();
     assert_eq!(operated.robots(), SHUT, "not live once the command has ended");
-    assert_has(unfolded(&typed), &["is live; it waited because: ", "everyone is shut out"]);
+    assert_has(unfolded(&typed), &["is live; it waited because: ", "everyone is blocked"]);
     let line = operated.wait_for_event("accept", |line| line["site"] == "shop");
     assert!(line["robots_hash"].is_string() && message(&line).contains("is live"), "{line}");
     assert_eq!((operated.site(0)["state"].clone(), operated.page("shop.test")), ("live".into(), 403));
@@ -717,6 +717,6 @@ fn the_check_finds_switches_that_are_off_and_a_version_that_waits_beside_the_one
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(1), "{said}");
     let stays = format!("version {} stays live", short(&live));
-    assert_has(&said, &["waits to be accepted: everyone is shut out", &stays]);
+    assert_has(&said, &["waits to be accepted: everyone is blocked", &stays]);
     assert_lacks(said, &["nothing is live"]);
 }

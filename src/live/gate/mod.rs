@@ -39,7 +39,7 @@ use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 ///     .open()?;
 /// let status = live.status();
 /// let pending = status.pending.clone().expect("it waits");
-/// assert_eq!(pending.objections[0].to_string(), "everyone is shut out: no crawler may fetch anything");
+/// assert_eq!(pending.objections[0].to_string(), "everyone is blocked: no crawler may fetch anything");
 /// assert!(live.accept(&pending.hash().into()).is_ok());
 /// assert_eq!(live.status().live, Some(pending.hash()));
 /// # Ok::<(), tower_robots::live::Rejection>(())

@@ -125,19 +125,19 @@ fn seconds<S: serde::Serializer>(interval: &Duration, serializer: S) -> Result<S
 }
 
 impl DelayChange {
-    /// Returns the change without its crawlers, as in `one request in 10 s instead of none`.
+    /// Returns the change without its crawlers, as in `one request every 10 s instead of no delay`.
     pub fn effect(&self) -> String {
         let [before, after] = [self.before, self.after].map(|delay| delay.map(|delay| delay.interval.as_secs_f64()));
         match (before, after) {
-            (Some(before), Some(after)) => format!("one request in {after} s instead of one in {before} s"),
-            (None, Some(after)) => format!("one request in {after} s instead of none"),
-            (Some(before), None) => format!("no delay instead of one request in {before} s"),
+            (Some(before), Some(after)) => format!("one request every {after} s instead of every {before} s"),
+            (None, Some(after)) => format!("one request every {after} s instead of no delay"),
+            (Some(before), None) => format!("no delay instead of one request every {before} s"),
             (None, None) => "no delay, as before".to_owned(),
         }
     }
 }
 
-/// Formats the change as in `"ClaudeBot": one request in 10 s instead of none`.
+/// Formats the change as in `"ClaudeBot": one request every 10 s instead of no delay`.
 impl fmt::Display for DelayChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", first_crawlers(f, &self.crawlers), self.effect())

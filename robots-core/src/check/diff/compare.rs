@@ -316,7 +316,7 @@ const SHOWN: usize = 2;
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
-            return f.write_str("no crawler is treated otherwise");
+            return f.write_str("nothing changes for any crawler");
         }
         let (shown, of_each) = if f.alternate() { (usize::MAX, usize::MAX) } else { (SHOWN, 1) };
         let mut named = 0;

@@ -181,7 +181,7 @@ fn the_alternate_form_names_every_change_and_every_crawler_that_a_file_names() {
         "\"/admin\" is allowed for \"Googlebot\", \"bingbot\" and ",
         "\"/\" is allowed for \"GPTBot\"",
         "\"/\" is allowed for \"Amazonbot\", \"CCBot\", \"ClaudeBot\", \"HouseBot\"",
-        "\"DelayBot\": one request in 5 s instead of none",
+        "\"DelayBot\": one request every 5 s instead of no delay",
     ] {
         assert!(long.contains(part), "{part}: {long}");
     }
@@ -198,22 +198,22 @@ fn a_delay_that_changes_is_said_for_those_that_obey_it() {
     let found = between(old, new);
     let said: Vec<_> = found.delays.iter().map(ToString::to_string).collect();
     let want = [
-        "\"ClaudeBot\": one request in 10 s instead of none",
-        "\"GPTBot\": one request in 2.5 s instead of one in 5 s",
+        "\"ClaudeBot\": one request every 10 s instead of no delay",
+        "\"GPTBot\": one request every 2.5 s instead of every 5 s",
     ];
     assert_eq!(said, want);
     assert!(found.effects.is_empty() && !found.is_empty());
     assert_eq!(found.to_string(), want.join("; "));
     assert_eq!(found.delays[0].after.map(|delay| delay.line), Some(2));
     let back = between(new, old);
-    assert_eq!(back.delays[0].to_string(), "\"ClaudeBot\": no delay instead of one request in 10 s");
+    assert_eq!(back.delays[0].to_string(), "\"ClaudeBot\": no delay instead of one request every 10 s");
     // A crawler that may fetch nothing keeps no delay; a crawler that may fetch part of the site
     // does.
     let shut = new.replace("Crawl-delay: 2.5\nDisallow: /a", "Crawl-delay: 2.5\nDisallow: /");
     let said = |diff: &Diff| diff.delays.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(said(&between(old, &shut)), want[..1]);
     assert_eq!(said(&between(old, &format!("{shut}Allow: /x\n"))), want);
-    assert_eq!(said(&between(&shut, old))[1], "\"GPTBot\": one request in 5 s instead of one in 2.5 s");
+    assert_eq!(said(&between(&shut, old))[1], "\"GPTBot\": one request every 5 s instead of every 2.5 s");
     // A line that moved, or has the same meaning in other words, is not a change.
     assert!(between("User-agent: a\nCrawl-delay: 1\n", "# a\nUser-agent: a\nCrawl-delay: 1.0\n").is_empty());
 }

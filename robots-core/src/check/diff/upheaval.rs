@@ -267,32 +267,38 @@ impl Upheaval {
 impl fmt::Display for Upheaval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::EveryoneShutOut => f.write_str("everyone is shut out: no crawler may fetch anything"),
-            Self::UnnamedShutOut => f.write_str("every crawler that the file does not name is shut out"),
+            Self::EveryoneShutOut => f.write_str("everyone is blocked: no crawler may fetch anything"),
+            Self::UnnamedShutOut => f.write_str("every crawler that the file does not name is blocked"),
             Self::SearchEnginesShutOut { engines } => {
-                write!(f, "search engines that were let in are shut out: {}", first_crawlers(f, engines))
+                write!(f, "search engines that were allowed are now blocked: {}", first_crawlers(f, engines))
             }
-            Self::SiteOpened => f.write_str("the site was closed and is opened to every crawler"),
+            Self::SiteOpened => f.write_str("the site was closed and is now open to every crawler"),
             Self::GroupsLost { of } => {
-                write!(f, "no group is left of {of}, so nothing is restricted any more; {}", FileKind::NO_RESTRICTIONS)
+                write!(
+                    f,
+                    "the file has lost all its groups ({of}), so nothing is restricted any more; {}",
+                    FileKind::NO_RESTRICTIONS
+                )
             }
             Self::NoRuleInForce { of, joined } => {
-                write!(f, "no rule is in force any more, of {of}")?;
+                write!(f, "no rule is in force any more (before: {of})")?;
                 match joined {
-                    Some(line) => write!(f, ": line {line} holds several directives; write each on a line of its own"),
+                    Some(line) => {
+                        write!(f, ": line {line} contains several directives; write each on a line of its own")
+                    }
                     None => write!(f, "; {}", FileKind::NO_RESTRICTIONS),
                 }
             }
             Self::CutShort { line } => write!(
                 f,
-                "it is the beginning of the version before and ends in line {line}, as if it was cut; if it is whole, end its \
-                 last group with a rule and its last line with a line break"
+                "it is the beginning of the previous version and ends in line {line}, so it was probably cut off; if it \
+                 is complete, end its last group with a rule and its last line with a line break"
             ),
             Self::RulesLost { lost, of } => write!(f, "{lost} of {of} disallow rules no longer disallow anything"),
             Self::CrawlersLetIn { crawlers, of } => {
                 write!(
                     f,
-                    "{} of {of} crawlers that were shut out are let in: {}",
+                    "{} of {of} crawlers that were blocked are now allowed: {}",
                     crawlers.len(),
                     first_crawlers(f, crawlers)
                 )
@@ -339,12 +345,14 @@ mod tests {
 
     #[test]
     fn whoever_was_in_is_missed() {
-        assert_eq!(say(OPEN, "User-agent: *\nDisallow: /\n"), ["everyone is shut out: no crawler may fetch anything"]);
+        assert_eq!(say(OPEN, "User-agent: *\nDisallow: /\n"), ["everyone is blocked: no crawler may fetch anything"]);
         let bing = say(OPEN, "User-agent: *\nDisallow: /cart\nUser-agent: bingbot\nDisallow: /\n");
-        assert!(bing[0].starts_with("search engines that were let in are shut out: \"bingbot\""), "{bing:?}");
+        assert!(bing[0].starts_with("search engines that were allowed are now blocked: \"bingbot\""), "{bing:?}");
         let parts = say(OPEN, "User-agent: *\nDisallow: /\nAllow: /public/\n");
-        assert_eq!(parts[0], "every crawler that the file does not name is shut out");
-        assert!(parts[1].starts_with("search engines that were let in are shut out: \"Googlebot\", \"bingbot\" and "));
+        assert_eq!(parts[0], "every crawler that the file does not name is blocked");
+        assert!(
+            parts[1].starts_with("search engines that were allowed are now blocked: \"Googlebot\", \"bingbot\" and ")
+        );
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nDisallow: /w\nDisallow: /checkout\n"), [""; 0]);
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nUser-agent: GPTBot\nDisallow: /\n"), [""; 0]);
         let shut = "User-agent: *\nDisallow: /\n";
@@ -353,7 +361,8 @@ mod tests {
 
     #[test]
     fn a_file_without_any_group_is_missed_its_groups() {
-        let lost = "no group is left of 1, so nothing is restricted any more; to restrict nothing, write \"User-agent: *\" \
+        let lost = "the file has lost all its groups (1), so nothing is restricted any more; to restrict nothing, \
+                    write \"User-agent: *\" \
                     with an empty \"Disallow:\"";
         for empty in ["# nothing\n", "Sitemap: https://example.com/s.xml\n", "Host: example.com\n", "Disallow: /x\n"] {
             assert_eq!(say(OPEN, empty), [lost], "{empty}");
@@ -367,7 +376,7 @@ mod tests {
     #[test]
     fn a_version_that_lost_its_rules_is_noticed_unless_it_opens_the_site_explicitly() {
         let old = "User-agent: *\nDisallow: /private/\nAllow: /p/\n\nUser-agent: GPTBot\nDisallow: /\n";
-        let lost = format!("no rule is in force any more, of 2; {}", FileKind::NO_RESTRICTIONS);
+        let lost = format!("no rule is in force any more (before: 2); {}", FileKind::NO_RESTRICTIONS);
         for new in [
             "User-agent: *\n# generated\n",
             "User-agent: *\nUser-agent: GPTBot\n\nSitemap: https://a.test/s.xml\n",
@@ -383,8 +392,8 @@ mod tests {
         ] {
             assert_eq!(say(old, new), [lost.as_str()], "{new}");
         }
-        let joined =
-            "no rule is in force any more, of 2: line 1 holds several directives; write each on a line of its own";
+        let joined = "no rule is in force any more (before: 2): line 1 contains several directives; write each on a \
+                      line of its own";
         for end in
             [" ", "\\n", "\\r\\n", "<br>", "<br/>", "\u{2028}", "\u{85}", "", ";", "&#10;", "\t", "\u{b}", "%0A", "|"]
         {
@@ -445,7 +454,7 @@ mod tests {
         let names: String = (0..9).map(|number| format!("User-agent: Bot{number}\n")).collect();
         let shut = format!("{OPEN}\n{names}Disallow: /\n");
         let said = say(&shut, OPEN);
-        assert_eq!(said, ["9 of 9 crawlers that were shut out are let in: \"Bot0\", \"Bot1\" and 7 more"]);
-        assert_eq!(say("User-agent: *\nDisallow: /\n", OPEN), ["the site was closed and is opened to every crawler"]);
+        assert_eq!(said, ["9 of 9 crawlers that were blocked are now allowed: \"Bot0\", \"Bot1\" and 7 more"]);
+        assert_eq!(say("User-agent: *\nDisallow: /\n", OPEN), ["the site was closed and is now open to every crawler"]);
     }
 }

@@ -54,7 +54,7 @@ fn a_list_says_nothing_of_crawlers_that_it_does_not_name_or_of_the_whole_site() 
         let kept: Vec<_> = robots.extensions().map(|extension| extension.field.name.to_vec()).collect();
         assert_eq!(kept, [b"Crawl-delay".to_vec(), b"Content-Usage".to_vec()]);
         assert!(
-            served.contains("# Left out: its group for every crawler, *\n# Left out: 5 lines that are of no group")
+            served.contains("# Left out: its group for every crawler, *\n# Left out: 5 lines that are outside groups")
         );
     }
 }
@@ -175,9 +175,9 @@ fn what_is_no_list_says_why() {
         (b"User-agent:\nDisallow: /\n", "no group of it names a crawler"),
         (b"Sitemap: https://a.test/\nDisallow: /\n", "no group of it names a crawler"),
         (b"\xEF\xBB\xBF \n<html>\nUser-agent: a\n", "this is an HTML page"),
-        (b"User-agent: a\r\nDisallow: /\xff\n", "line 2 holds octets that are no text"),
-        (b"User-agent: a\rDisallow: /\r# \x1b[2J\r", "line 3 holds octets that are no text"),
-        (b"\xFF\xFEU\0", "line 1 holds octets that are no text"),
+        (b"User-agent: a\r\nDisallow: /\xff\n", "line 2 contains bytes that are not text"),
+        (b"User-agent: a\rDisallow: /\r# \x1b[2J\r", "line 3 contains bytes that are not text"),
+        (b"\xFF\xFEU\0", "line 1 contains bytes that are not text"),
     ] {
         assert!(message(text).is_some_and(|message| message.starts_with(begins)), "{:?}: {:?}", text, message(text));
     }

@@ -195,7 +195,7 @@ impl Fleet {
         for name in names {
             assert_has(
                 unfolded(&status),
-                &[&format!("waits: shop {} on {name}: everyone is shut out", &hashes[0][..16])],
+                &[&format!("waits: shop {} on {name}: everyone is blocked", &hashes[0][..16])],
             );
         }
         assert_eq!(status.matches(&accept).count(), 1, "{status}");

@@ -74,7 +74,7 @@ fn one_replica_tells_what_all_of_them_see_also_over_restarts() {
         let mut fleet = telling(&store, &receiver);
         all_know(&fleet.replicas, || shut_out(&fleet.replicas));
         let waits = only(&receiver, "waits", 1);
-        assert_has(waits[0].1["data"]["message"].to_string(), &["waits to be accepted: everyone is shut out"]);
+        assert_has(waits[0].1["data"]["message"].to_string(), &["waits to be accepted: everyone is blocked"]);
         let replica = waits[0].1["data"]["replica"].as_str().unwrap();
         assert!(["web-1", "web-2", "web-3"].contains(&replica), "{waits:?}");
         assert!(waits[0].1["data"]["message"].as_str().unwrap().starts_with(&format!("{replica}: site")), "{waits:?}");

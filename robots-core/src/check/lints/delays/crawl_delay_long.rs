@@ -9,9 +9,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-long",
     severity: Severity::Warning,
     summary: "a Crawl-delay of more than 30 seconds",
-    why: "Bing reads a Crawl-delay up to 30 seconds, others up to 10 or 20, and crawlers built with Nutch skip a host that \
-          asks for more than 30. A limit that is enforced by the file counts 30 seconds then. At an hour a crawler sees no \
-          more than two dozen pages a day.",
+    why: "Bing reads a Crawl-delay of up to 30 seconds, others up to 10 or 20, and crawlers built with Nutch skip a \
+          host that asks for more than 30. If the delay is enforced, at most 30 seconds count. At one request per \
+          hour, a crawler sees no more than two dozen pages a day.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 60\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 30\nDisallow: /private/\n"),
     pass: Pass::Named("crawl-delay", run),
@@ -31,7 +31,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let seconds = Quoted(field.value);
     sink.report(
         field.value_range.clone(),
-        format_args!("at {seconds} seconds a request some crawlers leave, and no more than 30 are enforced"),
+        format_args!("at {seconds} seconds per request some crawlers skip the site, and at most 30 are enforced"),
     )
     .help(help);
 }

@@ -7,9 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "request-rate",
     severity: Severity::Note,
     summary: "a Request-rate line, which few crawlers read",
-    why: "Request-rate, from a draft of 1996, says how many pages a crawler may fetch in how long, and perhaps at what \
-          time of the day: \"1/10m 1300-1659\". No large search engine reads it, and it is not enforced. Crawl-delay \
-          is read by more.",
+    why: "Request-rate, from a draft of 1996, limits the number of pages that a crawler may fetch per period, \
+          optionally at certain times of day: \"1/10m 1300-1659\". No large search engine reads it, and it is not \
+          enforced. More crawlers read Crawl-delay.",
     bad: Example::new(b"User-agent: bingbot\nRequest-rate: 1/10\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
     pass: Pass::Named("request-rate", run),
@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let (severity, message) = match RequestRate::parse(field.value) {
-        Some(_) => (LINT.severity, "few crawlers read Request-rate, and no large search engine".to_owned()),
+        Some(_) => (LINT.severity, "few crawlers read Request-rate, and no large search engine does".to_owned()),
         None => (Severity::Warning, format!("{} is not a number of pages, a slash and a time", Quoted(field.value))),
     };
     sink.report_at(severity, field.range(), message).help("write \"Crawl-delay\" with a number of seconds");

@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "visit-time",
     severity: Severity::Note,
     summary: "a Visit-time line, which few crawlers read",
-    why: "Visit-time, from a draft of 1996, says at what time of the day, GMT, a crawler shall come: \"0600-0845\". No \
-          large search engine reads it, and it is not enforced.",
+    why: "Visit-time, from a draft of 1996, limits a crawler to a time of day, in GMT: \"0600-0845\". No large search \
+          engine reads it, and it is not enforced.",
     bad: Example::new(b"User-agent: bingbot\nVisit-time: 0600-0845\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nDisallow: /private/\n"),
     pass: Pass::Named("visit-time", run),
@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let value = Quoted(field.value);
     let (severity, message) = match TimeWindow::parse(field.value) {
-        Some(_) => (LINT.severity, "few crawlers read Visit-time, and no large search engine".to_owned()),
+        Some(_) => (LINT.severity, "few crawlers read Visit-time, and no large search engine does".to_owned()),
         None => (Severity::Warning, format!("{value} is not two times of the day such as \"0600-0845\"")),
     };
     let help = "to spread a crawler's requests over the day, give its group a Crawl-delay";

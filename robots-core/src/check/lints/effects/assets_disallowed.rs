@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "scripts or styles are disallowed to search engines",
     why: "Search engines render pages and need their scripts and style sheets for that. A page whose assets are \
-          disallowed looks broken or empty to them, and is ranked as it looks. Folders that often hold assets, such \
-          as /assets/ and /static/, are only noted.",
+          disallowed looks broken or empty to them, and is ranked accordingly. For folders that often contain assets, \
+          such as /assets/ and /static/, the finding is a note.",
     bad: Example::new(b"User-agent: *\nDisallow: /*.css$\n"),
     good: Example::new(b"User-agent: ExampleBot\nDisallow: /*.css$\n\nUser-agent: *\nDisallow: /private/\n"),
     pass: Pass::Group(run),
@@ -28,9 +28,9 @@ fn run(file: &CheckedFile<'_>, group: Group<'_>, sink: &mut Sink) {
         sink.report_at(
             severity,
             rule.range(),
-            format_args!("{} keeps search engines from scripts or styles", Quoted(rule.pattern())),
+            format_args!("{} keeps search engines from fetching scripts or styles", Quoted(rule.pattern())),
         )
-        .help("allow what pages are rendered with");
+        .help("allow the files that pages need for rendering");
     }
 }
 

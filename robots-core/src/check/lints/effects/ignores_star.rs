@@ -7,10 +7,9 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "ignores-star",
     severity: Severity::Note,
-    summary: "\"*\" closes the site except for some paths, and does not reach every crawler",
-    why: "A few crawlers obey groups that name them and ignore those for \"*\", by their operators' own words. A file \
-          that closes the site to \"*\" and opens only parts of it leaves all of it open to them, unless it names \
-          them.",
+    summary: "\"*\" closes the site except for some paths, but some crawlers ignore \"*\"",
+    why: "A few crawlers are documented to obey only groups that name them and to ignore \"*\". A file that closes the \
+          site to \"*\" and opens only parts of it leaves the whole site open to them, unless it names them.",
     bad: Example::new(b"User-agent: *\nDisallow: /\nAllow: /public/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -34,7 +33,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let deaf: Vec<&[u8]> = deaf.map(|crawler| crawler.name.as_bytes()).collect();
     if let Some(first) = deaf.first() {
         let names = quoted_list(deaf.iter().copied());
-        sink.report(rule.range(), format_args!("the group for \"*\" does not reach {names}"))
+        sink.report(rule.range(), format_args!("the group for \"*\" is ignored by {names}"))
             .of_agent(first)
             .help("name them in user-agent lines of their own");
     }

@@ -8,10 +8,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "search-engine-refused",
     severity: Severity::Warning,
     summary: "search engines are refused what the file disallows to them",
-    why: "A search engine that obeys robots.txt meets a refusal only where its copy of the file is old or where \
-          enforcing is mistaken, and a page that answers 403 leaves the index. So the mode \"refuse\" tags the crawlers of \
-          search engines that people use, and only an override refuses them. Only a configuration can say so: \
-          without one this lint is silent.",
+    why: "A search engine that obeys robots.txt is refused only if its copy of the file is old or enforcement is \
+          wrong, and a page that answers with 403 leaves the index. So the mode \"refuse\" only tags the crawlers of \
+          search engines that people use, unless an override refuses them. Overrides are part of a configuration: \
+          without one, this lint finds nothing.",
     bad: Example::new(b"User-agent: bingbot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     pass: Pass::File(run),
@@ -55,7 +55,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let first = Quoted(name);
         let refused = match engines.len() {
             1 => format!("{first} is refused"),
-            count => format!("{count} crawlers of search engines, {first} first, are refused"),
+            count => format!("{count} search engine crawlers, including {first}, are refused"),
         };
         let rules = match others {
             0 => "this rule disallows".to_owned(),
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!((star.line, star.agent.as_deref()), (2, Some("Googlebot")));
         let (count, rest) = star.message.split_once(' ').expect("a count");
         assert!(count.parse::<usize>().is_ok_and(|count| count > 20), "{}", star.message);
-        let want = "crawlers of search engines, \"Googlebot\" first, are refused what this rule and 2 more disallow: \
+        let want = "search engine crawlers, including \"Googlebot\", are refused what this rule and 2 more disallow: \
                     refused pages leave the index";
         assert_eq!(rest, want);
         let want = "below the override that refuses them, write \"index\" = \"tag\" in [site.modes]";

@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a rule that points at something secret",
     why: "A robots.txt is public, and people who look for weak spots read it first. A rule about a backup, a database \
-          dump, a configuration or a password file shows them where it is, and robots.txt keeps no client from fetching \
-          it.",
+          dump, a configuration or a password file shows them where to find it, and robots.txt does not stop any \
+          client from fetching it.",
     bad: Example::new(b"User-agent: *\nDisallow: /backup/db.sql\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
@@ -33,7 +33,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if points {
         sink.report(
             field.value_range.clone(),
-            format_args!("{} points everyone who reads the file at something secret", Quoted(field.value)),
+            format_args!("{} shows everyone who reads the file where something secret is", Quoted(field.value)),
         )
         .help("protect it with a login, or take it off the server; robots.txt is public");
     }

@@ -8,10 +8,11 @@ use crate::check::reach::{Extent, Reach};
 pub(crate) const LINT: Lint = Lint {
     code: "whole-site-disallowed",
     severity: Severity::Warning,
-    summary: "a crawler, or every crawler, is shut out of the whole site",
-    why: "\"Disallow: /\" with nothing allowed, or the home page alone (\"Allow: /$\"), shuts a crawler out of the whole site. For \"*\" that is every crawler \
-          without a group of its own, search engines included: a staging file that went live has cost many a site its \
-          place in the index. For a named crawler that is no search engine with an index that people use, it is mostly meant, so it is only noted.",
+    summary: "a crawler, or every crawler, is blocked from the whole site",
+    why: "\"Disallow: /\" with nothing allowed, or only the home page (\"Allow: /$\"), blocks a crawler from the whole \
+          site. For \"*\" this affects every crawler without a group of its own, including search engines: staging \
+          files that went live have cost many sites their place in the index. Blocking a named crawler is usually \
+          intended, unless it feeds a search index that people use, so the finding is then a note.",
     bad: Example::new(b"User-agent: *\nDisallow: /\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),

@@ -10,7 +10,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Error,
     summary: "a line that is neither a field nor a comment",
     why: "A line is a name, a colon and a value, or a comment that begins with \"#\" (RFC 9309, section 2.2). Crawlers \
-          ignore any other line without a word, and a rule on such a line is not in force.",
+          silently ignore any other line, and a rule on such a line is not in force.",
     bad: Example::new(b"User-agent: *\nKeep out of the drafts\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\n# Keep out of the drafts\nDisallow: /drafts/\n"),
     pass: Pass::Line(run),
@@ -38,7 +38,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     if line.cut_name().is_some() {
         sink.report(
             line.content(),
-            format_args!("the file ends within a field, behind {}: crawlers ignore the line", Quoted(text)),
+            format_args!("the file ends within a field, after {}: crawlers ignore the line", Quoted(text)),
         )
         .help("write the rest of the line, and end the file with a line break");
         return;
@@ -46,7 +46,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     if let [b':', value @ ..] = text {
         sink.report(
             line.content(),
-            format_args!("nothing stands before the colon of {}: crawlers ignore the line", Quoted(text)),
+            format_args!("{} has no name before its colon: crawlers ignore the line", Quoted(text)),
         )
         .help(format_args!("name the directive, for example {}", Quoted(&[b"Disallow:", value].concat())));
         return;

@@ -8,10 +8,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "several-directives",
     severity: Severity::Error,
     summary: "several directives on one line",
-    why: "Crawlers read one directive per line, and everything behind it as its value. A server that writes \"\\n\" as two \
-          characters, \"<br>\" or a line separator of Unicode, and a shell that joins lines with blanks, leave a file that \
-          looks complete and has lost its rules. No other lint looks at such a line, and none of its findings is fixed: \
-          where the lines ended, only its author knows.",
+    why: "Crawlers read one directive per line, with everything after it as its value. If a server writes \"\\n\" as \
+          two characters, \"<br>\" or a Unicode line separator, or a shell joins lines with blanks, the file looks \
+          complete but has lost its rules. No other lint examines such a line, and there is no fix, because only the \
+          author knows where the lines ended.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/ Disallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Joined(run),
@@ -23,7 +23,7 @@ fn run(line: &Line<'_>, second: Range<usize>, sink: &mut Sink) {
     let name = Quoted(&line.bytes()[second.start - start..second.end - start]);
     sink.report(
         second,
-        format_args!("one line holds several directives: crawlers read one per line, so {name} is not in force"),
+        format_args!("one line contains several directives: crawlers read one per line, so {name} is not in force"),
     )
     .help("write each directive on a line of its own: the line breaks were lost, or written as other characters");
 }

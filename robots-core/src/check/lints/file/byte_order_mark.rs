@@ -6,11 +6,11 @@ pub(crate) const LINT: Lint = Lint {
     code: "byte-order-mark",
     severity: Severity::Note,
     summary: "a byte order mark",
-    why: "Crawlers that follow the reference parser skip a UTF-8 byte order mark, so a whole one is only noted; others \
-          take it for part of the first word, and then the first line, often the only user-agent line, is lost to them. \
-          A mark cut off in the middle is skipped too, but says that something went wrong with the file. A mark inside the \
-          file, where another one was appended, is never skipped: before a directive it is an error (unknown-directive), and \
-          noted here on a blank line or before a comment.",
+    why: "Crawlers that follow the reference parser skip a UTF-8 byte order mark, so a complete mark is only a note. \
+          Others treat it as part of the first word and lose the first line, which is often the only user-agent line. \
+          An incomplete mark is skipped too, but shows that something went wrong with the file. A mark inside the \
+          file, where another file was appended, is never skipped: before a directive it is an error \
+          (unknown-directive); on a blank line or before a comment it is a note.",
     bad: Example::new(b"\xEF\xBB\xBFUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -36,13 +36,13 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             .help("save the file as UTF-8 without a byte order mark"),
         part => sink
             .report_at(Severity::Warning, 0..part, "the file begins with part of a byte order mark")
-            .help(format_args!("remove the first {part} octets of the file")),
+            .help(format_args!("remove the first {part} bytes of the file")),
     }
     if memchr::memmem::find(&file.bytes()[skipped..], b"\xEF\xBB\xBF").is_none() {
         return;
     }
     for line in file.robots.lines().map(|line| line.content()).filter(|line| is_mark(&file.bytes()[line.clone()])) {
-        sink.report(line, "a byte order mark stands inside the file: another file with one was appended here")
+        sink.report(line, "a byte order mark is inside the file: another file that begins with one was appended here")
             .help("remove it");
     }
 }

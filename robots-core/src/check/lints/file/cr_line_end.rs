@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "cr-line-end",
     severity: Severity::Warning,
     summary: "a line that ends with CR alone",
-    why: "RFC 9309 lets a line end with LF, CR or CRLF, and the reference parser reads all three. Many other parsers \
-          know only LF and take a file with lone CRs for one long line, in which nothing after the first comment or \
+    why: "RFC 9309 allows a line to end with LF, CR or CRLF, and the reference parser reads all three. Many other \
+          parsers know only LF. To them a file with lone CRs is one long line, and nothing after its first comment or \
           field counts.",
     bad: Example::new(b"User-agent: *\rDisallow: /private/\r"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
@@ -24,7 +24,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         if ends_file && memchr::memchr(b'\n', file).is_some() {
             return;
         }
-        sink.report(at..at + 1, "the line ends with CR alone: many parsers do not see that it ends")
+        sink.report(at..at + 1, "the line ends with a lone CR: many parsers do not recognise this as a line end")
             .help("end lines with LF or CRLF");
     }
 }

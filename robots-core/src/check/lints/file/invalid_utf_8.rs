@@ -6,10 +6,10 @@ use crate::check::pattern::escaped;
 pub(crate) const LINT: Lint = Lint {
     code: "invalid-utf-8",
     severity: Severity::Warning,
-    summary: "octets that are not UTF-8",
-    why: "A robots.txt is UTF-8 (RFC 9309, section 2.2), and the paths a browser or crawler requests are UTF-8 with \
-          \"%\" escapes. A path saved in another encoding, such as Latin-1, is compared octet by octet and matches \
-          nothing; the help guesses the encoding. In a comment it does no harm and is only noted.",
+    summary: "bytes that are not UTF-8",
+    why: "A robots.txt is UTF-8 (RFC 9309, section 2.2), and the paths that browsers and crawlers request are UTF-8 \
+          with \"%\" escapes. A path saved in another encoding, such as Latin-1, is compared byte by byte and matches \
+          nothing; the help guesses the encoding. In a comment it does no harm, so the finding is a note.",
     bad: Example::new(b"User-agent: *\nDisallow: /caf\xe9/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /caf%C3%A9/\n"),
     pass: Pass::Line(run),
@@ -32,7 +32,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     sink.report_at(
         severity,
         start..start + length,
-        format_args!("{} is not UTF-8: it matches no path, because requests hold paths in UTF-8", Quoted(path)),
+        format_args!("{} is not UTF-8: it matches no path, because requests contain paths in UTF-8", Quoted(path)),
     )
     .help_with(|| {
         let Some((encoding, text)) = guessed(path) else {
@@ -40,7 +40,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
         };
         let [text, escaped] = [text.as_bytes(), &escaped(text.as_bytes())].map(|text| Quoted(text).to_string());
         Some(format!(
-            "save the file as UTF-8: if it is {encoding}, the path is {text}, which requests hold as {escaped}"
+            "save the file as UTF-8: if it is {encoding}, the path is {text}, which requests contain as {escaped}"
         ))
     });
 }

@@ -6,10 +6,9 @@ use crate::rules::MAX_LINE;
 pub(crate) const LINT: Lint = Lint {
     code: "long-line",
     severity: Severity::Error,
-    summary: "a line longer than 16,663 octets",
-    why: "Crawlers that follow the reference parser keep the first 16,663 octets of a line and ignore the rest of it. \
-          A path pattern cut in this way is a shorter one, which matches more than was meant. Comments may be as long \
-          as they like.",
+    summary: "a line longer than 16,663 bytes",
+    why: "Crawlers that follow the reference parser keep the first 16,663 bytes of a line and ignore the rest. A path \
+          pattern that is cut in this way is shorter and matches more than intended. Comments may be of any length.",
     bad: Example::repeated(b"User-agent: *\nDisallow: /", b"a", MAX_LINE),
     good: Example::repeated(b"User-agent: *\nDisallow: /private/ # ", b"a", MAX_LINE),
     pass: Pass::Line(run),
@@ -22,7 +21,7 @@ fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     if length > MAX_LINE && memchr::memchr2(0, b'#', &line.bytes()[..MAX_LINE]).is_none() {
         sink.report(
             line.range.start + MAX_LINE..line.range.end,
-            format_args!("the line is {length} octets long: crawlers ignore it from octet {} on", MAX_LINE + 1),
+            format_args!("the line is {length} bytes long: crawlers ignore it from byte {} on", MAX_LINE + 1),
         );
     }
 }

@@ -7,10 +7,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "no-known-field",
     severity: Severity::Error,
     summary: "some other text instead of rules",
-    why: "An application that fails, or a deployment that copies the wrong file, leaves an error text, JSON or the pointer \
-          of a version control system in place of the robots.txt. Crawlers find no rule in it and fetch everything. \
-          tower-robots does not let such a file go live: one line at least must be a field that crawlers know, or every \
-          line a comment.",
+    why: "An application that fails, or a deployment that copies the wrong file, leaves an error message, JSON or a \
+          Git LFS pointer instead of the robots.txt. Crawlers find no rule in it and fetch everything. tower-robots \
+          does not publish such a file: at least one line must be a field that crawlers know, or every line must be a \
+          comment.",
     bad: Example::new(b"Error: cannot connect to database   # robots-check: allow(unknown-directive)\n"),
     good: Example::new(b"User-agent: *\nDisallow:\n"),
     pass: Pass::OfKind(FileKind::OtherText, run),

@@ -5,10 +5,10 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "nul-octet",
     severity: Severity::Error,
-    summary: "a NUL octet inside a line",
-    why: "Crawlers that follow the reference parser read a line up to its first NUL octet and ignore the rest, so a \
-          rule may mean less or more than it shows. Such octets come from files saved as UTF-16, from damaged disks \
-          and from programs that write fixed-size buffers.",
+    summary: "a NUL byte inside a line",
+    why: "Crawlers that follow the reference parser read a line up to its first NUL byte and ignore the rest, so a \
+          rule may mean less or more than it shows. NUL bytes come from files saved as UTF-16, from damaged disks and \
+          from programs that write fixed-size buffers.",
     bad: Example::new(b"User-agent: *\nDisallow: /private\0/drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/drafts/\n"),
     pass: Pass::Line(run),
@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     if let Some(at) = memchr::memchr(0, line.bytes()) {
         let start = line.range.start + at;
-        sink.report(start..start + 1, "the line holds a NUL octet: crawlers ignore it from there on")
+        sink.report(start..start + 1, "the line contains a NUL byte: crawlers ignore the rest of the line")
             .help("save the file as plain UTF-8 text");
     }
 }

@@ -8,8 +8,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "over-500-kib",
     severity: Severity::Error,
     summary: "lines past the first 500 KiB of the file",
-    why: "A crawler has to read the first 500 KiB of a robots.txt (RFC 9309, section 2.5) and large ones read no more. \
-          The lines after that, and the line the limit cuts, do not count.",
+    why: "A crawler must read the first 500 KiB of a robots.txt (RFC 9309, section 2.5), and large crawlers read no \
+          more. The lines after that, and the line that the limit cuts, do not count.",
     bad: Example::repeated(b"User-agent: *\nDisallow: /private/\n", b"# Nothing to see here.\n", STANDARD_LIMIT / 20),
     good: Example::repeated(b"User-agent: *\nDisallow: /private/\n", b"# Nothing to see here.\n", STANDARD_LIMIT / 30),
     pass: Pass::File(run),
@@ -26,11 +26,11 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         sink.report(
             line.range,
             format_args!(
-                "the file is {length} octets long: crawlers need not read past {STANDARD_LIMIT}, so the lines from \
+                "the file is {length} bytes long: crawlers need not read past {STANDARD_LIMIT}, so the lines from \
                  here on do not count"
             ),
         )
-        .help("shorten the file: one pattern with \"*\" often stands for many rules");
+        .help("shorten the file: one pattern with \"*\" often replaces many rules");
     }
 }
 

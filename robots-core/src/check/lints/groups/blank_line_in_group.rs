@@ -6,7 +6,7 @@ pub(crate) const LINT: Lint = Lint {
     code: "blank-line-in-group",
     severity: Severity::Note,
     summary: "a blank line inside a group",
-    why: "RFC 9309 gives blank lines no meaning. In the draft of 1996 they end a group, and parsers written after it \
+    why: "RFC 9309 gives blank lines no meaning. In the draft of 1996 they end a group, and parsers that follow it \
           read rules below a blank line as rules for no crawler.",
     bad: Example::new(b"User-agent: *\n\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
@@ -24,7 +24,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 Directive::Allow | Directive::Disallow if in_group && blank => {
                     sink.report(
                         field.name_range,
-                        "a blank line parts this rule from its group: old parsers end the group there",
+                        "a blank line separates this rule from its group: old parsers end the group there",
                     )
                     .help("remove the blank line above it");
                     // The rules below are cut off together with this one.

@@ -9,8 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "duplicate-group",
     severity: Severity::Note,
     summary: "a crawler that is named more than once",
-    why: "Groups for the same crawler are read as one (RFC 9309, section 2.2.1), wherever they stand. Older parsers \
-          take the first or the last of them only, and people overlook the other one.",
+    why: "Groups for the same crawler are read as one (RFC 9309, section 2.2.1), wherever they are in the file. Older \
+          parsers read only the first or the last of them, and people overlook the others.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: *\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::File(run),
@@ -32,12 +32,12 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         };
         let (value, line) = (Quoted(name.value()), first.line());
         if known == group {
-            sink.report(name.range(), format_args!("{value} stands in line {line} of the same group already"))
+            sink.report(name.range(), format_args!("{value} is already in line {line} of the same group"))
                 .help("remove one of the lines");
         } else {
             sink.report(
                 name.range(),
-                format_args!("{value} has a group in line {line} already: crawlers read the two as one"),
+                format_args!("{value} already has a group in line {line}: crawlers read the two as one"),
             )
             .help(format_args!("move the rules to the group in line {line}"));
         }

@@ -6,11 +6,11 @@ pub(crate) const LINT: Lint = Lint {
     code: "group-without-rules",
     severity: Severity::Warning,
     summary: "user-agent lines that nothing follows",
-    why: "A group without rules restricts nothing, and a crawler it names no longer obeys the group for \"*\". Only the \
-          last group of a file can be so: user-agent lines that other user-agent lines follow share the rules after \
-          them. A group that sets a Crawl-delay or another extension is left alone. A file that ends there and has no other \
-          rule looks like one that was cut, which is an error. Whether a rule is missing or everything is allowed, the file \
-          does not say, so nothing corrects it.",
+    why: "A group without rules restricts nothing, and a crawler that it names no longer obeys the group for \"*\". \
+          Only the last group of a file can lack rules: consecutive user-agent lines share the rules after them. A \
+          group that sets a Crawl-delay or another extension is not reported. A file that ends there and has no other \
+          rule was probably cut off, which is an error. The file does not show whether a rule is missing or everything \
+          is allowed, so there is no fix.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nDisallow:\n"),
     pass: Pass::File(run),
@@ -33,12 +33,12 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         sink.report_at(
             Severity::Error,
             name.range(),
-            format_args!("the file ends behind the user-agent line of {named}: no rule is in force"),
+            format_args!("the file ends after the user-agent line of {named}: no rule is in force"),
         )
     } else {
         sink.report(
             name.range(),
-            format_args!("no rule follows the user-agent line of {named}: everything is allowed to it"),
+            format_args!("no rule follows the user-agent line of {named}: it may fetch everything"),
         )
     };
     draft.help("add a rule, or \"Disallow:\" to show that everything is allowed");

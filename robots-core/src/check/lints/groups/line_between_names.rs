@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "line-between-names",
     severity: Severity::Warning,
     summary: "another directive between the user-agent lines of a group",
-    why: "Only an allow or disallow line ends the list of names a group is for (RFC 9309, section 2.2.1), so crawlers \
-          that follow the standard read a Crawl-delay between two user-agent lines as nothing and join the two. Other \
-          parsers take it for the first rule, and the names above it lose the rules below.",
+    why: "Only an allow or disallow line ends a group's list of names (RFC 9309, section 2.2.1). So to crawlers that \
+          follow the standard, user-agent lines with a Crawl-delay between them still belong together. Other parsers \
+          treat the Crawl-delay as the first rule, and the names above it lose the rules below.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 5\nUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nUser-agent: *\nCrawl-delay: 5\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -25,7 +25,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                     sink.report(
                         between.name_range,
                         format_args!(
-                            "{} stands between user-agent lines: some parsers end the group there, others do not",
+                            "{} is between user-agent lines: some parsers end the group there, others do not",
                             Quoted(between.name)
                         ),
                     )

@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "rule-before-group",
     severity: Severity::Error,
     summary: "a rule before the first user-agent line",
-    why: "A group begins with a user-agent line (RFC 9309, section 2.2.1), and a rule before the first one belongs to \
-          no group. Crawlers ignore it.",
+    why: "A group begins with a user-agent line (RFC 9309, section 2.2.1). A rule before the first user-agent line \
+          belongs to no group, and crawlers ignore it.",
     bad: Example::new(b"Disallow: /private/\nUser-agent: *\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Field(run),
@@ -22,7 +22,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !grouped {
         sink.report(
             field.range(),
-            format_args!("{} stands before any user-agent line: crawlers ignore it", Quoted(field.name)),
+            format_args!("{} comes before any user-agent line: crawlers ignore it", Quoted(field.name)),
         )
         .help("put \"User-agent: *\" above it if it is for every crawler");
     }

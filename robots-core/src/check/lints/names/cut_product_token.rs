@@ -10,12 +10,12 @@ pub(crate) const LINT: Lint = Lint {
     code: "cut-product-token",
     severity: Severity::Warning,
     summary: "a name that crawlers cut",
-    why: "A product token is letters, \"_\" and \"-\" (RFC 9309, section 2.2.1). Crawlers that follow the reference \
-          parser cut any other name at the first octet that is none of these and compare what is left, so the group \
-          may be for another crawler or for none. Names of known crawlers, such as MJ12bot, are read whole by those \
-          and left alone; others with digits or dots are noted only, and so are names with a version or a last \"*\", \
-          which are cut as they were meant. A no-break space or another character that nobody sees makes a name one that \
-          no crawler has.",
+    why: "A product token consists of letters, \"_\" and \"-\" (RFC 9309, section 2.2.1). Crawlers that follow the \
+          reference parser cut any other name at the first other character and compare the rest, so the group may \
+          apply to another crawler or to none. Names of known crawlers, such as MJ12bot, are not reported, because \
+          those crawlers read them whole. For other names with digits or dots, the finding is a note; also for names \
+          with a version or a \"*\" at the end, which are cut as intended. A no-break space or another invisible \
+          character makes a name unknown to every crawler.",
     bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::Name(run),
@@ -47,15 +47,15 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
         draft.help(format_args!("write {}", Quoted(kept)));
     } else if let Some(names) = several(value, &file.crawlers) {
         let lines: Vec<_> = names.iter().map(|name| Quoted(&line_of(name)).to_string()).collect();
-        draft.help(format_args!("a line holds one name: write {}", lines.join(" and ")));
+        draft.help(format_args!("a line contains one name: write {}", lines.join(" and ")));
     } else if let Some(name) = unquoted(value) {
         draft.help(format_args!("write {}", Quoted(name)));
     } else if let Some(seen) = without_invisible(value) {
-        draft.help(format_args!("write {} without the characters that nobody sees", Quoted(seen.as_bytes())));
+        draft.help(format_args!("write {} without the invisible characters", Quoted(seen.as_bytes())));
     } else if value.starts_with(b"*") {
         draft.help("write \"*\" for every crawler, or the name of one");
     } else {
-        draft.help("use the name the crawler documents; standard ones are letters, \"_\" and \"-\"");
+        draft.help("use the name that the crawler documents; standard names consist of letters, \"_\" and \"-\"");
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_line_for_several_crawlers_is_told_apart() {
-        let several = "a line holds one name: write \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
+        let several = "a line contains one name: write \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
         for (value, is_several) in [
             ("GPTBot, ccbot", true),
             ("GPTBot;ccbot", true),

@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "empty-user-agent",
     severity: Severity::Error,
     summary: "a user-agent line without a name",
-    why: "A user-agent line without a value names no crawler, not every crawler. Where it is the only one of its \
-          group, the rules of the group bind no crawler.",
+    why: "A user-agent line without a value names no crawler, not every crawler. If it is the only one of its group, \
+          the rules of the group apply to no crawler.",
     bad: Example::new(b"User-agent:\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),

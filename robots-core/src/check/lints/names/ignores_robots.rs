@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "ignores-robots",
     severity: Severity::Note,
     summary: "rules for a crawler that does not obey robots.txt",
-    why: "Some fetchers do not obey robots.txt, most of them because a person set them off. Rules for them request in \
-          vain; only a server that enforces the file holds them to it.",
+    why: "Some fetchers do not obey robots.txt, most of them because a person triggers their requests. Rules for them \
+          have no effect unless a server enforces the file.",
     bad: Example::new(b"User-agent: Pingdom\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
     pass: Pass::Group(run),
@@ -21,7 +21,7 @@ fn run(file: &CheckedFile<'_>, group: Group<'_>, sink: &mut Sink) {
         if crawler.is_some_and(|crawler| crawler.obeys_robots == Obeys::No && !crawler.is_control) {
             sink.report(
                 name.range(),
-                format_args!("{} does not obey robots.txt: only enforcing keeps it out", Quoted(name.value())),
+                format_args!("{} does not obey robots.txt: only enforcement can block it", Quoted(name.value())),
             )
             .of_agent(name.value());
         }

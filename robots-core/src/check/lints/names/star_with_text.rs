@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "star-with-text",
     severity: Severity::Warning,
     summary: "a name that begins with \"* \"",
-    why: "Crawlers that follow the reference parser take \"*\" followed by a blank and anything for \"*\" itself, that \
-          is for every crawler. Others compare the whole value and find that it names no crawler.",
+    why: "Crawlers that follow the reference parser read \"*\" followed by a blank and any text as \"*\", that is, as \
+          every crawler. Others compare the whole value, which names no crawler.",
     bad: Example::new(b"User-agent: * bots\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Name(run),
@@ -18,7 +18,7 @@ fn run(_: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     if name.is_star() && name.value() != b"*" {
         sink.report(
             name.range(),
-            format_args!("{} names every crawler to some crawlers and none to others", Quoted(name.value())),
+            format_args!("some crawlers read {} as every crawler, and others as none", Quoted(name.value())),
         )
         .help("write \"*\" for every crawler, or the name of one");
     }

@@ -5,9 +5,9 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "hash-in-path",
     severity: Severity::Warning,
-    summary: "a \"#\" right behind a path",
-    why: "\"#\" begins a comment wherever it stands (RFC 9309, section 2.2), so a rule for \"/page#part\" is one for \
-          \"/page\". A fragment is never sent with a request anyway, so no rule can speak of it.",
+    summary: "a \"#\" right after a path",
+    why: "\"#\" begins a comment anywhere in a line (RFC 9309, section 2.2), so a rule for \"/page#part\" is a rule \
+          for \"/page\". Requests never contain a fragment anyway, so no rule can match one.",
     bad: Example::new(b"User-agent: *\nDisallow: /page#part\n"),
     good: Example::new(b"User-agent: *\nDisallow: /page # and its parts\n"),
     pass: Pass::Field(run),

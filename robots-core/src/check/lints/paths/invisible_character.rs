@@ -6,10 +6,10 @@ use crate::check::path_text::{has_one_path, visible_path};
 pub(crate) const LINT: Lint = Lint {
     code: "invisible-character",
     severity: Severity::Warning,
-    summary: "a character of no width in a path",
-    why: "Text that is copied from a web page or a word processor may hold zero-width spaces, soft hyphens, marks of direction, and \
-          no-break spaces around it. These characters count as part of the path, which then matches nothing, however right it looks. \
-          Joiners between letters of scripts that need them are left alone.",
+    summary: "an invisible character in a path",
+    why: "Text copied from a web page or a word processor may contain zero-width spaces, soft hyphens or direction \
+          marks, or have no-break spaces around it. These characters count as part of the path, which then matches \
+          nothing although it looks right. Joiners between letters of scripts that need them are not reported.",
     bad: Example::new("User-agent: *\nDisallow: /private/\u{200b}\n".as_bytes()),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
@@ -23,10 +23,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let draft = sink.report_at(
         severity,
         field.value_range.clone(),
-        format_args!("{} holds characters that nobody sees, and that no path holds", Quoted(field.value)),
+        format_args!("{} contains invisible characters, which no path contains", Quoted(field.value)),
     );
     match seen.as_str() {
-        "" => draft.help("remove them: nothing else is there"),
+        "" => draft.help("remove them: the value contains nothing else"),
         seen => draft.help(format_args!("write {}", Quoted(seen.as_bytes()))),
     }
 }

@@ -14,9 +14,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "path-without-slash",
     severity: Severity::Error,
     summary: "a path pattern that begins with neither \"/\" nor \"*\"",
-    why: "Every path begins with \"/\" and patterns are compared from the first octet on (RFC 9309, section 2.2.2), so \
+    why: "Every path begins with \"/\", and patterns are compared from the first byte on (RFC 9309, section 2.2.2). So \
           a pattern that begins with anything but \"/\" or \"*\" matches no path. A few old crawlers add the slash; \
-          the others ignore the rule. Where the value can be meant in two ways, the help names both and no fix is made.",
+          the others ignore the rule. If the value may mean two things, the help names both and there is no fix.",
     bad: Example::new(b"User-agent: *\nDisallow: private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: *.pdf$\nDisallow:\n"),
     pass: Pass::Field(run),
@@ -57,7 +57,7 @@ enum Meaning {
     Unknown(&'static str),
 }
 
-const OF_A_DISK: &str = "write the path that a browser shows: it does not hold the folders of the server's disk";
+const OF_A_DISK: &str = "write the path as a browser shows it, without the folders of the server's disk";
 
 impl Meaning {
     /// Finds the meaning of a value; `own` is the host of the site.
@@ -66,7 +66,7 @@ impl Meaning {
         let text = seen.as_deref().map_or(value, str::as_bytes);
         let text = unquoted(text).unwrap_or(text);
         if has_scheme(text) {
-            return Self::Unknown("write the path alone: a rule holds neither a scheme nor a host");
+            return Self::Unknown("write the path alone: a rule contains neither a scheme nor a host");
         }
         let is_expression = is_expression(text);
         let text = if is_expression { text } else { without_marks(text) };
@@ -77,7 +77,8 @@ impl Meaning {
         let pattern = of_expression(text);
         let is_anchored = unanchored.len() < text.len();
         if unanchored.starts_with(b".*") || is_expression || is_anchored && pattern.is_none() {
-            let unknown = "begin with \"/\", and write \"*\" for \".*\" or a class and a rule for each alternative";
+            let unknown =
+                "begin with \"/\", write \"*\" for \".*\" or a character class, and write a rule for each alternative";
             return pattern.map_or(Self::Unknown(unknown), Self::Pattern);
         }
         match unanchored {
@@ -125,7 +126,7 @@ impl Meaning {
     /// the beginning of the path.
     fn anywhere_or_first(text: &[u8]) -> Self {
         Self::Either([
-            ([b"/*".as_slice(), text].concat(), "paths that hold it anywhere"),
+            ([b"/*".as_slice(), text].concat(), "paths that contain it anywhere"),
             ([b"/".as_slice(), text].concat(), "those that begin with it"),
         ])
     }
@@ -137,7 +138,7 @@ impl Meaning {
             return Self::Either([(b"/".to_vec(), "every path"), (path, begun)]);
         }
         if is_one_of(text, "none nothing null") {
-            return Self::Unknown("leave the value out for a rule without a path");
+            return Self::Unknown("leave the value empty for a rule without a path");
         }
         if text.strip_suffix(b"$").is_some_and(is_file_ending) {
             return Self::Either([

@@ -9,10 +9,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "query-as-path",
     severity: Severity::Warning,
     summary: "a query parameter that is written as a path",
-    why: "Patterns are compared from the first byte of the path on (RFC 9309, section 2.2.2), and a query is behind it. \"/page=2\" \
-          matches a page of that name, and \"/?sort=\" the home page alone; \"/*?*sort=\" matches every page with that parameter. \
-          Parameters that home pages have (\"/?s=\", \"/?p=\") are left alone, as are names of pages (\"/?tab=saved\") and \
-          parameters that another rule of the file has with a \"*\".",
+    why: "Patterns are compared from the first byte of the path on (RFC 9309, section 2.2.2), and a query comes after \
+          the path. \"/page=2\" matches a page of that name, and \"/?sort=\" only the home page; \"/*?*sort=\" matches \
+          every page with that parameter. Parameters that home pages have (\"/?s=\", \"/?p=\") are not reported, nor \
+          are names of pages (\"/?tab=saved\") and parameters for which the file has another rule with a \"*\".",
     bad: Example::new(b"User-agent: *\nDisallow: /sessionid=\nDisallow: /?sort=\n"),
     good: Example::new(b"User-agent: *\nDisallow: /*?*sessionid=\nDisallow: /*?*sort=\nDisallow: /?s=\n"),
     pass: Pass::File(run),
@@ -46,7 +46,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let place = if is_home { "the home page alone" } else { "paths that begin with it" };
         sink.report(
             rule.value_range,
-            format_args!("{} matches {place}, not a parameter of other pages", Quoted(rule.value)),
+            format_args!("{} matches {place}, not the parameter on other pages", Quoted(rule.value)),
         )
         .help(format_args!(
             "write {} for the parameter on every page",

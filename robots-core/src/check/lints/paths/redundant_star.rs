@@ -7,10 +7,10 @@ use crate::check::pattern::{is_expression, without_runs};
 pub(crate) const LINT: Lint = Lint {
     code: "redundant-star",
     severity: Severity::Note,
-    summary: "a \"*\" that changes nothing",
-    why: "A pattern matches every path that begins with it (RFC 9309, section 2.2.2), so a \"*\" at its end stands for \
-          what is matched anyway, and so does a second one in a row. It does make the pattern longer, and a longer \
-          pattern wins over a shorter one, which is seldom what was meant.",
+    summary: "a \"*\" that has no effect",
+    why: "A pattern matches every path that begins with it (RFC 9309, section 2.2.2), so a \"*\" at its end, or a \
+          second one in a row, matches nothing more. It does make the pattern longer, and a longer pattern overrides a \
+          shorter one, which is rarely intended.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/*\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
@@ -38,7 +38,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let start = pattern.iter().zip(&without).take_while(|(a, b)| a == b).count();
     sink.report(
         range.start + start..range.end,
-        format_args!("{} matches what {} matches", Quoted(pattern), Quoted(&without)),
+        format_args!("{} matches the same paths as {}", Quoted(pattern), Quoted(&without)),
     )
     .help(format_args!("write {}", Quoted(&without)));
 }

@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "several-paths",
     severity: Severity::Warning,
     summary: "several paths in one rule, joined by commas",
-    why: "A rule has one path (RFC 9309, section 2.2). \"/cart,/login\" is a pattern with a comma in it, which matches neither \
-          \"/cart\" nor \"/login\"; semicolons and bars join no paths either.",
+    why: "A rule has one path (RFC 9309, section 2.2). \"/cart,/login\" is a pattern with a comma in it, which matches \
+          neither \"/cart\" nor \"/login\"; semicolons and bars do not separate paths either.",
     bad: Example::new(b"User-agent: *\nDisallow: /cart,/checkout\n"),
     good: Example::new(b"User-agent: *\nDisallow: /cart\nDisallow: /checkout\nDisallow: /a,b.html\n"),
     pass: Pass::Field(run),

@@ -8,10 +8,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "space-in-path",
     severity: Severity::Warning,
     summary: "a blank inside a path pattern",
-    why: "A path pattern holds no blank (RFC 9309, section 2.2), and a request sends one as \"%20\". Crawlers that escape \
-          pattern and path alike before they compare them (section 2.2.2), as this matcher does, read \"/a b\" as \
-          \"/a%20b\"; the reference parser compares octets as they stand, so that the pattern matches nothing. Two paths \
-          on one line are one pattern with a blank in it.",
+    why: "A path pattern contains no blank (RFC 9309, section 2.2), and a request sends one as \"%20\". Crawlers that \
+          normalise escapes before they compare (section 2.2.2), as this matcher does, read \"/a b\" as \"/a%20b\". \
+          The reference parser compares bytes literally, so the pattern matches nothing. Two paths on one line are one \
+          pattern with a blank in it.",
     bad: Example::new(b"User-agent: *\nDisallow: /old /new\n"),
     good: Example::new(b"User-agent: *\nDisallow: /old\nDisallow: /new\nDisallow: /my%20files/\n"),
     pass: Pass::Field(run),
@@ -28,7 +28,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let draft = sink.report(
         start..start + 1,
         format_args!(
-            "{} holds a blank, which a request has as \"%20\": not every crawler reads the pattern so",
+            "{} contains a blank, which requests send as \"%20\": not every crawler reads the pattern that way",
             Quoted(pattern)
         ),
     );
@@ -40,7 +40,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     } else if path.last().is_some_and(is_joint) {
         draft.help(format_args!("write {joined}, or give each path a line of its own"));
     } else if is_whole(path) {
-        draft.help(format_args!("write {joined}, or \"#\" in front of {} if it is a comment", Quoted(rest)));
+        draft.help(format_args!("write {joined}, or \"#\" before {} if it is a comment", Quoted(rest)));
     } else {
         draft.help(format_args!("write {joined}"));
     }

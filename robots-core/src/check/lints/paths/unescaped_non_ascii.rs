@@ -8,9 +8,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "unescaped-non-ascii",
     severity: Severity::Note,
     summary: "letters outside ASCII that are not escaped in a path",
-    why: "Requests hold such letters as the \"%\" escapes of their UTF-8 octets. Crawlers that follow RFC 9309, section \
-          2.2.2, escape the pattern the same way before comparing; others compare the octets as they stand and find \
-          no match.",
+    why: "Requests contain such letters as \"%\" escapes of their UTF-8 bytes. Crawlers that follow RFC 9309, section \
+          2.2.2, escape the pattern the same way before comparing; others compare the bytes literally and find no \
+          match.",
     bad: Example::new("User-agent: *\nDisallow: /caf\u{e9}/\n".as_bytes()),
     good: Example::new(b"User-agent: *\nDisallow: /caf%C3%A9/\n"),
     pass: Pass::Field(run),
@@ -34,13 +34,13 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let start = field.value_range.start + at;
     sink.report(
         start..start + char.len_utf8(),
-        format_args!("{} is not escaped: not every crawler does that itself", Quoted(char.to_string().as_bytes())),
+        format_args!("{} is not escaped, and not every crawler escapes it itself", Quoted(char.to_string().as_bytes())),
     )
     .help_with(|| {
         let escape = |pattern: &str| escaped(pattern.as_bytes());
         let help = format!("write {}", Quoted(&escape(pattern)));
         let usual = escape(&pattern.replace(is_wide_blank, "%20"));
-        Some(if is_wide_blank(char) { format!("{help}, or {} for a usual blank", Quoted(&usual)) } else { help })
+        Some(if is_wide_blank(char) { format!("{help}, or {} for an ordinary blank", Quoted(&usual)) } else { help })
     });
 }
 

@@ -8,8 +8,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "url-as-path",
     severity: Severity::Error,
     summary: "a whole URL as a path pattern",
-    why: "A rule holds a path, because a robots.txt speaks of its own host only (RFC 9309, sections 2.2.2 and 2.3). A \
-          pattern that begins with \"https://\" matches no path.",
+    why: "A rule contains only a path, because a robots.txt applies to its own host (RFC 9309, sections 2.2.2 and \
+          2.3). A pattern that begins with \"https://\" matches no path.",
     bad: Example::new(b"User-agent: *\nDisallow: https://example.com/private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),

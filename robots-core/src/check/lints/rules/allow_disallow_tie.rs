@@ -9,10 +9,10 @@ use crate::rules::priority;
 pub(crate) const LINT: Lint = Lint {
     code: "allow-disallow-tie",
     severity: Severity::Warning,
-    summary: "one pattern that is allowed and disallowed",
-    why: "Where an allow and a disallow rule are equally long and match the same path, the allow rule decides (RFC \
-          9309, section 2.2.2), whatever their order. Parsers of the older draft take the first of the two. Either \
-          way one of them is never in force.",
+    summary: "a pattern that is both allowed and disallowed",
+    why: "If an allow and a disallow rule are equally long and match the same path, the allow rule decides (RFC 9309, \
+          section 2.2.2), whatever their order. Parsers of the older draft use the first of the two. Either way, one \
+          of them is never in force.",
     bad: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/today/\n"),
     pass: Pass::File(run),
@@ -55,9 +55,9 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
     let (line, pattern) = (allow.line(), Quoted(allow.pattern()));
     sink.report(
         rule.range(),
-        format_args!("line {line}{place} allows {pattern}: of equally long patterns the one that allows decides"),
+        format_args!("line {line}{place} allows {pattern}: if patterns are equally long, the allowing one decides"),
     )
-    .help("remove the one that is not meant");
+    .help("remove the rule that is not meant");
 }
 
 /// Returns the indices of groups that a crawler reads as one, and the name that they share. Names

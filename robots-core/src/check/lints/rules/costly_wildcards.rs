@@ -7,10 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "costly-wildcards",
     severity: Severity::Warning,
     summary: "so many wildcards that comparing a path takes long",
-    why: "Each \"*\" of a pattern can be looked for anywhere in what is left of a path. Some crawlers try every \
-          combination, give up or leave out such a rule, and a server that enforces it spends its time on it, most of \
-          all on paths made for that purpose. One \"*\" between two literal parts says nearly always what many were \
-          meant to say.",
+    why: "The text after each \"*\" of a pattern may match anywhere in the rest of a path. Some crawlers try every \
+          combination, give up or skip such a rule. A server that enforces it spends much time on it, especially for \
+          crafted paths. One \"*\" between two literal parts is almost always enough.",
     bad: Example::new(b"User-agent: *\nDisallow: /*a*b*c*d*e*f*g*h*i*j*k*l*m*n*o*p*q\n"),
     good: Example::new(b"User-agent: *\nDisallow: /*a*q\n"),
     pass: Pass::File(run),

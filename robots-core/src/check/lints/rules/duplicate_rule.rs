@@ -8,9 +8,9 @@ use crate::check::pattern::Canonical;
 pub(crate) const LINT: Lint = Lint {
     code: "duplicate-rule",
     severity: Severity::Note,
-    summary: "a rule that stands in its group already",
-    why: "A rule that says the same of the same paths as another one of its group changes nothing. It does harm when \
-          an editor changes one of the two and nothing happens.",
+    summary: "a rule that its group already contains",
+    why: "A rule that gives the same access to the same paths as another rule of its group has no effect. It does harm \
+          when an editor changes one of the two and nothing happens.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Group(run),
@@ -27,10 +27,10 @@ fn run(_: &CheckedFile<'_>, group: Group<'_>, sink: &mut Sink) {
         }
         let (pattern, line) = (Quoted(rule.pattern()), first.line());
         let draft = if first.pattern() == rule.pattern() {
-            sink.report(rule.range(), format_args!("{pattern} stands in line {line} already"))
+            sink.report(rule.range(), format_args!("{pattern} is already in line {line}"))
         } else {
             let other = Quoted(first.pattern());
-            sink.report(rule.range(), format_args!("{pattern} matches what {other} in line {line} matches"))
+            sink.report(rule.range(), format_args!("{pattern} matches the same paths as {other} in line {line}"))
         };
         draft.help("remove one of the lines");
     }

@@ -10,10 +10,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "shadowed-rule",
     severity: Severity::Warning,
     summary: "a rule that can never decide",
-    why: "Of all patterns that match a path the longest one decides (RFC 9309, section 2.2.2). Where a longer pattern \
-          of the other kind matches everything that a shorter one does, because of a \"*\" that changes nothing or \
-          takes it all in, the shorter rule never decides. Only rules of one group are compared, and of patterns \
-          with a \"*\" inside only so many.",
+    why: "The longest pattern that matches a path decides (RFC 9309, section 2.2.2). If a longer pattern of the \
+          opposite kind matches everything that a shorter one does, because of a \"*\" that has no effect or covers \
+          it, the shorter rule never decides. Only rules of one group are compared, and only a limited number of \
+          patterns with a \"*\" inside.",
     bad: Example::new(b"User-agent: *\nAllow: /fish\nDisallow: /*fish\n"),
     good: Example::new(b"User-agent: *\nAllow: /fish/bowl\nDisallow: /*fish\n"),
     pass: Pass::File(run),
@@ -55,9 +55,9 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
         let (line, access) = (by.line(), by.access());
         sink.report(
             pattern.rule.range(),
-            format_args!("{shorter} never decides: line {line} says {access} {longer} and is longer"),
+            format_args!("{shorter} never decides: the {access} rule {longer} in line {line} is longer"),
         )
-        .help("remove it, or make it longer than the other by what it is about");
+        .help("remove it, or make it longer by naming more of the path");
     }
 }
 

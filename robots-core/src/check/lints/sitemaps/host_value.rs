@@ -6,10 +6,10 @@ use crate::rules::{Authority, Port};
 pub(crate) const LINT: Lint = Lint {
     code: "host-value",
     severity: Severity::Warning,
-    summary: "a Host line whose value is no host",
+    summary: "a Host line whose value is not a host",
     why: "Host named the main mirror of a site for Yandex, which stopped reading it in 2018; a few others still do. \
-          Its value is a host name, perhaps with a port, and with \"https://\" in front where the mirror is served so. \
-          Anything else is ignored.",
+          Its value is a host name, optionally with a port, and with \"https://\" before it if the mirror is served \
+          over HTTPS. Anything else is ignored.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nHost: example.com/home\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nHost: https://example.com\n"),
     pass: Pass::Field(run),

@@ -15,7 +15,10 @@ fn lints_about_effects() {
         .found_each(RULES, &["Disallow: /ads/\nDisallow: /ads.html", "Disallow: /ads\nAllow: /ads.txt"], &[])
         // The whole site belongs to another lint.
         .found_each(RULES, &["Disallow: /", "Disallow: /*"], &[])
-        .says(names, &["\"/*ads.txt\" closes \"/ads.txt\", \"/app-ads.txt\": buyers of ad space take it for missing"])
+        .says(
+            names,
+            &["\"/*ads.txt\" disallows \"/ads.txt\", \"/app-ads.txt\": buyers of ad space treat this as missing"],
+        )
         .helps(names, &["if the site has it, add \"Allow: /ads.txt\" and \"Allow: /app-ads.txt\""]);
     Case("ad-file-disallowed", "groups of other crawlers do not count")
         .found_each("User-agent: {}\nDisallow: /ads\n", &["GPTBot", "AhrefsBot"], &[])
@@ -99,8 +102,8 @@ fn lints_about_effects() {
             &[],
         );
     let all = "the whole site is disallowed for every crawler without a group of its own";
-    let rest = "the whole site but its home page is disallowed for every crawler without a group of its own";
-    let engine = "the whole site but its home page is disallowed for \"Googlebot\": the site will leave the index";
+    let rest = "the whole site except its home page is disallowed for every crawler without a group of its own";
+    let engine = "the whole site except its home page is disallowed for \"Googlebot\": the site will leave the index";
     Case("whole-site-disallowed", "a home page alone is no open site")
         .says("User-agent: *\nDisallow: /\nAllow: /$\n", &[rest])
         .says("User-agent: *\nAllow: /$\nDisallow: /*\n", &[rest])

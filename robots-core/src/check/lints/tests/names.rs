@@ -12,13 +12,13 @@ fn lints_about_names() {
     Case("cut-product-token", "the header of a browser is another lint's matter").found(file, &[]);
     Case("control-token", "the operator is named").says(
         "User-agent: google-extended\nUser-agent: Googlebot\n",
-        &["no request bears the name \"google-extended\": Google reads the rules, but they cannot be enforced"],
+        &["no request contains the name \"google-extended\": Google reads the rules, but they cannot be enforced"],
     );
     Case("cut-product-token", "the message says what is left")
         .says("User-agent: GPT Bot", &["\"GPT Bot\" is not a product token: crawlers that cut it read \"GPT\""])
         .says("User-agent: 008", &["\"008\" is not a product token: crawlers that cut it read nothing"])
-        .helps("User-agent:\u{a0}*\n", &["write \"*\" without the characters that nobody sees"])
-        .helps("User-agent: GPT\u{200b}Bot\n", &["write \"GPTBot\" without the characters that nobody sees"]);
+        .helps("User-agent:\u{a0}*\n", &["write \"*\" without the invisible characters"])
+        .helps("User-agent: GPT\u{200b}Bot\n", &["write \"GPTBot\" without the invisible characters"]);
     Case("cut-product-token", "plain tokens and star are not found")
         .found("User-agent: *\nUser-agent: * all\nUser-agent: a_B-c\nUser-agent:\nUser-agent: a # b\n", &[])
         .found("User-agent:  Googlebot*\nUser-agent: *bot", &["1:14", "2:13"]);

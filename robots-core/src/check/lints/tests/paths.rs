@@ -96,13 +96,13 @@ fn lints_about_paths() {
         .found_each(rule, &expressions, &["2:11"])
         .found_each(rule, &paths, &[])
         .found("Sitemap: https://a/[0-9]\nUser-agent: *\nAllow: /[0-9]\n", &["3:8"])
-        .says(r"Allow: /\d", &["\"/\\\\d\" is read as it stands, not as an expression"]);
+        .says(r"Allow: /\d", &["\"/\\\\d\" is read literally, not as a regular expression"]);
     Case("space-in-path", "the help tells one path from two")
         .found("Allow: /a b\nAllow: /a # b\nAllow: a b\nSitemap: a b\n", &["1:10"])
         .helps("Allow: /a  b", &["write \"/a%20b\""])
         .helps("Allow: /a\t/b", &["give each path a line of its own"])
         .helps("Allow: /a and /b", &["give each path a line of its own"])
-        .helps("Allow: / a", &["write \"/a\", or \"#\" in front of \"a\" if it is a comment"])
+        .helps("Allow: / a", &["write \"/a\", or \"#\" before \"a\" if it is a comment"])
         .helps("Allow: /a, b", &["write \"/a,%20b\", or give each path a line of its own"]);
     Case("unescaped-non-ascii", "the first letter of a rule is found")
         .found("Allow: /a\u{f6}\u{e4}\n# \u{e9}\nAllow: /b", &["1:10"])
@@ -151,14 +151,14 @@ fn the_help_names_the_path_that_is_meant() {
         .helps("Allow: a/, b/", &["write each path on a line of its own, and \"%20\" for a blank in a path"])
         .helps(
             "Allow: \\\\server\\a",
-            &["write the path that a browser shows: it does not hold the folders of the server's disk"],
+            &["write the path as a browser shows it, without the folders of the server's disk"],
         )
         .helps("Allow: [/a,/b]", &["write each path on a line of its own, and \"%20\" for a blank in a path"])
         .helps(
             "Allow: (/a|/b)",
-            &["begin with \"/\", and write \"*\" for \".*\" or a class and a rule for each alternative"],
+            &["begin with \"/\", write \"*\" for \".*\" or a character class, and write a rule for each alternative"],
         )
-        .helps("Allow: null", &["leave the value out for a rule without a path"]);
+        .helps("Allow: null", &["leave the value empty for a rule without a path"]);
     for url in [
         "ftp://a.example/b",
         "https:/a.example/b",
@@ -168,7 +168,7 @@ fn the_help_names_the_path_that_is_meant() {
         "://a.example/b",
         "(https://a.example/b)",
     ] {
-        let help = "write the path alone: a rule holds neither a scheme nor a host";
+        let help = "write the path alone: a rule contains neither a scheme nor a host";
         Case("path-without-slash", "a URL is no path").helps(format!("Allow: {url}"), &[help]);
     }
     Case("path-without-slash", "a value that shows a path, and a list, are left to other lints").found_each(
@@ -186,7 +186,7 @@ fn the_help_names_the_path_that_is_meant() {
     Case("path-without-slash", "what can be meant in two ways has both in the help")
         .helps(
             "Allow: .x",
-            &["write \"/*.x\" for paths that hold it anywhere, or \"/.x\" for those that begin with it"],
+            &["write \"/*.x\" for paths that contain it anywhere, or \"/.x\" for those that begin with it"],
         )
         .helps("Allow: ?sort=", &["write \"/*?*sort=\" for every page, or \"/?sort=\" for the home page alone"])
         .helps("Allow: &page=", &["write \"/*?*page=\" for every place, or \"/*&page=\" for every place but the first"])
@@ -206,7 +206,7 @@ fn the_help_names_the_path_that_is_meant() {
         )
         .helps(
             "Allow: ;id=",
-            &["write \"/*;id=\" for paths that hold it anywhere, or \"/;id=\" for those that begin with it"],
+            &["write \"/*;id=\" for paths that contain it anywhere, or \"/;id=\" for those that begin with it"],
         );
     Case("dollar-inside", "the end of one of several paths is none inside").found_each(
         rule,
@@ -219,7 +219,7 @@ fn the_help_names_the_path_that_is_meant() {
         .found("Allow: https://a.example/b, https://a.example/c", &[])
         .helps(format!("{site}https://other.example/a"), &["write the path alone, \"/a\", if \"other.example\" is this site: another host has a robots.txt of its own"]);
     Case("space-in-path", "words behind a whole path may be a remark")
-        .helps("Allow: /a/ b c", &["write \"/a/%20b%20c\", or \"#\" in front of \"b c\" if it is a comment"]);
+        .helps("Allow: /a/ b c", &["write \"/a/%20b%20c\", or \"#\" before \"b c\" if it is a comment"]);
 }
 
 #[test]
@@ -286,10 +286,10 @@ fn lints_about_what_is_no_path() {
             ],
             &[],
         )
-        .helps("Allow: /:a-:b.:c/d", &["write \"*\" for any text, and nothing for it at the end: \"/*-*.*/d\""])
-        .helps("Allow: /{a}{b}/:c?/d", &["write \"*\" for any text, and nothing for it at the end: \"/*/*/d\""])
-        .helps("Allow: /a/:b/c", &["write \"*\" for any text, and nothing for it at the end: \"/a/*/c\""])
-        .helps("Allow: /a/{b}/{c}", &["write \"*\" for any text, and nothing for it at the end: \"/a/*/\""])
+        .helps("Allow: /:a-:b.:c/d", &["write \"*\" for any text, and omit it at the end: \"/*-*.*/d\""])
+        .helps("Allow: /{a}{b}/:c?/d", &["write \"*\" for any text, and omit it at the end: \"/*/*/d\""])
+        .helps("Allow: /a/:b/c", &["write \"*\" for any text, and omit it at the end: \"/a/*/c\""])
+        .helps("Allow: /a/{b}/{c}", &["write \"*\" for any text, and omit it at the end: \"/a/*/\""])
         .helps("Allow: /:b", &["write \"*\" for any text: here that is every path of the site"]);
     Case("query-as-path", "parameters in front are found")
         .found_each(rule, &["/nocrawl=1", "/?b=9", "/&sort=", "/skip=true", "/?sort=*"], &["2:11"])
@@ -307,7 +307,7 @@ fn lints_about_what_is_no_path() {
         .found_each(rule, &["/a\u{a0}b", "/\u{e9}", "\u{200b}a"], &[])
         .helps("Allow: /a\u{200b}/\u{e9}", &["write \"/a/\u{e9}\""])
         .helps("Allow: \u{feff}/a", &["write \"/a\""])
-        .helps("Allow: \u{200b}", &["remove them: nothing else is there"]);
+        .helps("Allow: \u{200b}", &["remove them: the value contains nothing else"]);
     for code in ["invisible-character", "several-paths"] {
         let severity = |value: &str| super::severities(code, format!("Allow: {value}").as_bytes());
         let (hidden, seen) = (["\u{200b}/a", "\"/a\",\"/b\""], ["/a\u{200b}", "/a,/b"]);
@@ -316,7 +316,7 @@ fn lints_about_what_is_no_path() {
     }
     Case("unescaped-non-ascii", "what nobody sees is not escaped")
         .found("Allow: /a\u{200b}/\u{e9}\nAllow: \u{ab}/a\u{bb}\n", &[])
-        .helps("Allow: /a\u{a0}b", &["write \"/a%C2%A0b\", or \"/a%20b\" for a usual blank"]);
+        .helps("Allow: /a\u{a0}b", &["write \"/a%C2%A0b\", or \"/a%20b\" for an ordinary blank"]);
 }
 
 /// Crawlers read an expression literally, and the message is right about the special characters.
@@ -347,6 +347,9 @@ fn the_message_says_what_the_matcher_does() {
         assert_eq!(access(Reading::Standard, &RequestPath::new(path.as_bytes())), Access::Disallow, "{pattern}");
         assert_eq!(access(Reading::Reference, &RequestPath::verbatim(path.as_bytes())), Access::Allow, "{pattern}");
         let said = messages("space-in-path", file.as_bytes());
-        assert!(said.len() == 1 && said[0].ends_with("not every crawler reads the pattern so"), "{pattern}: {said:?}");
+        assert!(
+            said.len() == 1 && said[0].ends_with("not every crawler reads the pattern that way"),
+            "{pattern}: {said:?}"
+        );
     }
 }
