@@ -241,8 +241,8 @@ impl PolicyBuilder {
     /// The crawlers of search engines that people use are observed at most, unless an override
     /// names one of them ([`with_rate_override`](Self::with_rate_override)); even then, a delay of
     /// a group for `*` never limits them. Requests for parts of pages
-    /// ([`Pace::is_for_asset`](super::Pace::is_for_asset)) do not count, nor do exempt or
-    /// disallowed requests. The delay is enforced up to
+    /// ([`Pace::is_for_asset`](super::Pace::is_for_asset)), exempt requests and disallowed requests
+    /// do not count. The delay is enforced up to
     /// [`CrawlDelay::LONGEST_ENFORCED`](crate::rules::CrawlDelay::LONGEST_ENFORCED).
     pub fn rate(self, mode: RateMode) -> Self {
         self.with(|policy| policy.rate.mode = mode)

@@ -136,8 +136,8 @@ impl Pace<'_> {
     }
 
     /// Returns the pace with the values for [`Mode::Refuse`], given as `refusing`, and keeps its
-    /// own mode. If there are several agents, `refusing` may be another agent's: requests are
-    /// counted in advance as they will be counted when the mode refuses.
+    /// own mode. If there are several agents, `refusing` may be another agent's: this counts
+    /// requests the same way as when the mode refuses.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }

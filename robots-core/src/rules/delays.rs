@@ -81,7 +81,7 @@ fn number(digits: &[u8]) -> Option<u32> {
 pub struct CrawlDelay<'r> {
     pub(super) document: &'r RobotsTxt,
     pub(super) record: &'r DelayRecord,
-    /// The name through which the line's group applies to the agent.
+    /// The name that makes the line's group apply to the agent.
     pub(super) name: usize,
 }
 
@@ -109,8 +109,8 @@ impl<'r> CrawlDelay<'r> {
         self.document.group(self.record.group)
     }
 
-    /// Returns the `User-agent` value through which the group matched: the first one with the
-    /// agent's token, or `*`.
+    /// Returns the `User-agent` value that made the group match: the first one with the agent's
+    /// token, or `*`.
     pub fn name(&self) -> Name<'r> {
         self.document.name(self.name)
     }

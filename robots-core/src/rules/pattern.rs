@@ -254,8 +254,7 @@ mod tests {
         assert!(matches("/*%3A?x=%3A", "/a:?x=%3A", Reading::Standard));
         assert!(matches("/*%3A?x=%3A", "/?%3A?x=%3A", Reading::Standard));
         assert!(!matches("/*%3A?x=%3A", "/a:?x=:", Reading::Standard));
-        // It is not known in which part a `*` ends, so a query that spells a byte as in a path
-        // matches as well.
+        // A `*` may end in either part, so a query that spells a byte as in a path matches as well.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
         // Without such an escape, a pattern has one text.
         for (pattern, texts) in

@@ -40,7 +40,7 @@ struct Section {
     names: usize,
 }
 
-/// The groups of one token, in the order of the file, each with the name through which it matches.
+/// The groups of one token, in the order of the file, each with the name that makes it match.
 type Groups = Vec<(usize, usize)>;
 
 /// Whether the groups for `*` apply if no group names the agent.
@@ -110,7 +110,7 @@ impl RobotsTxt {
 }
 
 impl RuleSet {
-    /// Returns the document from which this was compiled.
+    /// Returns the document that this was compiled from.
     pub const fn document(&self) -> &RobotsTxt {
         &self.document
     }
@@ -120,8 +120,8 @@ impl RuleSet {
         self.reading
     }
 
-    /// Returns notes on what only this reading ignores: lines past the bytes that count (RFC 9309,
-    /// section 2.5). [`RobotsTxt::notes`] reports what every reading ignores.
+    /// Returns notes on lines that only this reading ignores, because they are past the bytes that
+    /// count (RFC 9309, section 2.5). [`RobotsTxt::notes`] reports what every reading ignores.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
@@ -183,7 +183,7 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document: &self.rules.document, record, name })
     }
 
-    /// Judges a path in every form in which it can be read. If any form is disallowed, that counts;
+    /// Judges a path in every form that it can be read in. If any form is disallowed, that counts;
     /// otherwise the verdict on the form as sent.
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
         self.verdict_within(path, &mut MatchBudget::new())
@@ -278,8 +278,8 @@ impl<'r> Verdict<'r> {
         })
     }
 
-    /// Returns the `User-agent` value through which [`group`](Self::group) matched: the first one
-    /// with the agent's token, or `*`.
+    /// Returns the `User-agent` value that made [`group`](Self::group) match: the first one with
+    /// the agent's token, or `*`.
     pub fn name(&self) -> Option<Name<'r>> {
         let Section { number, names } = self.section?;
         let place = self.rules.sets[number].binary_search(&self.group()?.index).ok()?;
@@ -355,7 +355,7 @@ pub struct Trace<'r> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FormTrace<'r> {
-    /// Form in which the path was read.
+    /// Form of the path.
     pub form: PathForm,
     /// Path and query as compared.
     pub path: Box<[u8]>,
@@ -377,7 +377,7 @@ impl<'r> FormTrace<'r> {
     }
 }
 
-/// Returns the priority with which a rule matches a path; `None` if it does not match.
+/// Returns the priority of a rule that matches a path; `None` if it does not match.
 fn strength(rule: Rule<'_>, reading: Reading, path: &[u8]) -> Option<usize> {
     let whole = PathPattern::new(rule.pattern(), reading);
     if whole.matches(path) {

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-/// The part of a target that bytes belong to, on which the meaning of their escapes depends.
+/// The part of a target that bytes belong to. It decides the meaning of their escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetPart {
     /// A path: reserved bytes mean the same as their escapes.

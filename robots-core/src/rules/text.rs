@@ -8,9 +8,9 @@
 //!
 //! Glob and regex crates compile each pattern, and one file may have 30,000 of them.
 //!
-//! The text after a `*` may match in a path or in its query, in which escapes of reserved bytes
-//! differ ([`spelling`](super::spelling)). A pattern with such an escape there has a text for each
-//! ([`Query`]).
+//! The text after a `*` may match in a path or in its query. Escapes of reserved bytes differ
+//! between the two ([`spelling`](super::spelling)). A pattern with such an escape there has a text
+//! for each ([`Query`]).
 
 use memchr::{memchr, memmem};
 
