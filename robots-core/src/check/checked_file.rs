@@ -253,7 +253,7 @@ impl<'a> AlikeGroups<'a> {
     }
 }
 
-/// Returns the key for comparing names; `None` for `*`.
+/// Returns the key for comparing names; `None` for `*` and for names without a token.
 pub(super) fn compared(name: Name<'_>) -> Option<ProductToken> {
     if name.is_star() { None } else { ProductToken::from_name(name.value()) }
 }

@@ -1,7 +1,7 @@
 //! The document: the content of a robots.txt, with line numbers, independent of any reading.
 //!
 //! **`Group`, `Rule` and `Name` are small copyable views** of the document, not owned structs. So a
-//! verdict is `Copy` and borrows, and a file of 30,000 rules needs no 30,000 allocations.
+//! verdict is `Copy` and borrows, and a file of 30,000 rules does not need 30,000 allocations.
 
 use std::fmt;
 use std::ops::Range;
@@ -149,7 +149,8 @@ impl RobotsTxt {
     }
 
     /// Returns notes on the ignored parts, in the order of the file.
-    /// [`RuleSet::notes`](super::RuleSet::notes) also includes what a particular reading ignores.
+    /// [`RuleSet::notes`](super::RuleSet::notes) reports the parts that only a particular reading
+    /// ignores.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
     }
