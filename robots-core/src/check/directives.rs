@@ -64,8 +64,8 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
 }
 
 /// Returns the place of a directive's name that ends right before a colon. A name that is also an
-/// ordinary word does not count within a longer word, or in a path if no blank follows the colon,
-/// such as `/wiki/Host:Setup` or `/*host:`.
+/// ordinary word does not count within a longer word. It does not count in a path either if no
+/// blank follows the colon, such as `/wiki/Host:Setup` or `/*host:`.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {

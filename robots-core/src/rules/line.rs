@@ -110,10 +110,15 @@ impl Directive {
     /// Every directive that some crawler reads or a draft defines, in its usual spelling.
     ///
     /// The first four come from RFC 9309 and the sitemap protocol. The others are extensions, whose
-    /// names are compared as a whole: Yandex (`Host`, `Clean-param`), Bing and others
-    /// (`Crawl-delay`), the robots exclusion draft of 1996 and related drafts (`Request-rate`,
-    /// `Visit-time`), `Noindex` (read by Google until 2019), the IETF's AI preferences
-    /// (`Content-Usage`), Cloudflare's content signals, and RSL (`License`).
+    /// names are compared as a whole:
+    ///
+    /// - Yandex: `Host`, `Clean-param`
+    /// - Bing and others: `Crawl-delay`
+    /// - the robots exclusion draft of 1996 and related drafts: `Request-rate`, `Visit-time`
+    /// - Google, until 2019: `Noindex`
+    /// - the IETF's AI preferences: `Content-Usage`
+    /// - Cloudflare's content signals: `Content-Signal`
+    /// - Really Simple Licensing: `License`
     pub(crate) const SPELLINGS: [(&str, Self); 13] = [
         ("User-agent", Self::UserAgent),
         ("Allow", Self::Allow),

@@ -16,10 +16,15 @@ use memchr::{memchr, memchr_iter, memchr2, memchr3_iter, memrchr};
 use super::spelling::{TargetPart, escaped, push_escape, split_query, standard};
 use crate::keyword_enum;
 
-/// Maximum number of forms of a path, including the standard form: two readings of `%u`, three of
-/// parameters (kept, or cut before or after separators are decoded), four of segments before that
-/// (unchanged, resolved, merged and resolved, or both), three of separators, two of an authority,
-/// three orders of resolving and merging, and two of a final dot segment.
+/// Maximum number of forms of a path, including the standard form. The factors are:
+///
+/// - two readings of `%u`,
+/// - three of parameters (kept, or cut before or after separators are decoded),
+/// - four of segments before that (unchanged, resolved, merged and resolved, or both),
+/// - three of separators,
+/// - two of an authority,
+/// - three orders of resolving and merging,
+/// - two of a final dot segment.
 pub(super) const MOST_FORMS: usize = 1 + 2 * 3 * 4 * 3 * 2 * 3 * 2;
 
 /// Reports whether a target may have further forms. `false` is certain. This scans the path, which

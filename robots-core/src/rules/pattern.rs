@@ -1,7 +1,7 @@
 //! Path patterns: the part of a rule that is compared with a path.
 //!
 //! **`%2A` and `%24` are literal** in patterns (RFC 9309, section 2.2.3), so the standard form
-//! decodes them in targets, and a pattern stores its literal bytes separately from its wildcards. A
+//! decodes them in targets. A pattern stores its literal bytes separately from its wildcards. A
 //! literal after a `*` may match in a path or in a query, which spell reserved bytes differently.
 //! Such a pattern compiles to up to three texts with one priority (18 of 97,047 rules in real
 //! files).

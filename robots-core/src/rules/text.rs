@@ -2,9 +2,9 @@
 //!
 //! Compared bytes are ASCII, because bytes ≥ 0x80 are escaped on both sides. So a text consists of
 //! the literal bytes of a pattern with markers between them: [`END`] is a `$` at the end, and any
-//! other byte ≥ 0x80 is a run of `*`. The low bits of such a marker give the position of a byte in
-//! the following literal that is rare in paths, so that a search can start there. A `*` at the end
-//! has no effect and is left out. Equal texts match the same paths.
+//! other byte ≥ 0x80 is a run of `*`. The low bits of such a marker give the position of a rare
+//! byte in the literal that follows, so that a search can start there. A `*` at the end has no
+//! effect and is left out. Equal texts match the same paths.
 //!
 //! Glob and regex crates compile each pattern, and one file may have 30,000 of them.
 //!

@@ -12,10 +12,10 @@
 //! - All other lines are the same, and the effect [`diff`](super::diff()) finds no path and no
 //!   delay that changes.
 //!
-//! If the file does not show which of two corrections is meant (such as for an allow and a disallow
-//! rule with one path), a fix is [`Unsafe`](super::Safety::Unsafe) even if no reading can tell them
-//! apart: which line to remove is a choice. A lint whose finding only a person can correct has no
-//! fix.
+//! The file may not show which of two corrections is meant, for example if one path is both allowed
+//! and disallowed. Such a fix is [`Unsafe`](super::Safety::Unsafe) even if no reading can tell the
+//! results apart, because a person must choose the line to remove. A lint whose finding only a
+//! person can correct has no fix.
 
 mod candidate;
 mod effective_content;

@@ -3,8 +3,8 @@
 //! What one fix corrects may depend on another. For example, a byte order mark that hides a
 //! user-agent line merges two groups into one, whose rules then repeat or contradict each other. So
 //! a fix that changes the effect is applied only together with fixes of its lint, in the order of
-//! the table of lints, and the next fix is sought in the resulting file. A fix is safe only if it
-//! also changes nothing in the file that the other fixes lead to.
+//! the table of lints. The next fix is sought in the resulting file. A fix is safe only if it also
+//! changes nothing in the file that the other fixes lead to.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,10 +3,11 @@
 //!
 //! A radix trie. Each node stores the best candidate of itself and all nodes above, so a walk needs
 //! no further state. A longer pattern that loses to a shorter one needs no special case either
-//! (priority is the length as written, not as compared). The nodes of a trie are stored in
-//! breadth-first order in one vector, together with those of all other tries of the file, and the
-//! children of a node are neighbours. A step finds the child by its first byte, among eight in one
-//! comparison of words or else in a table, and compares eight bytes of its label at once.
+//! (priority is the length as written, not as compared). The nodes of all tries of a file are
+//! stored in one vector, those of one trie in breadth-first order, so that the children of a node
+//! are neighbours. A step finds the child by its first byte: among up to eight children in one
+//! comparison of words, otherwise in a table. It then compares eight bytes of the child's label at
+//! once.
 //!
 //! Radix trees from crates store one value per key. They store neither the best rank above a node
 //! nor all tries of a file in one vector.
