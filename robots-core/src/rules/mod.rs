@@ -1,11 +1,13 @@
-//! Bytes of a robots.txt to a verdict on a path: for programs that read, write or obey a robots.txt, crawlers and editors included.
+//! From the bytes of a robots.txt to a verdict on a path: for programs that read, write or obey a
+//! robots.txt, such as crawlers and editors.
 //!
-//! [`RobotsTxt`] is the document: every line with its number, the groups, the ignored lines and why they are
-//! ignored. Parsing never fails, because a crawler accepts the rest of a broken file. [`RuleSet`] is the document
-//! compiled for a [`Reading`]: [`RuleSet::select`] finds the group that a chain of [`ProductToken`]s obeys, and
-//! [`Selection::verdict`] judges a [`RequestPath`]. A [`Verdict`] carries the rule, its line and its group.
+//! [`RobotsTxt`] is the document: every line with its number, the groups, and the ignored lines
+//! with the reason. Parsing never fails, because crawlers accept the rest of a broken file.
+//! [`RuleSet`] is the document compiled for a [`Reading`]: [`RuleSet::select`] finds the group that
+//! a chain of [`ProductToken`]s obeys, and [`Selection::verdict`] judges a [`RequestPath`]. A
+//! [`Verdict`] contains the rule, its line and its group.
 //!
-//! This room knows nothing of crawlers that exist, of HTTP types, files or clocks.
+//! This module knows nothing of actual crawlers, HTTP types, files or clocks.
 //!
 //! ```
 //! use robots_core::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt};
@@ -77,42 +79,45 @@ keywords!(Access, "an access", {
 });
 
 keyword_enum! {
-    /// How names, patterns and the size of a robots.txt are understood.
+    /// How names, patterns and the size of a robots.txt are interpreted.
     ///
     /// | | `Reference` | `Standard` | `Legacy` |
     /// |---|---|---|---|
     /// | name in a user-agent line | its longest prefix in `[A-Za-z_-]` | whole, see [`ProductToken::from_name`](ProductToken::from_name) | as `Standard` |
-    /// | escapes in patterns | hex digits upper-cased, octets ≥ 0x80 escaped | also decoded: unreserved octets, those that no URI may hold, and before the first `?` reserved ones but for `/`, `?`, `#` | as `Standard` |
-    /// | `%` that is no escape | stays | stays; `%25` where decoding behind it would make it one | as `Standard` |
+    /// | escapes in patterns | hex digits upper-cased, bytes ≥ 0x80 escaped | also decoded: unreserved bytes, bytes that no URI may contain, and before the first `?` reserved bytes except `/`, `?`, `#` | as `Standard` |
+    /// | `%` that is not an escape | stays | stays; `%25` if decoding after it would make it an escape | as `Standard` |
     /// | `%2A`, `%24` in a pattern | an escape | the literal `*`, `$` (RFC 9309, section 2.2.3) | as `Standard` |
-    /// | octets that count | all | [`Reading::STANDARD_LIMIT`]; a line cut there is dropped | as `Standard` |
-    /// | pattern without leading `/` or `*` | matches nothing | matches nothing | a leading `/` is assumed |
+    /// | bytes that count | all | [`Reading::STANDARD_LIMIT`]; a line cut there is dropped | as `Standard` |
+    /// | pattern without leading `/` or `*` | matches nothing | matches nothing | a leading `/` is implied |
     ///
-    /// Of a file of more than 256 MiB no reading compiles the rest. Priorities are those of `Reference` in every reading: the length of the pattern as written, an octet ≥ 0x80
-    /// counting as its three-octet escape.
+    /// No reading compiles more than the first 256 MiB of a file. Every reading uses the priorities
+    /// of `Reference`: the length of the pattern as written, with a byte ≥ 0x80 counted as its
+    /// three-byte escape.
     #[derive(Default)]
     Reading, "a reading", {
-        /// RFC 9309 as a server has to read it. The default, used for enforcement.
+        /// RFC 9309 as a server must read it. The default, used for enforcement.
         #[default]
         Standard = "standard",
         /// The answers of google/robotstxt, quirks included. Pair it with
         /// [`RequestPath::verbatim`](RequestPath::verbatim).
         Reference = "reference",
-        /// `Standard` with the readings of the older specification pages.
+        /// `Standard` with the interpretations of the older specification pages.
         Legacy = "legacy",
     }
 }
 
 impl Reading {
-    /// Octets of a file that count in [`Reading::Standard`] (RFC 9309, section 2.5: at least 500 KiB must be read).
+    /// Number of bytes of a file that count in [`Reading::Standard`] (RFC 9309, section 2.5: at
+    /// least 500 KiB must be read).
     pub const STANDARD_LIMIT: usize = 512_000;
 
-    /// The target of a request as this reading compares it with rules.
+    /// Returns the target of a request in the form that this reading compares with rules.
     pub fn path<'t>(self, target: &'t (impl AsRef<[u8]> + ?Sized)) -> RequestPath<'t> {
         self.path_with(target.as_ref(), PathForms::ALL)
     }
 
-    /// As [`Reading::path`], with only some of the forms; `Reference` knows one.
+    /// Returns the path like [`Reading::path`], with only some of the forms; `Reference` knows only
+    /// one.
     pub(crate) fn path_with(self, target: &[u8], forms: PathForms) -> RequestPath<'_> {
         match self {
             Self::Reference => RequestPath::verbatim(target),
