@@ -40,6 +40,11 @@ pub mod policy;
 #[cfg(feature = "rate")]
 pub mod rate;
 
+pub use self::agent::Agent;
+pub use self::check::Report;
+pub use self::policy::Policy;
+pub use self::rules::{Reading, RobotsTxt};
+
 /// Items for `tower-robots` and `robotsd`. No promise: any release may change it.
 #[doc(hidden)]
 pub mod internals {
