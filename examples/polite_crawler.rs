@@ -43,7 +43,7 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
         let answer = fetcher.exchange(FetchRequest::new(site.with_target(path.parse()?))).await?;
         lines.push(format!("{path}: {}, {} octets", answer.status.as_u16(), answer.body.len()));
     }
-    let sitemaps = robots.sitemaps().map(|sitemap| format!("sitemap: {}", sitemap.value.escape_ascii()));
+    let sitemaps = robots.sitemaps().map(|sitemap| format!("sitemap: {}", sitemap.as_str().unwrap_or("not UTF-8")));
     lines.extend(sitemaps);
     Ok(lines)
 }

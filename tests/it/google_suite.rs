@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
-use tower_robots::agent::AgentRules;
-use tower_robots::rules::{Access, Reading, RobotsTxt};
+use tower_robots::rules::{Access, AgentRules, Reading, RobotsTxt};
 
 use crate::shared::{cases, drawn};
 
@@ -39,6 +38,17 @@ fn the_reference_suite_agrees_in_verdict_and_line() {
         })
         .collect();
     assert!(wrong.is_empty(), "{} of {} disagree: {wrong:#?}", wrong.len(), cases.len());
+}
+
+#[test]
+fn a_crawler_obeys_both_readings() {
+    for case in cases("reference_suite.jsonl") {
+        let (file, agent, url) = (case["robots"].as_str().unwrap(), case["agent"].as_str().unwrap(), url(&case));
+        let ask = || RobotsTxt::parse(file).for_agent(agent);
+        let disallows = |reading| !ask().with_reading(reading).allows(&url);
+        let any = disallows(Reading::Reference) || disallows(Reading::Standard);
+        assert_eq!(!ask().allows(&url), any, "{case}");
+    }
 }
 
 #[test]

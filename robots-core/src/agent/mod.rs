@@ -48,7 +48,6 @@ mod recognizer;
 mod referrer;
 mod registry;
 
-pub use self::agent_rules::AgentRules;
 pub use self::agents::{Agent, Agents};
 pub use self::crawler::{Category, Class, Crawler, Obeys, RegistryError, RegistryRow};
 pub use self::identity::{Identity, IdentityMethod, Refutation, UndecidedReason};

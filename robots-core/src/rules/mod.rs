@@ -22,6 +22,7 @@
 use crate::keyword_enum;
 use crate::keywords;
 
+mod agent_rules;
 pub(crate) mod append;
 mod authority;
 mod delays;
@@ -40,6 +41,8 @@ mod token;
 mod value;
 mod write;
 
+pub use self::agent_rules::AgentRules;
+pub(crate) use self::agent_rules::product_tokens;
 pub use self::append::{Fragment, LinePlaces};
 pub use self::authority::{Authority, Port};
 pub use self::delays::{CrawlDelay, RequestRate, TimeWindow};
@@ -106,6 +109,14 @@ keyword_enum! {
 impl Reading {
     /// Octets of a file that count in [`Reading::Standard`] (RFC 9309, section 2.5: at least 500 KiB must be read).
     pub const STANDARD_LIMIT: usize = 512_000;
+
+    /// Returns the number of bytes of a file that count.
+    pub(super) const fn limit(self) -> usize {
+        match self {
+            Self::Reference => index::MAX_READ,
+            Self::Standard | Self::Legacy => Self::STANDARD_LIMIT,
+        }
+    }
 
     /// The target of a request as this reading compares it with rules.
     pub fn path<'t>(self, target: &'t (impl AsRef<[u8]> + ?Sized)) -> RequestPath<'t> {

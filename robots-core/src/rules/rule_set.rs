@@ -7,7 +7,7 @@ use super::Access;
 use super::Reading;
 use super::delays::{self, CrawlDelay, SetDelay};
 use super::document::{Group, Name, RobotsTxt, Rule};
-use super::index::{MAX_READ, MatchBudget, Rank, RuleIndex};
+use super::index::{MatchBudget, Rank, RuleIndex};
 use super::path::RequestPath;
 use super::path_form::PathForm;
 use super::pattern::{self, Costly, PathPattern};
@@ -80,10 +80,7 @@ impl RobotsTxt {
     /// `stands_for` is called once for each name that is not `*`. It is how a registry of crawlers makes
     /// `User-agent: Googlebot 2.1` a group for `Googlebot`. [`Reading::Reference`] does not call it.
     pub fn compile_with(&self, reading: Reading, stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
-        let limit = match reading {
-            Reading::Reference => MAX_READ,
-            Reading::Standard | Reading::Legacy => Reading::STANDARD_LIMIT,
-        };
+        let limit = reading.limit();
         let (named, star) = groups_by_token(self, reading, limit, stands_for);
         // Tokens named in the same groups share a section.
         let (mut sets, mut names) = (Vec::new(), Vec::new());
@@ -172,12 +169,21 @@ impl<'r> Selection<'r> {
         self.star
     }
 
-    /// How long the agent shall wait between two requests, where its groups say so. No verdict depends on it.
+    /// Returns the delay that a server enforces, the shortest of these groups; `None` if they have none.
+    /// No verdict depends on it.
     pub fn crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let section = self.section?;
         let SetDelay { record, place } = self.rules.delays.get(section.number)?.as_ref()?;
         let name = *self.rules.names.get(section.names + place)?;
         Some(CrawlDelay { document: &self.rules.document, record, name })
+    }
+
+    /// Returns the longest delay of these groups, which a crawler obeys; `None` if they have none.
+    pub(super) fn longest_crawl_delay(self) -> Option<CrawlDelay<'r>> {
+        let (document, section) = (&self.rules.document, self.section?);
+        let set = &self.rules.sets[section.number];
+        let (record, place) = delays::longest(document, self.rules.reading.limit(), set)?;
+        Some(CrawlDelay { document, record, name: self.rules.names[section.names + place] })
     }
 
     /// Judges a path in every form it can be read in: any disallow counts; else what the form as sent gets.
@@ -225,7 +231,7 @@ impl<'r> Selection<'r> {
     /// The rules that match, the one that decides first; those without a pattern never do.
     fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
         let reading = self.rules.reading();
-        let counts = |rule: &Rule<'_>| reading == Reading::Reference || rule.range().end <= Reading::STANDARD_LIMIT;
+        let counts = |rule: &Rule<'_>| rule.range().end <= reading.limit();
         let mut found: Vec<(usize, Rule<'r>)> = self
             .groups()
             .flat_map(Group::rules)

@@ -123,7 +123,7 @@ impl OwnHosts {
 
     /// The sitemaps that a file names: those on these hosts, and those elsewhere.
     pub(crate) fn sitemaps_of(&self, robots: &RobotsTxt) -> (Vec<FetchUrl>, Vec<FetchUrl>) {
-        let named = robots.sitemaps().filter_map(|sitemap| std::str::from_utf8(sitemap.value).ok()?.parse().ok());
+        let named = robots.sitemaps().filter_map(|sitemap| sitemap.as_str()?.parse().ok());
         named.partition(|url: &FetchUrl| self.has(url.authority().as_bytes()))
     }
 
