@@ -1,9 +1,10 @@
 //! The crawler's reading of every answer (RFC 9309, sections 2.3.1 and 2.4), on a clock its user sets.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
+use robots_core::rules::{AgentRules, RequestPath, RobotsTxt};
 
 use super::freshness::{self, Freshness, later};
 use super::outcome::{FetchOutcome, Validators};
@@ -22,14 +23,15 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 
 /// The cached robots.txt of one site, and what it lets a crawler do.
 ///
-/// It holds no clock and fetches nothing: record the outcome of a fetch with [`CrawlerCache::record`], read the result with
-/// [`CrawlerCache::reading`], and fetch when [`CrawlerCache::is_due`].
+/// It has no clock and fetches nothing: fetch the file when [`CrawlerCache::is_due`], record the
+/// outcome with [`CrawlerCache::record`], and ask [`CrawlerCache::allows`] about each URL.
 ///
 /// | what came | reading |
 /// |---|---|
 /// | 2xx | the body's rules |
 /// | 304 | the copy's rules |
 /// | more than five redirects, or one that leads nowhere | everything is allowed, as after 404 |
+/// | a redirect that nobody followed | as 5xx |
 /// | 4xx, 401 and 403 included | everything is allowed |
 /// | 429, 5xx | everything is disallowed, and it is fetched again |
 /// | no name, no connection, no whole answer | as 5xx |
@@ -42,13 +44,14 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// ```
 /// use std::time::{Duration, SystemTime};
 /// use http::{HeaderMap, StatusCode};
-/// use tower_robots::source::fetch::{FetchOutcome, CrawlerCache, CrawlerReading};
+/// use tower_robots::source::fetch::{CrawlerCache, FetchOutcome};
 ///
 /// let now = SystemTime::now();
 /// let mut cache = CrawlerCache::default();
 /// assert!(cache.is_due(now));
 /// cache.record(FetchOutcome::of(StatusCode::OK, &HeaderMap::new(), *b"User-agent: *\nDisallow: /x\n", now), now);
-/// assert!(matches!(cache.reading(now), CrawlerReading::Rules(_)));
+/// assert!(cache.allows("OurBot/2.0", "https://example.com/products", now));
+/// assert!(!cache.allows("OurBot/2.0", "https://example.com/x", now));
 /// assert_eq!(cache.next_fetch(), Some(now + Duration::from_secs(24 * 3600)));
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -56,6 +59,8 @@ pub struct CrawlerCache {
     known: CachedAnswer,
     fresh_until: Option<SystemTime>,
     failing: Option<Failing>,
+    /// The rules of the copy for the first agent that asked.
+    rules: OnceLock<Arc<(Box<[u8]>, AgentRules)>>,
     /// Whether it goes on by the last copy while fetching fails, where there is one, as RFC 9309 permits (section 2.4). Default:
     /// everything is disallowed for 30 days (section 2.3.1.4).
     pub goes_by_last_copy: bool,
@@ -136,6 +141,24 @@ impl CrawlerCache {
         }
     }
 
+    /// Reports whether a crawler may fetch a path, or a whole URL of this site, now. It may always fetch
+    /// the site's `/robots.txt` (RFC 9309, section 2.2.2), and before the first record nothing else.
+    ///
+    /// The agent and the URL are read as by [`RobotsTxt::for_agent`] and [`AgentRules::allows`]. The
+    /// rules are compiled once for the first agent that asks; for another, each time.
+    pub fn allows(&self, agent: impl AsRef<[u8]>, url: impl AsRef<[u8]>, now: SystemTime) -> bool {
+        let (agent, url) = (agent.as_ref(), url.as_ref());
+        match self.reading(now) {
+            CrawlerReading::AllowAll => true,
+            CrawlerReading::Unknown | CrawlerReading::DisallowAll => RequestPath::is_robots_txt_target(url),
+            CrawlerReading::Rules(bytes) => {
+                let compile = || RobotsTxt::from(Arc::clone(bytes)).for_agent(agent);
+                let (first, rules) = &**self.rules.get_or_init(|| Arc::new((agent.into(), compile())));
+                if **first == *agent { rules.allows(url) } else { compile().allows(url) }
+            }
+        }
+    }
+
     /// When to fetch again; `None` where nothing was fetched yet.
     pub fn next_fetch(&self) -> Option<SystemTime> {
         self.failing.map_or(self.fresh_until, |failing| Some(failing.retry))
@@ -161,6 +184,7 @@ impl CrawlerCache {
 
     fn learn(&mut self, known: CachedAnswer, freshness: Freshness, now: SystemTime) {
         self.known = known;
+        self.rules = OnceLock::new();
         self.failing = None;
         self.fresh_until = Some(later(now, freshness.private().unwrap_or(LIFETIME)));
     }
