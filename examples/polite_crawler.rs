@@ -21,7 +21,7 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
     // One cache for each site: it says when the file is fetched again.
     let mut cache = CrawlerCache::default();
     cache.record(fetcher.fetch(&site.join(b"/robots.txt")?, cache.validators()).await, SystemTime::now());
-    let robots = match cache.reading(SystemTime::now()) {
+    let robots = match cache.permission(SystemTime::now()) {
         CrawlerReading::Rules(file) => RobotsTxt::parse(file),
         CrawlerReading::AllowAll => RobotsTxt::parse(""),
         _ => return Err("the site cannot say what may be fetched: come again later".into()),
@@ -34,7 +34,7 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
     let mut lines = Vec::new();
     for path in paths {
         if !ours.allows(path) {
-            let line = ours.rules_say(path).line().unwrap_or_default();
+            let line = ours.verdict(path).line().unwrap_or_default();
             lines.push(format!("{path}: disallowed by line {line}"));
             continue;
         }

@@ -10,7 +10,7 @@ use tower_robots::rules::{Access, AgentRules, Reading, RobotsTxt};
 use crate::shared::{cases, drawn};
 
 fn answer(rules: &AgentRules, url: &[u8]) -> (bool, u64) {
-    let verdict = rules.rules_say(url);
+    let verdict = rules.verdict(url);
     (verdict.access() == Access::Allow, verdict.line().map_or(0, |line| line as u64))
 }
 

@@ -20,7 +20,7 @@ impl RobotsTxt {
     /// let ours = robots.for_agent("OurBot/2.0 (+https://example.com/bot)");
     /// assert!(ours.allows("/products"));
     /// assert!(!ours.allows("https://example.com/private/x?page=2"));
-    /// assert_eq!(ours.rules_say("/private/x").line(), Some(2));
+    /// assert_eq!(ours.verdict("/private/x").line(), Some(2));
     /// assert_eq!(ours.crawl_delay().map(|delay| delay.interval().as_secs()), Some(2));
     /// ```
     pub fn for_agent(&self, agent: impl AsRef<[u8]>) -> AgentRules {
@@ -77,7 +77,7 @@ mod tests {
         ] {
             let rules = RobotsTxt::parse(file).for_agent(agent);
             assert!(!rules.allows(path), "{agent} {path}");
-            assert_eq!(rules.rules_say(path).line(), Some(2), "{agent} {path}");
+            assert_eq!(rules.verdict(path).line(), Some(2), "{agent} {path}");
             assert!(rules.with_reading(Reading::Reference).allows(path), "{agent} {path}");
         }
     }

@@ -97,13 +97,13 @@ impl AgentRules {
     /// first: `private/x` is judged as `/private/x`.
     pub fn allows(&self, path: impl AsRef<[u8]>) -> bool {
         let path = path.as_ref();
-        RequestPath::is_robots_txt_target(path) || self.rules_say(path).access() == Access::Allow
+        RequestPath::is_robots_txt_target(path) || self.verdict(path).access() == Access::Allow
     }
 
     /// Returns the verdict of the file alone, with the rule, its line and its group. The first reading
     /// and agent that is disallowed counts, in the order `Standard`, `Reference`.
     #[expect(clippy::expect_used, reason = "both lists have an element from the start")]
-    pub fn rules_say(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
+    pub fn verdict(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
         let verdicts = self.readings.iter().flat_map(|rules| {
             let path = rules.reading().path(&path);
             self.selections(rules).map(move |selection| selection.verdict(&path))
@@ -205,7 +205,7 @@ mod tests {
             for token in [name.to_owned(), name.to_uppercase(), format!("{name}/2.0")] {
                 let rules = rules(format!("User-agent: {name}\nDisallow: /\n"), &token);
                 assert!(!rules.allows("/x"), "{token}");
-                assert_eq!(rules.rules_say("/x").line(), Some(2), "{token}");
+                assert_eq!(rules.verdict("/x").line(), Some(2), "{token}");
             }
         }
     }
@@ -257,7 +257,7 @@ mod tests {
             ("OtherBot", "/d", None),
         ] {
             let rules = rules(file, token);
-            assert_eq!(rules.rules_say(path).line(), line, "{token} {path}");
+            assert_eq!(rules.verdict(path).line(), line, "{token} {path}");
             assert_eq!(rules.allows(path), line.is_none(), "{token} {path}");
         }
     }
@@ -285,7 +285,7 @@ mod tests {
         let star = rules(FILE, "AnyBot");
         for target in ["/robots.txt", "/robots.txt?x", "https://example.com/robots.txt"] {
             assert!(star.allows(target), "{target}");
-            assert_eq!((star.rules_say(target).access(), star.rules_say(target).line()), (Access::Disallow, Some(9)));
+            assert_eq!((star.verdict(target).access(), star.verdict(target).line()), (Access::Disallow, Some(9)));
         }
         assert!(!star.allows("/robots.txt.bak"));
     }

@@ -242,7 +242,7 @@ mod tests {
         let now = SystemTime::UNIX_EPOCH;
         let mut cache = CrawlerCache::default();
         cache.record(outcome, now);
-        match cache.reading(now) {
+        match cache.permission(now) {
             CrawlerReading::Rules(_) => CrawlerAccess::Rules,
             CrawlerReading::AllowAll => CrawlerAccess::Everything,
             _ => CrawlerAccess::Nothing,

@@ -122,8 +122,8 @@ impl CrawlerCache {
         }
     }
 
-    /// The permission of the crawler now.
-    pub fn reading(&self, now: SystemTime) -> CrawlerReading<'_> {
+    /// Returns what the crawler may fetch now.
+    pub fn permission(&self, now: SystemTime) -> CrawlerReading<'_> {
         let Some(failing) = self.failing.filter(|_| self.fresh_until.is_none_or(|until| now >= until)) else {
             return match &self.known {
                 CachedAnswer::Nothing => CrawlerReading::Unknown,
@@ -148,7 +148,7 @@ impl CrawlerCache {
     /// rules are compiled once for the first agent that asks; for another, each time.
     pub fn allows(&self, agent: impl AsRef<[u8]>, url: impl AsRef<[u8]>, now: SystemTime) -> bool {
         let (agent, url) = (agent.as_ref(), url.as_ref());
-        match self.reading(now) {
+        match self.permission(now) {
             CrawlerReading::AllowAll => true,
             CrawlerReading::Unknown | CrawlerReading::DisallowAll => RequestPath::is_robots_txt_target(url),
             CrawlerReading::Rules(bytes) => {

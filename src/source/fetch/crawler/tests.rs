@@ -51,7 +51,7 @@ impl World {
 
     /// A word for the reading: `unknown`, `allow`, `disallow`, or the bytes.
     fn reads(&self) -> String {
-        match self.cache.reading(self.now) {
+        match self.cache.permission(self.now) {
             CrawlerReading::Unknown => "unknown".into(),
             CrawlerReading::AllowAll => "allow".into(),
             CrawlerReading::DisallowAll => "disallow".into(),
