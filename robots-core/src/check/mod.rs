@@ -8,7 +8,7 @@
 //!
 //! [`EditedFile`] keeps crawlers out, or lets them in, by the smallest edit that is proved to do so.
 //!
-//! [`diff()`] says what a change of the file changes for whom, [`Upheaval::between`] whether it closes or opens the site at large;
+//! [`diff()`] says what a change of the file changes for whom, [`DrasticChange::between`] whether it closes or opens the site at large;
 //! [`Expectations`] say what must stay.
 //!
 //! A comment `# robots-check: allow(code)` turns a lint off for its line, or for the next where it has a line to itself;
@@ -49,8 +49,8 @@ mod report;
 
 pub use self::access_edit::EditedFile;
 pub use self::diff::{
-    Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, Effect, Guard, LostPage, Page, PageLoss,
-    Subject, Upheaval, diff,
+    Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, DrasticChange, Effect, Guard, LostPage,
+    Page, PageLoss, Subject, diff,
 };
 pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
 pub use self::file_kind::FileKind;

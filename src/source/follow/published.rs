@@ -24,7 +24,7 @@ use crate::source::fetch::{
 ///    hourly. Of an answer at most 1 MiB is read.
 /// 2. An answer that cannot be used changes nothing, and neither does a failure: the last good one stays. With a folder it is
 ///    there after a restart without a network.
-/// 3. A registry that changes much ([`Registry::upheavals`](crate::agent::Registry::upheavals)) waits until its hash is
+/// 3. A registry that changes much ([`Registry::drastic_changes`](crate::agent::Registry::drastic_changes)) waits until its hash is
 ///    [accepted](Self::accept).
 ///
 /// A `Verifier` follows its lists and directories of keys in the same way.
