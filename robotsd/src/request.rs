@@ -1,5 +1,5 @@
 //! Decides about a request of a site, once: the evidence about its sender, the judgement of the layer, the word of a store of rates
-//! where the request has a pace, the answer, and the counts. Requests that go on to a backend and questions of other proxies come
+//! where the request has a rate limit, the answer, and the counts. Requests that go on to a backend and questions of other proxies come
 //! here.
 //!
 //! If the store says nothing, the process counts by itself. A request that is only observed waits for nothing.
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use tower_robots::layer::{Answer, OriginalRequest, PacedRequest, RobotsLayer, VerifyLayer};
-use tower_robots::policy::{Pace, RateMode};
+use tower_robots::layer::{Answer, OriginalRequest, RateLimitedRequest, RobotsLayer, VerifyLayer};
+use tower_robots::policy::{RateLimit, RateMode};
 
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
 use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
@@ -52,9 +52,9 @@ impl SiteJudge {
             RobotsTxtFrom::Site => self.layer.judge(request),
             RobotsTxtFrom::AskingProxy => self.layer.decide(request),
         };
-        let wait = match (&self.store, judgement.paced()) {
+        let wait = match (&self.store, judgement.rate_limited()) {
             // Boxed: nearly no request waits, and all would be as large as those that do.
-            (Some(store), Some(paced)) => Box::pin(store.ask(paced)).await,
+            (Some(store), Some(rate_limited)) => Box::pin(store.ask(rate_limited)).await,
             _ => None,
         };
         let answer = judgement.answer(request, wait);
@@ -71,7 +71,7 @@ impl SiteJudge {
 
 /// Whether a request is for a page, and no part of one.
 fn is_for_page(request: &OriginalRequest<'_>) -> bool {
-    *request.method == Method::GET && !Pace::is_for_asset(request.target())
+    *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }
 
 /// The store, and what tells the buckets of a site from those of others in it.
@@ -85,12 +85,12 @@ pub(crate) struct PaceStore {
 
 impl PaceStore {
     /// How long a request has to wait; zero where it passes, and none where the store does not say.
-    async fn ask(&self, paced: &PacedRequest) -> Option<Duration> {
+    async fn ask(&self, rate_limited: &RateLimitedRequest) -> Option<Duration> {
         // The folder may be another one at each process; the file is named for its host at all of them.
-        let file = Path::new(&paced.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
-        let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), paced.key.as_bytes()]);
-        let bucket = SharedBucket::new(paced.interval, paced.burst.get());
-        let said = match paced.mode {
+        let file = Path::new(&rate_limited.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
+        let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), rate_limited.key.as_bytes()]);
+        let bucket = SharedBucket::new(rate_limited.interval, rate_limited.burst.get());
+        let said = match rate_limited.mode {
             RateMode::Refuse => self.store.spend(key, bucket).await,
             _ => self.store.note(key, bucket),
         };

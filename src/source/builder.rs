@@ -169,7 +169,7 @@ impl<S> LiveBuilder<S> {
 
 impl LiveBuilder<Arc<[u8]>> {
     /// The name of the text in place of `inline`, for one of many: in messages, the history, and
-    /// [`PacedRequest::origin`](crate::layer::PacedRequest::origin), by which a store of several processes keeps the requests of this
+    /// [`RateLimitedRequest::origin`](crate::layer::RateLimitedRequest::origin), by which a store of several processes keeps the requests of this
     /// site apart from those of others. Default: `inline`.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.with_settings(|settings| settings.text_name = Some(name.into()))

@@ -223,7 +223,7 @@ impl PolicyBuilder {
     ///
     /// The crawlers of search engines that people use are observed at most, unless an override names one of them
     /// ([`with_rate_override`](Self::with_rate_override)); a delay of a group for `*` never limits them. Requests for parts of
-    /// pages ([`Pace::is_for_asset`](super::Pace::is_for_asset)) do not count, nor do those that are exempt or disallowed. The delay is enforced up to
+    /// pages ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)) do not count, nor do those that are exempt or disallowed. The delay is enforced up to
     /// [`CrawlDelay::LONGEST_ENFORCED`](crate::rules::CrawlDelay::LONGEST_ENFORCED).
     pub fn rate(self, mode: RateMode) -> Self {
         self.with(|policy| policy.rate.mode = mode)

@@ -8,7 +8,7 @@ use super::facts::RequestFacts;
 use super::grace::Grace;
 use super::human_evidence::{Cookies, HumanEvidence, SuspectHuman};
 use super::overrides::{Mode, Override, is_called};
-use super::rate::{Pace, RateMode, RateRules};
+use super::rate::{RateLimit, RateMode, RateRules};
 use super::scope::Star;
 use crate::agent::{Agent, Category, Identity, Network};
 use crate::rules::{
@@ -60,8 +60,8 @@ impl Policy {
     ///    search engines ([`IdentityNeeded`](super::IdentityNeeded)). The policy may tag or refuse one whatever the rules say
     ///    ([`Impostors`](super::Impostors)), as far as the mode lets it, with [`Reason::Impostor`], unless its address, its path or
     ///    a cookie is exempt.
-    /// 6. Of several agents the one with the strictest outcome counts, and the strictest [`Pace`] of all.
-    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`Pace`] where it is limited
+    /// 6. Of several agents the one with the strictest outcome counts, and the strictest [`RateLimit`] of all.
+    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`RateLimit`] where it is limited
     ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate)), as far as the mode lets it, or where an override says so. The
     ///    decision does not depend on it: whether the request comes too soon is known where requests are counted, in the layer.
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: RequestFacts<'_>) -> Decision<'r> {
@@ -104,7 +104,7 @@ impl Policy {
     /// Whether a decision may be another one under another mode.
     fn depends_on_mode(&self, decision: &Decision<'_>, identity: Identity) -> bool {
         let is_disallowed = || decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
-        decision.pace.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
+        decision.rate_limit.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
     /// Weighs the evidence of a person behind a request that is disallowed, limited or an impostor's: an exempt cookie lets it pass; other signs are
@@ -283,19 +283,20 @@ impl Policy {
         match verdict.access() {
             Access::Allow => {
                 let is_believed = self.identity.believe(identity);
-                let pace = self.rate.pace(bound, agent, selection, verdict, request, is_believed);
+                let rate_limit = self.rate.rate_limit(bound, agent, selection, verdict, request, is_believed);
                 let mut grace_end = None;
-                let pace = pace.map(|pace| {
-                    let Some((grace, now)) = grace.zip(request.now()) else { return pace };
-                    match grace.due_interval(now, pace.interval, |rules| rules.select(tokens, fallback())) {
-                        Some(interval) => Pace { interval, ..pace },
+                let rate_limit = rate_limit.map(|rate_limit| {
+                    let Some((grace, now)) = grace.zip(request.now()) else { return rate_limit };
+                    match grace.due_interval(now, rate_limit.interval, |rules| rules.select(tokens, fallback())) {
+                        Some(interval) => RateLimit { interval, ..rate_limit },
                         None => {
                             grace_end = Some(grace.end());
-                            Pace { mode: pace.mode.min(RateMode::Observe), ..pace }
+                            RateLimit { mode: rate_limit.mode.min(RateMode::Observe), ..rate_limit }
                         }
                     }
                 });
-                let allowed = Decision { grace_end, pace, ..Decision::judged(Action::Pass, Reason::Allowed, verdict) };
+                let allowed =
+                    Decision { grace_end, rate_limit, ..Decision::judged(Action::Pass, Reason::Allowed, verdict) };
                 allowed.of_impostor(impostor)
             }
             Access::Disallow => {

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::human_evidence::HumanSigns;
 use super::overrides::Mode;
-use super::rate::{Pace, RateMode};
+use super::rate::{RateLimit, RateMode};
 use crate::agent::{Agent, Identity};
 use crate::keyword_enum;
 use crate::keywords;
@@ -26,7 +26,7 @@ pub struct Decision<'r> {
     pub signs: HumanSigns,
     /// The delay that applies to the request, if the policy limits: that of the groups that allow it. Of several agents the
     /// strictest one, even where another agent is disallowed. A request that is refused has none.
-    pub pace: Option<Pace<'r>>,
+    pub rate_limit: Option<RateLimit<'r>>,
     /// How long to wait; zero for a request that did not come too soon.
     pub wait: Duration,
     /// Until when, at the latest, the request is only observed whatever the mode, because the file did not disallow it, or did not
@@ -147,8 +147,10 @@ impl<'r> Decision<'r> {
 
     /// The same, where the other one is the decision under the mode [`Mode::Refuse`].
     pub(super) fn with_refusing(self, refusing: &Self) -> Self {
-        let pace = self.pace.map(|pace| refusing.pace.map_or(pace, |refusing| pace.with_refusing(refusing)));
-        Self { would: Some(refusing.would()), grace_end: refusing.grace_end, pace, ..self }
+        let rate_limit = self
+            .rate_limit
+            .map(|rate_limit| refusing.rate_limit.map_or(rate_limit, |refusing| rate_limit.with_refusing(refusing)));
+        Self { would: Some(refusing.would()), grace_end: refusing.grace_end, rate_limit, ..self }
     }
 
     /// The decision about a request that is in grace until then: it passes, and this would be the action.
@@ -160,15 +162,15 @@ impl<'r> Decision<'r> {
     /// The same for a request that came too soon, by so much.
     #[doc(hidden)]
     pub fn too_soon(self, wait: Duration) -> Self {
-        let Some(pace) = self.pace else { return self };
-        let is_limited = pace.refusing == RateMode::Refuse;
+        let Some(rate_limit) = self.rate_limit else { return self };
+        let is_limited = rate_limit.refusing == RateMode::Refuse;
         let would = if is_limited { Some(self.would().max(Would::Limit)) } else { self.would };
         let limited = |action, reason| {
-            let (agent, verdict) = (pace.agent, Some(pace.verdict));
+            let (agent, verdict) = (rate_limit.agent, Some(rate_limit.verdict));
             Self { action, reason, agent, verdict, wait, would, ..self }
         };
         match self.reason {
-            _ if pace.mode == RateMode::Refuse => limited(Action::Refuse, Reason::Limited),
+            _ if rate_limit.mode == RateMode::Refuse => limited(Action::Refuse, Reason::Limited),
             Reason::Allowed | Reason::Off => limited(self.action, Reason::LimitObserved),
             // An impostor stays one, and so does what is observed for another reason.
             _ => Self { would, ..self },
@@ -183,12 +185,12 @@ impl<'r> Decision<'r> {
             return self;
         }
         let would = self.would.map(|would| would.max(Would::of(mode.action())));
-        Self { action: mode.action(), reason: Reason::Impostor, would, ..self }.with_pace(self.pace)
+        Self { action: mode.action(), reason: Reason::Impostor, would, ..self }.with_rate_limit(self.rate_limit)
     }
 
     /// A refused request is not limited by a delay: it takes nothing from what the sender may fetch.
-    pub(super) fn with_pace(self, pace: Option<Pace<'r>>) -> Self {
-        Self { pace: pace.filter(|_| self.action != Action::Refuse), ..self }
+    pub(super) fn with_rate_limit(self, rate_limit: Option<RateLimit<'r>>) -> Self {
+        Self { rate_limit: rate_limit.filter(|_| self.action != Action::Refuse), ..self }
     }
 
     pub(super) const fn passed(self, reason: Reason) -> Self {
@@ -197,9 +199,9 @@ impl<'r> Decision<'r> {
 
     #[doc(hidden)]
     pub const fn unjudged(reason: Reason) -> Self {
-        let (pace, wait) = (None, Duration::ZERO);
+        let (rate_limit, wait) = (None, Duration::ZERO);
         let (signs, grace_end) = (HumanSigns::NONE, None);
-        Self { action: Action::Pass, reason, verdict: None, agent: 0, signs, pace, wait, grace_end, would: None }
+        Self { action: Action::Pass, reason, verdict: None, agent: 0, signs, rate_limit, wait, grace_end, would: None }
     }
 
     pub(super) const fn judged(action: Action, reason: Reason, verdict: Verdict<'r>) -> Self {
@@ -207,11 +209,11 @@ impl<'r> Decision<'r> {
     }
 
     pub(super) fn for_agent(self, agent: usize) -> Self {
-        Self { agent, pace: self.pace.map(|pace| Pace { agent, ..pace }), ..self }
+        Self { agent, rate_limit: self.rate_limit.map(|rate_limit| RateLimit { agent, ..rate_limit }), ..self }
     }
 
     pub(super) fn stricter(self, other: Self) -> Self {
-        let pace = match (self.pace, other.pace) {
+        let rate_limit = match (self.rate_limit, other.rate_limit) {
             (Some(one), Some(other)) => Some(one.stricter(other)),
             (one, other) => one.or(other),
         };
@@ -221,7 +223,7 @@ impl<'r> Decision<'r> {
         let strictest = if rank(&other) > rank(&self) { other } else { self };
         let grace_end = self.grace_end.or(other.grace_end);
         // A further name must not switch limiting off, whatever its outcome.
-        Self { would: would.or(strictest.would), grace_end, ..strictest }.with_pace(pace)
+        Self { would: would.or(strictest.would), grace_end, ..strictest }.with_rate_limit(rate_limit)
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) struct RateRules {
 /// The delay that applies to a request, and how.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Pace<'r> {
+pub struct RateLimit<'r> {
     /// The delay, with its line.
     pub delay: CrawlDelay<'r>,
     /// The interval that is enforced: the [enforced](CrawlDelay::enforced_interval) one of the delay or, while a delay
@@ -67,9 +67,9 @@ pub struct Pace<'r> {
 }
 
 impl RateRules {
-    /// The pace of an allowed request; `None` where its groups have no delay, or nothing is done about it. `bound` is the mode that
+    /// Returns the rate limit of an allowed request; `None` where its groups have no delay, or nothing is done about it. `bound` is the mode that
     /// holds for the agent. `is_believed`: whether what is granted to the name of a crawler is granted to the request.
-    pub(super) fn pace<'r>(
+    pub(super) fn rate_limit<'r>(
         &self,
         bound: impl FnOnce() -> Mode,
         agent: &Agent,
@@ -77,7 +77,7 @@ impl RateRules {
         verdict: Verdict<'r>,
         request: &RequestFacts<'_>,
         is_believed: bool,
-    ) -> Option<Pace<'r>> {
+    ) -> Option<RateLimit<'r>> {
         // Before all else: nearly every policy and every file.
         if self.mode == RateMode::Off && self.overrides.is_empty() {
             return None;
@@ -99,7 +99,7 @@ impl RateRules {
         });
         let mode = granted.unwrap_or_else(|| spared(self.mode.within(bound())).max(claimed));
         let is_known = agent.is_registered() || !selection.is_star();
-        (mode != RateMode::Off).then_some(Pace {
+        (mode != RateMode::Off).then_some(RateLimit {
             delay,
             interval: delay.enforced_interval(),
             mode,
@@ -111,7 +111,7 @@ impl RateRules {
     }
 }
 
-impl Pace<'_> {
+impl RateLimit<'_> {
     /// Whether a request target is for a part of a page, such as a style sheet, a script, an image or a font. Such requests are not
     /// limited: a crawler that renders a page fetches them all at once.
     ///
@@ -174,7 +174,7 @@ mod tests {
             ("/", false),
             ("", false),
         ] {
-            assert_eq!(Pace::is_for_asset(target.as_bytes()), want, "{target}");
+            assert_eq!(RateLimit::is_for_asset(target.as_bytes()), want, "{target}");
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use tower_robots::policy::Pace;
+use tower_robots::policy::RateLimit;
 use tower_robots::rules::Authority;
 
 use crate::board::is_page;
@@ -315,7 +315,7 @@ impl LoggedRequest<'_> {
 
     /// Whether it got a page, and not a part of one; true of a log without statuses.
     pub(crate) fn got_page(&self) -> bool {
-        *self.method == *b"GET" && !Pace::is_for_asset(&self.target) && self.status.is_none_or(is_page)
+        *self.method == *b"GET" && !RateLimit::is_for_asset(&self.target) && self.status.is_none_or(is_page)
     }
 
     /// The same request, without the line that it was read from.
