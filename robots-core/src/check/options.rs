@@ -152,7 +152,7 @@ impl RefusedCrawler {
     }
 
     /// The site does not apply the groups of `*` to it.
-    pub fn where_named(self) -> Self {
+    pub fn ignore_wildcard_group(self) -> Self {
         Self { fallback: Fallback::Nothing, ..self }
     }
 

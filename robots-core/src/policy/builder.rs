@@ -7,7 +7,7 @@ use super::decision::{IdentityNeeded, IdentityRules, Impostors};
 use super::human_evidence::{Cookies, SuspectHuman};
 use super::overrides::{Mode, Override, called};
 use super::rate::{RateMode, RateRules};
-use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
+use super::scope::{EmptyAgent, Star, WildcardExceptions, WildcardScope};
 use crate::agent::Category;
 use crate::rules::{PathForm, PathForms, PathPattern, ValueError};
 
@@ -30,10 +30,10 @@ impl Default for Policy {
         Self {
             mode: Mode::default(),
             star: Star {
-                scope: StarScope::default(),
-                methods: Self::DEFAULT_STAR_METHODS.map(Into::into).into(),
-                exempt: Self::DEFAULT_STAR_EXEMPT.into(),
-                exceptions: StarExceptions::default(),
+                scope: WildcardScope::default(),
+                methods: Self::DEFAULT_WILDCARD_METHODS.map(Into::into).into(),
+                exempt: Self::DEFAULT_WILDCARD_EXEMPT.into(),
+                exceptions: WildcardExceptions::default(),
                 empty: EmptyAgent::default(),
             },
             family: true,
@@ -68,8 +68,8 @@ impl PolicyBuilder {
         self.with(|policy| policy.mode = mode)
     }
 
-    /// The classes of agents that the groups for `*` are for. Default: [`StarScope::Declared`].
-    pub fn star_scope(self, scope: StarScope) -> Self {
+    /// The classes of agents that the groups for `*` are for. Default: [`WildcardScope::Declared`].
+    pub fn wildcard_scope(self, scope: WildcardScope) -> Self {
         self.with(|policy| policy.star.scope = scope)
     }
 
@@ -79,24 +79,24 @@ impl PolicyBuilder {
     /// # Errors
     ///
     /// If one of them is not made of letters and hyphens.
-    pub fn star_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, ValueError> {
+    pub fn wildcard_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, ValueError> {
         self.policy.star.methods = Star::methods(methods)?;
         Ok(self)
     }
 
     /// Categories of registered crawlers that the groups for `*` are not for. Default: infrastructure, monitoring,
     /// preview, feed and user-fetch.
-    pub fn star_exempt(self, categories: impl AsRef<[Category]>) -> Self {
+    pub fn wildcard_exempt(self, categories: impl AsRef<[Category]>) -> Self {
         self.with(|policy| policy.star.exempt = categories.as_ref().into())
     }
 
-    /// Whether the groups for `*` are for crawlers documented to ignore them. Default: [`StarExceptions::Honour`].
-    pub fn star_exceptions(self, exceptions: StarExceptions) -> Self {
+    /// Whether the groups for `*` are for crawlers documented to ignore them. Default: [`WildcardExceptions::Honour`].
+    pub fn wildcard_exceptions(self, exceptions: WildcardExceptions) -> Self {
         self.with(|policy| policy.star.exceptions = exceptions)
     }
 
     /// Whether the groups for `*` are for requests without a `User-Agent`. Default: [`EmptyAgent::ByScope`].
-    pub fn star_empty(self, empty: EmptyAgent) -> Self {
+    pub fn wildcard_empty(self, empty: EmptyAgent) -> Self {
         self.with(|policy| policy.star.empty = empty)
     }
 

@@ -36,10 +36,10 @@ pub struct Policy {
 
 impl Policy {
     /// The methods that the groups for `*` hold for by default.
-    pub const DEFAULT_STAR_METHODS: [&str; 2] = ["GET", "HEAD"];
+    pub const DEFAULT_WILDCARD_METHODS: [&str; 2] = ["GET", "HEAD"];
 
     /// The categories of registered crawlers that the groups for `*` are not for by default.
-    pub const DEFAULT_STAR_EXEMPT: [Category; 5] =
+    pub const DEFAULT_WILDCARD_EXEMPT: [Category; 5] =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
 
     /// The requests of a limited crawler that pass at once after a pause, by default.

@@ -20,7 +20,7 @@ pub use self::facts::RequestFacts;
 pub use self::human_evidence::{HumanEvidence, HumanSigns, SuspectHuman};
 pub use self::overrides::{Mode, Override};
 pub use self::rate::{RateLimit, RateMode};
-pub use self::scope::{EmptyAgent, StarExceptions, StarScope};
+pub use self::scope::{EmptyAgent, WildcardExceptions, WildcardScope};
 #[doc(no_inline)]
 pub use crate::agent::Network;
 

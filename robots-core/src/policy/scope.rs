@@ -10,7 +10,7 @@ keyword_enum! {
     /// `*` speaks to crawlers. A browser, a health probe or a payment webhook never reads robots.txt, so the default stops
     /// at agents that are registered as crawlers or declare themselves to be one.
     #[derive(Default, PartialOrd, Ord)]
-    StarScope, "a scope of the groups for \"*\"", {
+    WildcardScope, "a scope of the groups for \"*\"", {
         /// No agent: only groups that name it count.
         Nobody = "nobody",
         /// Crawlers of the registry.
@@ -27,7 +27,7 @@ keyword_enum! {
     }
 }
 
-impl StarScope {
+impl WildcardScope {
     /// The narrowest scope that includes a class.
     const fn narrowest_with(class: Class) -> Self {
         match class {
@@ -44,7 +44,7 @@ impl StarScope {
 keyword_enum! {
     /// Whether `*` is for crawlers whose operators document that they ignore it (AdsBot-Google, for one).
     #[derive(Default)]
-    StarExceptions, "a rule for crawlers that ignore the groups for \"*\"", {
+    WildcardExceptions, "a rule for crawlers that ignore the groups for \"*\"", {
         /// It is not: only groups that name them count. The default.
         #[default]
         Honour = "honour",
@@ -57,7 +57,7 @@ keyword_enum! {
     /// Whether `*` is for requests without a `User-Agent`, or with a blank one.
     #[derive(Default)]
     EmptyAgent, "a rule for requests without a User-Agent", {
-        /// As the [`StarScope`] says: from [`StarScope::NonBrowser`] on. The default.
+        /// As the [`WildcardScope`] says: from [`WildcardScope::NonBrowser`] on. The default.
         #[default]
         ByScope = "by-scope",
         /// It is, whatever the scope.
@@ -80,10 +80,10 @@ const REGISTERED_METHODS: [&[&str]; 6] = [
 /// Everything that decides whether `*` applies.
 #[derive(Clone, Debug)]
 pub(super) struct Star {
-    pub(super) scope: StarScope,
+    pub(super) scope: WildcardScope,
     pub(super) methods: Vec<Box<str>>,
     pub(super) exempt: Vec<Category>,
-    pub(super) exceptions: StarExceptions,
+    pub(super) exceptions: WildcardExceptions,
     pub(super) empty: EmptyAgent,
 }
 
@@ -110,7 +110,7 @@ impl Star {
     /// `*` applies to a crawler whose registry row does not know whether it obeys `*`.
     pub(super) fn holds(&self, agent: &Agent) -> bool {
         self.covers_class(agent.class())
-            && (agent.obeys_star() != Obeys::No || self.exceptions == StarExceptions::Ignore)
+            && (agent.obeys_star() != Obeys::No || self.exceptions == WildcardExceptions::Ignore)
             && agent.category().is_none_or(|category| !self.exempt.contains(&category))
     }
 
@@ -118,7 +118,7 @@ impl Star {
         match (class, self.empty) {
             (Class::Empty, EmptyAgent::Hold) => true,
             (Class::Empty, EmptyAgent::Exempt) => false,
-            _ => self.scope >= StarScope::narrowest_with(class),
+            _ => self.scope >= WildcardScope::narrowest_with(class),
         }
     }
 }

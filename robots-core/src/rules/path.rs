@@ -38,7 +38,7 @@ struct Readings<'t> {
 
 impl<'t> RequestPath<'t> {
     /// How many forms a target has at most, the standard form included.
-    pub const MOST_FORMS: usize = path_form::MOST_FORMS * (1 + MOST_FURTHER);
+    pub const MAX_FORMS: usize = path_form::MAX_FORMS * (1 + MOST_FURTHER);
 
     /// The target of a request, as sent: origin-form (`/path?query`) or a whole URL, of any scheme.
     ///
@@ -87,7 +87,7 @@ impl<'t> RequestPath<'t> {
     }
 
     /// Every form the target can be read in, the one of [`RequestPath::as_bytes`] first, no two alike; at most
-    /// [`RequestPath::MOST_FORMS`].
+    /// [`RequestPath::MAX_FORMS`].
     pub fn forms(&self) -> impl Iterator<Item = (PathForm, &[u8])> {
         let others = self.others().iter().map(|(form, path)| (*form, path.as_slice()));
         std::iter::once((self.form, self.as_bytes())).chain(others)

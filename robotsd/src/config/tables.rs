@@ -11,7 +11,7 @@ use toml::de::DeValue;
 use toml::value::Datetime;
 use tower_robots::agent::Category;
 use tower_robots::policy::{
-    EmptyAgent, IdentityNeeded, Impostors, Mode, RateMode, StarExceptions, StarScope, SuspectHuman,
+    EmptyAgent, IdentityNeeded, Impostors, Mode, RateMode, SuspectHuman, WildcardExceptions, WildcardScope,
 };
 use tower_robots::rules::PathForm;
 
@@ -125,7 +125,7 @@ pub(crate) use {tables, word_values, words};
 
 word_values! {
     Some(Self::default()) =>
-        Mode, StarScope, StarExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode;
+        Mode, WildcardScope, WildcardExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode;
     // All forms of a path: the message about one that is always judged says so.
     None => Category, PathForm;
 }

@@ -478,13 +478,13 @@ async fn one_address_has_no_more_requests_by_putting_names_in_front_of_a_framewo
 
 #[tokio::test]
 async fn automation_without_a_name_is_limited_by_address_and_people_never_are() {
-    use crate::policy::{EmptyAgent, StarScope};
+    use crate::policy::{EmptyAgent, WildcardScope};
     let star = "User-agent: *\nCrawl-delay: 10\nDisallow: /drafts/\n";
     let everyone = || {
         Policy::builder()
             .mode(Mode::Refuse)
-            .star_scope(StarScope::Everyone)
-            .star_empty(EmptyAgent::Hold)
+            .wildcard_scope(WildcardScope::Everyone)
+            .wildcard_empty(EmptyAgent::Hold)
             .rate(RateMode::Refuse)
     };
     const HEADLESS: &str =
