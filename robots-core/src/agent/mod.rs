@@ -53,5 +53,6 @@ pub use self::crawler::{Category, Class, Crawler, Obeys, RegistryError, Registry
 pub use self::identity::{Identity, IdentityMethod, Refutation, UndecidedReason};
 pub use self::network::Network;
 pub use self::recognizer::{NamedAs, Recognizer};
+#[doc(hidden)]
 pub use self::referrer::Referrer;
 pub use self::registry::Registry;

@@ -63,6 +63,7 @@ impl Recognizer {
     }
 
     /// The registry it recognises by.
+    #[doc(hidden)]
     pub const fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }

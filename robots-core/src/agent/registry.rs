@@ -129,11 +129,13 @@ impl Registry {
     /// assert_eq!((&*service.operator, &*service.host), ("Google", "google.*"));
     /// assert!(registry.referrer(b"https://www.example.com/").is_none());
     /// ```
+    #[doc(hidden)]
     pub fn referrer(&self, referer: &[u8]) -> Option<&Arc<Referrer>> {
         self.referrers.of_url(referer)
     }
 
     /// Whether a crawler obeys this token.
+    #[doc(hidden)]
     pub fn knows(&self, token: &ProductToken) -> bool {
         self.tokens.contains(token)
     }
@@ -209,6 +211,7 @@ impl Registry {
     /// assert!(next.drastic_changes(&next).is_empty());
     /// # Ok::<(), robots_core::agent::RegistryError>(())
     /// ```
+    #[doc(hidden)]
     pub fn drastic_changes(&self, next: &Self) -> Vec<String> {
         let mut rows: HashMap<String, &Crawler> =
             next.crawlers().map(|crawler| (crawler.name.to_ascii_lowercase(), crawler)).collect();

@@ -98,6 +98,7 @@ impl Expectations {
     }
 
     /// The agents of which something is expected, as they were written.
+    #[doc(hidden)]
     pub fn agents(&self) -> impl Iterator<Item = &str> {
         self.list.iter().flat_map(|expectation| &expectation.agents).map(String::as_str)
     }

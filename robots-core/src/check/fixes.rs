@@ -43,6 +43,7 @@ impl Fixes {
     }
 
     /// How many findings have a fix of this safety.
+    #[doc(hidden)]
     pub fn count(&self, safety: Safety) -> usize {
         self.by_finding.values().filter(|at| self.fixes[**at].safety == safety).count()
     }

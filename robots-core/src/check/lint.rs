@@ -113,6 +113,7 @@ impl LintFix {
 
 impl Lint {
     /// Its row of the table of all lints, in the documentation of the newest version.
+    #[doc(hidden)]
     pub fn url(&self) -> String {
         format!("https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#{}", self.code)
     }
@@ -135,6 +136,7 @@ impl Example {
     }
 
     /// The whole file.
+    #[doc(hidden)]
     pub fn bytes(&self) -> Cow<'static, [u8]> {
         match self.times {
             0 => Cow::Borrowed(self.head),

@@ -49,10 +49,13 @@ mod report;
 
 pub use self::access_edit::EditedFile;
 pub use self::diff::{
-    Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, DrasticChange, Effect, Guard, LostPage,
-    Page, PageLoss, Subject, diff,
+    Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, DrasticChange, Effect, Guard, Page,
+    Subject, diff,
 };
+#[doc(hidden)]
+pub use self::diff::{LostPage, PageLoss};
 pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
+#[doc(hidden)]
 pub use self::file_kind::FileKind;
 pub use self::finding::{Finding, Severity};
 pub use self::fix::{FixedFile, fix};

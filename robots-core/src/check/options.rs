@@ -92,6 +92,7 @@ impl Options {
 
 impl Lint {
     /// The options under which its examples show it: a few lints speak only of what the configuration says.
+    #[doc(hidden)]
     pub fn example_options(&self) -> Options {
         Options::new().refused_crawlers(self.bad.refused.iter().copied())
     }

@@ -104,6 +104,7 @@ impl Report {
     }
 
     /// How many findings were counted and not kept.
+    #[doc(hidden)]
     pub fn omitted(&self) -> usize {
         self.omitted.iter().sum()
     }

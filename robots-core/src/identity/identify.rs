@@ -53,6 +53,7 @@ impl<'a> IdentityRequest<'a> {
 
     /// Adds the request itself, whose signatures are looked at, and whose keys are where.
     #[cfg(feature = "signatures")]
+    #[doc(hidden)]
     pub const fn signed(self, message: &'a MessageHead<'a>, signers: &'a Signers) -> Self {
         Self { signed: Some((message, signers)), ..self }
     }

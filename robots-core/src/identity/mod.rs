@@ -12,11 +12,11 @@
 //! 4. A list verifies at any age. It refutes only if it was confirmed after the address was first seen, or at most a day
 //!    ago ([`ListEvidence`]).
 //! 5. A name of an address counts only if it is the operator's and resolves back to that address: the same name, both
-//!    times ([`RdnsCheck`]). A failure counts only while the resolver is known to answer for that operator.
+//!    times. A failure counts only while the resolver is known to answer for that operator.
 //!
 //! If so many claims fail that the path of the requests is in doubt, a caller that counts them refutes nothing; `Verifier` does.
 //!
-//! Lists and signatures are behind features: `RangeList`, `EmbeddedList` and `DocumentError` behind `identity`, all about signatures and keys behind
+//! Lists and signatures are behind features: `RangeList` and `DocumentError` behind `identity`, everything about signatures behind
 //! `signatures`. `tower-robots` has both with `verify`. A [`RangeSet`] of prefixes of your own needs neither.
 //!
 //! [`IdentityRequest::identify`] puts claim, registry and evidence together; the layer, `explain` and `replay` all ask it.
@@ -44,17 +44,27 @@ use crate::agent::{Refutation, UndecidedReason};
 pub use self::address_class::PublicAddress;
 pub use self::examination::{ClaimEvidence, ListEvidence};
 pub use self::identify::{Identified, IdentityRequest};
+#[cfg(feature = "identity")]
+pub use self::published_list::{DocumentError, DocumentErrorKind, RangeList};
+pub use self::range_set::RangeSet;
+#[cfg(feature = "signatures")]
+pub use self::signature::RequiredComponent;
+
+// For the `Verifier` of `tower-robots`. No promise: any release may change these.
+#[doc(hidden)]
 pub use self::name_pattern::NamePattern;
 #[cfg(feature = "identity")]
-pub use self::published_list::{DocumentError, DocumentErrorKind, EmbeddedList, RangeList};
-pub use self::range_set::RangeSet;
+#[doc(hidden)]
+pub use self::published_list::EmbeddedList;
+#[doc(hidden)]
 pub use self::rdns::{DnsAnswer, RdnsCheck, RdnsQuestion};
 #[cfg(feature = "signatures")]
+#[doc(hidden)]
 pub use self::signature::{
-    DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, MessageHead, RequiredComponent, SignatureCandidate,
-    SignatureCheck,
+    DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, MessageHead, SignatureCandidate, SignatureCheck,
 };
 #[cfg(feature = "signatures")]
+#[doc(hidden)]
 pub use self::signers::Signers;
 
 /// The outcome of one method for a claim.

@@ -67,12 +67,14 @@ impl RangeSet {
     }
 
     /// How many ranges the list has once overlapping and touching ones are one.
+    #[doc(hidden)]
     pub fn ranges(&self) -> usize {
         self.v4.starts.len() + self.v6.starts.len()
     }
 
     /// Whether another list lacks more than half of these addresses, counted for each family by itself: the IPv6 addresses
     /// of a list are so many that all IPv4 addresses of it would not count beside them.
+    #[doc(hidden)]
     pub fn lost_most_in(&self, other: &Self) -> bool {
         let v4 = (self.v4.shared_with(&other.v4), self.v4.addresses());
         let v6 = (self.v6.shared_with(&other.v6), self.v6.addresses());

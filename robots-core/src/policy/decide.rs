@@ -109,6 +109,7 @@ impl Policy {
 
     /// Weighs the evidence of a person behind a request that is disallowed, limited or an impostor's: an exempt cookie lets it pass; other signs are
     /// recorded, and let it pass where the policy says so. Any other decision stays as it is.
+    #[doc(hidden)]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
         if !is_disallowed && !matches!(decision.reason, Reason::Impostor | Reason::Limited | Reason::LimitObserved) {
@@ -137,6 +138,7 @@ impl Policy {
     }
 
     /// Whether the groups for `*` apply to this agent, where no group names it, for methods they hold for.
+    #[doc(hidden)]
     pub fn holds_to_star(&self, agent: &Agent) -> bool {
         self.star.holds(agent)
     }
@@ -144,6 +146,7 @@ impl Policy {
     /// The action at a time for requests of an agent that a rule with this pattern disallows, and the reason for it; `None`
     /// stands for a rule whose pattern no override is for. Exempt paths and addresses are not considered, nor whether the rule's group is for the
     /// agent ([`Policy::holds_to_star`]).
+    #[doc(hidden)]
     pub fn action_for_rule(&self, agent: &Agent, pattern: Option<&[u8]>, now: SystemTime) -> (Action, Reason) {
         if self.exempt.cover_agent(agent) {
             return (Action::Pass, Reason::Exempt);
@@ -155,6 +158,7 @@ impl Policy {
 
     /// The override by which a decision was made about a request of an agent, at a time: that its rule with this pattern disallows it,
     /// and that this is the reason. `None` where the mode of the site or something else decided.
+    #[doc(hidden)]
     pub fn override_for(
         &self,
         agent: &Agent,
@@ -196,6 +200,7 @@ impl Policy {
     }
 
     /// How many requests pass at once after a pause.
+    #[doc(hidden)]
     pub const fn rate_burst(&self) -> NonZeroU32 {
         self.rate.burst
     }

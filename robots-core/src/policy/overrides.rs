@@ -86,6 +86,7 @@ impl<M: Copy> Override<M> {
     }
 
     /// The pattern of the rule that it is for, where it is for one.
+    #[doc(hidden)]
     pub fn rule_pattern(&self) -> Option<&[u8]> {
         match &self.covers {
             OverrideFor::Pattern(pattern, _) => Some(pattern),

@@ -27,6 +27,7 @@ keyword_enum! {
 impl RateMode {
     /// The mode as far as another one lets it: it refuses only if the mode refuses, and counts nothing if the mode is off.
     /// Under [`Mode::Tag`] it records: a tag says what the file disallows, and this request is allowed.
+    #[doc(hidden)]
     pub fn within(self, mode: Mode) -> Self {
         match mode {
             Mode::Off => Self::Off,

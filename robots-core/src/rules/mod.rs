@@ -43,7 +43,10 @@ mod write;
 
 pub use self::agent_rules::AgentRules;
 pub(crate) use self::agent_rules::product_tokens;
-pub use self::append::{Fragment, LinePlaces};
+pub use self::append::Fragment;
+#[doc(hidden)]
+pub use self::append::LinePlaces;
+#[doc(hidden)]
 pub use self::authority::{Authority, Port};
 pub use self::delays::{CrawlDelay, RequestRate, TimeWindow};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
@@ -55,9 +58,13 @@ pub(crate) use self::line::{MAX_LINE, starts_with};
 pub use self::path::RequestPath;
 pub use self::path_form::PathForm;
 pub(crate) use self::path_form::PathForms;
+#[doc(hidden)]
+pub use self::pattern::Costly;
+pub use self::pattern::PathPattern;
 pub(crate) use self::pattern::priority;
-pub use self::pattern::{Costly, PathPattern};
-pub use self::rule_set::{Fallback, FormTrace, RuleSet, Selection, Trace, Verdict};
+pub use self::rule_set::{Fallback, RuleSet, Selection, Verdict};
+#[doc(hidden)]
+pub use self::rule_set::{FormTrace, Trace};
 pub use self::text::{Note, NoteKind};
 pub use self::token::ProductToken;
 pub use self::value::Host;

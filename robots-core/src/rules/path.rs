@@ -77,6 +77,7 @@ impl<'t> RequestPath<'t> {
     }
 
     /// The form of [`RequestPath::as_bytes`]: standard or verbatim.
+    #[doc(hidden)]
     pub const fn form(&self) -> PathForm {
         self.form
     }
@@ -112,6 +113,7 @@ impl<'t> RequestPath<'t> {
     }
 
     /// Whether the target can be read in one way only.
+    #[doc(hidden)]
     pub fn is_canonical(&self) -> bool {
         self.others().is_empty()
     }

@@ -55,6 +55,7 @@ impl PathPattern {
     }
 
     /// The priority between patterns that match: the length of the pattern as written, in octets.
+    #[doc(hidden)]
     pub const fn priority(&self) -> usize {
         self.priority
     }

@@ -123,11 +123,13 @@ impl RuleSet {
     }
 
     /// Rules with so many wildcards that verdicts can take long, in the order of the file.
+    #[doc(hidden)]
     pub fn costly(&self) -> &[Costly] {
         &self.costly
     }
 
     /// How many octets of memory the compiled form takes, besides the document's.
+    #[doc(hidden)]
     pub fn memory(&self) -> usize {
         let entry = size_of::<(ProductToken, Section)>() + 1;
         let tokens: usize = self.named.keys().map(|token| token.as_bytes().len() + 2 * size_of::<usize>()).sum();
@@ -218,6 +220,7 @@ impl<'r> Selection<'r> {
     }
 
     /// The verdict on a path, with every rule that matches.
+    #[doc(hidden)]
     pub fn trace(self, path: &RequestPath<'_>) -> Trace<'r> {
         let form = |(form, path): (PathForm, &[u8])| FormTrace { form, path: path.into(), rules: self.matching(path) };
         Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }

@@ -133,6 +133,7 @@ impl Default for DiffOptions {
 impl Diff {
     /// As [`diff()`], for files that others wrote: once `goes_on` is false no more paths are tried, and the result says so
     /// ([`Diff::is_cut`]). It is called often, and may look at a clock, which this room does not have.
+    #[doc(hidden)]
     pub fn of_while(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions, goes_on: &dyn Fn() -> bool) -> Self {
         let over = Cell::new(false);
         let goes_on = || {

@@ -236,6 +236,7 @@ impl DrasticChange {
     }
 
     /// Returns the drastic changes of a file that has lost its groups, its rules or its end, compared with the one before it.
+    #[doc(hidden)]
     pub fn losses(old: &RobotsTxt, new: &RobotsTxt) -> Vec<Self> {
         let groups = old.groups().len();
         let lost = if groups > 0 && new.groups().len() == 0 {
@@ -247,6 +248,7 @@ impl DrasticChange {
     }
 
     /// The crawlers it is about, where it is about some in particular.
+    #[doc(hidden)]
     pub fn crawlers(&self) -> &[Subject] {
         match self {
             Self::SearchEnginesShutOut { engines: crawlers } | Self::CrawlersLetIn { crawlers, .. } => crawlers,

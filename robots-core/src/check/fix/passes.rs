@@ -45,6 +45,7 @@ impl FixedFile {
 
     /// As [`fix`], for files that others wrote: once `goes_on` is false no more is corrected, and the result says so
     /// ([`FixedFile::is_cut`]). It may look at a clock, which this room does not have.
+    #[doc(hidden)]
     pub fn of_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &dyn Fn() -> bool) -> Self {
         let every = options.clone().findings_per_lint(MOST_FINDINGS);
         let longest = robots.bytes().len() + MOST_GROWTH;

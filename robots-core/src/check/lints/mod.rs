@@ -194,6 +194,7 @@ impl Lint {
     }
 
     /// The lint with this code.
+    #[doc(hidden)]
     pub fn of_code(code: &str) -> Option<&'static Self> {
         LINTS.iter().find(|lint| lint.code == code)
     }

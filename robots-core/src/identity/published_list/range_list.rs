@@ -51,6 +51,7 @@ impl RangeList {
     /// # Errors
     ///
     /// If the major version is greater than 1, or is no number: such a list must not be parsed, and the list before stays.
+    #[doc(hidden)]
     pub fn check_media_type(content_type: &str) -> Result<(), DocumentError> {
         let mut parts = content_type.split(';');
         let is_jafar = parts.next().is_some_and(|name| name.trim().eq_ignore_ascii_case("application/jafar+json"));
@@ -100,6 +101,7 @@ impl RangeList {
     /// # Errors
     ///
     /// If more than half of the addresses of the list before, of either family, are missing. Then the list before stays.
+    #[doc(hidden)]
     pub fn check_after(&self, before: &RangeSet) -> Result<(), DocumentError> {
         if !before.lost_most_in(&self.set) {
             return Ok(());
