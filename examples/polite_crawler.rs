@@ -23,7 +23,7 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
     // One cache per site, which decides when the file is fetched again.
     let mut cache = CrawlerCache::default();
     cache.record(fetcher.fetch(&site.join(b"/robots.txt")?, cache.validators()).await, SystemTime::now());
-    let robots = match cache.reading(SystemTime::now()) {
+    let robots = match cache.permission(SystemTime::now()) {
         CrawlerReading::Rules(file) => RobotsTxt::parse(file),
         CrawlerReading::AllowAll => RobotsTxt::parse(""),
         _ => return Err("the robots.txt cannot be read now: try again later".into()),
@@ -36,7 +36,7 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
     let mut lines = Vec::new();
     for path in paths {
         if !ours.allows(path) {
-            let line = ours.rules_say(path).line().unwrap_or_default();
+            let line = ours.verdict(path).line().unwrap_or_default();
             lines.push(format!("{path}: disallowed by line {line}"));
             continue;
         }
@@ -45,7 +45,7 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
         let answer = fetcher.exchange(FetchRequest::new(site.with_target(path.parse()?))).await?;
         lines.push(format!("{path}: {}, {} bytes", answer.status.as_u16(), answer.body.len()));
     }
-    let sitemaps = robots.sitemaps().map(|sitemap| format!("sitemap: {}", sitemap.value.escape_ascii()));
+    let sitemaps = robots.sitemaps().map(|sitemap| format!("sitemap: {}", sitemap.as_str().unwrap_or("not UTF-8")));
     lines.extend(sitemaps);
     Ok(lines)
 }

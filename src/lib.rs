@@ -20,7 +20,7 @@ pub mod layer;
 pub mod live;
 pub mod source;
 
-#[doc(inline)]
+#[doc(hidden)]
 pub use robots_core::rate;
 #[doc(inline)]
 pub use robots_core::{agent, check, identity, policy, rules};

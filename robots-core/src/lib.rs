@@ -32,25 +32,45 @@ macro_rules! debug_as_displayed {
     };
 }
 
+// Each module has items for the modules of other features.
+#[cfg_attr(not(feature = "check"), allow(dead_code, unused_imports))]
 pub mod rules;
 
+#[cfg(feature = "registry")]
+#[cfg_attr(not(all(feature = "check", feature = "signatures")), allow(dead_code, unused_imports))]
 pub mod agent;
 
+#[cfg(feature = "check")]
 pub mod check;
+#[cfg(feature = "registry")]
 pub mod identity;
+#[cfg(feature = "registry")]
 pub mod policy;
 #[cfg(feature = "rate")]
+#[doc(hidden)]
 pub mod rate;
+
+#[cfg(feature = "registry")]
+pub use self::agent::Agent;
+#[cfg(feature = "check")]
+pub use self::check::Report;
+#[cfg(feature = "registry")]
+pub use self::policy::Policy;
+pub use self::rules::{Reading, RobotsTxt};
 
 /// Items for `tower-robots` and `robotsd`, without any stability guarantee: every release may
 /// change them.
 #[doc(hidden)]
 pub mod internals {
+    #[cfg(feature = "registry")]
     pub use crate::agent::network::bits;
+    #[cfg(feature = "registry")]
     pub use crate::identity::address_class::AddressClass;
     #[cfg(feature = "signatures")]
     pub use crate::identity::signature::kept_checks::KeptChecks;
+    #[cfg(feature = "registry")]
     pub use crate::policy::grace::Grace;
     pub use crate::rules::keyword::first_few;
+    #[cfg(feature = "check")]
     pub use strsim::damerau_levenshtein;
 }

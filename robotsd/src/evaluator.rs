@@ -166,7 +166,7 @@ impl Evaluator {
         facts.clock = Some(&SystemTime::now);
         let mut decision = self.settings.policy.decide_with_grace(&self.rules, self.grace.as_deref(), agents, facts);
         if self.is_off {
-            decision.pace = None;
+            decision.rate_limit = None;
             if decision.reason > Reason::Allowed {
                 (decision.action, decision.reason) = (Action::Pass, Reason::KillSwitch);
             }

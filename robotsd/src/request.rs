@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use tower_robots::layer::{Answer, OriginalRequest, PacedRequest, RobotsLayer, VerifyLayer};
-use tower_robots::policy::{Pace, RateMode};
+use tower_robots::layer::{Answer, OriginalRequest, RateLimitedRequest, RobotsLayer, VerifyLayer};
+use tower_robots::policy::{RateLimit, RateMode};
 
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
 use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
@@ -53,10 +53,10 @@ impl SiteJudge {
             RobotsTxtFrom::Site => self.layer.judge(request),
             RobotsTxtFrom::AskingProxy => self.layer.decide(request),
         };
-        let wait = match (&self.store, judgement.paced()) {
+        let wait = match (&self.store, judgement.rate_limited()) {
             // Boxed: nearly no request waits, and otherwise all would need the memory of those that
             // do.
-            (Some(store), Some(paced)) => Box::pin(store.ask(paced)).await,
+            (Some(store), Some(rate_limited)) => Box::pin(store.ask(rate_limited)).await,
             _ => None,
         };
         let answer = judgement.answer(request, wait);
@@ -73,7 +73,7 @@ impl SiteJudge {
 
 /// Whether a request is for a page rather than for an asset of one.
 fn is_for_page(request: &OriginalRequest<'_>) -> bool {
-    *request.method == Method::GET && !Pace::is_for_asset(request.target())
+    *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }
 
 /// The shared store, and the prefix that separates the buckets of this site from others in it.
@@ -88,13 +88,13 @@ pub(crate) struct PaceStore {
 impl PaceStore {
     /// Asks the store how long a request has to wait; zero if it passes, `None` if the store does
     /// not answer.
-    async fn ask(&self, paced: &PacedRequest) -> Option<Duration> {
+    async fn ask(&self, rate_limited: &RateLimitedRequest) -> Option<Duration> {
         // The folder may differ between processes, but the file is named after its host in all of
         // them.
-        let file = Path::new(&paced.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
-        let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), paced.key.as_bytes()]);
-        let bucket = SharedBucket::new(paced.interval, paced.burst.get());
-        let said = match paced.mode {
+        let file = Path::new(&rate_limited.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
+        let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), rate_limited.key.as_bytes()]);
+        let bucket = SharedBucket::new(rate_limited.interval, rate_limited.burst.get());
+        let said = match rate_limited.mode {
             RateMode::Refuse => self.store.spend(key, bucket).await,
             _ => self.store.note(key, bucket),
         };

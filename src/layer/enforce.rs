@@ -23,7 +23,7 @@ use super::event::{
 use super::forwarded::ForwardedWay;
 use super::nesting::{self, Mark};
 use super::original::OriginalRequest;
-use super::pace::{PacedRequest, is_part_of_page};
+use super::rate_limit::{RateLimitedRequest, is_part_of_page};
 use super::record::{Record, may_be_of_crawler};
 #[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
@@ -70,7 +70,7 @@ pub(super) enum RobotsTxtRequests {
     Judge,
 }
 
-/// The place at which a request that has a pace is counted.
+/// The place at which a request that has a rate limit is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counting {
     Here,
@@ -91,11 +91,11 @@ pub(super) enum CrawlerRecords {
 }
 
 /// The answer to a request, or the request if a store is to be asked before it is answered.
-pub(super) type Judged = Result<Answer, Box<Paced>>;
+pub(super) type Judged = Result<Answer, Box<RateLimited>>;
 
-/// A request whose pace is counted in a store, with what it is judged by once the store has answered.
-pub(super) struct Paced {
-    pub(super) request: PacedRequest,
+/// A request whose rate is counted in a store, with what it is judged by once the store has answered.
+pub(super) struct RateLimited {
+    pub(super) request: RateLimitedRequest,
     live: LiveRobots,
     snapshot: Arc<Snapshot>,
     agents: Vec<Agent>,
@@ -128,14 +128,20 @@ impl Enforcer {
     pub(super) fn answer_judged(&self, judged: Judged, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         match judged {
             Ok(answer) => answer,
-            Err(paced) => {
-                unless_it_panics(&paced.live, || self.answer_paced(&paced, request, wait)).unwrap_or_else(Answer::pass)
+            Err(rate_limited) => {
+                unless_it_panics(&rate_limited.live, || self.answer_rate_limited(&rate_limited, request, wait))
+                    .unwrap_or_else(Answer::pass)
             }
         }
     }
 
-    fn answer_paced(&self, paced: &Paced, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
-        let Paced { live, snapshot, agents, identity, .. } = paced;
+    fn answer_rate_limited(
+        &self,
+        rate_limited: &RateLimited,
+        request: OriginalRequest<'_>,
+        wait: Option<Duration>,
+    ) -> Answer {
+        let RateLimited { live, snapshot, agents, identity, .. } = rate_limited;
         let Some(content) = snapshot.content.as_deref() else { return Answer::pass() };
         let judged = JudgedRequest {
             layer: self,
@@ -180,7 +186,7 @@ impl Enforcer {
         unless_it_panics(live, || self.judge_for(live, request, robots_txt)).unwrap_or_else(|| Ok(Answer::pass()))
     }
 
-    /// Judges a request for a site, counts it where it has a pace, and answers it.
+    /// Judges a request for a site, counts it where it has a rate limit, and answers it.
     fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judged {
         let snapshot = &live.load();
         let request = &self.with_target(request);
@@ -360,7 +366,7 @@ fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T
 }
 
 impl<'j> JudgedRequest<'j> {
-    /// Decides about the request, counts it where it has a pace, and answers it.
+    /// Decides about the request, counts it where it has a rate limit, and answers it.
     fn judge(&self) -> Judged {
         let layer = self.layer;
         let decision = if layer.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(self.request.extensions)) {
@@ -379,8 +385,8 @@ impl<'j> JudgedRequest<'j> {
         let wait = match layer.counting {
             Counting::Here => self.snapshot.take(&key, quota).err(),
             Counting::InStore => {
-                return Err(Box::new(Paced {
-                    request: PacedRequest::new(&self.live.site.origin, &key, quota, mode),
+                return Err(Box::new(RateLimited {
+                    request: RateLimitedRequest::new(&self.live.site.origin, &key, quota, mode),
                     live: self.live.clone(),
                     snapshot: Arc::clone(self.snapshot),
                     agents: self.agents.to_vec(),
@@ -424,21 +430,21 @@ impl<'j> JudgedRequest<'j> {
     }
 
     /// The bucket that the request takes from, and what happens if it comes too soon; `None` if it is not limited. A request
-    /// that has no pace costs nothing here.
+    /// without a rate limit costs nothing here.
     ///
     /// The key of the bucket comes from the identity: a verified crawler has one of its own, so that no other client uses
     /// it up by borrowing the name; see [`rate`](crate::rate).
     fn bucket(&self, decision: &Decision<'_>) -> Option<(RateKey<'j>, Quota, RateMode)> {
-        let pace = decision.pace?;
+        let rate_limit = decision.rate_limit?;
         let policy = &self.snapshot.policy;
         // A request that a layer outside has judged was counted there too.
         if self.outside.is_some() || policy.spares(|| human_evidence(self.request)) || is_part_of_page(self.request) {
             return None;
         }
         let sender = RateSender::of(self.identity.unwrap_or_default(), || self.address());
-        let is_named = |token: &ProductToken| pace.is_known && self.snapshot.names(token);
-        let key = RateKey::of(self.agents.get(pace.agent)?, sender, is_named)?;
-        Some((key, Quota::new(pace.interval, policy.rate_burst()), pace.mode))
+        let is_named = |token: &ProductToken| rate_limit.is_known && self.snapshot.names(token);
+        let key = RateKey::of(self.agents.get(rate_limit.agent)?, sender, is_named)?;
+        Some((key, Quota::new(rate_limit.interval, policy.rate_burst()), rate_limit.mode))
     }
 
     /// The answer to a request of which no record is wanted, as of nearly every one.

@@ -14,7 +14,7 @@ use super::answer::Answer;
 use super::enforce::{Counting, CrawlerRecords, Enforcer, Judged, RobotsTxtRequests};
 use super::event::{Event, Interest, Observers};
 use super::original::OriginalRequest;
-use super::pace::PacedRequest;
+use super::rate_limit::RateLimitedRequest;
 use super::service::Robots;
 use crate::agent::Identity;
 use crate::live::AgentLookups;
@@ -361,9 +361,9 @@ robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 /// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
 /// let request = OriginalRequest::of(&request);
 /// let judgement = RobotsLayer::new(live).counted_in_store().judge(&request);
-/// let paced = judgement.paced().ok_or("limited")?;
-/// assert_eq!(paced.key, "gptbot claimed");
-/// assert_eq!((paced.interval.as_secs(), paced.burst.get()), (10, 5));
+/// let rate_limited = judgement.rate_limited().ok_or("limited")?;
+/// assert_eq!(rate_limited.key, "gptbot claimed");
+/// assert_eq!((rate_limited.interval.as_secs(), rate_limited.burst.get()), (10, 5));
 /// // What a store might say: too soon by seven seconds.
 /// let answer = judgement.answer(&request, Some(Duration::from_secs(7)));
 /// assert!(matches!(answer.outcome, Outcome::Respond(refusal) if refusal.status() == 429));
@@ -378,10 +378,10 @@ pub struct Judgement {
 impl Judgement {
     /// The bucket that the request takes from; `None` where it is not limited. Of one that has a bucket observers are
     /// notified once it is answered; of any other they have been.
-    pub const fn paced(&self) -> Option<&PacedRequest> {
+    pub const fn rate_limited(&self) -> Option<&RateLimitedRequest> {
         match &self.judged {
             Ok(_) => None,
-            Err(paced) => Some(&paced.request),
+            Err(rate_limited) => Some(&rate_limited.request),
         }
     }
 
@@ -393,4 +393,4 @@ impl Judgement {
     }
 }
 
-robots_core::debug_as!(|it| Judgement { paced: it.paced() });
+robots_core::debug_as!(|it| Judgement { rate_limited: it.rate_limited() });

@@ -121,7 +121,7 @@ mod sender_check;
 // The outcome of a request, and its record.
 mod answer;
 mod event;
-mod pace;
+mod rate_limit;
 pub(crate) mod record;
 mod refusal;
 
@@ -133,7 +133,7 @@ pub use self::event::Event;
 pub use self::grpc::GrpcCode;
 pub use self::layer::{Judgement, RobotsLayer};
 pub use self::original::OriginalRequest;
-pub use self::pace::PacedRequest;
+pub use self::rate_limit::RateLimitedRequest;
 pub use self::record::{Limit, Record};
 #[cfg(feature = "verify")]
 pub use self::sender_check::SenderCheck;

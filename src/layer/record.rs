@@ -98,14 +98,14 @@ pub struct Limit {
     /// The delay, as written in the robots.txt.
     pub interval: Duration,
     /// The interval that is enforced, which may be shorter than the delay as written.
-    pub held_to: Duration,
+    pub enforced_interval: Duration,
     /// The line of the delay.
     pub line: usize,
     /// The name, as written, that makes the delay's group one for this agent.
     pub group: String,
     /// How long to wait before the next request.
     pub wait: Duration,
-    /// Its place among the requests that were refused for their pace, which spreads their return.
+    /// Its place among the requests that were refused for their rate, which spreads their return.
     turn: u32,
 }
 
@@ -175,7 +175,7 @@ impl Record {
         self.access == Some(Access::Disallow)
     }
 
-    /// Gives a refusal for its pace its place among those of its site.
+    /// Gives a refusal for its rate its place among those of its site.
     pub(super) fn set_turn(&mut self, turn: impl FnOnce() -> u32) {
         if let Some(limit) = self.limit.as_mut().filter(|_| self.reason == Reason::Limited) {
             limit.turn = turn();
@@ -231,11 +231,11 @@ pub(super) const fn is_crawler(agent: &Agent) -> bool {
 
 /// The explanation for a request that came too soon; `None` for any other.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
-    let pace = decision.pace?;
-    let delay = pace.delay;
+    let rate_limit = decision.rate_limit?;
+    let delay = rate_limit.delay;
     let limit = || Limit {
         interval: delay.interval(),
-        held_to: pace.interval,
+        enforced_interval: rate_limit.interval,
         line: delay.line(),
         group: text(delay.name().value()).into_owned(),
         wait: decision.wait,

@@ -24,7 +24,7 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 static PROBLEM: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("application/problem+json"));
 static PLAIN: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("text/plain; charset=utf-8"));
 
-/// Room in the hash table of a refusal: its fields, three of one for its pace, and one that a proxy adds.
+/// Room in the hash table of a refusal: its fields, three of one for its rate, and one that a proxy adds.
 const FIELDS: usize = 8;
 
 const VARIES: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
@@ -274,7 +274,7 @@ impl Event<'_> {
 
     /// The interval that is enforced.
     fn interval(&self) -> Duration {
-        self.record.limit.as_ref().map_or(Duration::from_secs(1), |limit| limit.held_to)
+        self.record.limit.as_ref().map_or(Duration::from_secs(1), |limit| limit.enforced_interval)
     }
 
     fn limit_text(&self, retry_after: u64) -> String {
@@ -318,11 +318,11 @@ impl Event<'_> {
         self.push_file(out);
         out.push_str(" asks ");
         push_printable(out, self.record.name());
-        let held_to = self.interval();
-        let asked = self.record.limit.as_ref().map_or(held_to, |limit| limit.interval);
+        let enforced_interval = self.interval();
+        let asked = self.record.limit.as_ref().map_or(enforced_interval, |limit| limit.interval);
         out.extend([" for one request in ", &seconds(asked), " s"]);
-        if asked > held_to {
-            out.extend([". One in ", &seconds(held_to), " s is enforced"]);
+        if asked > enforced_interval {
+            out.extend([". One in ", &seconds(enforced_interval), " s is enforced"]);
         }
         out.push_str(", and this one came too soon.");
     }

@@ -172,13 +172,13 @@ impl Snapshot {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
-    /// Counts a request that was refused for its pace; how many there were before it.
+    /// Counts a request that was refused for its rate; how many there were before it.
     pub(crate) fn refused_for_its_pace(&self) -> u32 {
         self.buckets.refused()
     }
 
     /// Judges a request by agents that [`Content::agents`] recognised. It counts nothing: whether the request comes sooner than
-    /// its [`Decision::pace`] allows is known in the layer only.
+    /// its [`Decision::rate_limit`] allows is known in the layer only.
     pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], mut request: RequestFacts<'f>) -> Decision<'s> {
         match &self.content {
             None => Decision::unjudged(Reason::NothingKnown),

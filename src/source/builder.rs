@@ -185,7 +185,7 @@ impl<S> LiveBuilder<S> {
 impl LiveBuilder<Arc<[u8]>> {
     /// Sets the name of an inline robots.txt, for applications with several. The name is used in
     /// messages, in the history, and as
-    /// [`PacedRequest::origin`](crate::layer::PacedRequest::origin). A store that several processes
+    /// [`RateLimitedRequest::origin`](crate::layer::RateLimitedRequest::origin). A store that several processes
     /// share uses it to separate the requests of this site from those of others. Default: `inline`.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.with_settings(|settings| settings.text_name = Some(name.into()))

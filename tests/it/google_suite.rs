@@ -5,13 +5,12 @@ use std::collections::{HashMap, HashSet};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
-use tower_robots::agent::AgentRules;
-use tower_robots::rules::{Access, RobotsTxt};
+use tower_robots::rules::{Access, AgentRules, Reading, RobotsTxt};
 
 use crate::shared::{cases, drawn};
 
 fn answer(rules: &AgentRules, url: &[u8]) -> (bool, u64) {
-    let verdict = rules.rules_say(url);
+    let verdict = rules.verdict(url);
     (verdict.access() == Access::Allow, verdict.line().map_or(0, |line| line as u64))
 }
 
@@ -34,10 +33,22 @@ fn the_reference_suite_agrees_in_verdict_and_line() {
         .iter()
         .filter(|case| {
             let robots = RobotsTxt::parse(case["robots"].as_str().unwrap());
-            answer(&robots.for_agent(case["agent"].as_str().unwrap()), &url(case)) != expected(case)
+            let rules = robots.for_agent(case["agent"].as_str().unwrap()).with_reading(Reading::Reference);
+            answer(&rules, &url(case)) != expected(case)
         })
         .collect();
     assert!(wrong.is_empty(), "{} of {} disagree: {wrong:#?}", wrong.len(), cases.len());
+}
+
+#[test]
+fn a_crawler_obeys_both_readings() {
+    for case in cases("reference_suite.jsonl") {
+        let (file, agent, url) = (case["robots"].as_str().unwrap(), case["agent"].as_str().unwrap(), url(&case));
+        let ask = || RobotsTxt::parse(file).for_agent(agent);
+        let disallows = |reading| !ask().with_reading(reading).allows(&url);
+        let any = disallows(Reading::Reference) || disallows(Reading::Standard);
+        assert_eq!(!ask().allows(&url), any, "{case}");
+    }
 }
 
 #[test]
@@ -74,7 +85,7 @@ fn agree(files: &[Value], cases: &[Value]) {
     let wrong: Vec<_> = of_agents
         .flat_map(|cases| {
             let [robots, agent] = asked(&cases[0]);
-            let rules = files[robots.as_str()].for_agent(agent);
+            let rules = files[robots.as_str()].for_agent(agent).with_reading(Reading::Reference);
             cases.iter().filter(move |case| answer(&rules, &url(case)) != expected(case))
         })
         .collect();

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use tower_robots::agent::{Category, Class, IdentityMethod, Obeys, Refutation, UndecidedReason};
 use tower_robots::check::Severity;
 use tower_robots::live::{Enforcement, WhenMissing};
-use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectHuman};
+use tower_robots::policy::{EmptyAgent, Mode, SuspectHuman, WildcardExceptions, WildcardScope};
 use tower_robots::rules::{Access, PathForm, Reading, ValueError};
 
 #[track_caller]
@@ -38,14 +38,14 @@ macro_rules! each {
     ($check:ident) => {
         $check(&[Mode::Off, Mode::Observe, Mode::Tag, Mode::Refuse]);
         $check(&[
-            StarScope::Nobody,
-            StarScope::Registered,
-            StarScope::Declared,
-            StarScope::Automation,
-            StarScope::NonBrowser,
-            StarScope::Everyone,
+            WildcardScope::Nobody,
+            WildcardScope::Registered,
+            WildcardScope::Declared,
+            WildcardScope::Automation,
+            WildcardScope::NonBrowser,
+            WildcardScope::Everyone,
         ]);
-        $check(&[StarExceptions::Honour, StarExceptions::Ignore]);
+        $check(&[WildcardExceptions::Honour, WildcardExceptions::Ignore]);
         $check(&[EmptyAgent::ByScope, EmptyAgent::Hold, EmptyAgent::Exempt]);
         $check(&[SuspectHuman::Record, SuspectHuman::Exempt]);
         $check(&[Reading::Standard, Reading::Reference, Reading::Legacy]);

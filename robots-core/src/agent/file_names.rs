@@ -119,6 +119,7 @@ impl Registry {
     /// assert!(registry.stands_for(b"Googlebot-Image").is_empty());
     /// assert!(registry.stands_for(b"Mozilla/5.0").is_empty());
     /// ```
+    #[doc(hidden)]
     pub fn stands_for(&self, name_value: &[u8]) -> Vec<ProductToken> {
         let Some(whole) = ProductToken::from_name(name_value) else { return Vec::new() };
         if self.knows(&whole) {

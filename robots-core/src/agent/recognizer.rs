@@ -64,6 +64,7 @@ impl Recognizer {
     }
 
     /// Returns the registry in use.
+    #[doc(hidden)]
     pub const fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }

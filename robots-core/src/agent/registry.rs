@@ -129,11 +129,13 @@ impl Registry {
     /// assert_eq!((&*service.operator, &*service.host), ("Google", "google.*"));
     /// assert!(registry.referrer(b"https://www.example.com/").is_none());
     /// ```
+    #[doc(hidden)]
     pub fn referrer(&self, referer: &[u8]) -> Option<&Arc<Referrer>> {
         self.referrers.of_url(referer)
     }
 
     /// Reports whether a crawler obeys this token.
+    #[doc(hidden)]
     pub fn knows(&self, token: &ProductToken) -> bool {
         self.tokens.contains(token)
     }
@@ -208,28 +210,29 @@ impl Registry {
     /// use robots_core::agent::{Registry, RegistryRow};
     ///
     /// let next = Registry::builtin().extended_with([RegistryRow::Remove("Googlebot".into())])?;
-    /// assert_eq!(Registry::builtin().upheavals(&next), ["the search engine \"Googlebot\" is gone"]);
-    /// assert!(next.upheavals(&next).is_empty());
+    /// assert_eq!(Registry::builtin().drastic_changes(&next), ["the search engine \"Googlebot\" is gone"]);
+    /// assert!(next.drastic_changes(&next).is_empty());
     /// # Ok::<(), robots_core::agent::RegistryError>(())
     /// ```
-    pub fn upheavals(&self, next: &Self) -> Vec<String> {
+    #[doc(hidden)]
+    pub fn drastic_changes(&self, next: &Self) -> Vec<String> {
         let mut rows: HashMap<String, &Crawler> =
             next.crawlers().map(|crawler| (crawler.name.to_ascii_lowercase(), crawler)).collect();
         let (mut gone, of) = (0, self.crawlers().len());
         let engine = |name: &str, what: &str| format!("the search engine {name:?} {what}");
-        let mut upheavals = Vec::new();
+        let mut found = Vec::new();
         for before in self.crawlers() {
             let after = rows.remove(&before.name.to_ascii_lowercase());
             gone += usize::from(after.is_none());
-            upheavals.extend(change_of_engine(before, after).map(|what| engine(&before.name, what)));
+            found.extend(change_of_engine(before, after).map(|what| engine(&before.name, what)));
         }
         let mut new: Vec<_> = rows.into_values().filter(|crawler| crawler.is_index_engine).collect();
         new.sort_unstable_by_key(|crawler| &crawler.name);
-        upheavals.extend(new.iter().map(|crawler| engine(&crawler.name, NEW_ENGINE)));
+        found.extend(new.iter().map(|crawler| engine(&crawler.name, NEW_ENGINE)));
         if gone * 10 > of {
-            upheavals.insert(0, format!("{gone} of {of} crawlers are gone"));
+            found.insert(0, format!("{gone} of {of} crawlers are gone"));
         }
-        upheavals
+        found
     }
 }
 
@@ -420,22 +423,22 @@ mod tests {
         Registry::builtin().extended_with(rows).expect("a registry")
     }
 
-    fn upheavals(rows: impl IntoIterator<Item = RegistryRow>) -> Vec<String> {
-        Registry::builtin().upheavals(&with(rows))
+    fn drastic_changes(rows: impl IntoIterator<Item = RegistryRow>) -> Vec<String> {
+        Registry::builtin().drastic_changes(&with(rows))
     }
 
     #[test]
-    fn more_than_a_tenth_of_the_rows_gone_is_an_upheaval() {
+    fn more_than_a_tenth_of_the_rows_gone_is_a_drastic_change() {
         let rows = Registry::builtin().crawlers().len();
         let others = || Registry::builtin().crawlers().filter(|crawler| !crawler.is_index_engine);
         let removed = |count| others().take(count).map(|crawler| removed(&crawler.name)).collect::<Vec<_>>();
-        assert_eq!(upheavals(removed(rows / 10)), [""; 0]);
-        assert_eq!(upheavals(removed(rows / 10 + 1)), [format!("{} of {rows} crawlers are gone", rows / 10 + 1)]);
-        assert_eq!(Registry::default().upheavals(&Registry::default()), [""; 0]);
+        assert_eq!(drastic_changes(removed(rows / 10)), [""; 0]);
+        assert_eq!(drastic_changes(removed(rows / 10 + 1)), [format!("{} of {rows} crawlers are gone", rows / 10 + 1)]);
+        assert_eq!(Registry::default().drastic_changes(&Registry::default()), [""; 0]);
     }
 
     #[test]
-    fn what_search_engines_are_is_an_upheaval() {
+    fn what_search_engines_are_is_a_drastic_change() {
         let google = || Registry::builtin().crawler("Googlebot").expect("a row").clone();
         let other = || Crawler::new("HouseBot", Category::Search);
         let none = Crawler::new("Googlebot", Category::Search);
@@ -450,11 +453,11 @@ mod tests {
             (other(), None),
             (engine(Category::Search), Some("the search engine \"HouseBot\" will only be tagged by default")),
         ] {
-            assert_eq!(upheavals([row.into()]), want.into_iter().map(str::to_owned).collect::<Vec<_>>());
+            assert_eq!(drastic_changes([row.into()]), want.into_iter().map(str::to_owned).collect::<Vec<_>>());
         }
-        assert_eq!(upheavals([removed("bingbot")]), ["the search engine \"bingbot\" is gone"]);
+        assert_eq!(drastic_changes([removed("bingbot")]), ["the search engine \"bingbot\" is gone"]);
         let training = with([engine(Category::AiTraining).into()]);
         let search = with([engine(Category::Search).into()]);
-        assert_eq!(search.upheavals(&training)[0], "the search engine \"HouseBot\" has another category");
+        assert_eq!(search.drastic_changes(&training)[0], "the search engine \"HouseBot\" has another category");
     }
 }

@@ -64,6 +64,7 @@ impl EditedFile {
     /// assert_eq!(&**edited.robots.bytes(), want.as_bytes());
     /// # Ok::<(), robots_core::rules::ValueError>(())
     /// ```
+    #[doc(hidden)]
     pub fn of_while(
         robots: &RobotsTxt,
         wanted: &[(Agent, Access)],

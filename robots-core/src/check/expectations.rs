@@ -101,6 +101,7 @@ impl Expectations {
     }
 
     /// Returns the agents in the expectations, as they were written.
+    #[doc(hidden)]
     pub fn agents(&self) -> impl Iterator<Item = &str> {
         self.list.iter().flat_map(|expectation| &expectation.agents).map(String::as_str)
     }

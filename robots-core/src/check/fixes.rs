@@ -46,6 +46,7 @@ impl Fixes {
     }
 
     /// Returns the number of findings that have a fix of this safety.
+    #[doc(hidden)]
     pub fn count(&self, safety: Safety) -> usize {
         self.by_finding.values().filter(|at| self.fixes[**at].safety == safety).count()
     }

@@ -119,6 +119,7 @@ impl LintFix {
 impl Lint {
     /// Returns the URL of the lint's row in the table of all lints, in the documentation of the
     /// newest version.
+    #[doc(hidden)]
     pub fn url(&self) -> String {
         format!("https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#{}", self.code)
     }
@@ -141,6 +142,7 @@ impl Example {
     }
 
     /// Returns the whole file.
+    #[doc(hidden)]
     pub fn bytes(&self) -> Cow<'static, [u8]> {
         match self.times {
             0 => Cow::Borrowed(self.head),

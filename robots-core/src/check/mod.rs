@@ -9,7 +9,7 @@
 //!
 //! [`EditedFile`] blocks or allows crawlers by the smallest edit that is proved to do so.
 //!
-//! [`diff()`] shows the effect of a change of the file on each crawler. [`Upheaval::between`]
+//! [`diff()`] shows the effect of a change of the file on each crawler. [`DrasticChange::between`]
 //! reports whether the change closes or opens the site at large. [`Expectations`] list verdicts
 //! that must stay.
 //!
@@ -52,10 +52,13 @@ mod report;
 
 pub use self::access_edit::EditedFile;
 pub use self::diff::{
-    Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, Effect, Guard, LostPage, Page, PageLoss,
-    Subject, Upheaval, diff,
+    Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, DrasticChange, Effect, Guard, Page,
+    Subject, diff,
 };
+#[doc(hidden)]
+pub use self::diff::{LostPage, PageLoss};
 pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
+#[doc(hidden)]
 pub use self::file_kind::FileKind;
 pub use self::finding::{Finding, Severity};
 pub use self::fix::{FixedFile, fix};

@@ -97,6 +97,7 @@ impl Options {
 
 impl Lint {
     /// Returns the options for its examples; a few lints are only about the configuration.
+    #[doc(hidden)]
     pub fn example_options(&self) -> Options {
         Options::new().refused_crawlers(self.bad.refused.iter().copied())
     }
@@ -157,7 +158,7 @@ impl RefusedCrawler {
     }
 
     /// Ignores the groups of `*`: the site applies only groups that name the crawler.
-    pub fn where_named(self) -> Self {
+    pub fn ignore_wildcard_group(self) -> Self {
         Self { fallback: Fallback::Nothing, ..self }
     }
 

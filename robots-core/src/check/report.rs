@@ -104,6 +104,7 @@ impl Report {
     }
 
     /// Returns the number of findings that were counted but not kept.
+    #[doc(hidden)]
     pub fn omitted(&self) -> usize {
         self.omitted.iter().sum()
     }

@@ -54,6 +54,7 @@ impl<'a> IdentityRequest<'a> {
 
     /// Adds the request itself, whose signatures are checked, and the key directories.
     #[cfg(feature = "signatures")]
+    #[doc(hidden)]
     pub const fn signed(self, message: &'a MessageHead<'a>, signers: &'a Signers) -> Self {
         Self { signed: Some((message, signers)), ..self }
     }

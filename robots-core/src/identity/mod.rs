@@ -15,14 +15,13 @@
 //! 4. A list verifies at any age. It refutes only if it was confirmed after the address was first
 //!    seen, or at most a day ago ([`ListEvidence`]).
 //! 5. A name of an address counts only if it is the operator's name and resolves back to that
-//!    address: the same name must satisfy both ([`RdnsCheck`]). A failure counts only while the
+//!    address: the same name must satisfy both. A failure counts only while the
 //!    resolver is known to answer for that operator.
 //!
 //! If so many claims fail that the network path of the requests is in doubt, the caller should
 //! refute nothing; `Verifier` counts failures and does this.
 //!
-//! Lists and signatures need features: `RangeList`, `EmbeddedList` and `DocumentError` need
-//! `identity`, and everything about signatures and keys needs `signatures`. The feature `verify` of
+//! Lists and signatures need features: `RangeList` and `DocumentError` need `identity`, and everything about signatures and keys needs `signatures`. The feature `verify` of
 //! `tower-robots` enables both. A [`RangeSet`] of your own prefixes needs neither.
 //!
 //! [`IdentityRequest::identify`] combines claim, registry and evidence. The layer, `explain` and
@@ -51,17 +50,27 @@ use crate::agent::{Refutation, UndecidedReason};
 pub use self::address_class::PublicAddress;
 pub use self::examination::{ClaimEvidence, ListEvidence};
 pub use self::identify::{Identified, IdentityRequest};
+#[cfg(feature = "identity")]
+pub use self::published_list::{DocumentError, DocumentErrorKind, RangeList};
+pub use self::range_set::RangeSet;
+#[cfg(feature = "signatures")]
+pub use self::signature::RequiredComponent;
+
+// For the `Verifier` of `tower-robots`. No promise: any release may change these.
+#[doc(hidden)]
 pub use self::name_pattern::NamePattern;
 #[cfg(feature = "identity")]
-pub use self::published_list::{DocumentError, DocumentErrorKind, EmbeddedList, RangeList};
-pub use self::range_set::RangeSet;
+#[doc(hidden)]
+pub use self::published_list::EmbeddedList;
+#[doc(hidden)]
 pub use self::rdns::{DnsAnswer, RdnsCheck, RdnsQuestion};
 #[cfg(feature = "signatures")]
+#[doc(hidden)]
 pub use self::signature::{
-    DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, MessageHead, RequiredComponent, SignatureCandidate,
-    SignatureCheck,
+    DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, MessageHead, SignatureCandidate, SignatureCheck,
 };
 #[cfg(feature = "signatures")]
+#[doc(hidden)]
 pub use self::signers::Signers;
 
 /// Outcome of one method for a claim.

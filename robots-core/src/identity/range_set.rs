@@ -71,6 +71,7 @@ impl RangeSet {
     }
 
     /// Returns the number of ranges after overlapping and touching ranges are merged.
+    #[doc(hidden)]
     pub fn ranges(&self) -> usize {
         self.v4.starts.len() + self.v6.starts.len()
     }
@@ -78,6 +79,7 @@ impl RangeSet {
     /// Reports whether another list lacks more than half of these addresses in one family. Families
     /// are counted separately: a list has so many IPv6 addresses that its IPv4 addresses would not
     /// matter in the total.
+    #[doc(hidden)]
     pub fn lost_most_in(&self, other: &Self) -> bool {
         let v4 = (self.v4.shared_with(&other.v4), self.v4.addresses());
         let v6 = (self.v6.shared_with(&other.v6), self.v6.addresses());

@@ -7,7 +7,7 @@ use super::decision::{IdentityNeeded, IdentityRules, Impostors};
 use super::human_evidence::{Cookies, SuspectHuman};
 use super::overrides::{Mode, Override, called};
 use super::rate::{RateMode, RateRules};
-use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
+use super::scope::{EmptyAgent, Star, WildcardExceptions, WildcardScope};
 use crate::agent::Category;
 use crate::rules::{PathForm, PathForms, PathPattern, ValueError};
 
@@ -30,10 +30,10 @@ impl Default for Policy {
         Self {
             mode: Mode::default(),
             star: Star {
-                scope: StarScope::default(),
-                methods: Self::DEFAULT_STAR_METHODS.map(Into::into).into(),
-                exempt: Self::DEFAULT_STAR_EXEMPT.into(),
-                exceptions: StarExceptions::default(),
+                scope: WildcardScope::default(),
+                methods: Self::DEFAULT_WILDCARD_METHODS.map(Into::into).into(),
+                exempt: Self::DEFAULT_WILDCARD_EXEMPT.into(),
+                exceptions: WildcardExceptions::default(),
                 empty: EmptyAgent::default(),
             },
             family: true,
@@ -70,8 +70,8 @@ impl PolicyBuilder {
     }
 
     /// Sets the classes of agents that the groups for `*` apply to. Default:
-    /// [`StarScope::Declared`].
-    pub fn star_scope(self, scope: StarScope) -> Self {
+    /// [`WildcardScope::Declared`].
+    pub fn wildcard_scope(self, scope: WildcardScope) -> Self {
         self.with(|policy| policy.star.scope = scope)
     }
 
@@ -82,26 +82,26 @@ impl PolicyBuilder {
     /// # Errors
     ///
     /// Returns an error if a method contains anything but letters and hyphens.
-    pub fn star_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, ValueError> {
+    pub fn wildcard_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, ValueError> {
         self.policy.star.methods = Star::methods(methods)?;
         Ok(self)
     }
 
     /// Sets the categories of registered crawlers that the groups for `*` do not apply to. Default:
     /// infrastructure, monitoring, preview, feed and user-fetch.
-    pub fn star_exempt(self, categories: impl AsRef<[Category]>) -> Self {
+    pub fn wildcard_exempt(self, categories: impl AsRef<[Category]>) -> Self {
         self.with(|policy| policy.star.exempt = categories.as_ref().into())
     }
 
     /// Sets whether the groups for `*` apply to crawlers documented to ignore them. Default:
-    /// [`StarExceptions::Honour`].
-    pub fn star_exceptions(self, exceptions: StarExceptions) -> Self {
+    /// [`WildcardExceptions::Honour`].
+    pub fn wildcard_exceptions(self, exceptions: WildcardExceptions) -> Self {
         self.with(|policy| policy.star.exceptions = exceptions)
     }
 
     /// Sets whether the groups for `*` apply to requests without a `User-Agent`. Default:
     /// [`EmptyAgent::ByScope`].
-    pub fn star_empty(self, empty: EmptyAgent) -> Self {
+    pub fn wildcard_empty(self, empty: EmptyAgent) -> Self {
         self.with(|policy| policy.star.empty = empty)
     }
 
@@ -241,7 +241,7 @@ impl PolicyBuilder {
     /// The crawlers of search engines that people use are observed at most, unless an override
     /// names one of them ([`with_rate_override`](Self::with_rate_override)); even then, a delay of
     /// a group for `*` never limits them. Requests for parts of pages
-    /// ([`Pace::is_for_asset`](super::Pace::is_for_asset)), exempt requests and disallowed requests
+    /// ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)), exempt requests and disallowed requests
     /// do not count. The delay is enforced up to
     /// [`CrawlDelay::LONGEST_ENFORCED`](crate::rules::CrawlDelay::LONGEST_ENFORCED).
     pub fn rate(self, mode: RateMode) -> Self {

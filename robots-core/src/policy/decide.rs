@@ -8,7 +8,7 @@ use super::facts::RequestFacts;
 use super::grace::Grace;
 use super::human_evidence::{Cookies, HumanEvidence, SuspectHuman};
 use super::overrides::{Mode, Override, is_called};
-use super::rate::{Pace, RateMode, RateRules};
+use super::rate::{RateLimit, RateMode, RateRules};
 use super::scope::Star;
 use crate::agent::{Agent, Category, Identity, Network};
 use crate::rules::{
@@ -37,10 +37,10 @@ pub struct Policy {
 
 impl Policy {
     /// Methods that the groups for `*` apply to by default.
-    pub const DEFAULT_STAR_METHODS: [&str; 2] = ["GET", "HEAD"];
+    pub const DEFAULT_WILDCARD_METHODS: [&str; 2] = ["GET", "HEAD"];
 
     /// Categories of registered crawlers that the groups for `*` do not apply to by default.
-    pub const DEFAULT_STAR_EXEMPT: [Category; 5] =
+    pub const DEFAULT_WILDCARD_EXEMPT: [Category; 5] =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
 
     /// Default number of requests of a rate-limited crawler that pass at once after a pause.
@@ -64,9 +64,9 @@ impl Policy {
     ///    The policy may tag or refuse an impostor whatever the rules say
     ///    ([`Impostors`](super::Impostors)), within the limits of the mode, with
     ///    [`Reason::Impostor`], unless its address, its path or a cookie is exempt.
-    /// 6. If there are several agents, the strictest outcome counts, and the strictest [`Pace`] of
+    /// 6. If there are several agents, the strictest outcome counts, and the strictest [`RateLimit`] of
     ///    all.
-    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`Pace`] if the policy limits
+    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`RateLimit`] if the policy limits
     ///    it ([`PolicyBuilder::rate`](super::PolicyBuilder::rate)), within the limits of the mode,
     ///    or if an override does. The decision does not depend on it: whether the request exceeds
     ///    its crawl delay is determined where requests are counted, in the layer.
@@ -110,12 +110,13 @@ impl Policy {
     /// Reports whether a decision may differ under another mode.
     fn depends_on_mode(&self, decision: &Decision<'_>, identity: Identity) -> bool {
         let is_disallowed = || decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
-        decision.pace.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
+        decision.rate_limit.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
     /// Weighs the evidence of a person behind a request that is disallowed, rate-limited or an
     /// impostor's. An exempt cookie lets the request pass. Other signs are recorded, and let it
     /// pass if the policy exempts people. Any other decision stays as it is.
+    #[doc(hidden)]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
         if !is_disallowed && !matches!(decision.reason, Reason::Impostor | Reason::Limited | Reason::LimitObserved) {
@@ -145,6 +146,7 @@ impl Policy {
 
     /// Reports whether the groups for `*` apply to an agent that no group names, for the methods
     /// that they cover.
+    #[doc(hidden)]
     pub fn holds_to_star(&self, agent: &Agent) -> bool {
         self.star.holds(agent)
     }
@@ -153,6 +155,7 @@ impl Policy {
     /// pattern disallows, and the reason. `None` stands for a rule whose pattern has no override.
     /// Exempt paths and addresses are not considered, nor whether the rule's group applies to the
     /// agent ([`Policy::holds_to_star`]).
+    #[doc(hidden)]
     pub fn action_for_rule(&self, agent: &Agent, pattern: Option<&[u8]>, now: SystemTime) -> (Action, Reason) {
         if self.exempt.cover_agent(agent) {
             return (Action::Pass, Reason::Exempt);
@@ -165,6 +168,7 @@ impl Policy {
     /// Returns the override that decided on a request that was disallowed by a rule with this
     /// pattern and handled for this reason, at the time `now`. `None` if the mode of the site or
     /// something else decided.
+    #[doc(hidden)]
     pub fn override_for(
         &self,
         agent: &Agent,
@@ -208,6 +212,7 @@ impl Policy {
     }
 
     /// Returns the number of requests that pass at once after a pause.
+    #[doc(hidden)]
     pub const fn rate_burst(&self) -> NonZeroU32 {
         self.rate.burst
     }
@@ -298,19 +303,20 @@ impl Policy {
         match verdict.access() {
             Access::Allow => {
                 let is_believed = self.identity.believe(identity);
-                let pace = self.rate.pace(bound, agent, selection, verdict, request, is_believed);
+                let rate_limit = self.rate.rate_limit(bound, agent, selection, verdict, request, is_believed);
                 let mut grace_end = None;
-                let pace = pace.map(|pace| {
-                    let Some((grace, now)) = grace.zip(request.now()) else { return pace };
-                    match grace.due_interval(now, pace.interval, |rules| rules.select(tokens, fallback())) {
-                        Some(interval) => Pace { interval, ..pace },
+                let rate_limit = rate_limit.map(|rate_limit| {
+                    let Some((grace, now)) = grace.zip(request.now()) else { return rate_limit };
+                    match grace.due_interval(now, rate_limit.interval, |rules| rules.select(tokens, fallback())) {
+                        Some(interval) => RateLimit { interval, ..rate_limit },
                         None => {
                             grace_end = Some(grace.end());
-                            Pace { mode: pace.mode.min(RateMode::Observe), ..pace }
+                            RateLimit { mode: rate_limit.mode.min(RateMode::Observe), ..rate_limit }
                         }
                     }
                 });
-                let allowed = Decision { grace_end, pace, ..Decision::judged(Action::Pass, Reason::Allowed, verdict) };
+                let allowed =
+                    Decision { grace_end, rate_limit, ..Decision::judged(Action::Pass, Reason::Allowed, verdict) };
                 allowed.of_impostor(impostor)
             }
             Access::Disallow => {

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::human_evidence::HumanSigns;
 use super::overrides::Mode;
-use super::rate::{Pace, RateMode};
+use super::rate::{RateLimit, RateMode};
 use crate::agent::{Agent, Identity};
 use crate::keyword_enum;
 use crate::keywords;
@@ -30,7 +30,7 @@ pub struct Decision<'r> {
     /// Delay that applies to the request, from the groups that allow it, if the policy limits
     /// rates. If there are several agents, it is the strictest delay, even if another agent is
     /// disallowed. A refused request has none.
-    pub pace: Option<Pace<'r>>,
+    pub rate_limit: Option<RateLimit<'r>>,
     /// Time to wait; zero for a request that did not exceed its crawl delay.
     pub wait: Duration,
     /// Latest end of the grace period, if any. During grace the request is only observed, whatever
@@ -156,8 +156,10 @@ impl<'r> Decision<'r> {
 
     /// Adds what the decision would be under [`Mode::Refuse`], given as `refusing`.
     pub(super) fn with_refusing(self, refusing: &Self) -> Self {
-        let pace = self.pace.map(|pace| refusing.pace.map_or(pace, |refusing| pace.with_refusing(refusing)));
-        Self { would: Some(refusing.would()), grace_end: refusing.grace_end, pace, ..self }
+        let rate_limit = self
+            .rate_limit
+            .map(|rate_limit| refusing.rate_limit.map_or(rate_limit, |refusing| rate_limit.with_refusing(refusing)));
+        Self { would: Some(refusing.would()), grace_end: refusing.grace_end, rate_limit, ..self }
     }
 
     /// Creates the decision on a request that is in grace until `end`: it passes now, and `would`
@@ -170,15 +172,15 @@ impl<'r> Decision<'r> {
     /// Returns the decision changed for a request that exceeds its crawl delay by `wait`.
     #[doc(hidden)]
     pub fn too_soon(self, wait: Duration) -> Self {
-        let Some(pace) = self.pace else { return self };
-        let is_limited = pace.refusing == RateMode::Refuse;
+        let Some(rate_limit) = self.rate_limit else { return self };
+        let is_limited = rate_limit.refusing == RateMode::Refuse;
         let would = if is_limited { Some(self.would().max(Would::Limit)) } else { self.would };
         let limited = |action, reason| {
-            let (agent, verdict) = (pace.agent, Some(pace.verdict));
+            let (agent, verdict) = (rate_limit.agent, Some(rate_limit.verdict));
             Self { action, reason, agent, verdict, wait, would, ..self }
         };
         match self.reason {
-            _ if pace.mode == RateMode::Refuse => limited(Action::Refuse, Reason::Limited),
+            _ if rate_limit.mode == RateMode::Refuse => limited(Action::Refuse, Reason::Limited),
             Reason::Allowed | Reason::Off => limited(self.action, Reason::LimitObserved),
             // An impostor stays one, and a request that is observed for another reason keeps that
             // reason.
@@ -195,12 +197,12 @@ impl<'r> Decision<'r> {
             return self;
         }
         let would = self.would.map(|would| would.max(Would::of(mode.action())));
-        Self { action: mode.action(), reason: Reason::Impostor, would, ..self }.with_pace(self.pace)
+        Self { action: mode.action(), reason: Reason::Impostor, would, ..self }.with_rate_limit(self.rate_limit)
     }
 
     /// A refused request is not rate-limited, so it does not use up what the sender may fetch.
-    pub(super) fn with_pace(self, pace: Option<Pace<'r>>) -> Self {
-        Self { pace: pace.filter(|_| self.action != Action::Refuse), ..self }
+    pub(super) fn with_rate_limit(self, rate_limit: Option<RateLimit<'r>>) -> Self {
+        Self { rate_limit: rate_limit.filter(|_| self.action != Action::Refuse), ..self }
     }
 
     pub(super) const fn passed(self, reason: Reason) -> Self {
@@ -209,9 +211,9 @@ impl<'r> Decision<'r> {
 
     #[doc(hidden)]
     pub const fn unjudged(reason: Reason) -> Self {
-        let (pace, wait) = (None, Duration::ZERO);
+        let (rate_limit, wait) = (None, Duration::ZERO);
         let (signs, grace_end) = (HumanSigns::NONE, None);
-        Self { action: Action::Pass, reason, verdict: None, agent: 0, signs, pace, wait, grace_end, would: None }
+        Self { action: Action::Pass, reason, verdict: None, agent: 0, signs, rate_limit, wait, grace_end, would: None }
     }
 
     pub(super) const fn judged(action: Action, reason: Reason, verdict: Verdict<'r>) -> Self {
@@ -219,11 +221,11 @@ impl<'r> Decision<'r> {
     }
 
     pub(super) fn for_agent(self, agent: usize) -> Self {
-        Self { agent, pace: self.pace.map(|pace| Pace { agent, ..pace }), ..self }
+        Self { agent, rate_limit: self.rate_limit.map(|rate_limit| RateLimit { agent, ..rate_limit }), ..self }
     }
 
     pub(super) fn stricter(self, other: Self) -> Self {
-        let pace = match (self.pace, other.pace) {
+        let rate_limit = match (self.rate_limit, other.rate_limit) {
             (Some(one), Some(other)) => Some(one.stricter(other)),
             (one, other) => one.or(other),
         };
@@ -233,7 +235,7 @@ impl<'r> Decision<'r> {
         let strictest = if rank(&other) > rank(&self) { other } else { self };
         let grace_end = self.grace_end.or(other.grace_end);
         // An additional name must not turn rate limiting off, whatever its outcome.
-        Self { would: would.or(strictest.would), grace_end, ..strictest }.with_pace(pace)
+        Self { would: would.or(strictest.would), grace_end, ..strictest }.with_rate_limit(rate_limit)
     }
 }
 

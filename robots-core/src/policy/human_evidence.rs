@@ -118,6 +118,7 @@ impl HumanSigns {
     }
 
     /// Returns the names of the signs, in kebab-case.
+    #[doc(hidden)]
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let Self { session_cookie, fetch_metadata, own_referer } = self;
         [(session_cookie, "session-cookie"), (fetch_metadata, "fetch-metadata"), (own_referer, "own-referer")]

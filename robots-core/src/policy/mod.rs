@@ -21,8 +21,8 @@ pub use self::decision::{Action, Decision, IdentityNeeded, Impostors, Reason, Wo
 pub use self::facts::RequestFacts;
 pub use self::human_evidence::{HumanEvidence, HumanSigns, SuspectHuman};
 pub use self::overrides::{Mode, Override};
-pub use self::rate::{Pace, RateMode};
-pub use self::scope::{EmptyAgent, StarExceptions, StarScope};
+pub use self::rate::{RateLimit, RateMode};
+pub use self::scope::{EmptyAgent, WildcardExceptions, WildcardScope};
 #[doc(no_inline)]
 pub use crate::agent::Network;
 

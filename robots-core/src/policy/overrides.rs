@@ -96,6 +96,7 @@ impl<M: Copy> Override<M> {
     }
 
     /// Returns the pattern of the rule that the override is for; `None` if it is not for a rule.
+    #[doc(hidden)]
     pub fn rule_pattern(&self) -> Option<&[u8]> {
         match &self.covers {
             OverrideFor::Pattern(pattern, _) => Some(pattern),

@@ -29,6 +29,7 @@ impl RateMode {
     /// Limits the rate mode by the mode: it refuses only if the mode refuses, and counts nothing if
     /// the mode is off. Under [`Mode::Tag`] it records: a tag marks disallowed requests, and this
     /// request is allowed.
+    #[doc(hidden)]
     pub fn within(self, mode: Mode) -> Self {
         match mode {
             Mode::Off => Self::Off,
@@ -49,7 +50,7 @@ pub(super) struct RateRules {
 /// The delay that applies to a request, and how it is enforced.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Pace<'r> {
+pub struct RateLimit<'r> {
     /// The delay, with its line.
     pub delay: CrawlDelay<'r>,
     /// Enforced interval: the [enforced interval](CrawlDelay::enforced_interval) of the delay or,
@@ -70,10 +71,10 @@ pub struct Pace<'r> {
 }
 
 impl RateRules {
-    /// Returns the pace of an allowed request; `None` if its groups have no delay, or it is not
+    /// Returns the rate limit of an allowed request; `None` if its groups have no delay, or it is not
     /// rate-limited. `bound` returns the mode for the agent. `is_believed` is true if the request
     /// gets what is granted to the name of its crawler.
-    pub(super) fn pace<'r>(
+    pub(super) fn rate_limit<'r>(
         &self,
         bound: impl FnOnce() -> Mode,
         agent: &Agent,
@@ -81,7 +82,7 @@ impl RateRules {
         verdict: Verdict<'r>,
         request: &RequestFacts<'_>,
         is_believed: bool,
-    ) -> Option<Pace<'r>> {
+    ) -> Option<RateLimit<'r>> {
         // Checked first, because it is true for almost every policy and file.
         if self.mode == RateMode::Off && self.overrides.is_empty() {
             return None;
@@ -104,7 +105,7 @@ impl RateRules {
         });
         let mode = granted.unwrap_or_else(|| spared(self.mode.within(bound())).max(claimed));
         let is_known = agent.is_registered() || !selection.is_star();
-        (mode != RateMode::Off).then_some(Pace {
+        (mode != RateMode::Off).then_some(RateLimit {
             delay,
             interval: delay.enforced_interval(),
             mode,
@@ -116,7 +117,7 @@ impl RateRules {
     }
 }
 
-impl Pace<'_> {
+impl RateLimit<'_> {
     /// Reports whether a request target is for a part of a page, such as a style sheet, a script,
     /// an image or a font. Such requests are not limited: a crawler that renders a page fetches
     /// them all at once.
@@ -182,7 +183,7 @@ mod tests {
             ("/", false),
             ("", false),
         ] {
-            assert_eq!(Pace::is_for_asset(target.as_bytes()), want, "{target}");
+            assert_eq!(RateLimit::is_for_asset(target.as_bytes()), want, "{target}");
         }
     }
 }

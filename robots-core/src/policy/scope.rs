@@ -12,7 +12,7 @@ keyword_enum! {
     /// robots.txt. So by default `*` only applies to agents that are registered as crawlers or
     /// declare themselves as one.
     #[derive(Default, PartialOrd, Ord)]
-    StarScope, "a scope of the groups for \"*\"", {
+    WildcardScope, "a scope of the groups for \"*\"", {
         /// No agent: only groups that name an agent count.
         Nobody = "nobody",
         /// Crawlers in the registry.
@@ -30,7 +30,7 @@ keyword_enum! {
     }
 }
 
-impl StarScope {
+impl WildcardScope {
     /// Returns the narrowest scope that includes a class.
     const fn narrowest_with(class: Class) -> Self {
         match class {
@@ -48,7 +48,7 @@ impl StarScope {
 keyword_enum! {
     /// Whether `*` applies to crawlers documented to ignore it (such as AdsBot-Google).
     #[derive(Default)]
-    StarExceptions, "a rule for crawlers that ignore the groups for \"*\"", {
+    WildcardExceptions, "a rule for crawlers that ignore the groups for \"*\"", {
         /// It does not: only groups that name them count. The default.
         #[default]
         Honour = "honour",
@@ -61,7 +61,7 @@ keyword_enum! {
     /// Whether `*` applies to requests without a `User-Agent`, or with a blank one.
     #[derive(Default)]
     EmptyAgent, "a rule for requests without a User-Agent", {
-        /// As the [`StarScope`] says: from [`StarScope::NonBrowser`] on. The default.
+        /// As the [`WildcardScope`] says: from [`WildcardScope::NonBrowser`] on. The default.
         #[default]
         ByScope = "by-scope",
         /// It does, whatever the scope.
@@ -84,10 +84,10 @@ const REGISTERED_METHODS: [&[&str]; 6] = [
 /// All settings that decide whether `*` applies.
 #[derive(Clone, Debug)]
 pub(super) struct Star {
-    pub(super) scope: StarScope,
+    pub(super) scope: WildcardScope,
     pub(super) methods: Vec<Box<str>>,
     pub(super) exempt: Vec<Category>,
-    pub(super) exceptions: StarExceptions,
+    pub(super) exceptions: WildcardExceptions,
     pub(super) empty: EmptyAgent,
 }
 
@@ -116,7 +116,7 @@ impl Star {
     /// does not know whether it does.
     pub(super) fn holds(&self, agent: &Agent) -> bool {
         self.covers_class(agent.class())
-            && (agent.obeys_star() != Obeys::No || self.exceptions == StarExceptions::Ignore)
+            && (agent.obeys_star() != Obeys::No || self.exceptions == WildcardExceptions::Ignore)
             && agent.category().is_none_or(|category| !self.exempt.contains(&category))
     }
 
@@ -124,7 +124,7 @@ impl Star {
         match (class, self.empty) {
             (Class::Empty, EmptyAgent::Hold) => true,
             (Class::Empty, EmptyAgent::Exempt) => false,
-            _ => self.scope >= StarScope::narrowest_with(class),
+            _ => self.scope >= WildcardScope::narrowest_with(class),
         }
     }
 }

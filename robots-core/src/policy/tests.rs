@@ -167,12 +167,12 @@ fn a_value_that_matches_nothing_is_refused_with_the_right_one() {
         ),
         (builder().exempt_paths([""]).err(), "\"\" is not a path pattern"),
         (Override::pattern("a/", Mode::Off).err(), "\"a/\" is not a path pattern: it matches nothing"),
-        (builder().star_methods(["GET", "G T"]).err(), "\"G T\" is not a method: write one such as \"GET\""),
+        (builder().wildcard_methods(["GET", "G T"]).err(), "\"G T\" is not a method: write one such as \"GET\""),
         (
             builder().exempt_networks(["10.0.0.0/8".to_owned(), "10.0.0.1/8".to_owned()]).err(),
             "\"10.0.0.1/8\" is not a network: bits after the length must be zero",
         ),
-        (builder().star_methods([""]).err(), "\"\" is not a method"),
+        (builder().wildcard_methods([""]).err(), "\"\" is not a method"),
         (builder().exempt_agents(["GPTBot", "*"]).err(), "\"*\" is not a crawler's name: write one such as \"GPTBot\""),
         (Override::agent(" ", Mode::Off).err(), "\" \" is not a crawler's name"),
         (
@@ -189,7 +189,7 @@ fn a_value_that_matches_nothing_is_refused_with_the_right_one() {
     }
     let policy = builder()
         .exempt_paths(["/.well-known/", "*.css$"])
-        .and_then(|policy| policy.star_methods(["get", "VERSION-CONTROL"]))
+        .and_then(|policy| policy.wildcard_methods(["get", "VERSION-CONTROL"]))
         .and_then(|policy| policy.exempt_agents(["GPTBot/1.2", "Screaming Frog SEO Spider"]))
         .and_then(|policy| policy.exempt_cookies(["__Host-sid", "caf\u{e9}"]));
     assert_eq!(policy.err(), None);

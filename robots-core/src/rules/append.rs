@@ -89,6 +89,7 @@ impl RobotsTxt {
     /// );
     /// assert_eq!(places.of(7), Some(("ai.txt", 3)));
     /// ```
+    #[doc(hidden)]
     pub fn append(&self, fragments: &[Fragment]) -> (Arc<[u8]>, LinePlaces) {
         let mut named: HashSet<NameKey> =
             self.groups().flat_map(|group| group.names().map(key).collect::<Vec<_>>()).collect();

@@ -1,6 +1,7 @@
 //! The values of crawl-delay, request-rate and visit-time lines: how often and at what time of day
 //! a crawler may fetch.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::document::{DelayRecord, Group, Name, RobotsTxt};
@@ -75,8 +76,9 @@ fn number(digits: &[u8]) -> Option<u32> {
 
 /// The time that an agent must wait between two requests, and the line that sets it.
 ///
-/// If several lines apply, the shortest counts, so that a crawler that obeys any one of them obeys
-/// this one. A line with 0 has no effect.
+/// If several lines apply, a crawler obeys the longest delay ([`AgentRules`](super::AgentRules)), and
+/// a server enforces the shortest: a crawler that obeys any of the lines obeys that one. A line with 0
+/// has no effect.
 #[derive(Clone, Copy)]
 pub struct CrawlDelay<'r> {
     pub(super) document: &'r RobotsTxt,
@@ -149,6 +151,14 @@ pub(super) fn by_set(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) ->
         delays.min_by_key(|delay| delay.record.interval)
     };
     sets.iter().map(of_set).collect()
+}
+
+/// Returns the longest delay of a set of groups, the first of equal ones, and the place of its group in
+/// the set. Lines that end after the bytes that are read do not count.
+pub(super) fn longest<'r>(document: &'r RobotsTxt, limit: usize, set: &[usize]) -> Option<(&'r DelayRecord, usize)> {
+    let lines = document.delays().iter().filter(|line| line.end <= limit);
+    let of_set = lines.filter_map(|line| Some((line, set.binary_search(&line.group).ok()?)));
+    of_set.max_by_key(|(line, _)| (line.interval, Reverse(line.line)))
 }
 
 #[cfg(test)]

@@ -103,6 +103,16 @@ pub struct Sitemap<'r> {
     pub line: usize,
 }
 
+impl<'r> Sitemap<'r> {
+    /// Returns the value as text; `None` if it is not UTF-8.
+    pub const fn as_str(&self) -> Option<&'r str> {
+        match std::str::from_utf8(self.value) {
+            Ok(value) => Some(value),
+            Err(_) => None,
+        }
+    }
+}
+
 impl RobotsTxt {
     /// Parses a robots.txt, given as text or bytes. Never fails.
     pub fn parse(file: impl AsRef<[u8]>) -> Self {
@@ -398,7 +408,14 @@ mod tests {
     #[test]
     fn sitemaps_belong_to_no_group() {
         let robots = RobotsTxt::parse(&b"sitemap: https://a/\nuser-agent: *\nSite-map: https://b/\n"[..]);
-        let lines: Vec<_> = robots.sitemaps().map(|sitemap| sitemap.line).collect();
-        assert_eq!(lines, [1, 3]);
+        let lines: Vec<_> = robots.sitemaps().map(|sitemap| (sitemap.line, sitemap.as_str())).collect();
+        assert_eq!(lines, [(1, Some("https://a/")), (3, Some("https://b/"))]);
+    }
+
+    #[test]
+    fn a_sitemap_is_text_if_it_is_utf_8() {
+        let robots = RobotsTxt::parse(b"Sitemap: https://a/\xC3\xA9.xml\nSitemap: https://a/\xE9.xml\nSitemap:\n");
+        let found: Vec<_> = robots.sitemaps().map(|sitemap| sitemap.as_str()).collect();
+        assert_eq!(found, [Some("https://a/é.xml"), None, Some("")]);
     }
 }

@@ -175,6 +175,7 @@ impl<'a> Line<'a> {
     }
 
     /// Reports whether the file ends with this line, without a line end after it.
+    #[doc(hidden)]
     pub const fn ends_file(&self) -> bool {
         self.range.end == self.file.len()
     }
@@ -193,6 +194,7 @@ impl<'a> Line<'a> {
     /// assert!(cut("User-agent: *\nDisal") && cut("User-agent: *\nDisallow"));
     /// assert!(!cut("User-agent: *\nDisal\n") && !cut("User-agent: *\nDisallow:"));
     /// ```
+    #[doc(hidden)]
     pub fn cut_name(&self) -> Option<&'a [u8]> {
         let name = &self.file[self.content()];
         let is_part = |(known, _): (&str, Directive)| starts_with(known.as_bytes(), name);

@@ -24,6 +24,7 @@
 use crate::keyword_enum;
 use crate::keywords;
 
+mod agent_rules;
 pub(crate) mod append;
 mod authority;
 mod delays;
@@ -42,7 +43,12 @@ mod token;
 mod value;
 mod write;
 
-pub use self::append::{Fragment, LinePlaces};
+pub use self::agent_rules::AgentRules;
+pub(crate) use self::agent_rules::product_tokens;
+pub use self::append::Fragment;
+#[doc(hidden)]
+pub use self::append::LinePlaces;
+#[doc(hidden)]
 pub use self::authority::{Authority, Port};
 pub use self::delays::{CrawlDelay, RequestRate, TimeWindow};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
@@ -54,9 +60,13 @@ pub(crate) use self::line::{MAX_LINE, starts_with};
 pub use self::path::RequestPath;
 pub use self::path_form::PathForm;
 pub(crate) use self::path_form::PathForms;
+#[doc(hidden)]
+pub use self::pattern::Costly;
+pub use self::pattern::PathPattern;
 pub(crate) use self::pattern::priority;
-pub use self::pattern::{Costly, PathPattern};
-pub use self::rule_set::{Fallback, FormTrace, RuleSet, Selection, Trace, Verdict};
+pub use self::rule_set::{Fallback, RuleSet, Selection, Verdict};
+#[doc(hidden)]
+pub use self::rule_set::{FormTrace, Trace};
 pub use self::text::{Note, NoteKind};
 pub use self::token::ProductToken;
 pub use self::value::Host;
@@ -110,6 +120,14 @@ impl Reading {
     /// Number of bytes of a file that count in [`Reading::Standard`] (RFC 9309, section 2.5: at
     /// least 500 KiB must be read).
     pub const STANDARD_LIMIT: usize = 512_000;
+
+    /// Returns the number of bytes of a file that count.
+    pub(super) const fn limit(self) -> usize {
+        match self {
+            Self::Reference => index::MAX_READ,
+            Self::Standard | Self::Legacy => Self::STANDARD_LIMIT,
+        }
+    }
 
     /// Returns the target of a request in the form that this reading compares with rules.
     pub fn path<'t>(self, target: &'t (impl AsRef<[u8]> + ?Sized)) -> RequestPath<'t> {

@@ -38,7 +38,7 @@ struct Readings<'t> {
 
 impl<'t> RequestPath<'t> {
     /// Maximum number of forms of a target, including the standard form.
-    pub const MOST_FORMS: usize = path_form::MOST_FORMS * (1 + MOST_FURTHER);
+    pub const MAX_FORMS: usize = path_form::MAX_FORMS * (1 + MOST_FURTHER);
 
     /// Creates a path from the target of a request, as sent: origin-form (`/path?query`) or a whole
     /// URL of any scheme.
@@ -80,6 +80,7 @@ impl<'t> RequestPath<'t> {
     }
 
     /// Returns the form of [`RequestPath::as_bytes`]: standard or verbatim.
+    #[doc(hidden)]
     pub const fn form(&self) -> PathForm {
         self.form
     }
@@ -90,7 +91,7 @@ impl<'t> RequestPath<'t> {
     }
 
     /// Returns every form that the target can be read in, without duplicates; the form of
-    /// [`RequestPath::as_bytes`] comes first. There are at most [`RequestPath::MOST_FORMS`].
+    /// [`RequestPath::as_bytes`] comes first. There are at most [`RequestPath::MAX_FORMS`].
     pub fn forms(&self) -> impl Iterator<Item = (PathForm, &[u8])> {
         let others = self.others().iter().map(|(form, path)| (*form, path.as_slice()));
         std::iter::once((self.form, self.as_bytes())).chain(others)
@@ -118,6 +119,7 @@ impl<'t> RequestPath<'t> {
     }
 
     /// Reports whether the target can be read in only one way.
+    #[doc(hidden)]
     pub fn is_canonical(&self) -> bool {
         self.others().is_empty()
     }

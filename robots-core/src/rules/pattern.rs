@@ -59,6 +59,7 @@ impl PathPattern {
 
     /// Returns the priority among patterns that match: the length of the pattern as written, in
     /// bytes, with bytes ≥ 0x80 counted as their escapes.
+    #[doc(hidden)]
     pub const fn priority(&self) -> usize {
         self.priority
     }

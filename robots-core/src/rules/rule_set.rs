@@ -7,7 +7,7 @@ use super::Access;
 use super::Reading;
 use super::delays::{self, CrawlDelay, SetDelay};
 use super::document::{Group, Name, RobotsTxt, Rule};
-use super::index::{MAX_READ, MatchBudget, Rank, RuleIndex};
+use super::index::{MatchBudget, Rank, RuleIndex};
 use super::path::RequestPath;
 use super::path_form::PathForm;
 use super::pattern::{self, Costly, PathPattern};
@@ -81,10 +81,7 @@ impl RobotsTxt {
     /// can make `User-agent: Googlebot 2.1` a group for `Googlebot`. [`Reading::Reference`] does
     /// not call it.
     pub fn compile_with(&self, reading: Reading, stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
-        let limit = match reading {
-            Reading::Reference => MAX_READ,
-            Reading::Standard | Reading::Legacy => Reading::STANDARD_LIMIT,
-        };
+        let limit = reading.limit();
         let (named, star) = groups_by_token(self, reading, limit, stands_for);
         // Tokens named in the same groups share a section.
         let (mut sets, mut names) = (Vec::new(), Vec::new());
@@ -128,11 +125,13 @@ impl RuleSet {
 
     /// Returns the rules with so many wildcards that verdicts can take long, in the order of the
     /// file.
+    #[doc(hidden)]
     pub fn costly(&self) -> &[Costly] {
         &self.costly
     }
 
     /// Returns the memory that the compiled form takes, in bytes, without the document's.
+    #[doc(hidden)]
     pub fn memory(&self) -> usize {
         let entry = size_of::<(ProductToken, Section)>() + 1;
         let tokens: usize = self.named.keys().map(|token| token.as_bytes().len() + 2 * size_of::<usize>()).sum();
@@ -174,13 +173,21 @@ impl<'r> Selection<'r> {
         self.star
     }
 
-    /// Returns the time that the agent must wait between two requests, if its groups set one. No
-    /// verdict depends on it.
+    /// Returns the delay that a server enforces, the shortest of these groups; `None` if they have none.
+    /// No verdict depends on it.
     pub fn crawl_delay(self) -> Option<CrawlDelay<'r>> {
         let section = self.section?;
         let SetDelay { record, place } = self.rules.delays.get(section.number)?.as_ref()?;
         let name = *self.rules.names.get(section.names + place)?;
         Some(CrawlDelay { document: &self.rules.document, record, name })
+    }
+
+    /// Returns the longest delay of these groups, which a crawler obeys; `None` if they have none.
+    pub(super) fn longest_crawl_delay(self) -> Option<CrawlDelay<'r>> {
+        let (document, section) = (&self.rules.document, self.section?);
+        let set = &self.rules.sets[section.number];
+        let (record, place) = delays::longest(document, self.rules.reading.limit(), set)?;
+        Some(CrawlDelay { document, record, name: self.rules.names[section.names + place] })
     }
 
     /// Judges a path in every form that it can be read in. If any form is disallowed, that counts;
@@ -216,6 +223,7 @@ impl<'r> Selection<'r> {
     }
 
     /// Returns the verdict on a path, with every rule that matches.
+    #[doc(hidden)]
     pub fn trace(self, path: &RequestPath<'_>) -> Trace<'r> {
         let form = |(form, path): (PathForm, &[u8])| FormTrace { form, path: path.into(), rules: self.matching(path) };
         Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }
@@ -229,7 +237,7 @@ impl<'r> Selection<'r> {
     /// Returns the rules that match, the deciding one first. Rules without a pattern never match.
     fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
         let reading = self.rules.reading();
-        let counts = |rule: &Rule<'_>| reading == Reading::Reference || rule.range().end <= Reading::STANDARD_LIMIT;
+        let counts = |rule: &Rule<'_>| rule.range().end <= reading.limit();
         let mut found: Vec<(usize, Rule<'r>)> = self
             .groups()
             .flat_map(Group::rules)

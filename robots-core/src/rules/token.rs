@@ -54,6 +54,7 @@ impl ProductToken {
 
     /// Returns the token that the reference parser finds in the value of a user-agent line: its
     /// longest prefix in `[A-Za-z_-]`, which may be empty.
+    #[doc(hidden)]
     pub fn cut(value: &[u8]) -> Self {
         let end = value.iter().position(|byte| !matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'-'));
         Self::new(&value[..end.unwrap_or(value.len())])

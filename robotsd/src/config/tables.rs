@@ -12,7 +12,7 @@ use toml::de::DeValue;
 use toml::value::Datetime;
 use tower_robots::agent::Category;
 use tower_robots::policy::{
-    EmptyAgent, IdentityNeeded, Impostors, Mode, RateMode, StarExceptions, StarScope, SuspectHuman,
+    EmptyAgent, IdentityNeeded, Impostors, Mode, RateMode, SuspectHuman, WildcardExceptions, WildcardScope,
 };
 use tower_robots::rules::PathForm;
 
@@ -126,7 +126,7 @@ pub(crate) use {tables, word_values, words};
 
 word_values! {
     Some(Self::default()) =>
-        Mode, StarScope, StarExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode;
+        Mode, WildcardScope, WildcardExceptions, EmptyAgent, SuspectHuman, Impostors, IdentityNeeded, RateMode;
     // All path forms are accepted here: a form that is always judged has its own message.
     None => Category, PathForm;
 }

@@ -73,7 +73,7 @@ fn the_shipped_config_names_every_key() {
 fn a_config_that_is_shown_resolves_to_the_same_settings() {
     let (_folder, path) = file(SHIPPED);
     let shown = Config::show(&path).expect("a config that can be shown");
-    assert!(shown.contains("star_scope = \"declared\""), "{shown}");
+    assert!(shown.contains("wildcard_scope = \"declared\""), "{shown}");
     assert!(shown.contains("header_read = \"10s\""), "{shown}");
     assert_eq!(format!("{:#?}", load(&shown)), format!("{:#?}", load(SHIPPED)));
 }

@@ -11,7 +11,7 @@ use http::Method;
 use http::header::REFERER;
 use tower_robots::agent::{Referrer, Registry};
 use tower_robots::layer::{OriginalRequest, Record};
-use tower_robots::policy::Pace;
+use tower_robots::policy::RateLimit;
 use tower_robots::rules::Authority;
 
 /// Looks services up in the site's registry; empty until `follow` is called.
@@ -48,7 +48,7 @@ pub(crate) fn service_of<'r>(
 ) -> Option<&'r Arc<Referrer>> {
     let (_, authority, _) = Authority::of_url(referer)?;
     let is_own = host.is_some_and(|host| Authority::of_host_field(host).host.eq_ignore_ascii_case(authority.host));
-    if is_own { None } else { registry.referrer(referer).filter(|_| !Pace::is_for_asset(target)) }
+    if is_own { None } else { registry.referrer(referer).filter(|_| !RateLimit::is_for_asset(target)) }
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ impl OwnHosts {
 
     /// Returns the sitemaps that a file names: first those on these hosts, then those elsewhere.
     pub(crate) fn sitemaps_of(&self, robots: &RobotsTxt) -> (Vec<FetchUrl>, Vec<FetchUrl>) {
-        let named = robots.sitemaps().filter_map(|sitemap| std::str::from_utf8(sitemap.value).ok()?.parse().ok());
+        let named = robots.sitemaps().filter_map(|sitemap| sitemap.as_str()?.parse().ok());
         named.partition(|url: &FetchUrl| self.has(url.authority().as_bytes()))
     }
 

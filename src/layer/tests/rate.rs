@@ -358,7 +358,10 @@ async fn exempt_requests_take_nothing() {
     for cookie in ["monitor=1", "session=1"] {
         let exempt = || with(from(GPTBOT, [192, 0, 2, 1]), "cookie", cookie);
         assert_eq!(passed(&layer, exempt).await, 10, "{cookie}");
-        assert!(layer.clone().counted_in_store().judge(&OriginalRequest::of(&exempt())).paced().is_none(), "{cookie}");
+        assert!(
+            layer.clone().counted_in_store().judge(&OriginalRequest::of(&exempt())).rate_limited().is_none(),
+            "{cookie}"
+        );
     }
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);
 }
@@ -372,7 +375,7 @@ async fn a_second_question_about_a_refused_request_takes_nothing() {
         let response = ask(again.clone(), sender()).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(field(&response, "ratelimit"), Some("\"crawl\";r=0;t=10"));
-        // Its time has come since: it was refused for its pace all the same, and has its request still.
+        // Its time has come since: it was refused for its rate all the same, and has its request still.
         clock.pass(Duration::from_secs(10));
         for _ in 0..3 {
             assert_eq!(ask(again.clone(), sender()).await.status(), StatusCode::TOO_MANY_REQUESTS);
@@ -386,8 +389,9 @@ async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
     let policy = refusing().exempt_agents(["GPTBot"]).expect("a name");
     let (layer, _, _) = limited(policy);
     let store = layer.clone().counted_in_store();
-    let key =
-        |request: Request<Body>| store.judge(&OriginalRequest::of(&request)).paced().map(|paced| paced.key.clone());
+    let key = |request: Request<Body>| {
+        store.judge(&OriginalRequest::of(&request)).rate_limited().map(|rate_limited| rate_limited.key.clone())
+    };
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], VERIFIED)), None);
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], REFUTED)).as_deref(), Some("gptbot refuted"));
     assert_eq!(passed(&layer, || known(GPTBOT, [192, 0, 2, 1], REFUTED)).await, 5);
@@ -438,7 +442,7 @@ fn texts_that_have_names_are_told_apart_in_a_store() {
     for host in ["a.example", "b.example"] {
         let request = from(GPTBOT, [192, 0, 2, 1]);
         let request = OriginalRequest::of(&request).with_host(Some(host.as_bytes()));
-        assert_eq!(layer.judge(&request).paced().map(|paced| &*paced.origin), Some(host));
+        assert_eq!(layer.judge(&request).rate_limited().map(|rate_limited| &*rate_limited.origin), Some(host));
     }
 }
 
@@ -474,13 +478,13 @@ async fn one_address_has_no_more_requests_by_putting_names_in_front_of_a_framewo
 
 #[tokio::test]
 async fn automation_without_a_name_is_limited_by_address_and_people_never_are() {
-    use crate::policy::{EmptyAgent, StarScope};
+    use crate::policy::{EmptyAgent, WildcardScope};
     let star = "User-agent: *\nCrawl-delay: 10\nDisallow: /drafts/\n";
     let everyone = || {
         Policy::builder()
             .mode(Mode::Refuse)
-            .star_scope(StarScope::Everyone)
-            .star_empty(EmptyAgent::Hold)
+            .wildcard_scope(WildcardScope::Everyone)
+            .wildcard_empty(EmptyAgent::Hold)
             .rate(RateMode::Refuse)
     };
     const HEADLESS: &str =

@@ -66,7 +66,7 @@ fn a_decision_is_about_the_original_request() {
 fn the_original_host_and_method_decide_where_they_are_given() {
     let mut hosts = HostMap::new();
     hosts.insert("a.test", live(Mode::Refuse)).expect("a host");
-    let policy = Policy::builder().mode(Mode::Refuse).star_scope(crate::policy::StarScope::Everyone);
+    let policy = Policy::builder().mode(Mode::Refuse).wildcard_scope(crate::policy::WildcardScope::Everyone);
     hosts.insert("b.test", live_by("User-agent: *\nDisallow: /\n", policy)).expect("a host");
     let layer = RobotsLayer::new(hosts);
     let question = with(get("/drafts/x", GPTBOT), "host", "a.test");

@@ -59,9 +59,11 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
     // A store learns whose request it is.
     let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
     let store = layer.clone().counted_in_store();
-    let paced = |fields: &[_]| store.judge(&OriginalRequest::of(&ours(fields))).paced().map(|paced| paced.key.clone());
-    assert_eq!(paced(&fields).as_deref(), Some("playbot verified"));
-    assert_eq!(paced(&[]), None);
+    let rate_limited = |fields: &[_]| {
+        store.judge(&OriginalRequest::of(&ours(fields))).rate_limited().map(|rate_limited| rate_limited.key.clone())
+    };
+    assert_eq!(rate_limited(&fields).as_deref(), Some("playbot verified"));
+    assert_eq!(rate_limited(&[]), None);
 
     // A request that the file allows passes, and so does a browser without a signature.
     assert_eq!(ask(layer.clone(), request("example.com", "/", &fields)).await.status(), StatusCode::OK);

@@ -3,7 +3,7 @@
 //! 1. A version passes if the gate accepts its hash, or if it is the version that was accepted last.
 //! 2. It is compared with the version that was accepted last: the gate refuses one that shuts out everyone, crawlers
 //!    without a group of their own or a search engine that was in, that has no group or no rule in force left, that is that version
-//!    cut short, or that opens much at once (see [`Upheaval`]). Without an accepted version it refuses only a total shut-out.
+//!    cut short, or that opens much at once (see [`DrasticChange`]). Without an accepted version it refuses only a total shut-out.
 //! 3. The gate refuses a version that takes too many of the pages that matter from a search engine (`objection`).
 //! 4. The gate refuses a version that disallows a path it must allow, misses an expectation, breaks a guard, or has
 //!    findings of a severity that is set.
@@ -25,7 +25,7 @@ pub use self::objection::{Objection, ObjectionKind, Pending, WatchedPages};
 
 use super::versions::{VersionHash, VersionHashPrefix};
 use crate::agent::Registry;
-use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, Upheaval, diff};
+use crate::check::{DiffOptions, DrasticChange, Expectations, Guard, Report, Severity, diff};
 use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 
 /// The conditions under which a version goes live without an operator. Begin with [`Gate::new`]; the default is [`Gate::open`].
@@ -121,15 +121,16 @@ impl Gate {
             objections.push(Objection::new(ObjectionKind::NotAccepted, why.clone()));
         }
         if self.compares_effects {
-            let mut upheavals = Upheaval::between(accepted, robots, registry);
+            let mut drastic_changes = DrasticChange::between(accepted, robots, registry);
             if let (Some(accepted), Some(places)) = (accepted, places) {
                 // What is appended has rules, so the whole does not show that the file has lost its own.
                 let own = places.own_part(robots);
                 let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
-                let losses = Upheaval::losses(&before, &own);
-                upheavals.extend(losses.into_iter().filter(|loss| !upheavals.contains(loss)).collect::<Vec<_>>());
+                let losses = DrasticChange::losses(&before, &own);
+                drastic_changes
+                    .extend(losses.into_iter().filter(|loss| !drastic_changes.contains(loss)).collect::<Vec<_>>());
             }
-            objections.extend(upheavals.iter().map(Objection::upheaval));
+            objections.extend(drastic_changes.iter().map(Objection::drastic_change));
         }
         if let Some(accepted) = accepted {
             let lists = self.pages.iter().flat_map(WatchedPages::lists);

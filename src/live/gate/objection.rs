@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use robots_core::keyword_enum;
 
 use crate::agent::Registry;
-use crate::check::{Breach, Page, PageLoss, Report, Severity, Unmet, Upheaval};
+use crate::check::{Breach, DrasticChange, Page, PageLoss, Report, Severity, Unmet};
 use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
@@ -64,17 +64,17 @@ impl Objection {
         Self::new(ObjectionKind::RolledBack, "it was rolled back".to_owned())
     }
 
-    pub(super) fn upheaval(upheaval: &Upheaval) -> Self {
-        let kind = match upheaval {
-            Upheaval::SiteOpened
-            | Upheaval::GroupsLost { .. }
-            | Upheaval::NoRuleInForce { .. }
-            | Upheaval::RulesLost { .. }
-            | Upheaval::CrawlersLetIn { .. } => ObjectionKind::Opening,
-            Upheaval::CutShort { .. } => ObjectionKind::CutShort,
+    pub(super) fn drastic_change(drastic_change: &DrasticChange) -> Self {
+        let kind = match drastic_change {
+            DrasticChange::SiteOpened
+            | DrasticChange::GroupsLost { .. }
+            | DrasticChange::NoRuleInForce { .. }
+            | DrasticChange::RulesLost { .. }
+            | DrasticChange::CrawlersLetIn { .. } => ObjectionKind::Opening,
+            DrasticChange::CutShort { .. } => ObjectionKind::CutShort,
             _ => ObjectionKind::ShutOut,
         };
-        Self::new(kind, upheaval.to_string())
+        Self::new(kind, drastic_change.to_string())
     }
 
     pub(super) fn unmet(kind: ObjectionKind, unmet: &[Unmet]) -> Vec<Self> {

@@ -119,9 +119,9 @@ impl Document for Registry {
 
     /// Compares a first version with the built-in registry.
     fn objection(&self, before: Option<&Self>) -> Option<String> {
-        let upheavals = before.unwrap_or_else(|| Self::builtin()).upheavals(self);
-        let named = upheavals.iter().take(MOST_NAMED).map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        match upheavals.len().saturating_sub(MOST_NAMED) {
+        let drastic_changes = before.unwrap_or_else(|| Self::builtin()).drastic_changes(self);
+        let named = drastic_changes.iter().take(MOST_NAMED).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        match drastic_changes.len().saturating_sub(MOST_NAMED) {
             0 => (!named.is_empty()).then_some(named),
             more => Some(format!("{named}; and {more} more")),
         }

@@ -1,10 +1,11 @@
 //! How a crawler interprets every response (RFC 9309, sections 2.3.1 and 2.4). The caller provides
 //! the time.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
+use robots_core::rules::{AgentRules, RequestPath, RobotsTxt};
 
 use super::freshness::{self, Freshness, later};
 use super::outcome::{FetchOutcome, Validators};
@@ -23,15 +24,15 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 
 /// The cached robots.txt of one site, and what it allows a crawler to do.
 ///
-/// The cache has no clock and fetches nothing. Record the outcome of a fetch with
-/// [`CrawlerCache::record`], read the result with [`CrawlerCache::reading`], and fetch when
-/// [`CrawlerCache::is_due`] returns `true`.
+/// It has no clock and fetches nothing: fetch the file when [`CrawlerCache::is_due`], record the
+/// outcome with [`CrawlerCache::record`], and ask [`CrawlerCache::allows`] about each URL.
 ///
 /// | response | reading |
 /// |---|---|
 /// | 2xx | the body's rules |
 /// | 304 | the copy's rules |
 /// | more than five redirects, or an invalid redirect | everything is allowed, as after 404 |
+/// | a redirect that nobody followed | as 5xx |
 /// | 4xx, 401 and 403 included | everything is allowed |
 /// | 429, 5xx | everything is disallowed, and the file is fetched again |
 /// | no address, no connection, or an incomplete response | as 5xx |
@@ -45,14 +46,15 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// ```
 /// use std::time::{Duration, SystemTime};
 /// use http::{HeaderMap, StatusCode};
-/// use tower_robots::source::fetch::{FetchOutcome, CrawlerCache, CrawlerReading};
+/// use tower_robots::source::fetch::{CrawlerCache, FetchOutcome};
 ///
 /// let now = SystemTime::now();
 /// let mut cache = CrawlerCache::default();
 /// assert!(cache.is_due(now));
 /// let file = *b"User-agent: *\nDisallow: /x\n";
 /// cache.record(FetchOutcome::of(StatusCode::OK, &HeaderMap::new(), file, now), now);
-/// assert!(matches!(cache.reading(now), CrawlerReading::Rules(_)));
+/// assert!(cache.allows("OurBot/2.0", "https://example.com/products", now));
+/// assert!(!cache.allows("OurBot/2.0", "https://example.com/x", now));
 /// assert_eq!(cache.next_fetch(), Some(now + Duration::from_secs(24 * 3600)));
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -60,6 +62,8 @@ pub struct CrawlerCache {
     known: CachedAnswer,
     fresh_until: Option<SystemTime>,
     failing: Option<Failing>,
+    /// The rules of the copy for the first agent that asked.
+    rules: OnceLock<Arc<(Box<[u8]>, AgentRules)>>,
     /// Whether the last copy, if any, is used while fetching fails, as RFC 9309 permits (section
     /// 2.4). Default: `false`, so everything is disallowed for 30 days (section 2.3.1.4).
     pub goes_by_last_copy: bool,
@@ -122,7 +126,7 @@ impl CrawlerCache {
     }
 
     /// Returns what the crawler may fetch now.
-    pub fn reading(&self, now: SystemTime) -> CrawlerReading<'_> {
+    pub fn permission(&self, now: SystemTime) -> CrawlerReading<'_> {
         let Some(failing) = self.failing.filter(|_| self.fresh_until.is_none_or(|until| now >= until)) else {
             return match &self.known {
                 CachedAnswer::Nothing => CrawlerReading::Unknown,
@@ -137,6 +141,24 @@ impl CrawlerCache {
             }
             _ if has_given_up => CrawlerReading::AllowAll,
             _ => CrawlerReading::DisallowAll,
+        }
+    }
+
+    /// Reports whether a crawler may fetch a path, or a whole URL of this site, now. It may always fetch
+    /// the site's `/robots.txt` (RFC 9309, section 2.2.2), and before the first record nothing else.
+    ///
+    /// The agent and the URL are read as by [`RobotsTxt::for_agent`] and [`AgentRules::allows`]. The
+    /// rules are compiled once for the first agent that asks; for another, each time.
+    pub fn allows(&self, agent: impl AsRef<[u8]>, url: impl AsRef<[u8]>, now: SystemTime) -> bool {
+        let (agent, url) = (agent.as_ref(), url.as_ref());
+        match self.permission(now) {
+            CrawlerReading::AllowAll => true,
+            CrawlerReading::Unknown | CrawlerReading::DisallowAll => RequestPath::is_robots_txt_target(url),
+            CrawlerReading::Rules(bytes) => {
+                let compile = || RobotsTxt::from(Arc::clone(bytes)).for_agent(agent);
+                let (first, rules) = &**self.rules.get_or_init(|| Arc::new((agent.into(), compile())));
+                if **first == *agent { rules.allows(url) } else { compile().allows(url) }
+            }
         }
     }
 
@@ -165,6 +187,7 @@ impl CrawlerCache {
 
     fn learn(&mut self, known: CachedAnswer, freshness: Freshness, now: SystemTime) {
         self.known = known;
+        self.rules = OnceLock::new();
         self.failing = None;
         self.fresh_until = Some(later(now, freshness.private().unwrap_or(LIFETIME)));
     }

@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use robots_core::keyword_enum;
 
 use super::freshness::{Freshness, seconds};
+use super::resolver;
 use super::url::FetchUrl;
 
 /// Outcome of a request for a robots.txt, after redirects. [`CrawlerCache`](super::CrawlerCache)
@@ -62,8 +63,12 @@ pub struct Validators {
 }
 
 impl FetchOutcome {
-    /// Interprets a response that was not received by a [`Fetcher`](super::Fetcher). A redirect
-    /// gives [`FetchOutcome::Redirected`]: follow up to five redirects before calling this.
+    /// Reads an answer that was received by other means than a [`Fetcher`](super::Fetcher).
+    ///
+    /// Follow at least five redirects first (RFC 9309, section 2.3.1.2). An answer with status 301, 302,
+    /// 303, 307 or 308 is [`FetchOutcome::Failed`]: the file is elsewhere, so nothing is known about it.
+    /// After the last redirect that you follow, or for one that leads nowhere, record
+    /// [`FetchOutcome::Redirected`].
     pub fn of(status: StatusCode, headers: &HeaderMap, body: impl Into<Arc<[u8]>>, now: SystemTime) -> Self {
         let freshness = Freshness::of(headers);
         if status.is_success() {
@@ -72,6 +77,9 @@ impl FetchOutcome {
             Self::Found { bytes: body.into(), status, freshness, validators, content_type }
         } else if status == StatusCode::NOT_MODIFIED {
             Self::NotModified(freshness)
+        } else if resolver::is_redirect(status) {
+            let cause = format!("the answer is {status}, so the file is at the URL in Location");
+            Self::Failed(FetchError::with_cause(FetchErrorKind::Redirect, cause))
         } else if status.is_redirection() {
             Self::Redirected
         } else if status.is_informational() || status.as_u16() >= 600 {
@@ -134,7 +142,7 @@ keyword_enum! {
         BadResponse = "bad-response",
         /// The server sent too many interim responses (1xx) without a final one.
         InterimAnswers = "interim-answers",
-        /// A redirect has a target that must not be followed.
+        /// A redirect was not followed: it leads where it must not, or nobody followed it.
         Redirect = "redirect",
         /// A redirect leads to a class of addresses that its server must not redirect to, for
         /// example from a public address to the loopback.
@@ -168,7 +176,7 @@ impl fmt::Display for FetchError {
             FetchErrorKind::Broken => "the connection ended before the answer did",
             FetchErrorKind::BadResponse => "the answer cannot be read",
             FetchErrorKind::InterimAnswers => "there are too many interim answers (1xx)",
-            FetchErrorKind::Redirect => "the redirect is not followed",
+            FetchErrorKind::Redirect => "the redirect was not followed",
             FetchErrorKind::RedirectAddress => "the redirect leads to a forbidden address",
             FetchErrorKind::TooLarge => "the body exceeds the size limit",
             FetchErrorKind::Stopped => "the fetch was interrupted",
@@ -205,6 +213,26 @@ mod tests {
         assert_eq!(asked_again("Tue, 14 Nov 2023 22:13:50 GMT"), Some(30));
         assert_eq!(asked_again("Tue, 14 Nov 2017 22:13:50 GMT"), Some(0));
         assert_eq!(asked_again("later"), None);
+    }
+
+    #[test]
+    fn a_redirect_that_was_not_followed_is_an_error_that_says_so() {
+        for status in [301, 302, 303, 307, 308] {
+            let status = StatusCode::from_u16(status).expect("a status");
+            let FetchOutcome::Failed(error) = FetchOutcome::of(status, &HeaderMap::new(), *b"", SystemTime::UNIX_EPOCH)
+            else {
+                panic!("{status} is not an error");
+            };
+            assert_eq!(error.kind, FetchErrorKind::Redirect);
+            let message =
+                format!("the redirect was not followed: the answer is {status}, so the file is at the URL in Location");
+            assert_eq!(error.to_string(), message);
+        }
+        for status in [300, 305, 306, 399] {
+            let status = StatusCode::from_u16(status).expect("a status");
+            let answer = FetchOutcome::of(status, &HeaderMap::new(), *b"", SystemTime::UNIX_EPOCH);
+            assert!(matches!(answer, FetchOutcome::Redirected), "{status} cannot be followed");
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::source::fetch::{
 ///    most hourly, a fragment about hourly. At most 1 MiB of a response is read.
 /// 2. After a failure or an unusable response, the last good version stays in force. With a folder,
 ///    it survives a restart without a network.
-/// 3. A registry that changes much ([`Registry::upheavals`](crate::agent::Registry::upheavals)) is
+/// 3. A registry that changes much ([`Registry::drastic_changes`](crate::agent::Registry::drastic_changes)) is
 ///    held until its hash is [accepted](Self::accept).
 ///
 /// A `Verifier` follows its lists and key directories in the same way.

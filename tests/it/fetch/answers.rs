@@ -43,7 +43,7 @@ fn reading(answer: FetchOutcome) -> String {
     let now = SystemTime::now();
     let mut cache = CrawlerCache::default();
     cache.record(answer, now);
-    match cache.reading(now) {
+    match cache.permission(now) {
         CrawlerReading::AllowAll => "allow".into(),
         CrawlerReading::DisallowAll => "disallow".into(),
         CrawlerReading::Rules(bytes) => String::from_utf8_lossy(bytes).into_owned(),

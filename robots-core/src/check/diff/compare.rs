@@ -140,6 +140,7 @@ impl Diff {
     ///
     /// Once `goes_on` returns false, no more paths are tried and [`Diff::is_cut`] is set. `goes_on`
     /// is called often; it may look at a clock, which this module does not do.
+    #[doc(hidden)]
     pub fn of_while(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions, goes_on: &dyn Fn() -> bool) -> Self {
         let over = Cell::new(false);
         let goes_on = || {

@@ -15,18 +15,18 @@
 
 mod change;
 mod compare;
+mod drastic_change;
 mod extent;
 mod pages;
 mod subject;
-mod upheaval;
 mod witness;
 
 pub use self::change::{Breadth, Change, Decider, Delay, DelayChange};
 pub use self::compare::{Breach, Diff, DiffOptions, Effect, Guard, diff};
+pub use self::drastic_change::DrasticChange;
 pub(super) use self::extent::SiteExtent;
 pub use self::pages::{LostPage, Page, PageLoss};
 pub use self::subject::Subject;
-pub use self::upheaval::Upheaval;
 pub(super) use self::witness::shortest as shortest_path;
 
 #[cfg(test)]

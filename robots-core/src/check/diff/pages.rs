@@ -63,11 +63,13 @@ impl Page {
     }
 
     /// Returns the path and query.
+    #[doc(hidden)]
     pub fn target(&self) -> &[u8] {
         &self.0
     }
 
     /// Reports whether this is the front page.
+    #[doc(hidden)]
     pub fn is_front(&self) -> bool {
         *self.0 == *b"/"
     }

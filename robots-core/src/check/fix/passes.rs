@@ -49,6 +49,7 @@ impl FixedFile {
     ///
     /// Once `goes_on` returns false, nothing more is fixed and [`FixedFile::is_cut`] is set.
     /// `goes_on` may look at a clock, which this module does not do.
+    #[doc(hidden)]
     pub fn of_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &dyn Fn() -> bool) -> Self {
         let every = options.clone().findings_per_lint(MOST_FINDINGS);
         let longest = robots.bytes().len() + MOST_GROWTH;

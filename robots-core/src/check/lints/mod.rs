@@ -195,6 +195,7 @@ impl Lint {
     }
 
     /// Returns the lint with this code.
+    #[doc(hidden)]
     pub fn of_code(code: &str) -> Option<&'static Self> {
         LINTS.iter().find(|lint| lint.code == code)
     }

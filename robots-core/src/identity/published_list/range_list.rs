@@ -53,6 +53,7 @@ impl RangeList {
     ///
     /// Returns an error if the major version is greater than 1, or not a number. Such a list must
     /// not be parsed, and the previous list stays in use.
+    #[doc(hidden)]
     pub fn check_media_type(content_type: &str) -> Result<(), DocumentError> {
         let mut parts = content_type.split(';');
         let is_jafar = parts.next().is_some_and(|name| name.trim().eq_ignore_ascii_case("application/jafar+json"));
@@ -104,6 +105,7 @@ impl RangeList {
     ///
     /// Returns an error if more than half of the previous list's addresses are missing, in either
     /// family. The previous list then stays in use.
+    #[doc(hidden)]
     pub fn check_after(&self, before: &RangeSet) -> Result<(), DocumentError> {
         if !before.lost_most_in(&self.set) {
             return Ok(());

@@ -107,8 +107,8 @@ fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
         let at = |now: SystemTime| {
             let clock = || now;
             let facts = RequestFacts { clock: Some(&clock), ..RequestFacts::of_target("GET", b"/") };
-            let pace = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts).pace;
-            pace.map(|pace| (pace.mode, pace.interval.as_secs()))
+            let rate_limit = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts).rate_limit;
+            rate_limit.map(|rate_limit| (rate_limit.mode, rate_limit.interval.as_secs()))
         };
         assert_eq!(at(start), during, "{old} {new}");
         assert_eq!(at(start + length), Some((RateMode::Refuse, after)), "{old} {new}");

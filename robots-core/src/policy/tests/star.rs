@@ -42,7 +42,7 @@ fn star_is_for_get_and_head_and_a_name_for_every_method() {
         assert_eq!(site.decide(&policy, &[UNKNOWN], method, "/"), want, "{method}");
         assert_eq!(site.decide(&policy, &[GPTBOT], method, "/"), REFUSED, "{method}");
     }
-    let policy = refusing().star_methods(["Post"]).expect("a method").build();
+    let policy = refusing().wildcard_methods(["Post"]).expect("a method").build();
     assert_eq!(site.decide(&policy, &[UNKNOWN], "POST", "/"), REFUSED);
     assert_eq!(site.decide(&policy, &[UNKNOWN], "GET", "/"), NO_GROUP);
     assert_eq!(site.decide(&policy, &[UNKNOWN], "FOO", "/"), REFUSED);
@@ -52,10 +52,15 @@ fn star_is_for_get_and_head_and_a_name_for_every_method() {
 fn the_scope_of_star_widens_step_by_step() {
     let site = Site::new("User-agent: *\nDisallow: /\n");
     let steps = [GPTBOT, UNKNOWN, "curl/8.5.0", "", FIREFOX];
-    let scopes =
-        [StarScope::Registered, StarScope::Declared, StarScope::Automation, StarScope::NonBrowser, StarScope::Everyone];
-    for (reach, scope) in [StarScope::Nobody].into_iter().chain(scopes).enumerate() {
-        let policy = refusing().star_scope(scope).build();
+    let scopes = [
+        WildcardScope::Registered,
+        WildcardScope::Declared,
+        WildcardScope::Automation,
+        WildcardScope::NonBrowser,
+        WildcardScope::Everyone,
+    ];
+    for (reach, scope) in [WildcardScope::Nobody].into_iter().chain(scopes).enumerate() {
+        let policy = refusing().wildcard_scope(scope).build();
         for (step, field) in steps.iter().enumerate() {
             let want = if step < reach { REFUSED } else { NO_GROUP };
             assert_eq!(site.decide(&policy, &[field], "GET", "/"), want, "{scope:?} {field}");
@@ -76,7 +81,7 @@ fn exceptions_of_vendors_may_be_ignored() {
     let adsbot = "AdsBot-Google (+http://www.google.com/adsbot.html)";
     let star = Site::new("User-agent: *\nDisallow: /\n");
     assert_eq!(star.decide(&refusing().build(), &[adsbot], "GET", "/"), NO_GROUP);
-    let ignoring = refusing().star_exceptions(StarExceptions::Ignore).build();
+    let ignoring = refusing().wildcard_exceptions(WildcardExceptions::Ignore).build();
     assert_eq!(star.decide(&ignoring, &[adsbot], "GET", "/"), REFUSED);
     let named = Site::new("User-agent: AdsBot-Google\nDisallow: /\n");
     assert_eq!(named.decide(&refusing().build(), &[adsbot], "GET", "/"), REFUSED);
@@ -86,12 +91,12 @@ fn exceptions_of_vendors_may_be_ignored() {
 fn an_empty_header_is_held_by_scope_or_as_configured() {
     let site = Site::new("User-agent: *\nDisallow: /\n");
     for (empty, scope, want) in [
-        (EmptyAgent::ByScope, StarScope::Declared, NO_GROUP),
-        (EmptyAgent::ByScope, StarScope::NonBrowser, REFUSED),
-        (EmptyAgent::Hold, StarScope::Nobody, REFUSED),
-        (EmptyAgent::Exempt, StarScope::Everyone, NO_GROUP),
+        (EmptyAgent::ByScope, WildcardScope::Declared, NO_GROUP),
+        (EmptyAgent::ByScope, WildcardScope::NonBrowser, REFUSED),
+        (EmptyAgent::Hold, WildcardScope::Nobody, REFUSED),
+        (EmptyAgent::Exempt, WildcardScope::Everyone, NO_GROUP),
     ] {
-        let policy = refusing().star_scope(scope).star_empty(empty).build();
+        let policy = refusing().wildcard_scope(scope).wildcard_empty(empty).build();
         for field in ["", " \t"] {
             assert_eq!(site.decide(&policy, &[field], "GET", "/"), want, "{empty:?} {scope:?}");
         }
@@ -101,7 +106,7 @@ fn an_empty_header_is_held_by_scope_or_as_configured() {
 #[test]
 fn holds_to_star_says_what_a_decision_does() {
     let star = Site::new("User-agent: *\nDisallow: /\n");
-    let everyone = refusing_every_crawler().star_scope(StarScope::Everyone);
+    let everyone = refusing_every_crawler().wildcard_scope(WildcardScope::Everyone);
     for policy in [refusing_every_crawler().build(), everyone.build()] {
         for field in [GPTBOT, GOOGLEBOT, UNKNOWN, FIREFOX, "", "curl/8.5.0", "kube-probe/1.29", "AdsBot-Google"] {
             let held = policy.holds_to_star(&star.recognizer.identify(field.as_bytes()));

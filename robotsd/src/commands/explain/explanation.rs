@@ -154,7 +154,7 @@ pub(super) struct Explanation<'e> {
     /// Latest time until which the request is only observed, because the rule is new.
     pub(super) grace_end: Option<SystemTime>,
     /// Delay that the policy enforces, and what happens to requests that exceed it.
-    pub(super) pace: Option<(Duration, RateMode)>,
+    pub(super) rate_limit: Option<(Duration, RateMode)>,
     pub(super) agent: Option<Agent>,
     /// Tokens of the token or of the agent.
     tokens: Vec<ProductToken>,
@@ -172,7 +172,7 @@ impl<'e> Explanation<'e> {
         path: &RequestPath<'_>,
         evidence: &HumanEvidence<'_>,
     ) -> Self {
-        let (mut pace, mut grace_end) = (None, None);
+        let (mut rate_limit, mut grace_end) = (None, None);
         let (verdict, reason, action, agent, tokens, fallback) = match requester {
             Requester::Token { tokens, fallback, .. } => {
                 // RFC 9309, section 2.2.2: robots.txt is implicitly allowed. The reference parser
@@ -191,7 +191,7 @@ impl<'e> Explanation<'e> {
                 let decision = evaluator.decide_for_sender(agents, sender, method, path);
                 let decision = evaluator.settings.policy.weigh(decision, evidence);
                 grace_end = decision.grace_end.filter(|_| decision.reason == Reason::Grace);
-                pace = decision.pace.map(|pace| (pace.interval, pace.mode));
+                rate_limit = decision.rate_limit.map(|limit| (limit.interval, limit.mode));
                 let agent = agents.get(decision.agent).or(agents.first()).cloned().unwrap_or_else(Agent::empty);
                 let fallback = if evaluator.holds_to_star(&agent) { Fallback::Star } else { Fallback::Nothing };
                 let tokens = agent.tokens().to_vec();
@@ -207,7 +207,7 @@ impl<'e> Explanation<'e> {
             reason,
             action,
             grace_end,
-            pace,
+            rate_limit,
             agent,
             tokens,
             fallback,

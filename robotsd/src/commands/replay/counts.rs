@@ -152,7 +152,7 @@ impl ReplayCounts {
             return;
         }
         let judged = JudgedEntry::of(plan, header, entry, sender);
-        self.has_limit |= judged.has_pace;
+        self.has_limit |= judged.has_rate_limit;
         *tally += judged.tally;
         let hours = match failed {
             Some((hours, addresses)) => {
@@ -222,7 +222,7 @@ struct JudgedEntry {
     /// The rule that the request is counted under.
     rule: Option<DecidingRule>,
     /// Whether a `Crawl-delay` applies to the request.
-    has_pace: bool,
+    has_rate_limit: bool,
 }
 
 impl JudgedEntry {
@@ -241,7 +241,7 @@ impl JudgedEntry {
                 ..RequestTally::default()
             },
             rule: None,
-            has_pace: decision.is_some_and(|decision| decision.pace.is_some()),
+            has_rate_limit: decision.is_some_and(|decision| decision.rate_limit.is_some()),
         };
         let is_early = match (plan.effective_from, entry.time) {
             (Some(from), Some(time)) => time < from,

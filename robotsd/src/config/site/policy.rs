@@ -12,8 +12,8 @@ use toml::Spanned;
 use tower_robots::agent::{Agent, Category, Crawler, Registry};
 use tower_robots::check::{Lint, Options, RefusedCrawler, Severity};
 use tower_robots::policy::{
-    Action, EmptyAgent, IdentityNeeded, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode, StarExceptions,
-    StarScope, SuspectHuman,
+    Action, EmptyAgent, IdentityNeeded, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode, SuspectHuman,
+    WildcardExceptions, WildcardScope,
 };
 use tower_robots::rules::{PathForm, ValueError};
 
@@ -29,11 +29,11 @@ const BURST: RangeInclusive<NonZeroU32> = NonZeroU32::MIN..=NonZeroU32::new(Shar
 tables! {
     /// The agents that groups apply to, and those that no group applies to.
     RawAgents {
-        star_scope: StarScope,
-        star_methods: Vec<Spanned<String>> = unplaced_texts(Policy::DEFAULT_STAR_METHODS),
-        star_exempt: Vec<Category> = Policy::DEFAULT_STAR_EXEMPT.into(),
-        star_exceptions: StarExceptions,
-        star_empty: EmptyAgent,
+        wildcard_scope: WildcardScope,
+        wildcard_methods: Vec<Spanned<String>> = unplaced_texts(Policy::DEFAULT_WILDCARD_METHODS),
+        wildcard_exempt: Vec<Category> = Policy::DEFAULT_WILDCARD_EXEMPT.into(),
+        wildcard_exceptions: WildcardExceptions,
+        wildcard_empty: EmptyAgent,
         family: Family,
         ignore: Vec<Spanned<String>>,
         registry_extra: Option<Spanned<PathBuf>>,
@@ -118,10 +118,10 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
     let (impostors, needed) = all.identity;
     let mut policy = Policy::builder()
         .mode(all.mode)
-        .star_scope(agents.star_scope)
-        .star_exempt(&agents.star_exempt)
-        .star_exceptions(agents.star_exceptions)
-        .star_empty(agents.star_empty)
+        .wildcard_scope(agents.wildcard_scope)
+        .wildcard_exempt(&agents.wildcard_exempt)
+        .wildcard_exceptions(agents.wildcard_exceptions)
+        .wildcard_empty(agents.wildcard_empty)
         .forms(enforcement.forms.iter().map(|form| *form.get_ref()))
         .suspect_human(agents.suspect_human)
         .rate(*rate.mode.get_ref())
@@ -130,8 +130,8 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
         .identity_needed(needed)
         .exempt_networks(networks)
         .map_err(refused(&exempt.cidrs))?
-        .star_methods(agents.star_methods.iter().map(Spanned::get_ref))
-        .map_err(refused(&agents.star_methods))?
+        .wildcard_methods(agents.wildcard_methods.iter().map(Spanned::get_ref))
+        .map_err(refused(&agents.wildcard_methods))?
         .exempt_paths(exempt.paths.iter().map(Spanned::get_ref))
         .map_err(refused(&exempt.paths))?
         .exempt_agents(agents.ignore.iter().map(Spanned::get_ref))
@@ -190,5 +190,5 @@ fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<Refuse
     };
     // An override with an invalid pattern is an error of the config.
     let refused = refused.ok()?;
-    Some(if policy.holds_to_star(&agent) { refused } else { refused.where_named() })
+    Some(if policy.holds_to_star(&agent) { refused } else { refused.ignore_wildcard_group() })
 }

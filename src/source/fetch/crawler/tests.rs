@@ -52,7 +52,7 @@ impl World {
 
     /// Returns the reading as a word: `unknown`, `allow`, `disallow`, or the bytes.
     fn reads(&self) -> String {
-        match self.cache.reading(self.now) {
+        match self.cache.permission(self.now) {
             CrawlerReading::Unknown => "unknown".into(),
             CrawlerReading::AllowAll => "allow".into(),
             CrawlerReading::DisallowAll => "disallow".into(),
@@ -93,7 +93,58 @@ fn redirects_that_lead_nowhere_are_as_404() {
     world.cache.record(FetchOutcome::Redirected, world.now);
     assert_eq!(world.reads(), "allow");
     assert_eq!(world.due_in(), DAY);
-    assert_eq!(World::new().status(302).reads(), "allow");
+}
+
+#[test]
+fn a_redirect_that_nobody_followed_disallows_all() {
+    for status in [301, 302, 303, 307, 308] {
+        let mut world = World::new();
+        assert_eq!(world.status(status).reads(), "disallow", "{status}");
+        assert_eq!(world.due_in(), RETRY_FIRST);
+    }
+}
+
+#[test]
+fn a_url_is_allowed_by_the_rules_of_the_copy_for_each_agent() {
+    let mut world = World::new();
+    world.found("User-agent: Our2Bot\nDisallow: /our/\n\nUser-agent: *\nDisallow: /\n");
+    for (agent, url, allowed) in [
+        ("OurBot", "https://example.com/x", false),
+        ("OurBot", "/robots.txt", true),
+        ("OtherBot/1.0 (+https://example.com/bot)", "/x", false),
+        ("OurBot", "/x", false),
+    ] {
+        assert_eq!(world.cache.allows(agent, url, world.now), allowed, "{agent} {url}");
+    }
+    // A new copy replaces the rules that were compiled before, and 304 keeps them.
+    world.found("User-agent: Our2Bot\nDisallow: /our/\n");
+    for _ in 0..2 {
+        for (agent, url, allowed) in [
+            ("OurBot", "https://example.com/x", true),
+            ("Our2Bot", "https://example.com/%6fur/x", false),
+            ("Our2Bot", "/x", true),
+            ("OurBot", "/our/x", true),
+        ] {
+            assert_eq!(world.cache.allows(agent, url, world.now), allowed, "{agent} {url}");
+        }
+        world.status(304);
+    }
+}
+
+#[test]
+fn without_a_copy_all_or_nothing_but_the_file_is_allowed() {
+    for (mut world, allowed) in [(World::new(), false), (World::new(), true)] {
+        if allowed {
+            world.status(404);
+        }
+        for _ in 0..2 {
+            assert_eq!(world.cache.allows("OurBot", "/x", world.now), allowed);
+            assert!(world.cache.allows("OurBot", "https://example.com/robots.txt", world.now));
+            if !allowed {
+                world.status(503);
+            }
+        }
+    }
 }
 
 #[test]

@@ -131,7 +131,7 @@ mod tests {
         let bing = || RefusedCrawler::new("bingbot");
         let line = |crawler: RefusedCrawler| findings(file, [crawler]).first().map(|finding| finding.line);
         assert_eq!(line(bing()), Some(2));
-        assert_eq!(line(bing().where_named()), None);
+        assert_eq!(line(bing().ignore_wildcard_group()), None);
         assert_eq!(line(bing().only_rules(["/@x"]).expect("a pattern")), Some(3));
         assert_eq!(line(bing().only_rules(["/else"]).expect("a pattern")), None);
         assert_eq!(line(bing().except_rules(["/old"]).expect("a pattern")), Some(3));

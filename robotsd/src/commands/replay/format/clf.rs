@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use tower_robots::policy::Pace;
+use tower_robots::policy::RateLimit;
 use tower_robots::rules::Authority;
 
 use crate::board::is_page;
@@ -325,7 +325,7 @@ impl LoggedRequest<'_> {
     /// Reports whether the request got a page, not an asset of one. Requests in a log without
     /// statuses count as successful.
     pub(crate) fn got_page(&self) -> bool {
-        *self.method == *b"GET" && !Pace::is_for_asset(&self.target) && self.status.is_none_or(is_page)
+        *self.method == *b"GET" && !RateLimit::is_for_asset(&self.target) && self.status.is_none_or(is_page)
     }
 
     /// Returns the same request without borrowing from its line.

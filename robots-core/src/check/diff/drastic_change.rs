@@ -28,7 +28,7 @@ const FEW_CRAWLERS: usize = 5;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
-pub enum Upheaval {
+pub enum DrasticChange {
     /// No crawler may fetch anything: neither the search engines nor a crawler that the file does
     /// not name. Before, some crawler could, or there is no earlier version.
     EveryoneShutOut,
@@ -124,7 +124,7 @@ fn matches_a_path(rule: Rule<'_>) -> bool {
     matches!(rule.pattern(), [b'/' | b'*', ..])
 }
 
-fn no_rule_in_force(old: &RobotsTxt, new: &RobotsTxt) -> Option<Upheaval> {
+fn no_rule_in_force(old: &RobotsTxt, new: &RobotsTxt) -> Option<DrasticChange> {
     let of = rules_in_force(old);
     if of == 0 || rules_in_force(new) > 0 {
         return None;
@@ -132,10 +132,10 @@ fn no_rule_in_force(old: &RobotsTxt, new: &RobotsTxt) -> Option<Upheaval> {
     let joined = joined_lines(new).next().map(|(line, _)| line.number);
     let opens = |rule: Rule<'_>| rule.pattern().is_empty() || rule.access() == Access::Allow && matches_a_path(rule);
     let is_explicit = joined.is_none() && rules_for_crawlers(new).any(opens);
-    (!is_explicit).then_some(Upheaval::NoRuleInForce { of, joined })
+    (!is_explicit).then_some(DrasticChange::NoRuleInForce { of, joined })
 }
 
-fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<Upheaval> {
+fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<DrasticChange> {
     let rest = old.bytes().strip_prefix(&new.bytes()[..]).filter(|rest| !rest.trim_ascii().is_empty())?;
     let last = new.lines().filter(|line| line.kind() != LineKind::Blank).last()?;
     let is_within_line = last.ends_file() && !matches!(rest, [b'\n' | b'\r', ..]);
@@ -144,11 +144,11 @@ fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<Upheaval> {
         Directive::Allow | Directive::Disallow => line.ends_file() && field.value.is_empty(),
         _ => false,
     });
-    (is_within_line || misses_rules).then_some(Upheaval::CutShort { line: last.number })
+    (is_within_line || misses_rules).then_some(DrasticChange::CutShort { line: last.number })
 }
 
 /// Judges each rule once for each pair of groups that apply to the same crawlers.
-fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<Upheaval> {
+fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let (mut lost, mut of) = (0, 0);
     let (mut gained, mut tried) = (0, 0);
     for class in pair.classes(subject::all(Reading::Standard, old, new, registry)) {
@@ -158,7 +158,7 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
         let (here, all) = opened(after, before, MOST_RULES.saturating_sub(tried));
         (gained, tried) = (gained + here, tried + all);
     }
-    (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(Upheaval::RulesLost { lost, of })
+    (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(DrasticChange::RulesLost { lost, of })
 }
 
 /// Counts the disallowing rules of one selection that are open in the other. Returns that number
@@ -175,14 +175,14 @@ fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usiz
     (opened, of)
 }
 
-fn crawlers_let_in(pair: &Pair, old: &RobotsTxt, registry: &Registry) -> Option<Upheaval> {
+fn crawlers_let_in(pair: &Pair, old: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let named = subject::all(Reading::Standard, old, old, registry).into_iter().filter(|subject| subject.named);
     let shut: Vec<Subject> = named.filter(|subject| pair.extents(subject)[0] == SiteExtent::Shut).collect();
     let of = shut.len();
     let crawlers: Vec<Subject> =
         shut.into_iter().filter(|subject| pair.extents(subject)[1] > SiteExtent::Shut).collect();
     let is_mass = crawlers.len() >= FEW_CRAWLERS && crawlers.len() * 2 > of;
-    is_mass.then(|| Upheaval::CrawlersLetIn { crawlers: sorted(crawlers), of })
+    is_mass.then(|| DrasticChange::CrawlersLetIn { crawlers: sorted(crawlers), of })
 }
 
 impl Pair {
@@ -198,18 +198,18 @@ impl Pair {
     }
 }
 
-impl Upheaval {
-    /// Returns the drastic changes of a file, compared with the file before it. Without a file
-    /// before it, only reports that everyone is blocked.
+impl DrasticChange {
+    /// Returns the drastic changes of a file, compared with the one before it; without one, only that it
+    /// blocks everyone.
     ///
     /// ```
     /// use robots_core::agent::Registry;
-    /// use robots_core::check::Upheaval;
+    /// use robots_core::check::DrasticChange;
     /// use robots_core::rules::RobotsTxt;
     ///
     /// let staging = RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]);
-    /// let found = Upheaval::between(None, &staging, Registry::builtin());
-    /// assert_eq!(found, [Upheaval::EveryoneShutOut]);
+    /// let found = DrasticChange::between(None, &staging, Registry::builtin());
+    /// assert_eq!(found, [DrasticChange::EveryoneShutOut]);
     /// ```
     pub fn between(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) -> Vec<Self> {
         let Some(old) = old else {
@@ -225,25 +225,25 @@ impl Upheaval {
             && is_everyone_shut(&pair, registry)
             && (was > SiteExtent::Shut || !engines.is_empty())
         {
-            found.push(Upheaval::EveryoneShutOut);
+            found.push(DrasticChange::EveryoneShutOut);
         } else {
             if pair.shuts_out(&Subject::unnamed()) {
-                found.push(Upheaval::UnnamedShutOut);
+                found.push(DrasticChange::UnnamedShutOut);
             }
             if !engines.is_empty() {
-                found.push(Upheaval::SearchEnginesShutOut { engines: sorted(engines) });
+                found.push(DrasticChange::SearchEnginesShutOut { engines: sorted(engines) });
             }
         }
         if was < SiteExtent::Open && is == SiteExtent::Open {
-            found.push(Upheaval::SiteOpened);
+            found.push(DrasticChange::SiteOpened);
         }
         found.extend(rules_lost(&pair, old, new, registry));
         found.extend(crawlers_let_in(&pair, old, registry));
         found
     }
 
-    /// Returns the drastic changes of a file that has lost its groups, its rules or its end,
-    /// compared with the file before it.
+    /// Returns the drastic changes of a file that has lost its groups, its rules or its end, compared with the one before it.
+    #[doc(hidden)]
     pub fn losses(old: &RobotsTxt, new: &RobotsTxt) -> Vec<Self> {
         let groups = old.groups().len();
         let lost = if groups > 0 && new.groups().len() == 0 {
@@ -255,6 +255,7 @@ impl Upheaval {
     }
 
     /// Returns the crawlers it is about; empty if it is not about particular crawlers.
+    #[doc(hidden)]
     pub fn crawlers(&self) -> &[Subject] {
         match self {
             Self::SearchEnginesShutOut { engines: crawlers } | Self::CrawlersLetIn { crawlers, .. } => crawlers,
@@ -264,7 +265,7 @@ impl Upheaval {
 }
 
 /// Describes the effect in one clause.
-impl fmt::Display for Upheaval {
+impl fmt::Display for DrasticChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EveryoneShutOut => f.write_str("everyone is blocked: no crawler may fetch anything"),
@@ -313,11 +314,11 @@ mod tests {
 
     fn say(old: &str, new: &str) -> Vec<String> {
         let [old, new] = [old, new].map(|text| RobotsTxt::parse(text.as_bytes()));
-        Upheaval::between(Some(&old), &new, Registry::builtin()).iter().map(ToString::to_string).collect()
+        DrasticChange::between(Some(&old), &new, Registry::builtin()).iter().map(ToString::to_string).collect()
     }
 
-    fn first(new: &str) -> Vec<Upheaval> {
-        Upheaval::between(None, &RobotsTxt::parse(new.as_bytes()), Registry::builtin())
+    fn first(new: &str) -> Vec<DrasticChange> {
+        DrasticChange::between(None, &RobotsTxt::parse(new.as_bytes()), Registry::builtin())
     }
 
     const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
@@ -329,7 +330,8 @@ mod tests {
             "User-agent: *\nDisallow: *\nUser-agent: bingbot\nDisallow: /\n",
             "User-agent: *\nAllow: /x\nDisallow: /x\nDisallow: /\nAllow:\n",
         ] {
-            let want: &[Upheaval] = if shut.contains("Allow: /x") { &[] } else { &[Upheaval::EveryoneShutOut] };
+            let want: &[DrasticChange] =
+                if shut.contains("Allow: /x") { &[] } else { &[DrasticChange::EveryoneShutOut] };
             assert_eq!(first(shut), want, "{shut}");
         }
         for open in [

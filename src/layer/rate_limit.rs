@@ -1,4 +1,4 @@
-//! Which requests have a pace, and the bucket of one in a store that several processes share.
+//! Which requests have a rate limit, and the bucket of one in a store that several processes share.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::original::OriginalRequest;
-use crate::policy::{Pace, RateMode};
+use crate::policy::{RateLimit, RateMode};
 use crate::rate::{Quota, RateKey, RateSender};
 
 /// The bucket of a site that a request takes from, for a store that several processes share: see
-/// [`Judgement::paced`](super::Judgement::paced).
+/// [`Judgement::rate_limited`](super::Judgement::rate_limited).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PacedRequest {
+pub struct RateLimitedRequest {
     /// The origin of the robots.txt whose delay this is: a path, a URL, or the name of a text. It keeps the sites of a layer apart in
     /// the store, so give each of several texts a name ([`LiveBuilder::named`](crate::source::LiveBuilder::named)): those without one are
     /// all `inline`.
@@ -31,7 +31,7 @@ pub struct PacedRequest {
     pub mode: RateMode,
 }
 
-impl PacedRequest {
+impl RateLimitedRequest {
     pub(super) fn new(origin: &str, key: &RateKey<'_>, quota: Quota, mode: RateMode) -> Self {
         let token = key.token.map_or("*".into(), ToString::to_string);
         let key = match key.sender {
@@ -58,5 +58,5 @@ pub(super) fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     // Few crawlers send the field, and comparing the names of all fields costs less than a hash of its own.
     let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
     let dest = || request.headers.get(SEC_FETCH_DEST);
-    Pace::is_for_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))
+    RateLimit::is_for_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))
 }
