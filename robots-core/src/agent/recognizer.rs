@@ -116,7 +116,7 @@ impl Recognizer {
     /// let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
     /// let (named_as, stripe) = recognizer.resolve("Stripe");
     /// assert_eq!((named_as, stripe.first().crawler()), (NamedAs::Registered, Some("Stripe")));
-    /// A header needs more than the word.
+    /// // A header needs more than the word.
     /// assert_eq!(recognizer.identify(b"Stripe").crawler(), None);
     ///
     /// let (named_as, unknown) = recognizer.resolve("NeverSeenBot");

@@ -112,9 +112,9 @@ fn headers_are_identified_from_arguments_and_from_standard_input() {
 fn a_name_that_is_no_header_is_said_to_be_one_to_other_commands() {
     let noted = |name: &str| run(robotsd().args(["agents", "--identify", name])).ends_with(0).error;
     for (name, want) in [
-        ("Stripe", "it is the crawler Stripe\n"),
-        ("*", "it is every crawler that no group names\n"),
-        ("house-thing", "it is a crawler that is not registered\n"),
+        ("Stripe", "it means the crawler Stripe\n"),
+        ("*", "it means every crawler that no group names\n"),
+        ("house-thing", "it means a crawler that is not registered\n"),
     ] {
         let want = format!(
             "robotsd: {name:?} is read as the header of a request; as a name, as in `explain --user-agent`, {want}"

@@ -461,9 +461,12 @@ fn logs_that_are_not_unpacked_are_named() {
     for (start, why) in [
         (
             &b"\xFD7zXZ\0\0\x04\xE6\xD6\xB4\x46"[..],
-            "robotsd: log: the log is packed with xz, which is not read: unpack it with xz -dc, and name - ",
+            "robotsd: log: the log is compressed with xz, which is not supported: decompress it with xz -dc, and name - ",
         ),
-        (b"BZh91AY&SY\0\0", "robotsd: log: the log is packed with bzip2, which is not read: unpack it with bzip2 -dc"),
+        (
+            b"BZh91AY&SY\0\0",
+            "robotsd: log: the log is compressed with bzip2, which is not supported: decompress it with bzip2 -dc",
+        ),
     ] {
         assert_has(Replay::of(start).run("text", &[]).failed(2), &[why]);
     }

@@ -227,7 +227,7 @@ mod tests {
         ] {
             std::fs::write(&path, start).expect("a file");
             let fault = open(&path, &ProgressBar::hidden()).err().expect(packer).to_string();
-            assert!(fault.contains(&format!("log: the log is packed with {packer}")), "{fault}");
+            assert!(fault.contains(&format!("log: the log is compressed with {packer}")), "{fault}");
         }
         for text in [&b"BZh9.example.com - - ["[..], b"PK1.example", b"7z.example", b"LZIP1 - -", b"\xFD7z"] {
             assert_eq!(read(text), text);

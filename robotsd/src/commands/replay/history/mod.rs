@@ -259,6 +259,6 @@ mod tests {
     fn versions_have_room_until_their_number_or_their_octets_are_too_many() {
         let mut found = FoundVersions::default();
         assert!(found.has_room_for(MOST_OCTETS - 1, "3") && found.has_room_for(1, "2") && !found.has_room_for(1, "1"));
-        assert_eq!(found.left_out, ["versions up to 1 are left out: 16 MiB of versions are read at most"]);
+        assert_eq!(found.left_out, ["versions up to 1 are left out: at most 16 MiB of versions are read"]);
     }
 }
