@@ -26,7 +26,7 @@ impl RobotsTxt {
     /// The agent is one of these:
     ///
     /// - a product token, used as it is (`OurBot`);
-    /// - a product with a version, which is ignored (`OurBot/2.0`, `OurBot 2.0` or `OurBot v2`);
+    /// - a product and its version, which is ignored (`OurBot/2.0`, `OurBot 2.0` or `OurBot v2`);
     /// - a whole `User-Agent` header; a [`Recognizer`] with the built-in [`Registry`] finds the
     ///   name in it.
     ///
@@ -37,9 +37,8 @@ impl RobotsTxt {
     /// crawlers share. A server that enforces its file uses [`Reading::Standard`], which disallows
     /// more. For a crawler, `/private%2Fb` is not below `/private/`, but many servers return the
     /// same page for it. In `Reference` a name in the file ends at the first byte that is not a
-    /// letter, `-` or `_` (RFC 9309, section 2.2.1). So `MJ12bot` and `Our Bot` find no group of
-    /// their own there; an agent with such a name uses `Standard`, with
-    /// [`AgentRules::with_reading`].
+    /// letter, `-` or `_` (RFC 9309, section 2.2.1). So `MJ12bot` and `Our Bot` do not find their
+    /// own groups there. Agents with such names use `Standard`, with [`AgentRules::with_reading`].
     ///
     /// ```
     /// use robots_core::rules::RobotsTxt;

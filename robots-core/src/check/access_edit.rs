@@ -169,7 +169,7 @@ struct Draft<'f, 'a> {
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
     edits: Vec<Edit>,
     removed: BTreeSet<usize>,
-    /// Lines to add, by the byte offset where they are inserted.
+    /// Lines to add, by the byte offset of their insertion.
     added: BTreeMap<usize, Vec<u8>>,
 }
 

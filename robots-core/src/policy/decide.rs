@@ -113,7 +113,7 @@ impl Policy {
         decision.pace.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
-    /// Weighs the evidence of a person behind a request that is disallowed, rate-limited or an
+    /// Evaluates the evidence for a person behind a request that is disallowed, rate-limited or an
     /// impostor's. An exempt cookie lets the request pass. Other signs are recorded, and let it
     /// pass if the policy exempts people. Any other decision stays as it is.
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {

@@ -41,7 +41,7 @@ const OCTET: &str = "contains a line break, a NUL or a \"#\": escape it, for exa
 /// Error for text with white space at either end, which would be dropped.
 const BLANK: &str = "begins or ends with white space, which crawlers drop: escape it as \"%20\"";
 
-/// Error for a name without a crawler: empty, or empty once decoration and version are dropped.
+/// Error for a name that is empty, or empty once decoration and version are dropped.
 const NO_CRAWLER: &str = "names no crawler: write its product token, or \"*\" for every crawler";
 
 /// Error for a pattern that begins with neither `/` nor `*`, so that it matches no path (RFC 9309,

@@ -32,7 +32,7 @@ use crate::rules::RobotsTxt;
 pub use self::passes::{FixedFile, fix};
 
 impl Fixes {
-    /// Finds the fix of every finding in a report about a file; `options` must be those of the
+    /// Finds the fix of every finding in the report about a file; `options` must be those of the
     /// report.
     ///
     /// ```

@@ -59,7 +59,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         start..last + 1
     };
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
-    // For adjacent groups, the names between them are removed; a comment after a name stays.
+    // For adjacent groups, the names between them are removed; comments after names stay.
     let is_next = |(number, at): &(usize, &usize)| first + number == **at;
     let joined = members.iter().enumerate().take_while(is_next).count();
     let end = lines_of(members[joined - 1]).end - 1;

@@ -53,7 +53,7 @@ enum Meaning {
     Pattern(Vec<u8>),
     /// One of two patterns, each with a description of the paths it is for.
     Either([(Vec<u8>, &'static str); 2]),
-    /// No pattern can be suggested; advice on what to do.
+    /// No pattern can be suggested. Contains advice instead.
     Unknown(&'static str),
 }
 

@@ -62,7 +62,7 @@ fn parameter(pattern: &[u8]) -> Option<(bool, &[u8])> {
         [b'/', b'&', text @ ..] | [b'/', text @ ..] => (false, text),
         _ => return None,
     };
-    // After a name in a path, `*` more likely stands for names of pages (`/list=*`).
+    // After a name in the path, `*` more likely stands for names of pages (`/list=*`).
     let text = text.strip_suffix(b"*").filter(|_| is_home).unwrap_or(text);
     let value = &text[parameter_name(text)?.len() + 1..];
     // Any other value, or a longer number, more likely names a page.

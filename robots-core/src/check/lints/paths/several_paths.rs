@@ -35,8 +35,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     .help("give each path a line of its own");
 }
 
-/// Gives each path of a rule a line of its own. `None` if there is only one path, or if one of
-/// several is the whole site, which may be a mistake.
+/// Splits a rule with several paths into one line per path. `None` if there is only one path, or if
+/// one of several is the whole site, which may be a mistake.
 pub(super) fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let paths = several_paths(field.value)?;

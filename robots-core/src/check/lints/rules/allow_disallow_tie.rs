@@ -22,7 +22,7 @@ pub(crate) const LINT: Lint = Lint {
 /// Maximum number of rules that are compared across groups for the same crawler; bounds the cost.
 const MOST_COMPARED: usize = 1 << 18;
 
-/// The allow rules of groups, by priority and by what they match.
+/// The allow rules of groups, by priority and canonical pattern.
 type Allowed<'a> = HashMap<(usize, Canonical), Rule<'a>>;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
