@@ -235,7 +235,8 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
     }
 }
 
-/// Maximum number of characters of a value on a page, because clients can send long strings.
+/// Maximum number of characters of a value in a refusal page, because clients can send long
+/// strings.
 const SHOWN: usize = 512;
 
 word_enum! {

@@ -170,7 +170,7 @@ async fn reply(
     answer
 }
 
-/// Admits a request to a path, or refuses it; `None` if its connection is being closed.
+/// Admits or refuses a request; `None` if its connection is being closed.
 async fn admit(
     head: &Parts,
     body: Incoming,

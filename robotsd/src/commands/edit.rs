@@ -81,7 +81,7 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let (named_as, agents) = evaluator.resolve(name);
     if let Some(unknown) = evaluator.unknown_name(name, None) {
         let fault = unknown.fault();
-        // Only a name that a crawler can send may block a crawler.
+        // Only names that crawlers can send may block a crawler.
         let is_token = name.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'));
         let is_word = name.parse() == Ok(Selector::Index);
         let is_crawler = !is_word && is_token && evaluator.agents(name.as_bytes()).first().class().is_crawler();

@@ -74,8 +74,8 @@ impl FleetSettings {
     }
 }
 
-/// Returns whether the fleet of a config has a name, and its replicas. They are read without the
-/// rest of the config, because they must be reachable even if another part of it is broken.
+/// Returns whether the config's fleet has a name, and its replicas. They are read without the rest
+/// of the config, because they must be reachable even if another part of it is broken.
 pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigError> {
     tables! {
         Part {

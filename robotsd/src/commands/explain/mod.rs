@@ -1,5 +1,5 @@
-//! `robotsd explain`: explains what a robots.txt means for a crawler and a URL, and why. URLs are
-//! arguments; for `-` they are the lines of standard input.
+//! `robotsd explain`: explains what a robots.txt means for the requests of a crawler, and why. URLs
+//! are arguments; for `-` they are the lines of standard input.
 
 mod batch;
 mod explanation;

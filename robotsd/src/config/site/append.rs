@@ -40,7 +40,7 @@ const MOST: usize = 16;
 /// Maximum length of a name, in characters.
 const MOST_NAME: usize = 80;
 
-/// Name of the folder in the state directory in which fetched parts are saved.
+/// Name of the folder for fetched parts in the state directory.
 const FOLDER: &str = "fragments";
 
 pub(super) fn resolve(

@@ -10,7 +10,7 @@ use super::source::{RawRobots, SourceKind};
 use crate::config::{Fault, Placed, parsed, tables, words};
 
 tables! {
-    /// Conditions under which a version goes live without being accepted by hand.
+    /// Conditions for a version to go live without being accepted by hand.
     RawGate {
         enabled: bool = true,
         refuse_findings: RefuseFindings,

@@ -66,7 +66,7 @@ pub(super) struct RedirectSummary {
     pub(super) to: String,
 }
 
-/// Relation of a name of a site to the name in the argument.
+/// Relation of one of the site's names to the name in the argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SameFile {

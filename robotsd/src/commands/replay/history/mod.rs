@@ -180,7 +180,7 @@ impl BoardNotes {
         self.full.into_iter().chain([self.counted]).for_each(|counted| board.join(counted, &self.times));
     }
 
-    /// Counts a line as a worker of the server counts a request.
+    /// Counts a line in the same way as the server counts requests.
     pub(super) fn note(
         &mut self,
         history: &VersionHistory,
