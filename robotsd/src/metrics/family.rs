@@ -9,7 +9,7 @@ pub(crate) struct Family {
     /// The name without `_total` and `_info`.
     pub(super) name: &'static str,
     pub(super) kind: FamilyKind,
-    /// The unit, with which the name ends; empty if the family has none.
+    /// The unit, which is the end of the name; empty if the family has none.
     pub(super) unit: &'static str,
     pub(super) help: &'static str,
 }

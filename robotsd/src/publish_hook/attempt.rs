@@ -146,7 +146,7 @@ pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Reads the value of a header from a file. Error messages do not quote the file.
+/// Reads the header's value from a file. Error messages do not quote the file.
 fn secret(path: &Path) -> Result<HeaderValue, String> {
     let line = files::read_line(path)?;
     let mut value = HeaderValue::from_bytes(line.trim_ascii_start()).map_err(|_| {

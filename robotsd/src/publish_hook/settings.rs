@@ -156,7 +156,7 @@ pub(crate) struct Notice {
     pub(crate) event: Option<NotifyEvent>,
     /// The site whose hooks are used; empty for `[[notify]]`.
     pub(crate) site: String,
-    /// The name of the robots.txt: `SITE` or `SITE/HOST`. For events about a file or a replica, its
+    /// The name of the robots.txt: `SITE` or `SITE/HOST`. For an event about a file or replica, its
     /// name; empty for all sites.
     pub(crate) name: String,
     /// The hosts of the robots.txt, without patterns.
@@ -219,8 +219,8 @@ impl Notice {
         self.event.map_or_else(|| self.name.clone(), |event| format!("{}\n{}{of}", event.as_str(), self.name))
     }
 
-    /// Returns the id of the notice, by which receivers can drop duplicates. It is the same on
-    /// every replica, except for a switch of a single replica.
+    /// Returns the id of the notice, which lets receivers drop duplicates. It is the same on every
+    /// replica, except for a switch of a single replica.
     pub(crate) fn id(&self) -> String {
         VersionHash::of([&*self.subject(), &self.mark, &self.occasion].join("\n").as_bytes()).short()
     }

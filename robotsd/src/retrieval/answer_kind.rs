@@ -61,7 +61,7 @@ pub(crate) enum CrawlerAccess {
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
     /// The behaviour of a crawler that follows RFC 9309 and has no earlier copy of the file.
-    /// Treating 429 as a server error is current practice, not part of the RFC.
+    /// Treating 429 like a 5xx status is current practice, not part of the RFC.
     pub(crate) crawlers: CrawlerAccess,
     /// The section of RFC 9309 that defines this.
     pub(crate) section: &'static str,

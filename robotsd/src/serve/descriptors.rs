@@ -1,4 +1,4 @@
-//! The number of connections for which the process has file descriptors.
+//! The number of connections that the process has file descriptors for.
 //!
 //! A process without free descriptors cannot accept connections, connect to an upstream or read a
 //! robots.txt. The maximum number of connections therefore never exceeds what the limit of open

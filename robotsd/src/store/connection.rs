@@ -192,7 +192,7 @@ impl StoreConnection {
     }
 }
 
-/// A script, and the hash by which a store knows it.
+/// A script, and the hash that identifies it in a store.
 pub(crate) struct StoreScript {
     text: &'static str,
     known: Script,
@@ -458,7 +458,7 @@ mod tests {
         let error = addresses.find("cache.internal", 6379).await.unwrap_err();
         assert_eq!(error, "the name \"cache.internal\" cannot be resolved: no such name");
         for number in 1..=4 {
-            // The third lookup does not finish, and is awaited twice.
+            // The lookup of call 3 does not end, and calls 3 and 4 both wait for it.
             let time = async {
                 if number >= 3 {
                     tokio::time::advance(2 * RESOLVE).await;

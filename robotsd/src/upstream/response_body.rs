@@ -274,7 +274,7 @@ impl StreamState {
                 }
                 match frame.into_data() {
                     Ok(octets) => Poll::Ready(Some(Ok(octets))),
-                    // Trailers, after which the body ends.
+                    // Trailers, which are the last frame of the body.
                     Err(_) => self.poll_next(cx),
                 }
             }

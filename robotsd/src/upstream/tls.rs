@@ -67,7 +67,7 @@ pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
     ServerName::try_from(name).map(drop).map_err(wrong)
 }
 
-/// Performs a TLS handshake for HTTP/1.1 with a server that is not an upstream. Errors are for
+/// Performs a TLS handshake for HTTP/1.1 with servers that are not upstreams. Errors are for
 /// operators.
 pub(crate) async fn secured(
     trust: Option<&Authorities>,

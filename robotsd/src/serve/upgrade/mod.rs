@@ -19,7 +19,7 @@
 //! it has served all the time. If the old process ends in between, the new one continues. After
 //! "serves" the new process is like any other: if it dies, its supervisor restarts it.
 //!
-//! The two communicate over a pair of sockets, one of which is the new process's standard input
+//! The two communicate over a pair of sockets; one socket is the new process's standard input
 //! ([`channel`]). [`processes`] contains each process as the other sees it.
 //!
 //! **The state directory is handed over, not shared**: it is flushed and unlocked, and later
