@@ -52,17 +52,17 @@ const NO_PATH: &str = "begins with neither \"/\" nor \"*\": it matches no path";
 const NO_URL: &str = "is not an absolute URL: begin with \"https://\" and the host";
 
 /// Error for a delay of zero, which has no effect, or a delay too long to be read back.
-const DELAY: &str = "is not a usable delay: give more than zero seconds";
+const DELAY: &str = "is not a delay with an effect: give more than zero seconds";
 
 /// Error for a line longer than crawlers read.
 const LONG: &str = "makes the line longer than crawlers read";
 
 /// Error for a rule or a delay before any user-agent line.
-const RULE_OUTSIDE_GROUP: &str = "is before any group: name a user agent first";
+const RULE_OUTSIDE_GROUP: &str = "precedes every group: name a user agent first";
 
 /// Error for a name that is not visible ASCII without a colon, or that belongs to a line with a
 /// method of its own.
-const NAME: &str = "is not a valid name of an extension";
+const NAME: &str = "is not the name of an extension";
 
 impl RobotsTxt {
     /// Creates a builder for a new file.

@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "binary-file",
     severity: Severity::Error,
     summary: "a file that is not text",
-    why: "A robots.txt that was published in compressed form, or another file under its name, contains no line that a \
-          crawler can read, so no rule is in force. No other lint examines such a file.",
+    why: "A robots.txt that was published packed, or another file under its name, holds no line that a crawler reads, \
+          so no rule is in force. No other lint looks at such a file.",
     bad: Example::new(b"\x1F\x8B\x08\0\0\0\0\0\0\x03\xD3\xE2\xE2\x02\0\xF3"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::OfKind(FileKind::Binary, run),

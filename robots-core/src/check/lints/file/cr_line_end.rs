@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "cr-line-end",
     severity: Severity::Warning,
     summary: "a line that ends with CR alone",
-    why: "RFC 9309 allows a line to end with LF, CR or CRLF, and the reference parser reads all three. Many other \
-          parsers know only LF. To them a file with lone CRs is one long line, and nothing after its first comment or \
-          field counts.",
+    why: "RFC 9309 lets a line end with LF, CR or CRLF, and the reference parser reads all three. Many other parsers \
+          know only LF, so for them a file with lone CRs is one long line, and everything after the first comment or \
+          field is ignored.",
     bad: Example::new(b"User-agent: *\rDisallow: /private/\r"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),

@@ -7,10 +7,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "regular-expression",
     severity: Severity::Warning,
     summary: "a regular expression as a path pattern",
-    why: "A pattern has two special characters: \"*\" for any text, and a last \"$\" for the end of the path (RFC \
-          9309, section 2.2.3). Everything else is literal: \"/[0-9]+/\" is for paths that contain these very \
-          characters, and \"/x/.*\" for paths that continue with a dot. Text that is common in URLs and patterns \
-          (\"/filter[price]\", \"/index.*\") is not reported.",
+    why: "A pattern has two special characters: \"*\" for any characters, and a final \"$\" for the end of the path \
+          (RFC 9309, section 2.2.3). Everything else is literal: \"/[0-9]+/\" matches paths that contain exactly \
+          these characters, and \"/x/.*\" those that continue with a dot. Characters that are common in URLs and \
+          patterns (\"/filter[price]\", \"/index.*\") are not reported.",
     bad: Example::new(b"User-agent: *\nDisallow: /page-[0-9]+/\nDisallow: /old/.*\n"),
     good: Example::new(b"User-agent: *\nDisallow: /page-*/\nDisallow: /old/\n"),
     pass: Pass::Field(run),

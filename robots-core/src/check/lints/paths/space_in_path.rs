@@ -8,10 +8,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "space-in-path",
     severity: Severity::Warning,
     summary: "a blank inside a path pattern",
-    why: "A path pattern contains no blank (RFC 9309, section 2.2), and a request sends one as \"%20\". Crawlers that \
-          normalise escapes before they compare (section 2.2.2), as this matcher does, read \"/a b\" as \"/a%20b\". \
-          The reference parser compares bytes literally, so the pattern matches nothing. Two paths on one line are one \
-          pattern with a blank in it.",
+    why: "Path patterns must not contain blanks (RFC 9309, section 2.2), and requests contain \"%20\" instead. \
+          Crawlers that escape pattern and path before comparing them (section 2.2.2), as this matcher does, read \
+          \"/a b\" as \"/a%20b\"; the reference parser compares unescaped bytes, so the pattern matches nothing. Two \
+          paths on one line are a single pattern with a blank.",
     bad: Example::new(b"User-agent: *\nDisallow: /old /new\n"),
     good: Example::new(b"User-agent: *\nDisallow: /old\nDisallow: /new\nDisallow: /my%20files/\n"),
     pass: Pass::Field(run),

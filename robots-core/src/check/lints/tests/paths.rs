@@ -168,7 +168,7 @@ fn the_help_names_the_path_that_is_meant() {
         "://a.example/b",
         "(https://a.example/b)",
     ] {
-        let help = "write the path alone: a rule contains neither a scheme nor a host";
+        let help = "write only the path: rules contain neither a scheme nor a host";
         Case("path-without-slash", "a URL is no path").helps(format!("Allow: {url}"), &[help]);
     }
     Case("path-without-slash", "a value that shows a path, and a list, are left to other lints").found_each(
