@@ -229,7 +229,7 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
         )),
         HtmlContext::Tag { .. } => Err(format!("{{{{{name}}}}} is inside a tag: use it between tags, or in quotes")),
         HtmlContext::Raw { name: element } => {
-            Err(format!("{{{{{name}}}}} is inside <{element}>, where nothing can be escaped: use it outside"))
+            Err(format!("{{{{{name}}}}} is inside <{element}>, in which values cannot be escaped: use it outside"))
         }
         HtmlContext::Comment => Err(format!("{{{{{name}}}}} is inside a comment: use it outside")),
     }
@@ -388,7 +388,12 @@ mod tests {
             ),
             ("<p {{line}}>", Html, "{{line}}", "{{line}} is inside a tag: use it between tags, or in quotes"),
             ("<{{agent}}>", Html, "{{agent}}", "{{agent}} is inside a tag"),
-            ("<script>x=\"{{line}}\"", Html, "{{line}}", "{{line}} is inside <script>, where nothing can be escaped"),
+            (
+                "<script>x=\"{{line}}\"",
+                Html,
+                "{{line}}",
+                "{{line}} is inside <script>, in which values cannot be escaped",
+            ),
             ("<style>{{agent}}", Html, "{{agent}}", "{{agent}} is inside <style>"),
             ("<!-- {{agent}} -->", Html, "{{agent}}", "{{agent}} is inside a comment"),
             ("<p title=\"{{line}}\" {{agent}}>", Html, "{{agent}}", "{{agent}} is inside a tag"),

@@ -20,7 +20,7 @@ impl Config {
         let is_file = |part: &&Path| part.exists() && !part.is_dir();
         if let Some(file) = path.ancestors().find(is_file) {
             return Some(format!(
-                "{} is not a folder: state_dir must be a folder, or a path at which one can be created",
+                "{} is not a folder: state_dir must be a folder, or a path that can become a folder",
                 file.display()
             ));
         }

@@ -67,8 +67,8 @@ impl FromStr for HookHost {
         match named.as_ref().map(|authority| (authority.host(), port(authority))) {
             Some((host, Some(port))) => Ok(Self { host: ListedHost::Name(plain(host)), port }),
             _ => Err(format!(
-                "{text:?} is not a valid host for hooks: write a name, an address or a network, with a port or without, such as \
-                 \"purge.internal\", \"10.0.0.5:8080\" or \"10.0.0.0/8\""
+                "{text:?} is not a host for hooks: write a name, an address or a network, with a port or without, \
+                 such as \"purge.internal\", \"10.0.0.5:8080\" or \"10.0.0.0/8\""
             )),
         }
     }

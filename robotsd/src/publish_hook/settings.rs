@@ -298,10 +298,11 @@ impl BodyTemplate {
             template.value(name, &notice)
         })?;
         if template.format != BodyFormat::Text {
-            let is = if format.is_some() { "the body must be JSON" } else { "the body begins as JSON" };
+            let is = if format.is_some() { "the body must be JSON" } else { "the body begins like JSON" };
             let fault = |error: serde_json::Error| {
                 format!(
-                    "{is}, but is not valid JSON with its values filled in: {error}; put values in quotes, except {{{{urls}}}}"
+                    "{is}, but is not valid JSON with its values filled in: {error}; write values in quotes, but \
+                     {{{{urls}}}} without"
                 )
             };
             let tried: serde_json::Value = serde_json::from_str(&tried).map_err(fault)?;
@@ -454,10 +455,10 @@ mod tests {
             ("{{host", "a placeholder has no end"),
             (
                 "{\"version\": {{version}}}",
-                "the body begins as JSON, but is not valid JSON with its values filled in: ",
+                "the body begins like JSON, but is not valid JSON with its values filled in: ",
             ),
-            ("{\"files\": \"{{urls}}\"}", "the body begins as JSON, but is not valid JSON"),
-            ("[1,]", "the body begins as JSON, but is not valid JSON"),
+            ("{\"files\": \"{{urls}}\"}", "the body begins like JSON, but is not valid JSON"),
+            ("[1,]", "the body begins like JSON, but is not valid JSON"),
         ] {
             let message = BodyTemplate::parse(text, None).expect_err(text);
             assert!(message.starts_with(begins), "{text}: {message}");

@@ -364,7 +364,7 @@ const MEANINGS: &[(&[&str], &str)] = &[
     ),
     (
         &["NOAUTH", "unauthenticated"],
-        "it requires a password: set password_file, and write the user into the URL if there is one",
+        "it requires a password: name the file with password_file, and the user, if any, in the URL",
     ),
     (
         &["NOPERM", "NoPerm"],

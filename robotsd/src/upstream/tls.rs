@@ -63,7 +63,7 @@ impl TlsSettings {
 
 /// Checks that a certificate can be issued for this name.
 pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
-    let wrong = |_| format!("{name:?} is not a valid name in a certificate: write a host name or an IP address");
+    let wrong = |_| format!("{name:?} is not a name for a certificate: write a host name or an IP address");
     ServerName::try_from(name).map(drop).map_err(wrong)
 }
 
