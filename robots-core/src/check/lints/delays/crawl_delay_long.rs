@@ -24,14 +24,14 @@ const HOUR: Duration = Duration::from_secs(3600);
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let Some(delay) = crawl_delay(field.value).filter(|delay| *delay > CrawlDelay::LONGEST_ENFORCED) else { return };
     let help = if delay > HOUR {
-        "disallow what should not be fetched"
+        "disallow the paths that should not be fetched"
     } else {
-        "write at most 30, or disallow what should not be fetched"
+        "write at most 30, or disallow the paths that should not be fetched"
     };
     let seconds = Quoted(field.value);
     sink.report(
         field.value_range.clone(),
-        format_args!("at {seconds} seconds per request some crawlers skip the site, and at most 30 are enforced"),
+        format_args!("with {seconds} seconds per request some crawlers skip the site, and at most 30 are enforced"),
     )
     .help(help);
 }

@@ -5,7 +5,7 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-zero",
     severity: Severity::Note,
-    summary: "a Crawl-delay of 0, which says nothing",
+    summary: "a Crawl-delay of 0, which has no effect",
     why: "A delay of 0 seconds has no effect: crawlers behave as without the line. It does not cancel a delay in \
           another line of the group.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 0\nDisallow: /private/\n"),

@@ -32,9 +32,9 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if points {
         sink.report(
             field.value_range.clone(),
-            format_args!("{} shows everyone who reads the file where something secret is", Quoted(field.value)),
+            format_args!("{} shows every reader of the file the path of something secret", Quoted(field.value)),
         )
-        .help("protect it with a login, or take it off the server; robots.txt is public");
+        .help("protect it with a login, or remove it from the server; robots.txt is public");
     }
 }
 

@@ -8,7 +8,7 @@ use crate::check::reach::{Extent, Reach};
 pub(crate) const LINT: Lint = Lint {
     code: "whole-site-disallowed",
     severity: Severity::Warning,
-    summary: "a crawler, or every crawler, is shut out of the whole site",
+    summary: "the whole site is blocked for a crawler, or for every crawler",
     why: "\"Disallow: /\" with nothing allowed, or only the home page (\"Allow: /$\"), blocks the whole site. For \
           \"*\" this affects all crawlers that have no group, including search engines: many sites have lost their \
           place in the index because a staging file went live. For a named crawler that does not belong to a search \
@@ -55,7 +55,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for (shut, severity) in [(search, Severity::Warning), (others, Severity::Note)] {
         let Some((first, rule, extent)) = shut.first() else { continue };
         let names = quoted_list(shut.iter().map(|(name, ..)| name.value()));
-        let effect = if severity == Severity::Warning { ": the site will leave the index" } else { "" };
+        let effect = if severity == Severity::Warning { ": the site will be dropped from the index" } else { "" };
         // The extent that applies to all of them.
         let all = shut.iter().fold(*extent, |all, (.., extent)| all.max(*extent));
         let draft = sink.report_at(severity, rule.range(), format_args!("{all} is disallowed for {names}{effect}"));

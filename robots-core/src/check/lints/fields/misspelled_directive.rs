@@ -27,13 +27,13 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             Severity::Error,
             field.name_range.clone(),
             format_args!(
-                "lenient crawlers such as Google read {} as the rule \"{spelling}\", and so does enforcement; others \
-                 ignore it",
+                "lenient crawlers, including Google, and servers that enforce the file read {} as the rule \
+                 \"{spelling}\"; others ignore it",
                 Quoted(field.name)
             ),
         )
         .help(format_args!(
-            "write \"{spelling}\" if it is meant for every use; for AI only, name its crawlers in a group, or write \
+            "write \"{spelling}\" if it is for every use; for AI, name its crawlers in a group, or write \
              \"Content-Usage\""
         ));
         return;

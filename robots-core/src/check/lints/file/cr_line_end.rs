@@ -24,7 +24,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         if ends_file && memchr::memchr(b'\n', file).is_some() {
             return;
         }
-        sink.report(at..at + 1, "the line ends with a lone CR: many parsers do not recognise this as a line end")
+        sink.report(at..at + 1, "the line ends with CR only: many parsers do not recognise its end")
             .help("end lines with LF or CRLF");
     }
 }

@@ -47,7 +47,7 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
         draft.help(format_args!("write {}", Quoted(kept)));
     } else if let Some(names) = several(value, &file.crawlers) {
         let lines: Vec<_> = names.iter().map(|name| Quoted(&line_of(name)).to_string()).collect();
-        draft.help(format_args!("a line contains one name: write {}", lines.join(" and ")));
+        draft.help(format_args!("each line has one name: write {}", lines.join(" and ")));
     } else if let Some(name) = unquoted(value) {
         draft.help(format_args!("write {}", Quoted(name)));
     } else if let Some(seen) = without_invisible(value) {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_line_for_several_crawlers_is_told_apart() {
-        let several = "a line contains one name: write \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
+        let several = "each line has one name: write \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
         for (value, is_several) in [
             ("GPTBot, ccbot", true),
             ("GPTBot;ccbot", true),

@@ -5,7 +5,7 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "unknown-crawler",
     severity: Severity::Warning,
-    summary: "an unknown name that is nearly a known one",
+    summary: "an unknown name that is almost a known one",
     why: "A crawler looks for exactly its own name, so a group with a misspelled name is for no crawler, and the \
           intended crawler follows \"*\" instead. The same happens with the name of a search engine, an assistant \
           (Bing for bingbot) or an operator (Anthropic). Names that differ much from all known ones are not reported, \

@@ -58,7 +58,7 @@ enum Meaning {
     Unknown(&'static str),
 }
 
-const OF_A_DISK: &str = "write the path as a browser shows it, without the folders of the server's disk";
+const OF_A_DISK: &str = "write the path that a browser shows, without the folders of the server's disk";
 
 impl Meaning {
     /// Finds the meaning of a value; `own` is the host of the site.
@@ -73,7 +73,7 @@ impl Meaning {
         let text = if is_expression { text } else { without_marks(text) };
         let unanchored = text.strip_prefix(b"^").unwrap_or(text);
         if text.iter().any(is_blank) || joined_paths(text).is_some() {
-            return Self::Unknown("write each path on a line of its own, and \"%20\" for a blank in a path");
+            return Self::Unknown("write one path per line, and \"%20\" for a blank in a path");
         }
         let pattern = of_expression(text);
         let is_anchored = unanchored.len() < text.len();

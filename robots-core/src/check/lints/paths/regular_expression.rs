@@ -20,13 +20,8 @@ pub(crate) const LINT: Lint = Lint {
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if is_rule(field) && is_expression(field.value) {
         let pattern = Quoted(field.value);
-        sink.report(
-            field.value_range.clone(),
-            format_args!("{pattern} is read literally, not as a regular expression"),
-        )
-        .help(
-            "only \"*\" and a last \"$\" are special: write \"*\" for \".*\" or a character class, and a rule for \
-                   each alternative",
+        sink.report(field.value_range.clone(), format_args!("{pattern} is read literally, not as an expression")).help(
+            "only \"*\" and a final \"$\" are special: write \"*\" for \".*\" or a class, one rule per alternative",
         );
     }
 }

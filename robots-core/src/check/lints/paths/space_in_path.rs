@@ -28,7 +28,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let draft = sink.report(
         start..start + 1,
         format_args!(
-            "{} contains a blank, which requests send as \"%20\": not every crawler reads the pattern that way",
+            "{} contains a blank, which is \"%20\" in requests: not every crawler reads the pattern like that",
             Quoted(pattern)
         ),
     );
@@ -36,9 +36,9 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let (path, rest) = (words[0], pattern[at..].trim_ascii_start());
     let joined = Quoted(&one_path(&words)).to_string();
     if words[1..].iter().any(|word| is_path(word)) {
-        draft.help("give each path a line of its own");
+        draft.help("write one path per line");
     } else if path.last().is_some_and(is_joint) {
-        draft.help(format_args!("write {joined}, or give each path a line of its own"));
+        draft.help(format_args!("write {joined}, or write one path per line"));
     } else if is_whole(path) {
         draft.help(format_args!("write {joined}, or \"#\" before {} if it is a comment", Quoted(rest)));
     } else {

@@ -7,9 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "content-signal-value",
     severity: Severity::Warning,
     summary: "a Content-Signal line that is not a list of signals",
-    why: "Content signals are \"search\", \"ai-input\" and \"ai-train\", each with \"=yes\" or \"=no\", and \"use\" with \
-          \"=immediate\", \"=reference\" or \"=full\"; commas part them. A signal that is left out is neither given nor \
-          withheld; one that does not parse or is not known counts as left out.",
+    why: "Content signals are \"search\", \"ai-input\" and \"ai-train\", each with \"=yes\" or \"=no\", and \"use\" \
+          with \"=immediate\", \"=reference\" or \"=full\", separated by commas. A missing signal neither grants nor \
+          withholds anything; a signal that is invalid or unknown counts as missing.",
     bad: Example::new(b"User-agent: *\nContent-Signal: search=y, ai-train=n\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nContent-Signal: search=yes, ai-train=no\nDisallow: /private/\n"),
     pass: Pass::Named("content-signal", run),
