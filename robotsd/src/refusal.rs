@@ -229,7 +229,7 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
         )),
         HtmlContext::Tag { .. } => Err(format!("{{{{{name}}}}} is inside a tag: use it between tags, or in quotes")),
         HtmlContext::Raw { name: element } => {
-            Err(format!("{{{{{name}}}}} is inside <{element}>, in which values cannot be escaped: use it outside"))
+            Err(format!("{{{{{name}}}}} is inside <{element}>, and values cannot be escaped there: use it outside"))
         }
         HtmlContext::Comment => Err(format!("{{{{{name}}}}} is inside a comment: use it outside")),
     }
@@ -392,7 +392,7 @@ mod tests {
                 "<script>x=\"{{line}}\"",
                 Html,
                 "{{line}}",
-                "{{line}} is inside <script>, in which values cannot be escaped",
+                "{{line}} is inside <script>, and values cannot be escaped there",
             ),
             ("<style>{{agent}}", Html, "{{agent}}", "{{agent}} is inside <style>"),
             ("<!-- {{agent}} -->", Html, "{{agent}}", "{{agent}} is inside a comment"),

@@ -51,7 +51,7 @@ impl FleetSettings {
         let named = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)?;
         let Some(name) = name else {
             let of_name = [store.as_ref().map(Spanned::span), replica.as_ref().map(Spanned::span)];
-            let message = "this requires a fleet with a name: write name = \"shop-prod\" in [fleet]";
+            let message = "this requires a named fleet: write name = \"shop-prod\" in [fleet]";
             return of_name.into_iter().flatten().next().map_or(Ok(None), |span| Err(Fault::new(span, message)));
         };
         for name in [Some(name), replica.as_ref()].into_iter().flatten() {

@@ -58,7 +58,7 @@ families! {
     CONFIG_REFUSED = Gauge "robotsd_config_refused_files",
         "Number of refused included files: their last good copies are used instead, or their sites are not served.";
     CONFIG_TIMESTAMP = Gauge "robotsd_config_last_reload_success_timestamp_seconds" ("seconds"),
-        "Time at which the current config was accepted, in Unix time.";
+        "Acceptance time of the current config, in Unix time.";
     STATE_WRITABLE = Gauge "robotsd_state_writable",
         "Whether the state directory is writable: 0 if a restart would lose recent changes; also 1 if there is no \
          state directory.";
@@ -79,7 +79,7 @@ families! {
         "Whether the rules of a site are enforced: 0 if it has none or its enforcement is switched off.";
     SITE_PENDING = Gauge "robotsd_site_pending", "Whether a site has a pending version, which is held until accepted.";
     SITE_PUBLISHED = Gauge "robotsd_site_published_timestamp_seconds" ("seconds"),
-        "Time at which the version in force for a site was published, in Unix time.";
+        "Publication time of the version in force for a site, in Unix time.";
     SITE_FINDINGS = Gauge "robotsd_site_findings", "Findings in the version in force, by severity.";
     RELOADS = Counter "robotsd_reloads", "Reads of the robots.txt of a site, by cause and outcome.";
     GATE_UNREAD = Gauge "robotsd_site_gate_unread",

@@ -133,7 +133,8 @@ impl UpstreamReporter {
         if let Some(count) = self.given_up.count(self.start) {
             let stalled = humantime::format_duration(Duration::from_secs(stalled.as_secs()));
             let detail = format!(
-                "{server}: all allowed connections are in use, so one was taken from a client that had stalled for {stalled}"
+                "{server}: all allowed connections are in use, so one was taken from a client that had stalled for \
+                 {stalled}"
             );
             (self.tell)(&UpstreamEvent { kind: UpstreamEventKind::GaveUp, detail, count });
         }

@@ -107,7 +107,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             format_args!("{names} {verb} the group for \"*\"{rest}: {paths} {open} {whom}"),
         )
         .of_agent(first.value())
-        .help(format_args!("repeat in this group the rules of {lines} that are meant for {whom} too"));
+        .help(format_args!("repeat in this group the rules in {lines} that are also meant for {whom}"));
     }
 }
 

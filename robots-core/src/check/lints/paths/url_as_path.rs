@@ -26,7 +26,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         let path = RequestPath::verbatim(url);
         let path = Quoted(path.as_bytes());
         match other_host(file, url) {
-            None => draft.help(format_args!("write the path alone: {path}")),
+            None => draft.help(format_args!("write only the path: {path}")),
             Some(host) => draft.help(format_args!(
                 "write only the path, {path}, if {} is this site: another host has its own robots.txt",
                 Quoted(host)

@@ -109,7 +109,7 @@ fn lints_about_paths() {
         .found(b"Allow: /a\xe9\n", &[])
         .helps("Allow: /\u{f6}*", &["write \"/%C3%B6*\""]);
     Case("url-as-path", "the help has the path")
-        .helps("Allow: HTTPS://example.com/a?b", &["write the path alone: \"/a?b\""])
+        .helps("Allow: HTTPS://example.com/a?b", &["write only the path: \"/a?b\""])
         .found("Allow: /http://x\nSitemap: https://example.com/\n", &[]);
     Case("path-without-slash", "a URL is another lint's matter").found("Allow: http://example.com/", &[]);
 }
@@ -214,7 +214,7 @@ fn the_help_names_the_path_that_is_meant() {
         &[],
     );
     Case("url-as-path", "a URL of another site is no path of this one")
-        .helps(format!("{site}https://shop.example/a"), &["write the path alone: \"/a\""])
+        .helps(format!("{site}https://shop.example/a"), &["write only the path: \"/a\""])
         .helps(
             "Allow: https://a.example",
             &["write only the path, \"/\", if \"a.example\" is this site: another host has its own robots.txt"],

@@ -113,7 +113,7 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFindin
         }
         Some((name, charset)) => {
             if name != "text/plain" {
-                let message = format!("Content-Type is {name:?}: RFC 9309 requires text/plain (section 2.3)");
+                let message = format!("it comes as {name:?}: RFC 9309 requires text/plain (section 2.3)");
                 findings.push(finding(&lints::CONTENT_TYPE, &message).help(send_plain));
             }
             findings.extend(charset.and_then(|charset| of_charset(&charset, body)).map(|(severity, message)| {
