@@ -59,7 +59,8 @@ impl FleetSettings {
             let text = name.get_ref();
             if text.is_empty() || text.len() > LONGEST_NAME || !text.bytes().all(is_plain) {
                 return Err(name.fault(format!(
-                    "{text:?} is not a valid name of a fleet or a replica: write 1 to {LONGEST_NAME} letters, digits, \"-\", \".\" and \"_\""
+                    "{text:?} is not a valid name of a fleet or replica: write 1 to {LONGEST_NAME} letters, digits, \
+                     \"-\", \".\" and \"_\""
                 )));
             }
         }

@@ -95,7 +95,7 @@ pub(crate) struct IncludePattern {
 
 impl IncludePattern {
     fn of(written: &Spanned<PathBuf>, config: &Path) -> Result<Self, Fault> {
-        let wrong = || written.fault("write a folder and a file name, with * only in the name: \"sites.d/*.toml\"");
+        let wrong = || written.fault("write a folder and file name, with * only in the name: \"sites.d/*.toml\"");
         let path = written.get_ref();
         let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(wrong)?;
         let parent = path.parent().unwrap_or(Path::new(""));

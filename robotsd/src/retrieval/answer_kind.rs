@@ -120,10 +120,7 @@ impl AnswerKind {
             Self::TooManyRequests => (
                 CrawlerAccess::Nothing,
                 "2.3.1.4",
-                Some(
-                    "RFC 9309 treats every 4xx as a missing file; Google, and this program, treat 429 as a \
-                     server error",
-                ),
+                Some("RFC 9309 treats every 4xx as a missing file; Google, and this program, treat 429 like 5xx"),
             ),
             Self::NotModified | Self::ServerError(_) | Self::NoStatus(_) | Self::Failed(_) | Self::Unreachable(_) => {
                 (CrawlerAccess::Nothing, "2.3.1.4", Some(READING_OF_COPIES))
@@ -162,7 +159,7 @@ impl fmt::Display for AnswerKind {
             Self::Failed(FetchErrorKind::Tls) => f.write_str("no TLS session"),
             Self::Failed(FetchErrorKind::BadResponse) => f.write_str("an answer that is not HTTP"),
             Self::Failed(FetchErrorKind::Name | FetchErrorKind::Connect) => {
-                f.write_str("a redirect to an address without a server")
+                f.write_str("a redirect to an unreachable address")
             }
             Self::Failed(FetchErrorKind::RedirectAddress) => f.write_str("a redirect to a private address"),
             Self::Failed(_) => f.write_str("no whole answer"),

@@ -477,7 +477,7 @@ fn a_pattern_that_fits_no_file_is_a_warning_and_one_that_is_none_an_error() {
     assert_has(said, &["warning: there is no file ", "sites.d/*.toml\n --> ", "robotsd.toml:1:12"]);
     folder.configure(format!("{}{}", HEAD.replace("sites.d/*", "*/sites"), file("own")));
     let said = folder.configured(["config", "check"]).failed(2);
-    assert_has(said, &["error: write a folder and a file name, with * only in the name", "robotsd.toml:1:12"]);
+    assert_has(said, &["error: write a folder and file name, with * only in the name", "robotsd.toml:1:12"]);
     // A folder that is gone is no folder without files.
     folder.configure(format!("{}{}", HEAD.replace("sites.d", "gone"), file("own")));
     assert_has(

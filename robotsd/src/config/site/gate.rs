@@ -84,8 +84,8 @@ impl GateBasis {
         for (key, written) in own.into_iter().filter(|_| is_directory) {
             if let Some(written) = written {
                 let message = format!(
-                    "{key} is for one robots.txt, and source = \"directory\" has one for each host: write \
-                     a separate site for a host that needs it"
+                    "{key} is for one robots.txt, and source = \"directory\" has one for each host: write a separate \
+                     [[site]] for hosts that need it"
                 );
                 return Err(written.fault(message));
             }

@@ -9,9 +9,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-long",
     severity: Severity::Warning,
     summary: "a Crawl-delay of more than 30 seconds",
-    why: "Bing reads a Crawl-delay up to 30 seconds, others up to 10 or 20, and crawlers built with Nutch skip a host \
-          that asks for more than 30. Rate limits that enforce the file therefore use at most 30 seconds. With a \
-          delay of an hour a crawler can read only two dozen pages per day.",
+    why: "Bing reads a Crawl-delay up to 30 seconds, others up to 10 or 20, and crawlers built with Nutch skip hosts \
+          that ask for more than 30. Rate limits that enforce the file therefore use at most 30 seconds. With a delay \
+          of an hour a crawler can read only two dozen pages per day.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 60\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 30\nDisallow: /private/\n"),
     pass: Pass::Named("crawl-delay", run),

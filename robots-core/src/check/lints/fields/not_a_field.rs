@@ -9,7 +9,7 @@ pub(crate) const LINT: Lint = Lint {
     code: "not-a-field",
     severity: Severity::Error,
     summary: "a line that is neither a field nor a comment",
-    why: "A line consists of a name, a colon and a value, or is a comment that begins with \"#\" (RFC 9309, section \
+    why: "Each line consists of name, colon and value, or is a comment that begins with \"#\" (RFC 9309, section \
           2.2). Crawlers silently ignore other lines, so a rule on such a line is not in force.",
     bad: Example::new(b"User-agent: *\nKeep out of the drafts\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\n# Keep out of the drafts\nDisallow: /drafts/\n"),

@@ -5,10 +5,9 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "cr-line-end",
     severity: Severity::Warning,
-    summary: "a line that ends with CR alone",
-    why: "RFC 9309 lets a line end with LF, CR or CRLF, and the reference parser reads all three. Many other parsers \
-          know only LF, so for them a file with lone CRs is one long line, and everything after the first comment or \
-          field is ignored.",
+    summary: "a line that ends with only CR",
+    why: "By RFC 9309, lines end with LF, CR or CRLF, and the reference parser accepts all three. Many other parsers \
+          know only LF. With lone CRs they see only one line, and ignore everything after the first comment or field.",
     bad: Example::new(b"User-agent: *\rDisallow: /private/\r"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),

@@ -5,8 +5,8 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "blank-line-in-group",
     severity: Severity::Note,
-    summary: "a blank line inside a group",
-    why: "In RFC 9309, blank lines have no meaning. In the draft of 1996 they end a group, and parsers based on it \
+    summary: "blank lines inside a group",
+    why: "In RFC 9309, blank lines have no meaning. In the draft of 1996 they end groups, and parsers based on it \
           ignore the rules below a blank line.",
     bad: Example::new(b"User-agent: *\n\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),

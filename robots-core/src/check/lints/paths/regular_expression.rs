@@ -6,7 +6,7 @@ use crate::check::pattern::is_expression;
 pub(crate) const LINT: Lint = Lint {
     code: "regular-expression",
     severity: Severity::Warning,
-    summary: "a regular expression as a path pattern",
+    summary: "a path pattern that is a regular expression",
     why: "A pattern has two special characters: \"*\" for any characters, and a final \"$\" for the end of the path \
           (RFC 9309, section 2.2.3). Everything else is literal: \"/[0-9]+/\" matches paths that contain exactly \
           these characters, and \"/x/.*\" those that continue with a dot. Characters that are common in URLs and \

@@ -9,7 +9,7 @@ use crate::check::pattern::{is_expression, without_runs};
 pub(crate) const LINT: Lint = Lint {
     code: "route-parameter",
     severity: Severity::Warning,
-    summary: "a parameter of a route in a path pattern",
+    summary: "route parameters in a path pattern",
     why: "Routers of web frameworks use \":id\", \"[slug]\", \"{id}\" or \"<name>\" for any text. In a path pattern \
           only \"*\" means any text (RFC 9309, section 2.2.3): \"/users/:id\" matches only paths that contain exactly \
           these characters.",

@@ -7,7 +7,7 @@ use crate::check::path_text::{is_blank, is_joint, is_path, joined_paths};
 pub(crate) const LINT: Lint = Lint {
     code: "space-in-path",
     severity: Severity::Warning,
-    summary: "a blank inside a path pattern",
+    summary: "blanks in a path pattern",
     why: "Path patterns must not contain blanks (RFC 9309, section 2.2), and requests contain \"%20\" instead. \
           Crawlers that escape pattern and path before comparing them (section 2.2.2), as this matcher does, read \
           \"/a b\" as \"/a%20b\"; the reference parser compares unescaped bytes, so the pattern matches nothing. Two \

@@ -21,8 +21,8 @@ lints! {
          2.3.1.4). Crawlers with a copy may use it for a while; if robots.txt fails for weeks, search engines drop \
          the site from their indexes.";
     RATE_LIMITED = Error "answer-rate-limited": "the server answers 429",
-        "In RFC 9309, every 4xx means that there are no rules, but Google and others treat 429 as a server error and \
-         do not crawl the site. Exclude /robots.txt from request rate limits.";
+        "In RFC 9309, every 4xx means that there are no rules, but Google and others treat 429 like 5xx, and do not \
+         crawl the site. Exclude /robots.txt from request rate limits.";
     TLS = Error "answer-tls": "no TLS session",
         "A crawler that verifies certificates, as browsers do, gets no robots.txt and treats the whole site as \
          disallowed; other crawlers continue. The certificate must be valid now and for this name, and be sent with \
@@ -36,7 +36,7 @@ lints! {
     NOT_FINAL = Error "answer-not-final": "a status that answers nothing",
         "304 without a condition in the request, and statuses below 200 or above 599, say nothing about the file. Crawlers count \
          them as failures.";
-    REDIRECT_UNREACHABLE = Error "redirect-unreachable": "a redirect to an address without a server",
+    REDIRECT_UNREACHABLE = Error "redirect-unreachable": "a redirect to an unreachable address",
         "The redirect leads to a name without addresses, to a port that nobody listens on, or from a public address \
          to a private one. Crawlers treat this as a server error, and the whole site as disallowed.";
     UNDECODABLE = Error "answer-undecodable": "a body that does not match its content coding",
