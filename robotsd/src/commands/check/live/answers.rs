@@ -117,8 +117,7 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFindin
                 findings.push(finding(&lints::CONTENT_TYPE, &message).help(send_plain));
             }
             findings.extend(charset.and_then(|charset| of_charset(&charset, body)).map(|(severity, message)| {
-                let help = "save the file as UTF-8, and declare that in Content-Type";
-                finding(&lints::CHARSET, &message).severity_is(severity).help(help)
+                finding(&lints::CHARSET, &message).severity_is(severity).help("save the file as UTF-8, and declare it")
             }));
         }
     }
