@@ -29,7 +29,7 @@ pub(crate) struct StatusReport {
     pub(crate) uptime_seconds: u64,
     /// The config file, and whether it is in force.
     pub(crate) config: ConfigReport,
-    /// The last upgrade in place, if it is under way or failed.
+    /// The last upgrade in place, if it is in progress or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<UpgradeReport>,
     /// The known crawlers; `None` during start-up.

@@ -119,7 +119,7 @@ impl PolicyBuilder {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
 
-    /// Sets further path patterns whose requests pass unjudged. Patterns are prefixes with `*` and
+    /// Sets further path patterns whose requests pass unchecked. Patterns are prefixes with `*` and
     /// `$`, as in robots.txt: `/health` also exempts `/healthy`, but `/health$` does not.
     /// `/robots.txt` and `/.well-known/` are always exempt.
     ///
@@ -134,7 +134,7 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Sets networks whose requests pass unjudged: [`Network`](crate::agent::Network)s, addresses,
+    /// Sets networks whose requests pass unchecked: [`Network`](crate::agent::Network)s, addresses,
     /// or their string forms. Default: none. A second call replaces the networks of the first.
     ///
     /// ```
@@ -167,7 +167,7 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Sets crawlers whose requests pass unjudged, by the names that [`Override::agent`] accepts.
+    /// Sets crawlers whose requests pass unchecked, by the names that [`Override::agent`] accepts.
     /// Default: none. A second call replaces the crawlers of the first.
     ///
     /// # Errors

@@ -152,8 +152,8 @@ fn is_plain(target: &[u8]) -> bool {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        // The same check for short targets, by the roles of a byte: telling alone, first of a
-        // telling pair, second of one.
+        // The same check for short targets, by the roles of each byte: telling by itself, first
+        // byte of a telling pair, or second byte.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];

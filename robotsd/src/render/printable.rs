@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn nothing_but_styles_commands_a_terminal() {
-        // Styles can hide text, so only snippets may contain them.
+        // Styles can also hide text, so only the code that writes snippets may use them.
         assert_eq!(written(Form::Terminal, b"\x1b[8mhidden"), "\\u{1b}[8mhidden");
         for (octets, want) in [
             ("a\n\tb \u{e9}\n", "a\n\tb \u{e9}\n"),

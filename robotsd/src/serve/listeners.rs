@@ -7,7 +7,7 @@
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
 //! other settings can be opened on it before the old one is closed. It drops the duplicate before
-//! it closes a listener for good; otherwise the port would listen with no worker behind it.
+//! it closes a listener permanently; otherwise the port would listen with no worker behind it.
 //!
 //! **A listener is a task on every worker**, held by the control thread. Dropping the guard closes
 //! the sockets, after their backlog has been accepted, and drains the connections.

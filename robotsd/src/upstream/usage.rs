@@ -212,8 +212,8 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         let seen = usage.stalled().unwrap();
-        // After the choice and before the transfer is given up, the client resumes, its response
-        // ends, and the next request begins.
+        // Between choosing the transfer and taking it, the client continues, its answer ends, and
+        // the next request begins.
         usage.moved();
         assert!(!usage.give_up(seen));
         usage.rest();

@@ -24,9 +24,9 @@
 //!
 //! **The state directory is handed over, not shared**: it is flushed and unlocked, and later
 //! changes wait in memory in case it is taken back. A client that changes something at the admin
-//! interface waits, or asks the new process, because the sockets are handed over, too. The new
-//! process makes no changes before "serves" either, so a state directory that is taken back has
-//! missed none.
+//! interface waits, or asks the new process, because the sockets are handed over, too. Before
+//! "serves" the new process makes no changes, either, so a state directory that is taken back is
+//! complete.
 //!
 //! **A connection is closed after a response that announces it.** Closing an idle connection could
 //! collide with its next request, so that is done only to connections that stay idle for half of

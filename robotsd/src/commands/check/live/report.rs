@@ -72,7 +72,7 @@ pub(super) struct RedirectSummary {
 pub(super) enum SameFile {
     /// It is the name in the argument.
     Named,
-    /// Crawlers get the same rules there, or likewise none.
+    /// Crawlers get the same rules there, or also no rules.
     Same,
     Differs,
     /// The name has no address, so there is no such site.
