@@ -68,8 +68,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     token: Vec<String>,
 
-    /// The client's address: show whether it belongs to the crawler, according to the
-    /// available published lists, and how the policy handles that; exempt networks count, too. No name is
+    /// The client's address: show whether it belongs to the crawler, according to the available
+    /// published lists, and how the policy handles that; exempt networks count, too. No name is
     /// looked up
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["batch", "token"])]
     address: Option<IpAddr>,
