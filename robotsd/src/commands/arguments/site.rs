@@ -155,7 +155,7 @@ impl SiteArgs {
         let host = host.filter(|host| find(&config, &path, Some(&**host)).is_ok());
         let found = find(&config, &path, self.site.as_deref().or(host.as_deref()));
         if found.is_err() && self.config.is_none() && self.site.is_none() && !files.is_empty() {
-            complain(&"the config is not used, because it has several sites: name one with --site");
+            complain(&"the config is not used, because it has several sites: choose one with --site");
             return Ok(without);
         }
         let configured = found.map_err(io::Error::other)?;
