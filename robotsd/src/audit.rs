@@ -21,7 +21,7 @@ use crate::render;
 /// Name of the audit file in the state directory.
 pub(crate) const AUDIT_FILE: &str = "audit.jsonl";
 
-/// Maximum length of a string from a client, in characters.
+/// Maximum length of strings from clients, in characters.
 const LONGEST: usize = 300;
 
 /// Who requested what, and the outcome.
@@ -80,7 +80,7 @@ impl AuditRecord {
     }
 }
 
-/// Truncates a string from a client to the maximum length.
+/// Truncates a client's string to the maximum length.
 pub(crate) fn cut(text: &str) -> String {
     render::cut(text, LONGEST)
 }

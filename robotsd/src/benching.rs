@@ -31,7 +31,7 @@ impl CountingBench {
         send(&self.quiet, request, |_| {});
     }
 
-    /// Sends a request for which the layer prepares counts that are not recorded.
+    /// Sends a request. The layer prepares its counts, but they are not recorded.
     #[inline(never)]
     pub fn observed(&mut self, request: Request<()>) {
         send(&self.counting, request, |_| {});

@@ -1,5 +1,5 @@
-//! Formats and parses times. The crates used here panic for years such as 1969 and 10000, to which
-//! a clock may be set. Such a time is written as the nearest supported one.
+//! Formats and parses times. The crates used here panic for years such as 1969 and 10000, but a
+//! clock may be set to such years. Such a time is written as the nearest supported one.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

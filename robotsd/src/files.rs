@@ -1,4 +1,4 @@
-//! Reading and writing files. Paths from a config or a request may lead to anything, not only to
+//! Reading and writing files. Paths from configs and requests may lead to anything, not only to
 //! regular files. Files in the state directory are readable for their owner only, and replaced as a
 //! whole.
 

@@ -40,7 +40,7 @@ pub(crate) fn quoted_list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> 
 }
 
 /// A name that neither the registry nor a robots.txt has, with a suggestion. Most such names are
-/// typing errors, which must not look like an answer about a crawler.
+/// typing errors. The answer must not look like that for a crawler.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownName<'n> {
     name: &'n str,
@@ -48,8 +48,8 @@ pub(crate) struct UnknownName<'n> {
 }
 
 impl<'n> UnknownName<'n> {
-    /// Looks up a name as a person writes it. `None` if a crawler or a group has it, and for `*`
-    /// and headers.
+    /// Looks up a name as a person writes it. `None` if it belongs to a crawler or a group, and for
+    /// `*` and headers.
     pub(crate) fn of(name: &'n str, recognizer: &Recognizer, files: &[&RobotsTxt]) -> Option<Self> {
         let (named_as, agents) = recognizer.resolve(name);
         let token = agents.first().tokens().first().filter(|_| named_as == NamedAs::Unregistered)?;

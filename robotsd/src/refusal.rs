@@ -229,13 +229,14 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
         )),
         HtmlContext::Tag { .. } => Err(format!("{{{{{name}}}}} is inside a tag: use it between tags, or in quotes")),
         HtmlContext::Raw { name: element } => {
-            Err(format!("{{{{{name}}}}} is inside <{element}>, where nothing can be escaped: use it outside"))
+            Err(format!("{{{{{name}}}}} is inside <{element}>, and values cannot be escaped there: use it outside"))
         }
         HtmlContext::Comment => Err(format!("{{{{{name}}}}} is inside a comment: use it outside")),
     }
 }
 
-/// Maximum number of characters of a value on a page, because clients can send long strings.
+/// Maximum number of characters of a value in a refusal page, because clients can send long
+/// strings.
 const SHOWN: usize = 512;
 
 word_enum! {
@@ -387,7 +388,12 @@ mod tests {
             ),
             ("<p {{line}}>", Html, "{{line}}", "{{line}} is inside a tag: use it between tags, or in quotes"),
             ("<{{agent}}>", Html, "{{agent}}", "{{agent}} is inside a tag"),
-            ("<script>x=\"{{line}}\"", Html, "{{line}}", "{{line}} is inside <script>, where nothing can be escaped"),
+            (
+                "<script>x=\"{{line}}\"",
+                Html,
+                "{{line}}",
+                "{{line}} is inside <script>, and values cannot be escaped there",
+            ),
             ("<style>{{agent}}", Html, "{{agent}}", "{{agent}} is inside <style>"),
             ("<!-- {{agent}} -->", Html, "{{agent}}", "{{agent}} is inside a comment"),
             ("<p title=\"{{line}}\" {{agent}}>", Html, "{{agent}}", "{{agent}} is inside a tag"),

@@ -29,7 +29,7 @@ pub(crate) struct StatusReport {
     pub(crate) uptime_seconds: u64,
     /// The config file, and whether it is in force.
     pub(crate) config: ConfigReport,
-    /// The last upgrade in place, if it is under way or failed.
+    /// The last upgrade in place, if it is in progress or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<UpgradeReport>,
     /// The known crawlers; `None` during start-up.
@@ -109,7 +109,7 @@ impl NextStep {
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
     }
 
-    /// Returns the first step for a fleet that has a name.
+    /// Returns the first step for a named fleet.
     pub(crate) fn make_document() -> Self {
         let what = "the fleet has no document yet, so nothing is enforced; to create it, once for all replicas";
         Self::command(what, ["robotsd", "fleet", "init"])
@@ -166,7 +166,7 @@ pub(crate) struct RejectedConfigReport {
 /// A setting that differs between two configs, such as the file and the running process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettingChange {
-    /// Site of the setting; `None` if it is not a setting of a site.
+    /// Site of the setting; `None` if it does not belong to a site.
     pub(crate) site: Option<String>,
     /// Key with its table: `limits.drain`, `modes[agent:GPTBot].mode`.
     pub(crate) setting: String,

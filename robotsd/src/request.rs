@@ -71,7 +71,7 @@ impl SiteJudge {
     }
 }
 
-/// Whether a request is for a page rather than for an asset of one.
+/// Reports whether a request is for a page rather than for one of its assets.
 fn is_for_page(request: &OriginalRequest<'_>) -> bool {
     *request.method == Method::GET && !RateLimit::is_for_asset(request.target())
 }

@@ -7,7 +7,7 @@ use tower_robots::agent::{Category, Crawler, Registry};
 
 use crate::names::did_you_mean;
 
-/// A selection of crawlers. A value without a key is a name.
+/// A selection of crawlers. A value without a key means a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selector {
     Agent(String),

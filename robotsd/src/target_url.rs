@@ -1,5 +1,4 @@
-//! A URL or a path, as a person writes it on the command line, in a list or in a file of
-//! expectations.
+//! A URL or path, as people write it on the command line, in a list or in a file of expectations.
 //!
 //! A path begins with `/`, a URL with `http://` or `https://`. Nothing else is guessed: `drafts/x`
 //! may be the path `/drafts/x`, or the path `/x` of the host `drafts`, and different rules apply to
@@ -15,7 +14,7 @@ pub(crate) struct TargetUrl<'a> {
 }
 
 impl<'a> TargetUrl<'a> {
-    /// Parses a path or a URL.
+    /// Parses a path or URL.
     ///
     /// # Errors
     ///
@@ -96,7 +95,7 @@ pub(crate) fn is_http(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
 
-/// Whether the first segment of a word looks like a host, so that a URL is more likely than a path.
+/// Whether the first segment of a word looks like a host name. Then it is probably a URL.
 fn begins_with_host(word: &str) -> bool {
     let first = word.split(['/', '?', '#']).next().unwrap_or_default();
     let is_name = |host: &str| host.chars().all(|char| char.is_alphanumeric() || matches!(char, '.' | '-' | '_'));

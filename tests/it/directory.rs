@@ -86,7 +86,7 @@ fn each_file_is_a_site_and_the_fallback_is_every_other_host() {
         assert_eq!(folder.body(host).as_deref(), Some(text), "{host}");
     }
     let reported = folder.reported.lock().unwrap();
-    let ignored: Vec<_> = reported.iter().filter(|line| line.contains("passed over")).collect();
+    let ignored: Vec<_> = reported.iter().filter(|line| line.contains("is ignored")).collect();
     assert_eq!(ignored.len(), 2, "{reported:?}");
     assert!(ignored.iter().any(|line| line.starts_with("\"no host.txt\" is ignored: \"no host\" is not a host")));
     assert!(ignored.iter().any(|line| line.contains("\"example.com.txt\"") && line.contains("is listed twice")));

@@ -409,7 +409,7 @@ fn another_text_in_place_of_a_robots_txt_is_never_taken() {
         assert_eq!((kept(&live), body(&live).as_deref()), (kind, Some(OPEN)), "{text:?}");
         if kind == RejectionKind::NoField {
             let said = live.status().last_reload.to_string();
-            assert!(said.contains("the file is not a robots.txt: no line is a field that crawlers know"), "{said}");
+            assert!(said.contains("the file is not a robots.txt: it has no field that crawlers know"), "{said}");
             assert!(said.contains("write \"User-agent: *\" with an empty \"Disallow:\""), "{said}");
         }
     }

@@ -348,7 +348,7 @@ impl Header<'_> {
         })
     }
 
-    /// Returns the header without the names in these ranges. The contact of a part with a name
+    /// Returns the header without the names in these ranges. If a part has a name, its contact
     /// belongs to that name.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
@@ -370,8 +370,8 @@ impl Header<'_> {
     ///
     /// - products with a version outside comments (`MyBot/1.0`), and words there that contain bot
     ///   or crawler;
-    /// - products in a comment that have a version and say that they crawl, unless the comment
-    ///   belongs to a registered product.
+    /// - products in comments, if they have a version and declare that they crawl, unless the
+    ///   comment belongs to a registered product.
     pub(super) fn ignore_descriptions(&mut self) {
         let bytes = self.bytes;
         let is_crawler = |word: &Word| word.may_name_a_crawler() && crawls(word.text(bytes));
@@ -603,8 +603,8 @@ mod tests {
         assert_eq!(claim("").0, Class::Empty);
     }
 
-    /// Returns the product or the tokens of the agent found in addition to the registered ones, at
-    /// least one of which must be there.
+    /// Returns the product or the tokens of the agent found in addition to the registered ones. The
+    /// header must contain at least one registered agent.
     fn beside(file: &str, header: &str) -> Option<String> {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes()));
         let agents = recognizer.agents(header.as_bytes());

@@ -74,7 +74,7 @@ impl Marks {
     pub(super) const MODEL: Self = Self(1 << 3);
     /// The part is in a comment with `MSIE` or `Konqueror`.
     pub(super) const OLD_BROWSER: Self = Self(1 << 4);
-    /// The part is a product with a version.
+    /// The part is a product and its version.
     pub(super) const VERSIONED: Self = Self(1 << 5);
     /// The part contains a word that is neither costume nor a number.
     pub(super) const OWN_WORD: Self = Self(1 << 7);

@@ -29,7 +29,7 @@ pub enum Identity {
     /// An impostor: the operator publishes a complete method, its evidence is fresh, and the
     /// request fails it.
     Refuted(Refutation),
-    /// The evidence is missing, too old or doubtful. Never a reason to refuse a request.
+    /// The evidence is missing, too old or doubtful. Never a reason to refuse requests.
     Undecided(UndecidedReason),
     /// A crawler is claimed, and its operator publishes no method that could refute the claim.
     Unverifiable,

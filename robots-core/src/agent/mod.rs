@@ -2,8 +2,9 @@
 //! obeys. For servers, and for tools that read their logs.
 //!
 //! RFC 9309 lets the *crawler* choose its group by its own product token. The server sees only a
-//! header, and that token is one word in it among the costume of browsers, platforms and addresses.
-//! A [`Recognizer`] finds it. It looks first for the crawlers of the [`Registry`], then for other
+//! header, and that token is only one word in it, next to platforms, addresses and the *costume* of
+//! browsers: words such as `Mozilla/5.0` and `like Gecko`, which most headers share. A
+//! [`Recognizer`] finds it. It looks first for the crawlers of the [`Registry`], then for other
 //! names in the file, then for declarations in the header itself.
 //!
 //! 1. Words about another agent are ignored: in URLs, e-mail addresses, versions and bracketed

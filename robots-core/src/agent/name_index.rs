@@ -318,9 +318,9 @@ pub(super) fn is_forge(host: &[u8]) -> bool {
     FORGES.split_ascii_whitespace().any(|forge| forge.as_bytes().eq_ignore_ascii_case(host))
 }
 
-/// Whether a word is a host name, such as `example.com` in `example.com/1.0`. Excludes names of
-/// applications (`com.example.app`) and hosts of source code, where many programs have their home
-/// page.
+/// Reports whether a word is a host name, such as `example.com` in `example.com/1.0`. Excludes
+/// names of applications (`com.example.app`) and hosts of source code, where many programs have
+/// their home page.
 pub(super) fn is_host(word: &[u8]) -> bool {
     let Some(dot) = word.iter().rposition(|byte| *byte == b'.') else { return false };
     let (name, domain) = (&word[..dot], &word[dot + 1..]);

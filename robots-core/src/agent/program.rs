@@ -46,7 +46,7 @@ pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
-/// Whether a part declares a crawler in the header of a device: it has a contact in a form that
+/// Reports whether a part declares a crawler in the header of a device: its contact has a form that
 /// crawlers use.
 pub(super) fn declares_on_device(header: &Header<'_>, part: &Part) -> bool {
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact(header))

@@ -47,7 +47,8 @@ pub struct Recognizer {
 pub enum NamedAs {
     /// `*`: a crawler that no group names.
     Star,
-    /// The name of a registered crawler, one of its header names, or the product token that it obeys first.
+    /// The name of a registered crawler, one of its header names, or the product token that it
+    /// obeys first.
     Registered,
     /// A `User-Agent` header as sent.
     Header,
@@ -117,7 +118,7 @@ impl Recognizer {
     /// let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
     /// let (named_as, stripe) = recognizer.resolve("Stripe");
     /// assert_eq!((named_as, stripe.first().crawler()), (NamedAs::Registered, Some("Stripe")));
-    /// A header needs more than the word.
+    /// // A header needs more than the word.
     /// assert_eq!(recognizer.identify(b"Stripe").crawler(), None);
     ///
     /// let (named_as, unknown) = recognizer.resolve("NeverSeenBot");
@@ -140,8 +141,8 @@ impl Recognizer {
         }
     }
 
-    /// Returns the agent of the rest of a header, without the registered names at these places, if
-    /// the rest declares a crawler or contains a name of the file.
+    /// Returns the agent in the rest of a header, without the registered names at these places. The
+    /// rest must declare a crawler or contain a name from the file.
     fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
             return None;

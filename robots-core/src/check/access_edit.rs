@@ -112,13 +112,10 @@ fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> R
     let changed = diff.effects.iter().flat_map(|effect| &effect.crawlers);
     let mut changed = changed.chain(diff.delays.iter().flat_map(|delay| &delay.crawlers));
     if let Some(other) = changed.find(|subject| !subject.own_token().is_some_and(|own| meant.contains(own))) {
-        return unproved(
-            other.name.as_deref().unwrap_or("*"),
-            "would get other rules too, although it is not part of the edit",
-        );
+        return unproved(other.name.as_deref().unwrap_or("*"), "would get other rules, too, which is not intended");
     }
     if diff.is_cut {
-        return unproved("robots.txt", "takes too long to compare with the edited version");
+        return unproved("robots.txt", "takes too long to be compared with the new file");
     }
     Ok(())
 }
@@ -170,7 +167,7 @@ struct Draft<'f, 'a> {
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
     edits: Vec<Edit>,
     removed: BTreeSet<usize>,
-    /// Lines to add, by the byte offset where they are inserted.
+    /// Lines to add, by the byte offset of their insertion.
     added: BTreeMap<usize, Vec<u8>>,
 }
 

@@ -264,8 +264,8 @@ const MARK: &[u8] = b"robots-check:";
 /// The lints that comments of a file turn off, in the order of the file: `# robots-check:
 /// allow(secret-path, duplicate-group)`.
 ///
-/// A comment after other text applies to its own line; a comment on a line of its own applies to
-/// the next line.
+/// A comment after other text applies to its own line; a comment without other text applies to the
+/// next line.
 #[derive(Debug, Default)]
 pub(super) struct Allowed<'a>(Vec<(Range<usize>, &'a [u8])>);
 

@@ -45,8 +45,8 @@ impl<'r> CrawlersByToken<'r> {
         self.by_token().get(token.as_bytes()).copied()
     }
 
-    /// Returns the name of the crawler that a longer value declares, such as a whole header or a
-    /// name with a version.
+    /// Returns the name of the crawler that a longer value declares, such as a whole header, or a
+    /// name and its version.
     pub(super) fn declared_by(&self, name_value: &[u8]) -> Option<String> {
         let declared = self.registry.stands_for(name_value).into_iter().next()?;
         let named = self.of_token(&declared);
@@ -137,8 +137,9 @@ impl<'r> CrawlersByToken<'r> {
 }
 
 impl Registry {
-    /// Returns the crawlers that were probably meant by a name, as in `"ClaudeBot" or
-    /// "Claude-User"`. `None` if a crawler or a group of the file has the name.
+    /// Returns the crawlers that were probably meant by a name, as in
+    /// `"ClaudeBot" or "Claude-User"`. `None` if the name belongs to a crawler or to a group of the
+    /// file.
     #[doc(hidden)]
     pub fn meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
         let token = ProductToken::from_name(name.as_bytes())?;

@@ -89,7 +89,7 @@ impl fmt::Display for Unmet {
             Some(Decider { line, .. }) => {
                 write!(f, "{path:?} must be {wanted} for {agent:?} but is {found} by line {line}")
             }
-            None => write!(f, "{path:?} must be {wanted} for {agent:?} but no rule matches it"),
+            None => write!(f, "{path:?} must be {wanted} for {agent:?}, but there is no such rule"),
         }
     }
 }
@@ -215,7 +215,7 @@ mod tests {
         }
         let operator = outcome(shut, "Anthropic").to_string();
         assert!(operator.contains("did you mean \"ClaudeBot\" or"), "{operator}");
-        // An unknown crawler, `*`, a crawler that a group names, and a header.
+        // An unknown crawler, `*`, a crawler named by a group, and a header.
         let own = "User-agent: Goglebot\nAllow: /\n";
         for (file, agent) in [(shut, "HouseBot"), (shut, "*"), (own, "Goglebot"), (shut, "Mozilla/5.0 (X11) Firefox/1")]
         {

@@ -29,7 +29,7 @@ impl FileKind {
     /// Message about a file without a known field.
     #[doc(hidden)]
     pub const NO_ROBOTS_TXT: &str =
-        "the file is not a robots.txt: no line is a field that crawlers know, such as \"User-agent: *\"";
+        "the file is not a robots.txt: it has no field that crawlers know, such as \"User-agent: *\"";
 
     /// Advice for a site that wants no restrictions, which is also the effect of an empty file or
     /// an error message.
@@ -64,7 +64,7 @@ impl FileKind {
     /// ```
     pub fn unreadable(robots: &RobotsTxt) -> Option<&'static str> {
         if utf_16_form(robots.bytes()).is_some() {
-            Some("the file is UTF-16, and crawlers find no rule in it: save it as UTF-8")
+            Some("the file is UTF-16, so crawlers find no rules: save it as UTF-8")
         } else {
             is_binary(robots.bytes())
                 .then_some("the file is not text, so crawlers find no rule in it: write it as UTF-8")

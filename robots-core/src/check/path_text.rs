@@ -26,7 +26,7 @@ pub(super) fn is_one_of(text: &[u8], words: &str) -> bool {
     words.split(' ').any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Evidence that the text before a path is a host.
+/// Evidence that a host precedes a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostEvidence {
     /// It is the host of the site.

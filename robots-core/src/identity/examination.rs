@@ -33,9 +33,9 @@ pub(super) enum ClaimKind {
 pub(super) struct Examination {
     claim: ClaimKind,
     signature: Option<MethodOutcome>,
-    /// Outcome of the operator's lists; `None` without lists.
+    /// Outcome of the operator's lists, if there are any.
     pub(super) range: Option<MethodOutcome>,
-    /// Outcome of the names of the address; `None` without host name patterns.
+    /// Outcome of the names of the address, if the operator has host name patterns.
     pub(super) rdns: Option<MethodOutcome>,
     /// Whether the names of the operator's addresses are unreliable. They then verify, but do not
     /// refute.

@@ -90,7 +90,7 @@ pub enum DnsAnswer {
 }
 
 impl RdnsCheck {
-    /// Creates the check of an address for a crawler with these host name patterns.
+    /// Creates the check of an address against a crawler's host name patterns.
     pub fn new(address: PublicAddress, patterns: Arc<[NamePattern]>) -> Self {
         Self { address: address.get(), patterns, state: RdnsState::Reverse }
     }

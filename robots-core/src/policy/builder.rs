@@ -119,7 +119,7 @@ impl PolicyBuilder {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
 
-    /// Sets further path patterns whose requests pass unjudged. Patterns are prefixes with `*` and
+    /// Sets further path patterns whose requests pass unchecked. Patterns are prefixes with `*` and
     /// `$`, as in robots.txt: `/health` also exempts `/healthy`, but `/health$` does not.
     /// `/robots.txt` and `/.well-known/` are always exempt.
     ///
@@ -134,7 +134,7 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Sets networks whose requests pass unjudged: [`Network`](crate::agent::Network)s, addresses,
+    /// Sets networks whose requests pass unchecked: [`Network`](crate::agent::Network)s, addresses,
     /// or their string forms. Default: none. A second call replaces the networks of the first.
     ///
     /// ```
@@ -167,7 +167,7 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Sets crawlers whose requests pass unjudged, by the names that [`Override::agent`] accepts.
+    /// Sets crawlers whose requests pass unchecked, by the names that [`Override::agent`] accepts.
     /// Default: none. A second call replaces the crawlers of the first.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Sets the names of cookies that suggest a person behind a request. Default: none. A second
+    /// Sets the names of cookies that suggest that a person made a request. Default: none. A second
     /// call replaces the names of the first.
     ///
     /// # Errors
@@ -239,10 +239,10 @@ impl PolicyBuilder {
     /// [`RateMode::Off`].
     ///
     /// The crawlers of search engines that people use are observed at most, unless an override
-    /// names one of them ([`with_rate_override`](Self::with_rate_override)); even then, a delay of
-    /// a group for `*` never limits them. Requests for parts of pages
-    /// ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)), exempt requests and disallowed requests
-    /// do not count. The delay is enforced up to
+    /// names one of them ([`with_rate_override`](Self::with_rate_override)). Even then, delays of
+    /// groups for `*` never limit them. Requests for parts of pages
+    /// ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)) and exempt or disallowed requests do not
+    /// count. The delay is enforced up to
     /// [`CrawlDelay::LONGEST_ENFORCED`](crate::rules::CrawlDelay::LONGEST_ENFORCED).
     pub fn rate(self, mode: RateMode) -> Self {
         self.with(|policy| policy.rate.mode = mode)

@@ -50,9 +50,9 @@ impl Policy {
     ///
     /// 1. Groups that name an agent apply to it for every method. Otherwise the groups of `*` apply
     ///    if [`Policy::holds_to_star`] is true and the method is either configured or not
-    ///    registered. If no group applies, the request passes unjudged.
+    ///    registered. If no group applies, the request passes unchecked.
     /// 2. A request for `/robots.txt`, from an exempt address or from an exempt agent also passes
-    ///    unjudged. So does one whose path is exempt in every form that it can be read in.
+    ///    unchecked. So does a request whose path is exempt in all of its forms.
     /// 3. An allowed request passes. For a disallowed request the last override that applies
     ///    decides, or else the mode. The mode for an agent, from an override or from the site, also
     ///    limits what is done about its other requests.
@@ -113,7 +113,7 @@ impl Policy {
         decision.rate_limit.is_some() || is_disallowed() || matches!(identity, Identity::Refuted(_))
     }
 
-    /// Weighs the evidence of a person behind a request that is disallowed, rate-limited or an
+    /// Evaluates the evidence for a person behind a request that is disallowed, rate-limited or an
     /// impostor's. An exempt cookie lets the request pass. Other signs are recorded, and let it
     /// pass if the policy exempts people. Any other decision stays as it is.
     #[doc(hidden)]
@@ -424,7 +424,7 @@ impl Handling<'_> {
     }
 }
 
-/// Paths, addresses and agents whose requests pass unjudged.
+/// Paths, addresses and agents whose requests pass unchecked.
 #[derive(Clone, Debug)]
 pub(super) struct Exemptions {
     pub(super) patterns: Vec<PathPattern>,

@@ -118,9 +118,9 @@ impl RateRules {
 }
 
 impl RateLimit<'_> {
-    /// Reports whether a request target is for a part of a page, such as a style sheet, a script,
-    /// an image or a font. Such requests are not limited: a crawler that renders a page fetches
-    /// them all at once.
+    /// Reports whether a request target is part of a page, such as a style sheet, a script, an
+    /// image or a font. Such requests are not limited: a crawler that renders a page fetches them
+    /// all at once.
     ///
     /// The file extension of the path decides; the query is ignored. A path that servers may read
     /// in several ways is not an asset.
@@ -137,8 +137,8 @@ impl RateLimit<'_> {
     }
 
     /// Returns the pace with the values for [`Mode::Refuse`], given as `refusing`, and keeps its
-    /// own mode. If there are several agents, `refusing` may be another agent's: this counts
-    /// requests the same way as when the mode refuses.
+    /// own mode. If there are several agents, `refusing` may be another agent's: the counts are the
+    /// same as they will be when the mode refuses.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {
         if self.mode == RateMode::Refuse { self } else { Self { mode: self.mode, ..refusing } }
     }

@@ -45,8 +45,8 @@ impl Quota {
         NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Returns the next state of a bucket after a request at this time if the request passes;
-    /// otherwise the state to keep, and the time to wait.
+    /// Decides about a request at this time. Returns the next state of the bucket if the request
+    /// passes; otherwise the state to keep, and the time to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
         // A lead of more than a full burst is not due to this quota: the interval was shortened, or
         // the clock was set back.
@@ -140,7 +140,7 @@ impl<'a> RateKey<'a> {
     /// Returns the key of an agent with a delay, as the layer counts it. `is_named` reports whether
     /// a group of the file names a token.
     ///
-    /// `None` if the agent is not limited: an agent without a name is distinguished by its network
+    /// `None` if the agent is not limited: agents without names are distinguished by their network
     /// only.
     pub fn of(agent: &'a Agent, sender: RateSender, is_named: impl Fn(&ProductToken) -> bool) -> Option<Self> {
         let token = match agent.tokens() {

@@ -394,7 +394,7 @@ impl Fragment {
         let robots = RobotsTxt::parse(text);
         if !robots.groups().any(|group| group.names().any(|name| !name.is_star() && !name.value().is_empty())) {
             return wrong(
-                "none of its groups names a crawler: a list begins with a line such as \"User-agent: GPTBot\"",
+                "none of its groups names a crawler: begin the list with a line such as \"User-agent: GPTBot\"",
             );
         }
         let title = title.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MOST_TITLE);

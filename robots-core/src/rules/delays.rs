@@ -83,7 +83,7 @@ fn number(digits: &[u8]) -> Option<u32> {
 pub struct CrawlDelay<'r> {
     pub(super) document: &'r RobotsTxt,
     pub(super) record: &'r DelayRecord,
-    /// The name that makes the line's group apply to the agent.
+    /// The name in the line's group that matches the agent.
     pub(super) name: usize,
 }
 

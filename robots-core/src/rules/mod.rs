@@ -1,13 +1,13 @@
-//! From the bytes of a robots.txt to a verdict on a path: for programs that read, write or obey a
-//! robots.txt, such as crawlers and editors.
+//! Parses robots.txt files and decides about paths. For programs that read, write or obey a
+//! robots.txt, including crawlers and editors.
 //!
-//! [`RobotsTxt`] is the document: every line with its number, the groups, and the ignored lines
-//! with the reason. Parsing never fails, because crawlers accept the rest of a broken file.
-//! [`RuleSet`] is the document compiled for a [`Reading`]: [`RuleSet::select`] finds the group that
-//! a chain of [`ProductToken`]s obeys, and [`Selection::verdict`] judges a [`RequestPath`]. A
-//! [`Verdict`] contains the rule, its line and its group.
+//! [`RobotsTxt`] is the document: every line with its number, the groups, and the ignored lines with
+//! the reason. Parsing never fails, because a crawler accepts the rest of a broken file. [`RuleSet`]
+//! is the document compiled for a [`Reading`]: [`RuleSet::select`] finds the group that a chain of
+//! [`ProductToken`]s obeys, and [`Selection::verdict`] decides about a [`RequestPath`]. A [`Verdict`]
+//! contains the rule, its line and its group.
 //!
-//! This module knows nothing of actual crawlers, HTTP types, files or clocks.
+//! This module does not depend on known crawlers, HTTP types, files or clocks.
 //!
 //! ```
 //! use robots_core::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt};
@@ -89,29 +89,29 @@ keywords!(Access, "an access", {
 });
 
 keyword_enum! {
-    /// How names, patterns and the size of a robots.txt are interpreted.
+    /// How the names, patterns and size of a robots.txt are interpreted.
     ///
     /// | | `Reference` | `Standard` | `Legacy` |
     /// |---|---|---|---|
     /// | name in a user-agent line | its longest prefix in `[A-Za-z_-]` | whole, see [`ProductToken::from_name`](ProductToken::from_name) | as `Standard` |
-    /// | escapes in patterns | hex digits upper-cased, bytes ≥ 0x80 escaped | also decoded: unreserved bytes, bytes that no URI may contain, and before the first `?` reserved bytes except `/`, `?`, `#` | as `Standard` |
-    /// | `%` that is not an escape | stays | stays; `%25` if decoding after it would make it an escape | as `Standard` |
+    /// | escapes in patterns | hex digits upper-cased, bytes ≥ 0x80 escaped | also decoded: unreserved bytes, bytes that are invalid in a URI, and before the first `?` reserved bytes except `/`, `?`, `#` | as `Standard` |
+    /// | `%` that does not begin an escape | stays | stays; `%25` if decoding the following bytes would create an escape | as `Standard` |
     /// | `%2A`, `%24` in a pattern | an escape | the literal `*`, `$` (RFC 9309, section 2.2.3) | as `Standard` |
-    /// | bytes that count | all | [`Reading::STANDARD_LIMIT`]; a line cut there is dropped | as `Standard` |
-    /// | pattern without leading `/` or `*` | matches nothing | matches nothing | a leading `/` is implied |
+    /// | bytes that count | all | [`Reading::STANDARD_LIMIT`]; a line that is cut there is dropped | as `Standard` |
+    /// | pattern without leading `/` or `*` | matches nothing | matches nothing | a leading `/` is assumed |
     ///
-    /// No reading compiles more than the first 256 MiB of a file. Every reading uses the priorities
-    /// of `Reference`: the length of the pattern as written, with a byte ≥ 0x80 counted as its
-    /// three-byte escape.
+    /// Every reading compiles only the first 256 MiB of a file. Priorities are those of `Reference`
+    /// in every reading: the length of the pattern as written, in which a byte ≥ 0x80 counts as its
+    /// escape of three bytes.
     #[derive(Default)]
     Reading, "a reading", {
-        /// RFC 9309 as a server must read it. The default, used for enforcement.
+        /// RFC 9309 from the perspective of a server. The default, used for enforcement.
         #[default]
         Standard = "standard",
-        /// The answers of google/robotstxt, quirks included. Pair it with
+        /// The same answers as google/robotstxt, including its quirks. Use it with
         /// [`RequestPath::verbatim`](RequestPath::verbatim).
         Reference = "reference",
-        /// `Standard` with the interpretations of the older specification pages.
+        /// `Standard` with the rules of the older specification pages.
         Legacy = "legacy",
     }
 }
@@ -134,8 +134,7 @@ impl Reading {
         self.path_with(target.as_ref(), PathForms::ALL)
     }
 
-    /// Returns the path like [`Reading::path`], with only some of the forms; `Reference` knows only
-    /// one.
+    /// Like [`Reading::path`], with only some of the forms; `Reference` knows one.
     pub(crate) fn path_with(self, target: &[u8], forms: PathForms) -> RequestPath<'_> {
         match self {
             Self::Reference => RequestPath::verbatim(target),

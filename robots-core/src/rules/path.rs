@@ -154,8 +154,8 @@ fn is_plain(target: &[u8]) -> bool {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        // The same check for short targets, by the roles of a byte: telling alone, first of a
-        // telling pair, second of one.
+        // The same check for short targets, by the roles of each byte: telling by itself, first
+        // byte of a telling pair, or second byte.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];
@@ -201,8 +201,8 @@ fn before_fragment(target: &[u8]) -> &[u8] {
 /// may be equal.
 ///
 /// A URL has one path, but its authority can end in two places. A proxy may have built the URL from
-/// a `Host` field that contains a `?` or `#`. Browsers treat `\` as `/` and accept any number of
-/// them. A target that is neither a path nor a URL is read as a path without its slash, or as the
+/// a `Host` field that contains a `?` or `#`, and browsers treat `\` as `/` and accept any number
+/// of them. Any other target than a path or URL is read as a path without its slash, or as the
 /// reference parser reads it.
 fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     let is_slash = |octet: &u8| matches!(octet, b'/' | b'\\');

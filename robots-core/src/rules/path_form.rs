@@ -7,7 +7,7 @@
 //! tried in the orders that servers use. Only a path that contains something that servers read
 //! differently has further forms.
 //!
-//! A URL crate knows only one reading of a path; the others are the purpose of this module.
+//! URL crates know only one reading of a path; the others are the purpose of this module.
 
 use std::borrow::Cow;
 

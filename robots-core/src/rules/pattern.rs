@@ -3,8 +3,8 @@
 //! **`%2A` and `%24` are literal** in patterns (RFC 9309, section 2.2.3), so the standard form
 //! decodes them in targets. A pattern stores its literal bytes separately from its wildcards. A
 //! literal after a `*` may match in a path or in a query, which spell reserved bytes differently.
-//! Such a pattern compiles to up to three texts with one priority (18 of 97,047 rules in real
-//! files).
+//! Such a pattern compiles to up to three encoded patterns with the same priority (18 of 97,047
+//! rules in real files).
 
 use std::fmt;
 
@@ -255,9 +255,10 @@ mod tests {
         assert!(matches("/*%3A?x=%3A", "/a:?x=%3A", Reading::Standard));
         assert!(matches("/*%3A?x=%3A", "/?%3A?x=%3A", Reading::Standard));
         assert!(!matches("/*%3A?x=%3A", "/a:?x=:", Reading::Standard));
-        // A `*` may end in either part, so a query that spells a byte as in a path matches as well.
+        // A `*` may end in the path or in the query, so a query that spells a byte as in a path
+        // matches as well.
         assert!(matches("/*%3A", "/a?:", Reading::Standard));
-        // Without such an escape, a pattern has one text.
+        // Without such an escape, there is only one encoded pattern.
         for (pattern, texts) in
             [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MOST_TEXTS)]
         {

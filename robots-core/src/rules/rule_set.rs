@@ -40,7 +40,7 @@ struct Section {
     names: usize,
 }
 
-/// The groups of one token, in the order of the file, each with the name that makes it match.
+/// The groups of one token, in the order of the file, each with its matching name.
 type Groups = Vec<(usize, usize)>;
 
 /// Whether the groups for `*` apply if no group names the agent.
@@ -107,7 +107,7 @@ impl RobotsTxt {
 }
 
 impl RuleSet {
-    /// Returns the document that this was compiled from.
+    /// Returns the compiled document.
     pub const fn document(&self) -> &RobotsTxt {
         &self.document
     }
@@ -190,8 +190,8 @@ impl<'r> Selection<'r> {
         Some(CrawlDelay { document, record, name: self.rules.names[section.names + place] })
     }
 
-    /// Judges a path in every form that it can be read in. If any form is disallowed, that counts;
-    /// otherwise the verdict on the form as sent.
+    /// Decides about a path in all of its forms. If any form is disallowed, that counts; otherwise
+    /// the verdict on the form as sent.
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
         self.verdict_within(path, &mut MatchBudget::new())
     }
@@ -385,7 +385,7 @@ impl<'r> FormTrace<'r> {
     }
 }
 
-/// Returns the priority of a rule that matches a path; `None` if it does not match.
+/// Returns the priority of a rule if it matches a path.
 fn strength(rule: Rule<'_>, reading: Reading, path: &[u8]) -> Option<usize> {
     let whole = PathPattern::new(rule.pattern(), reading);
     if whole.matches(path) {

@@ -6,13 +6,14 @@
 //! characters, and bytes from 0x80. In a query the reserved bytes keep their spelling, because `&`
 //! separates parameters and `%26` does not.
 //!
-//! Percent-encoding crates encode or decode whole texts; none decides by the meaning of an escape.
+//! Percent-encoding crates encode or decode whole strings; none of them considers the meaning of an
+//! escape.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-/// The part of a target that bytes belong to. It decides the meaning of their escapes.
+/// The part of a target that bytes belong to. It determines the meaning of their escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetPart {
     /// A path: reserved bytes mean the same as their escapes.
@@ -117,8 +118,8 @@ const fn is_decoded(octet: u8, part: TargetPart) -> bool {
         // Unreserved (RFC 3986, section 2.3).
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => true,
         b'*' | b'$' => true,
-        // Bytes that no URI may contain unescaped. They separate nothing, and clients differ in
-        // which of them they escape.
+        // Bytes that no URI may contain unescaped. They are not separators, and clients do not
+        // agree which of them to escape.
         b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' => true,
         // Reserved (RFC 3986, section 2.2), except `/`, `?` and `#`, which a path cannot contain
         // literally.

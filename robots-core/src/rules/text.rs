@@ -1,16 +1,16 @@
-//! The text of a path pattern in the form that is compared, and exact matching.
+//! Encodes path patterns for comparison (called texts in the code), and matches them exactly.
 //!
-//! Compared bytes are ASCII, because bytes ≥ 0x80 are escaped on both sides. So a text consists of
-//! the literal bytes of a pattern with markers between them: [`END`] is a `$` at the end, and any
-//! other byte ≥ 0x80 is a run of `*`. The low bits of such a marker give the position of a rare
-//! byte in the literal that follows, so that a search can start there. A `*` at the end has no
-//! effect and is left out. Equal texts match the same paths.
+//! Compared bytes are ASCII, because bytes ≥ 0x80 are escaped on both sides. So an encoded pattern
+//! consists of the literal bytes of the pattern with markers between them: [`END`] is a `$` at the
+//! end, and any other byte ≥ 0x80 is a run of `*`. The low bits of such a marker give the position
+//! of a byte in the following literal that is rare in paths, so that a search can start there. A
+//! `*` at the end has no effect and is left out. Equal encoded patterns match the same paths.
 //!
 //! Glob and regex crates compile each pattern, and one file may have 30,000 of them.
 //!
-//! The text after a `*` may match in a path or in its query. Escapes of reserved bytes differ
-//! between the two ([`spelling`](super::spelling)). A pattern with such an escape there has a text
-//! for each ([`Query`]).
+//! The bytes after a `*` may match in a path or in its query, and escapes of reserved bytes differ
+//! between the two ([`spelling`](super::spelling)). A pattern with such an escape there is encoded
+//! once for each ([`Query`]).
 
 use memchr::{memchr, memmem};
 
@@ -38,11 +38,11 @@ const FALSE_STARTS: usize = 8;
 /// Bytes of paths, the most common first; all other bytes are rarer.
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
-/// Maximum number of texts of a pattern. If several literals of a pattern differ by part, those
-/// after the second match in the same part as the second.
+/// Maximum number of encoded forms of a pattern. If several literals of a pattern differ by part,
+/// those after the second match in the same part as the second.
 pub(super) const MOST_TEXTS: usize = 3;
 
-/// The place where the query begins in a text.
+/// The beginning of the query in an encoded pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Query {
     /// At the first `?` of the pattern, if there is one.
@@ -52,7 +52,8 @@ pub(super) enum Query {
     Before(usize),
 }
 
-/// Returns the texts of a pattern as written. Almost all patterns have one.
+/// Returns the places where the query may begin in a pattern, one for each encoded form. Almost all
+/// patterns have one.
 pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = Query> {
     let path = match reading {
         Reading::Reference => &b""[..],
@@ -64,7 +65,7 @@ pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = 
     std::iter::once(Query::AsWritten).chain(differing.take(MOST_TEXTS - 1))
 }
 
-/// Appends a text of a pattern as written.
+/// Appends an encoded form of a pattern.
 pub(super) fn write(out: &mut Vec<u8>, written: &[u8], reading: Reading, query: Query) {
     if reading == Reading::Legacy && !matches!(written, [] | [b'/' | b'*', ..]) {
         out.push(b'/');
@@ -94,7 +95,7 @@ pub(super) fn write(out: &mut Vec<u8>, written: &[u8], reading: Reading, query: 
     }
 }
 
-/// Splits a text into the literal bytes at the start, and the rest.
+/// Splits an encoded pattern into the literal bytes at the start, and the rest.
 pub(super) fn split_prefix(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(text.iter().position(|octet| is_mark(*octet)).unwrap_or(text.len()))
 }
@@ -104,7 +105,8 @@ pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
 }
 
-/// The part after the literal prefix of a text: nothing, the end of the path, or a wildcard.
+/// The part after the literal prefix of an encoded pattern: nothing, the end of the path, or a
+/// wildcard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     Open,
@@ -121,8 +123,8 @@ pub(super) fn tail(rest: &[u8]) -> Tail {
     }
 }
 
-/// Returns a text with `any` for each sequence of bytes, including the one after a pattern that is
-/// not anchored at the end.
+/// Returns an encoded pattern with `any` for each sequence of bytes, including the one after a
+/// pattern that is not anchored at the end.
 pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
     let (body, end) = match text {
         [body @ .., END] => (body, None),
@@ -145,13 +147,13 @@ pub(super) struct Missing<'t> {
     end: usize,
 }
 
-/// Reports whether a whole text matches a path.
+/// Reports whether an encoded pattern matches a path.
 pub(super) fn matches(text: &[u8], path: &[u8]) -> bool {
     let (prefix, rest) = split_prefix(text);
     path.strip_prefix(prefix).is_some_and(|left| fits(rest, left, &mut Missing::default()))
 }
 
-/// Reports whether the rest of a text after its prefix matches the rest of a path.
+/// Reports whether the rest of an encoded pattern after its prefix matches the rest of a path.
 ///
 /// Each literal takes the first place where it fits, which leaves the longest rest for the next
 /// literal. So the cost is one walk along the path and one along the text.
@@ -259,7 +261,7 @@ fn write_reference(out: &mut Vec<u8>, literal: &[u8]) {
     }
 }
 
-/// A line, or a part of a line, that crawlers ignore.
+/// A line, or part of a line, that crawlers ignore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Note {

@@ -20,8 +20,8 @@ pub struct Host<'r> {
 
 impl<'r> Host<'r> {
     /// Parses a host: a name of letters, digits, hyphens and dots, optionally with `https://` or
-    /// `http://` before it and a port after it. A numeric address is not valid, nor is a URL with a
-    /// path.
+    /// `http://` before it and a port after it. Numeric addresses, and URLs with paths, are not
+    /// valid.
     pub fn parse(value: &'r [u8]) -> Option<Self> {
         let value = std::str::from_utf8(value).ok()?;
         let scheme = |scheme: &str| {
@@ -102,7 +102,7 @@ fn is_host_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|octet| octet.is_ascii_digit())
 }
 
-/// Splits a text into what precedes the first blank, and what follows it.
+/// Splits a value at the first blank.
 fn first_word(value: &[u8]) -> (&[u8], &[u8]) {
     let (word, rest) = value.split_at(value.iter().position(|octet| is_space(*octet)).unwrap_or(value.len()));
     (word, rest.trim_ascii())

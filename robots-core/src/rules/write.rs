@@ -41,7 +41,7 @@ const OCTET: &str = "contains a line break, a NUL or a \"#\": escape it, for exa
 /// Error for text with white space at either end, which would be dropped.
 const BLANK: &str = "begins or ends with white space, which crawlers drop: escape it as \"%20\"";
 
-/// Error for a name without a crawler: empty, or empty once decoration and version are dropped.
+/// Error for a name that is empty, or empty once decoration and version are dropped.
 const NO_CRAWLER: &str = "names no crawler: write its product token, or \"*\" for every crawler";
 
 /// Error for a pattern that begins with neither `/` nor `*`, so that it matches no path (RFC 9309,
@@ -52,17 +52,17 @@ const NO_PATH: &str = "begins with neither \"/\" nor \"*\": it matches no path";
 const NO_URL: &str = "is not an absolute URL: begin with \"https://\" and the host";
 
 /// Error for a delay of zero, which has no effect, or a delay too long to be read back.
-const DELAY: &str = "is not a usable delay: give more than zero seconds";
+const DELAY: &str = "is not a delay with an effect: give more than zero seconds";
 
 /// Error for a line longer than crawlers read.
 const LONG: &str = "makes the line longer than crawlers read";
 
 /// Error for a rule or a delay before any user-agent line.
-const RULE_OUTSIDE_GROUP: &str = "is before any group: name a user agent first";
+const RULE_OUTSIDE_GROUP: &str = "precedes every group: name a user agent first";
 
 /// Error for a name that is not visible ASCII without a colon, or that belongs to a line with a
 /// method of its own.
-const NAME: &str = "is not a valid name of an extension";
+const NAME: &str = "is not the name of an extension";
 
 impl RobotsTxt {
     /// Creates a builder for a new file.

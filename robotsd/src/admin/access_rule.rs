@@ -4,7 +4,7 @@
 //! A web page that an operator visits can make the browser send requests to the loopback address.
 //! The page cannot read the responses unless its own name resolves to this address (DNS rebinding),
 //! so over TCP the `Host` must be one that no web page can have. The page can also send a POST
-//! blindly. Therefore, changes over TCP need a header field that a page can add only after a
+//! blindly. Therefore, changes over TCP need a header field that web pages can add only after a
 //! preflight request (CORS), and preflight requests are refused. Fields that browsers add
 //! (`Origin`, `Sec-Fetch-Site`) are always checked, on the Unix socket too: someone may forward the
 //! socket to a port of a machine with a browser.

@@ -202,7 +202,7 @@ impl CommandSocket {
         })
     }
 
-    /// Lets all users of the machine connect, or only the owner. Others are let in only if the
+    /// Lets all users of the machine connect, or only the owner. Others may connect only if the
     /// config says who may do what. If a supervisor made the file, its mode is not changed.
     pub(crate) fn share(&self, with_others: bool) {
         use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! The place file: a process records where its admin interface is, so that commands find the
+//! The place file: a process records the address of its admin interface, so that commands find the
 //! process even if the config has changed since. The file also names the file with the local token,
 //! and the addresses that accept this token.
 //!

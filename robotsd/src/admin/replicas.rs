@@ -70,7 +70,7 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
         spawn_blocking(ask).await
     };
     let late =
-        |_| AdminReply::unavailable("the replicas could not be asked in time: another such request is in progress");
+        |_| AdminReply::unavailable("the replicas were not asked in time, because another such request is in progress");
     let asked = timeout(PATIENCE, asking).await.map_err(late)?.map_err(|error| AdminReply::fault(&error))?;
     asked.map_err(|why: ConfigError| AdminReply::error(StatusCode::CONFLICT, &why.to_string()))
 }

@@ -526,8 +526,8 @@ async fn read_board(
     read.map_err(|error| AdminReply::fault(&error))
 }
 
-/// Intervals at which a browser may reload the board, in seconds. The counts are up to five seconds
-/// old, so shorter intervals would show nothing new.
+/// Allowed intervals between reloads of the board by a browser, in seconds. The counts are up to
+/// five seconds old, so shorter intervals would show nothing new.
 const RELOADS: [&str; 2] = ["5", "60"];
 
 /// Returns the board for a browser, which reloads it with `?reload=5` or `?reload=60`.

@@ -170,7 +170,7 @@ async fn reply(
     answer
 }
 
-/// Admits a request to a path, or refuses it; `None` if its connection is being closed.
+/// Admits or refuses a request; `None` if its connection is being closed.
 async fn admit(
     head: &Parts,
     body: Incoming,
@@ -191,7 +191,10 @@ async fn admit(
     read.map_err(late)?.map_err(|_| too_large())?;
     let Some(route) = route else {
         let known = ROUTES.iter().map(|route| route.path).collect::<Vec<_>>().join(", ");
-        return Err(AdminReply::error(StatusCode::NOT_FOUND, &format!("this path does not exist; there are {known}")));
+        return Err(AdminReply::error(
+            StatusCode::NOT_FOUND,
+            &format!("this path does not exist: the paths are {known}"),
+        ));
     };
     if !route.kind.allows(&head.method) {
         return Err(AdminReply::wrong_method(route.kind.allow()));

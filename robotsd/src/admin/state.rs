@@ -151,7 +151,7 @@ impl ServerState {
         *self.phase.lock()
     }
 
-    /// Returns the sites and listeners in service; `None` while starting.
+    /// Returns the sites and listeners in service, or `None` during the start.
     pub(crate) fn serving(&self) -> Option<Arc<Serving>> {
         self.serving.load_full()
     }
@@ -167,7 +167,7 @@ impl ServerState {
     }
 
     /// Requests that the config file is read and applied again, and waits for the outcome. `None`
-    /// while the process starts or ends.
+    /// if the process is starting or ending.
     pub(crate) async fn reconfigure(&self) -> Option<ReloadOutcome> {
         let (waiter, outcome) = oneshot::channel();
         let requesting = async {
@@ -180,7 +180,7 @@ impl ServerState {
         })
     }
 
-    /// Requests an upgrade, and waits for the outcome. `None` while the process starts or ends.
+    /// Requests an upgrade, and waits for the outcome. `None` if the process is starting or ending.
     pub(super) async fn upgrade(&self) -> Option<UpgradeReport> {
         let (waiter, outcome) = oneshot::channel();
         self.upgrades.send(waiter).await.ok()?;
@@ -254,8 +254,8 @@ impl ServerState {
         }
     }
 
-    /// Reports whether the state directory is writable, including the board. `None` without a state
-    /// directory, and while starting.
+    /// Reports whether the state directory is writable, including the board. `None` if there is no
+    /// state directory, and during the start.
     pub(super) fn is_state_writable(&self) -> Option<bool> {
         let is_writable = self.serving()?.sites.is_state_writable()?;
         Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))

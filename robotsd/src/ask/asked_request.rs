@@ -35,7 +35,7 @@ impl Preset {
     ///
     /// Only missing parts are an error. A client can cause malformed parts, so a question with such
     /// parts is judged. If there are several targets, each of them is judged. An invalid or
-    /// repeated method is replaced by one to which every rule applies.
+    /// repeated method is replaced by one that is subject to every rule.
     pub(super) fn read<'a>(
         self,
         method: &Method,
@@ -123,7 +123,7 @@ impl AskedRequest<'_> {
     }
 }
 
-/// A method to which every rule applies: rules of group `*` apply only to a few methods.
+/// A method that is subject to every rule: rules of group `*` apply only to a few methods.
 pub(super) const STRICTEST_METHOD: Method = Method::GET;
 
 /// Returns the values of a field that are not empty.
@@ -264,7 +264,7 @@ mod tests {
         ] {
             assert_eq!(ingress(url).as_deref(), host, "{}", url.escape_ascii());
         }
-        // A URL that a client sent as its target is parsed as the standard says.
+        // If a client sent a URL as its target, the result follows the standard.
         assert_eq!(host_of_url(b"ftp://u@h.test:80?x/y"), Some(&b"h.test:80"[..]));
         assert_eq!(host_of_url(b"/go?u=http://other.test/"), None);
     }

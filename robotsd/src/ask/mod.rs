@@ -203,8 +203,8 @@ impl EdgeService for Decisions {
 }
 
 impl DecisionState {
-    /// Decides about the request in a message. Only the request id is taken from the question's own
-    /// fields, because a trusted proxy may have chosen it.
+    /// Decides about the request in a message. The question's own fields are ignored, except the
+    /// request id, which a trusted proxy may have chosen.
     async fn check(&self, mut request: Request<()>, question: &CheckQuestion) -> CheckResponse {
         let id = request.headers_mut().remove(X_REQUEST_ID);
         let Some(fields) = question.fields() else {

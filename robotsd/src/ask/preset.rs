@@ -30,8 +30,8 @@ impl Preset {
         [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy, Self::Varnish];
 
     /// Reports whether the proxy relays the refusal with any status. nginx treats 403 as a refusal
-    /// and any other status as a failure, after which the request is forwarded. It can fetch the
-    /// refusal itself from `/-/refusal/`.
+    /// and any other status as a failure, and then forwards the request. It can fetch the refusal
+    /// itself from `/-/refusal/`.
     pub(super) const fn relays_status(self) -> bool {
         !matches!(self, Self::Nginx | Self::IngressNginx)
     }

@@ -46,7 +46,7 @@ pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Re
     response
 }
 
-/// Returns a refusal without a rule to quote.
+/// Returns a refusal that quotes no rule.
 pub(super) fn forbidden(why: &str) -> Response<Bytes> {
     let mut response = plain_answer(StatusCode::FORBIDDEN, format!("403 Forbidden\n\nNo rule can be quoted: {why}.\n"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent"));

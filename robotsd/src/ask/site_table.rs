@@ -75,8 +75,8 @@ impl DecisionSites {
     }
 }
 
-/// Reports whether `host` is a host that a proxy may have a site for, with or without a port.
-/// Clients send internationalised names in their ASCII form.
+/// Reports whether a proxy may have a site for `host`, which may include a port. Clients send
+/// internationalised names in their ASCII form.
 fn is_host(host: &[u8]) -> bool {
     let is_part = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._[]:".contains(octet);
     let host = std::str::from_utf8(host).ok().filter(|host| host.bytes().all(|octet| is_part(&octet)));

@@ -131,8 +131,8 @@ mod tests {
     use super::*;
     use crate::edge::push_string;
 
-    /// Returns the question of a message with these arguments. The argument `fields` is binary, all
-    /// others are strings.
+    /// Returns the question of a message with these arguments. The argument `fields` is binary, and
+    /// all others are strings.
     fn question_of(arguments: &[(&str, &[u8])]) -> Request<()> {
         let mut message = vec![1, b'q', arguments.len() as u8];
         for (name, value) in arguments {

@@ -1,8 +1,8 @@
 //! The storage of rows: files in the state directory, or memory if there is none.
 //!
-//! `board/SITE/DATE.jsonl` holds one day of a site. Each write goes to a temporary file that is
-//! then renamed, so that the old or the new file is complete. A damaged file is kept as
-//! `DATE.jsonl.damaged`, and its readable part is written again.
+//! `board/SITE/DATE.jsonl` contains the rows of a site for one day. Each write goes to a temporary
+//! file that is then renamed, so that the old or the new file is complete. A damaged file is kept
+//! as `DATE.jsonl.damaged`, and its readable part is written again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -96,8 +96,8 @@ impl History {
         all
     }
 
-    /// Returns the rows of a site for a day, and the number of bytes read. If the day cannot be
-    /// read completely, reads may have been lost on it.
+    /// Returns a site's rows for a day, and the number of bytes read. If the day cannot be read
+    /// completely, reads may have been lost on it.
     fn read(&self, site: &str, day: Second) -> (DayRows, u64) {
         match self {
             Self::Memory(days) => (days.get(&(site.to_owned(), day)).cloned().unwrap_or_default(), 0),
@@ -109,7 +109,7 @@ impl History {
         }
     }
 
-    /// Adds rows to a day of a site. Blocks.
+    /// Adds rows to a site's file for a day. Blocks.
     ///
     /// # Errors
     ///
@@ -232,7 +232,7 @@ fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second
     }
 }
 
-/// The file of one day of a site.
+/// A site's file for one day.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DayFile {
     day: Second,
@@ -299,8 +299,8 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
     Ok(added)
 }
 
-/// Keeps a damaged file under a second name, as evidence for the operator. Only the first one of a
-/// day is kept. A hard link needs no space on a full disk.
+/// Keeps the damaged file under a second name, as evidence for the operator. Only the first damaged
+/// file of each day is kept. A hard link needs no space on a full disk.
 fn keep_beside(path: &Path) -> io::Result<()> {
     let beside = path.with_extension("jsonl.damaged");
     if beside.exists() || fs::hard_link(path, &beside).is_ok() {

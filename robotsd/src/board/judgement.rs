@@ -154,7 +154,7 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgeme
     let proofs = || reads.iter().filter(|read| read.reader == Reader::Chain && read.version.is_some());
     let known = proofs().filter_map(|read| Some((read, case.moment_before(read)?))).max_by_key(|(_, at)| *at);
     let Some((known, at)) = known else {
-        // If a read and a request have the same second, their order is unknown.
+        // If reads and requests have the same second, their order is unknown.
         let is_open = proofs().any(|read| read.first == case.first);
         return if is_open { Judgement::Undecided } else { Judgement::Unread };
     };

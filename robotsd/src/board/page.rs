@@ -39,7 +39,7 @@ pub(crate) struct BoardPage<'a> {
     pub(crate) query: &'a BoardQuery,
     /// Whether there are other replicas to ask.
     pub(crate) has_others: bool,
-    /// Interval at which the browser reloads the page, in seconds.
+    /// Interval between reloads of the page by the browser, in seconds.
     pub(crate) reload: Option<&'static str>,
 }
 

@@ -22,7 +22,7 @@ use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Second, Standing, 
 use crate::counting::{RequestOutcome, SendingServices};
 use crate::exchange::ClientRequest;
 
-/// Maximum number of rows that a worker holds for a site until they are taken.
+/// Maximum number of rows per site that a worker holds until they are taken.
 const MOST_ROWS: usize = 4096;
 
 /// Maximum number of unregistered crawler names that are counted separately: per worker between two
@@ -38,7 +38,7 @@ pub(super) const LONGEST_NAME: usize = 128;
 /// Header that proxies send when they ask for decisions.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Versions of a site that a crawler may rely on: the live one, and earlier ones for a day.
+/// Versions of a site that crawlers may rely on: the live one, and earlier ones for a day.
 #[derive(Debug, Default)]
 pub(crate) struct KnownVersions {
     policy: Option<Arc<Policy>>,
@@ -148,7 +148,7 @@ impl SiteRecorders {
 }
 
 impl Recorder {
-    /// Counts a request of a crawler.
+    /// Counts a crawler's request.
     pub(crate) fn observe(&self, event: &Event<'_>) {
         self.observe_at(event, seconds(SystemTime::now()));
     }
@@ -286,7 +286,7 @@ impl Counted {
 }
 
 impl KnownVersions {
-    /// Returns the versions that a crawler may rely on; none while the policy is unknown.
+    /// Returns the versions that a crawler may rely on. Empty while the policy is unknown.
     fn gone_by(&self) -> impl Iterator<Item = GoneBy<'_>> + Clone {
         let versions = self.versions.iter().filter(|_| self.policy.is_some());
         versions.map(|KnownVersion { content, name, .. }| GoneBy { hash: content.hash(), name, rules: content.rules() })

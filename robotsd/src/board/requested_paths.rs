@@ -36,7 +36,7 @@ struct PathCount {
 }
 
 impl RequestedPaths {
-    /// Counts a request for a target.
+    /// Counts a request by its target.
     pub(super) fn count(&mut self, target: &[u8]) {
         let end = target.iter().position(|octet| matches!(octet, b'?' | b'#')).unwrap_or(target.len());
         self.total += 1;

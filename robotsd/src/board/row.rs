@@ -36,7 +36,7 @@ word_enum! {
     }
 }
 
-/// Identifies a row of a site.
+/// Identifies a site's row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct RowKey {
     /// First second of the hour or day.
@@ -106,7 +106,7 @@ pub(crate) struct Case {
     pub(crate) count: u64,
 }
 
-/// Number of requests that a line of a version disallowed.
+/// Number of requests that one line of a version disallowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineHits {
     pub(crate) version: String,

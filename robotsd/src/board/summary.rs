@@ -48,7 +48,7 @@ impl Period {
         Self { from: day_of(now).saturating_sub((count - 1) * DAY), to: now, step: DAY }
     }
 
-    /// Reports whether an hour or a day that starts at `begin` overlaps the period.
+    /// Reports whether the hour or day that starts at `begin` overlaps the period.
     const fn has(&self, begin: Second, length: Second) -> bool {
         begin.saturating_add(length) > self.from && begin <= self.to
     }

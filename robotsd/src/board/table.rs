@@ -44,7 +44,7 @@ const MOST_READERS: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Board {
     pub(super) settings: BoardConfig,
-    /// `None` without a state directory.
+    /// `None` if there is no state directory.
     folder: Option<PathBuf>,
     readers: Arc<Semaphore>,
     /// When the process began to count.

@@ -172,7 +172,7 @@ struct VerifiedClaim<'a> {
     identity: CheckedClaim,
 }
 
-/// Prints whether an address belongs to a crawler, and why.
+/// Prints whether the address belongs to a crawler, and why.
 fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) -> io::Result<ExitCode> {
     let selected = args.select()?;
     let evaluator = Evaluator::new(Vec::new(), Reading::Standard, &selected.settings);

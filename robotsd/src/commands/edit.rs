@@ -81,7 +81,7 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
     let (named_as, agents) = evaluator.resolve(name);
     if let Some(unknown) = evaluator.unknown_name(name, None) {
         let fault = unknown.fault();
-        // Only a name that a crawler can send may block a crawler.
+        // Only names that crawlers can send may block a crawler.
         let is_token = name.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'));
         let is_word = name.parse() == Ok(Selector::Index);
         let is_crawler = !is_word && is_token && evaluator.agents(name.as_bytes()).first().class().is_crawler();
@@ -222,8 +222,8 @@ fn write_effect(
     if wanted.iter().any(|(agent, access)| *access == Access::Allow && is_new(agent)) {
         writeln!(
             out,
-            "--allow does not undo an earlier edit: it also allows crawlers that your own groups blocked; use \
-             version control to restore the file"
+            "--allow does not undo an earlier edit: it also allows crawlers that one of your own groups blocked; \
+             restore the file from version control instead"
         )?;
     }
     let shut =

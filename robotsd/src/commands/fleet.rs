@@ -59,8 +59,8 @@ impl<T> ReplicaAnswer<T> {
 /// Time that replicas have to follow the one that received the change.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
-/// Note about a replica that has not confirmed, in a fleet with a name.
-const FOLLOWS: &str = "; it will follow the document of the fleet when it reads the store";
+/// Note about a replica that has not confirmed, in a named fleet.
+const FOLLOWS: &str = "; it follows the document of the fleet once it reads the store";
 
 /// Reason if no queried address belongs to the replica.
 const UNASKED: &str =
@@ -90,7 +90,7 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }
 
-/// Sends a decision about a site to one replica of a fleet with a name; it applies to all replicas.
+/// Sends a decision about a site to one replica of a named fleet; it applies to all replicas.
 /// `None` if the fleet has no name.
 fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
     let (is_named, places) = places(running)?;

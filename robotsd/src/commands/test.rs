@@ -22,7 +22,7 @@ use crate::input::{self, ReadInput, stdin_once};
 use crate::render::{printable, printable_path, stdout, write_json};
 use crate::retrieval::is_url;
 
-/// Default file of expectations, if neither a file nor a site is named.
+/// Default file of expectations, if no file or site is named.
 const USUAL_FILE: &str = "robots.test.toml";
 
 /// Test a robots.txt against a file of expectations
@@ -147,8 +147,8 @@ pub(in crate::commands) struct EvaluatedExpectations<'a> {
 
 impl EvaluatedExpectations<'_> {
     /// Prints to stderr which agents in the file are not crawlers, and which paths look like
-    /// patterns, with their positions. Returns whether a name is misspelled: an expectation about a
-    /// crawler that does not exist guards nothing.
+    /// patterns, with their positions. Returns whether a name is misspelled: expectations about
+    /// crawlers that do not exist guard nothing.
     pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> bool {
         let path = printable_path(self.path);
         let mut has_slips = false;
@@ -160,8 +160,8 @@ impl EvaluatedExpectations<'_> {
                 has_slips |= is_slip;
             } else if evaluator.is_word_of_no_crawler(text) {
                 complain(&format_args!(
-                    "{path}:{line}:{column}: {:?} is read as the header of a client that is not a crawler, so no \
-                     group applies: name a crawler, or \"*\" for one that no group names",
+                    "{path}:{line}:{column}: {:?} looks like the header of a client that is not a crawler, so no \
+                     group applies to it: name a crawler, or write \"*\" for a crawler that no group names",
                     text.trim()
                 ));
             }

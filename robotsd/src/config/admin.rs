@@ -31,7 +31,7 @@ tables! {
         socket: Option<Spanned<PathBuf>>,
         hosts: Vec<Spanned<String>>,
         reach: Reach,
-        /// File in which changes are logged with who made them. Default: in the state directory.
+        /// File that logs changes and who made them. Default: in the state directory.
         audit: Option<Spanned<PathBuf>>,
         token: Vec<RawAdminToken>,
         user: Vec<RawAdminUser>,
@@ -49,7 +49,7 @@ tables! {
         client_ca: Option<Spanned<PathBuf>>,
         /// The addresses of the proxy.
         from: Vec<Spanned<String>>,
-        /// The header field in which the proxy names its user.
+        /// The header field with the proxy's user.
         user_header: Option<Spanned<String>>,
     }
 }
@@ -352,9 +352,9 @@ pub(crate) fn local_token_files(path: &Path, state: Option<&Path>) -> Vec<PathBu
     of_state.into_iter().chain(of_runtime).map(from_root).collect()
 }
 
-/// Returns the path at which a socket is created before it is moved to its place: in a separate
-/// folder next to it. The name of this folder has the same length in every process, so a path that
-/// is too long for one process is too long for all.
+/// Returns the temporary path of a new socket, in a separate folder next to its final place. The
+/// name of this folder has the same length in every process, so a path that is too long for one
+/// process is too long for all.
 pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
     socket.with_extension(format!("{:07}.new", std::process::id())).join("s")
 }

@@ -96,7 +96,7 @@ pub(crate) enum AdminUser {
     Named(String),
 }
 
-/// What a client may do, for which sites, and until when.
+/// The permissions of a client: its role, its sites, and the end of their validity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) role: AdminRole,

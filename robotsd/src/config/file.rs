@@ -59,7 +59,7 @@ tables! {
         /// Webhooks that notify people of events.
         notify: Vec<Spanned<RawHook>>,
         board: RawBoard,
-        /// The store in which processes share their request counts.
+        /// The store for request counts that processes share.
         rate: RawRateStore,
         gate: RawGate,
         limits: RawLimits,
@@ -122,8 +122,8 @@ pub(crate) struct Config {
     pub(crate) fleet: Option<FleetSettings>,
     /// Whether `[fleet]` names replicas.
     pub(crate) has_replicas: bool,
-    /// The store in which processes share their counts of crawlers' requests; `None` if each
-    /// process counts for itself.
+    /// The store for counts of crawlers' requests that processes share; `None` if each process
+    /// counts for itself.
     pub(crate) rate_store: Option<StoreSettings>,
     /// Why the store is never asked; `None` if it is asked.
     pub(crate) rate_store_unasked: Option<&'static str>,

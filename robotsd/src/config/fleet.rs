@@ -51,7 +51,7 @@ impl FleetSettings {
         let named = NamedStore { store, is_cluster: *cluster, password_file, ca }.resolve(folder)?;
         let Some(name) = name else {
             let of_name = [store.as_ref().map(Spanned::span), replica.as_ref().map(Spanned::span)];
-            let message = "this requires a fleet with a name: write name = \"shop-prod\" in [fleet]";
+            let message = "this requires a named fleet: write name = \"shop-prod\" in [fleet]";
             return of_name.into_iter().flatten().next().map_or(Ok(None), |span| Err(Fault::new(span, message)));
         };
         for name in [Some(name), replica.as_ref()].into_iter().flatten() {
@@ -59,7 +59,8 @@ impl FleetSettings {
             let text = name.get_ref();
             if text.is_empty() || text.len() > LONGEST_NAME || !text.bytes().all(is_plain) {
                 return Err(name.fault(format!(
-                    "{text:?} is not a valid name of a fleet or a replica: write 1 to {LONGEST_NAME} letters, digits, \"-\", \".\" and \"_\""
+                    "{text:?} is not a valid name of a fleet or replica: write 1 to {LONGEST_NAME} letters, digits, \
+                     \"-\", \".\" and \"_\""
                 )));
             }
         }
@@ -74,8 +75,8 @@ impl FleetSettings {
     }
 }
 
-/// Returns whether the fleet of a config has a name, and its replicas. They are read without the
-/// rest of the config, because they must be reachable even if another part of it is broken.
+/// Returns whether the config's fleet has a name, and its replicas. They are read without the rest
+/// of the config, because they must be reachable even if another part of it is broken.
 pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigError> {
     tables! {
         Part {

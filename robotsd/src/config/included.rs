@@ -8,7 +8,7 @@
 //!    files claim one that no file had before (for example at the first start), both files are
 //!    refused. A file that owns a host owns it on every port.
 //!
-//! **The texts of these files are appended to that of the config.** Every span of the settings is
+//! **The content of these files is appended to that of the config.** Every span of the settings is
 //! therefore a position in one joined text, and two configs are compared with all of their sites.
 
 use std::borrow::Cow;
@@ -95,7 +95,7 @@ pub(crate) struct IncludePattern {
 
 impl IncludePattern {
     fn of(written: &Spanned<PathBuf>, config: &Path) -> Result<Self, Fault> {
-        let wrong = || written.fault("write a folder and a file name, with * only in the name: \"sites.d/*.toml\"");
+        let wrong = || written.fault("write a folder and file name, with * only in the name: \"sites.d/*.toml\"");
         let path = written.get_ref();
         let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(wrong)?;
         let parent = path.parent().unwrap_or(Path::new(""));
@@ -320,7 +320,7 @@ fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
     faults
 }
 
-/// Returns an error if a path leads neither into the folder of its file nor into one of `roots`.
+/// Returns an error if a path leads outside the folder of its file and outside all `roots`.
 fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) -> Option<Fault> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if is_inside(folder, path) || roots.iter().any(|root| is_inside(root, path)) {
@@ -383,7 +383,7 @@ impl<'f> ChosenText<'f> {
     }
 }
 
-/// Joins the text of a config with the texts chosen for its files.
+/// Joins the content of a config with the content chosen for its files.
 pub(super) fn join(path: &Path, text: &Arc<str>, chosen: &[ChosenText<'_>]) -> (Arc<str>, Parts) {
     Parts::join(path, text, chosen.iter().map(|chosen| (&*chosen.file.path, chosen.text)))
 }
@@ -425,7 +425,7 @@ impl Included {
     }
 }
 
-/// A name or a host that a site claims.
+/// A name or host that a site claims.
 #[derive(Clone, Copy)]
 struct Claim<'s> {
     kind: &'static str,

@@ -1,5 +1,6 @@
-//! The text of a config, followed by those of the files that it includes. Every span of the
-//! settings is a position in this one text, and two configs are compared with all of their sites.
+//! The content of a config, followed by that of the files that it includes. Every span of the
+//! settings is a position in this joined text, and two configs are compared with all of their
+//! sites.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,8 +24,8 @@ impl Parts {
         Self(vec![(path.to_owned(), 0..text.len())])
     }
 
-    /// Joins the texts of a config and of the files it includes. A file without a text has only an
-    /// empty range.
+    /// Joins the content of a config and of the files that it includes. A file without content has
+    /// only an empty range.
     pub(super) fn join<'t>(
         path: &Path,
         text: &Arc<str>,

@@ -69,7 +69,7 @@ pub(crate) struct QuestionSettings {
 /// An address that accepts requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ListenerConfig {
-    /// The name by which a supervisor passes its socket.
+    /// The name that a supervisor uses to pass its socket.
     pub(crate) name: Option<String>,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,

@@ -9,14 +9,14 @@ use tower_robots::source::fetch::FetchUrl;
 use super::{Fault, Placed};
 use crate::authorities::Authorities;
 
-/// The URL at which a registry or a part of a robots.txt is published, and the folder in which its
-/// copy is saved.
+/// The URL of a published registry, or of a published part of a robots.txt, and the folder for its
+/// copy.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PublishedSettings {
     pub(crate) url: FetchUrl,
     /// Certificate authorities to trust instead of the system's.
     pub(crate) ca: Option<Authorities>,
-    /// Folder of the last good copy; `None` without a state directory.
+    /// Folder of the last good copy; `None` if there is no state directory.
     pub(crate) saved_in: Option<PathBuf>,
 }
 

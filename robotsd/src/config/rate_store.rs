@@ -1,4 +1,4 @@
-//! The store in which processes share their request counts of crawlers that have a delay: `[rate]`.
+//! The store for request counts of crawlers with a delay, which processes share: `[rate]`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

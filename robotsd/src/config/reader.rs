@@ -183,7 +183,7 @@ impl<'t> Reader<'t> {
         all_meant
     }
 
-    /// Adds an error if a table lacks a key, unless an unknown key was probably meant to be it.
+    /// Adds an error if the table lacks a key, unless an unknown key was probably meant to be it.
     pub(crate) fn missing(
         &mut self,
         table: &str,

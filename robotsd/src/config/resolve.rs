@@ -309,7 +309,7 @@ fn require_listener_and_site(file: &RawConfig, faults: &mut Faults) {
         faults.push(fault);
     }
     if file.site.is_empty() && file.include.is_empty() {
-        faults.push(Fault::new(0..0, "there is no [[site]]: write one with a name and upstreams or a root"));
+        faults.push(Fault::new(0..0, "there is no [[site]]: write a [[site]] with name, and upstreams or root"));
     }
 }
 

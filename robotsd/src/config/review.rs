@@ -174,7 +174,7 @@ fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Returns an error if a file with a secret can be read by everyone, or cannot be read.
+/// Returns an error if a secret file can be read by everyone, or cannot be read.
 fn secret_file<T>(written: &Spanned<T>, path: &Path, what: &str) -> Option<Fault> {
     let shown = path.display();
     match files::open(path) {
@@ -218,7 +218,7 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
     let of_users = admin().flat_map(|admin| &admin.user).flat_map(|user| &user.sites);
     let names = || names.iter().map(String::as_str);
     let is_unknown = |pattern: &&Spanned<String>| {
-        // `SITE/HOST` is one file of a site.
+        // `SITE/HOST` is one of a site's files.
         let site = pattern.get_ref().split('/').next().unwrap_or_default();
         site != "*" && !names().any(|name| fits(site, name))
     };
@@ -238,8 +238,8 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
     })
 }
 
-/// Reports whether the robots.txt of a site has a group of this name, which makes the crawler
-/// known. Assumed if the robots.txt is not a file that can be read here.
+/// Reports whether the site's robots.txt has a group of this name, which makes the crawler known.
+/// Assumed if the robots.txt is not a file that can be read here.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let bytes = match &site.robots {
         RobotsSource::File(path) => match input::read_configured(path) {
@@ -359,7 +359,7 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Finds decision listeners at which a client can avoid the rules of every site by sending another
+/// Finds decision listeners that let clients avoid the rules of every site by sending a different
 /// `Host`, because no site is for all hosts.
 fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_named = |site: &Spanned<RawSite>| {
@@ -493,7 +493,7 @@ fn unasked_store(file: &RawConfig) -> Option<Fault> {
 pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;
-    // A fleet without a store of its own uses this store even if nothing is counted in it.
+    // A fleet without a store of its own uses this store even if it contains no counts.
     let is_used = file.fleet.name.is_some() && file.fleet.store.is_none();
     let is_asked = is_used || file.site.iter().any(|site| limits(site.get_ref()));
     (!is_asked).then_some("no site limits crawlers, so the store is never asked")

@@ -166,7 +166,7 @@ fn by_name(table: Table) -> Table {
     named
 }
 
-/// The key in which `Table::try_from` leaves a date wrapped.
+/// The key that `Table::try_from` wraps a date in.
 const DATE: &str = "$__toml_private_datetime";
 
 /// Inserts a named table. The second one with the same name becomes `NAME #2`.

@@ -20,7 +20,7 @@ impl Config {
         let is_file = |part: &&Path| part.exists() && !part.is_dir();
         if let Some(file) = path.ancestors().find(is_file) {
             return Some(format!(
-                "{} is not a folder: state_dir must be a folder, or a path at which one can be created",
+                "{} is not a folder: state_dir must be a folder, or a path that can become a folder",
                 file.display()
             ));
         }
@@ -75,8 +75,8 @@ fn nearest(path: &Path) -> &Path {
     path.ancestors().find(|part| fs::symlink_metadata(part).is_ok()).unwrap_or(Path::new("."))
 }
 
-/// Reports whether a folder is on a file system in which Linux exposes its own state. These refuse
-/// a new folder whatever its permissions are, or give it another meaning (proc(5), sysfs(5),
+/// Reports whether a folder is on a file system that exposes Linux's own state. Such file systems
+/// refuse a new folder whatever its permissions are, or give it another meaning (proc(5), sysfs(5),
 /// cgroups(7)).
 fn is_of_kernel(folder: &Path) -> bool {
     statfs(folder).is_ok_and(|found| {

@@ -38,7 +38,7 @@ const ROOMS: usize = 5;
 /// The crawler label of combinations beyond the limit.
 const OTHER: &str = "other";
 
-/// The crawler label of requests in which no crawler was recognised.
+/// The crawler label of requests without a recognised crawler.
 pub(crate) const NO_CRAWLER: &str = "none";
 
 /// By what a crawler's requests are counted: the outcome and the identity of the sender, or the
@@ -102,7 +102,7 @@ impl CrawlerCounts {
     }
 }
 
-/// Counts a request of a crawler, or of [`OTHER`] if its limit is reached.
+/// Counts a request for its crawler, or for [`OTHER`] if the limit is reached.
 fn count<W: Copy + Ord>(
     counts: &mut ByCrawler<W>,
     combinations: &Combinations<W>,
@@ -222,8 +222,8 @@ mod tests {
         assert!(totals.robots_txt.keys().all(|crawler| known(crawler)), "{totals:?}");
     }
 
-    /// Alerts depend on refused requests of search engines and on 429 responses. Earlier requests,
-    /// under whatever names, must not hide them.
+    /// Alerts use the counts of refused search engines and of 429 responses, so earlier requests
+    /// under any number of names must not hide them.
     #[test]
     fn refusals_and_limits_are_counted_by_name_whatever_came_before() {
         const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];

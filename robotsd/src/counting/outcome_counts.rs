@@ -67,8 +67,8 @@ pub(crate) struct PageReader {
     pub(crate) identity: Option<Identity>,
 }
 
-/// Reports whether a response contains a page. A redirect does not: the reader requests the target
-/// next.
+/// Reports whether the response contains a page. A redirect does not: the reader requests the
+/// target next.
 pub(crate) const fn is_page(status: u16) -> bool {
     matches!(status, 200..=299 | 304)
 }
@@ -140,7 +140,7 @@ impl OutcomeCounts {
         }
     }
 
-    /// Counts a question about a request without a `User-Agent`.
+    /// Counts a question about a request that has no `User-Agent`.
     pub(crate) fn without_agent(&self) {
         self.totals().without_agent += 1;
     }

@@ -38,7 +38,7 @@ impl SendingServices {
     }
 }
 
-/// Returns the service that referred a request for a page. Checks for the site's own host first,
+/// Returns the service that referred the request for a page. Checks for the site's own host first,
 /// because most requests have it as `Referer`.
 pub(crate) fn service_of<'r>(
     registry: &'r Registry,

@@ -5,7 +5,7 @@
 //! until the first byte has decided the protocol, it also ends idle kept-alive connections, and it
 //! costs a timer per request.
 //!
-//! **Between requests a connection is parked.** After a second without a request it keeps only its
+//! **Between requests a connection is parked.** After one second without requests it keeps only its
 //! socket and its state: bytes are read through the stack, and memory for responses is kept only
 //! while requests arrive. An idle connection takes 3 KiB; with hyper it takes 21 KiB.
 
@@ -81,7 +81,7 @@ pub(crate) struct ConnectionState {
     pub(crate) tunnel: Mutex<Option<PendingTunnel>>,
 }
 
-/// The event that a connection without a request in progress waits for.
+/// The event that an idle connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Idleness {
     /// A request, or the handshake before it.

@@ -9,7 +9,7 @@
 
 use tokio::time::Instant;
 
-/// The position within the frames of one direction of a connection.
+/// The position within the frames of a connection, in one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; HEAD],
@@ -134,7 +134,7 @@ pub(crate) const fn name(kind: u8) -> &'static str {
     }
 }
 
-/// The number of frames without a request that a client may still send.
+/// Number of frames that a client may still send without making requests.
 ///
 /// Frames with a reason follow from the client's requests and their responses. A browser sends
 /// priorities and larger windows for its requests. A download returns two windows for each frame,
@@ -183,7 +183,7 @@ impl FrameBudget {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
             DATA if frame.length > ALL_PADDING || frame.length > 0 && frame.flags & PADDED == 0 => self.earn(1),
-            // Only the first frame of a field section makes a request; `h2` limits how many may
+            // Only the first frame of a field section counts as a request; `h2` limits how many may
             // follow.
             SETTINGS => return self.spend(SETTINGS_COST, now),
             _ => return self.spend(1, now),

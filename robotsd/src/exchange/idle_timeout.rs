@@ -90,7 +90,7 @@ pub(crate) fn poll_due(
     }
 }
 
-/// The upstream side of a response that occupies a connection.
+/// The upstream side of a response that keeps its connection busy.
 pub(crate) trait StallObserver: Send + Sync {
     /// Notes that the client does not take the data that it was sent. Ready once the response is to
     /// be ended; otherwise wakes the task when it should poll again.

@@ -23,7 +23,7 @@ use super::idle_timeout::IdleTimeout;
 use super::interim::InterimResponses;
 use super::trailers;
 
-/// The body of a request from a client.
+/// The body of a client's request.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
     /// `None` if the end or an error has been passed on, or the request has no body. Boxed, because

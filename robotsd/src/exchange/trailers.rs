@@ -26,7 +26,7 @@ pub(crate) fn allowed(mut trailers: HeaderMap, may_trail: MayTrail) -> Option<He
     (!trailers.is_empty()).then_some(trailers)
 }
 
-/// Whether a field may be a trailer of a request.
+/// Reports whether a field may be a request trailer.
 pub(crate) fn of_request(name: &str) -> bool {
     of_response(name) && !fields::is_made_up(name)
 }

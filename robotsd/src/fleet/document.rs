@@ -289,8 +289,8 @@ pub(crate) enum Write {
     Mark(Mark),
     /// Lifts the off switch with this name. The stamp says who lifted it.
     Lift(String, Stamp),
-    /// Accepts a version of a site. The number is the rev of the entry that it replaces, or 0 if
-    /// there is none.
+    /// Accepts a site's version. The number is the rev of the entry that it replaces, or 0 if there
+    /// is none.
     Accept(String, Accept, u64),
     /// Repairs fields that cannot be read, and creates the document if there is none.
     Mend(Vec<Mend>),

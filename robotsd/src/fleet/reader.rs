@@ -18,9 +18,9 @@ use super::document::{Document, Field};
 use super::handle::Fleet;
 use super::link::{LinkError, StoreLink};
 
-/// Maximum interval between two readings. An off switch takes effect everywhere within two seconds:
-/// writing it may take a quarter of a second, the next reading finds it, and a reading needs two
-/// responses of the store.
+/// Maximum interval between readings. An off switch takes effect everywhere within two seconds:
+/// writing it may take a quarter of a second, the next reading finds it, and each reading needs two
+/// responses from the store.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Maximum time that a slow disk may delay the next reading.

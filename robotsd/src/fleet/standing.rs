@@ -69,7 +69,8 @@ impl Heartbeat {
         }
     }
 
-    /// Returns a heartbeat for a replica with another version of robotsd. It counts as alive.
+    /// Returns a heartbeat for a replica that runs a different version of robotsd. It counts as
+    /// alive.
     pub(super) fn unreadable(now: u64) -> Self {
         let why = Some("its heartbeat cannot be read: it runs another version of robotsd".to_owned());
         Self { at: now, state: ReplicaState::Unknown, why, ..Self::default() }

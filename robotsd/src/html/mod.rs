@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// A fixed width wider than a telephone makes a page scroll sideways.
+    /// A fixed width larger than that of a telephone makes pages scroll sideways.
     #[test]
     fn nothing_is_wider_than_a_narrow_window() {
         assert!(

@@ -11,8 +11,8 @@ use crate::render;
 /// Capacity for a line, in bytes; enough for nearly every line.
 const LINE: usize = 640;
 
-/// Declares an entry: its optional fields, in the order in which they are written as JSON. `plain`
-/// marks values that robotsd itself creates, which need no escaping.
+/// Declares an entry: its optional fields, in their order in JSON. `plain` marks values that
+/// robotsd itself creates, which need no escaping.
 macro_rules! fields {
     ($($(#[$about:meta])* $field:ident: $type:ty $([$kind:ident])?,)*) => {
         /// One event. Fields without a value are left out.

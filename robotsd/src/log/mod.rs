@@ -53,7 +53,7 @@ impl Log {
         self.write_with(entry, &[]);
     }
 
-    /// Writes an event with additional fields, some of which may have no value.
+    /// Writes an event with additional fields. Fields may lack a value.
     pub(crate) fn write_with(&self, entry: &LogEntry<'_>, fields: &[(&str, Option<&str>)]) {
         self.queue.0.push(&entry.to_line(self.format, fields));
     }
@@ -68,7 +68,7 @@ impl Log {
         self.write(&LogEntry { level, message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    /// Like [`say_at`](Self::say_at), for an event of a site.
+    /// Like [`say_at`](Self::say_at), for events of a site.
     pub(crate) fn say_of(&self, site: &str, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
     }
@@ -272,7 +272,7 @@ impl LogPrivacy {
         Self { query: log.query, address: log.address }
     }
 
-    /// Returns a target or a URL as it may be logged.
+    /// Returns a target or URL in the form for the log.
     pub(crate) fn target(self, target: &str) -> String {
         let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
         match self.query {

@@ -1,5 +1,5 @@
 //! Counters for a single writing thread, counters of events to report once per second, and the
-//! labels by which responses are counted; no client chooses a label.
+//! labels of response counts. Clients cannot choose labels.
 //!
 //! Each worker counts its requests in its own counters: a shared counter would move between cores
 //! with each request. Single numbers use a [`Counter`]. Counts by key use a map behind a mutex,
@@ -36,7 +36,7 @@ pub(crate) struct EventCounter(Mutex<EventCount>);
 struct EventCount {
     total: u64,
     unreported: u64,
-    /// The second, counted from the start, in which this kind was last reported.
+    /// Second of the last report of this kind, counted from the start.
     reported: Option<u64>,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The upper bounds of the buckets: in nanoseconds, and in seconds as written in both formats.
 pub(crate) type Buckets = [(u64, &'static str)];
 
-/// Buckets for decisions, most of which take a few hundred nanoseconds.
+/// Buckets for decisions. Most decisions take a few hundred nanoseconds.
 pub(crate) static DECISION_BUCKETS: LazyLock<Box<Buckets>> =
     LazyLock::new(|| of_seconds("1e-07 2.5e-07 5e-07 1e-06 2.5e-06 5e-06 1e-05 2.5e-05 0.0001 0.001"));
 

@@ -1,9 +1,9 @@
 //! Metrics for Prometheus: the families, their text in both formats, and the counters of requests.
 //!
 //! [`family`] is the table of names; [`Exposition`] takes samples of all families, in any order,
-//! and returns one text. The modules with the data add the samples, from the same values as the
-//! status: `sites` for sites, `admin` for the process. Each worker counts its own requests, and a
-//! scrape adds them up.
+//! and returns the whole output. The modules with the data add the samples, from the same values as
+//! the status: `sites` for sites, `admin` for the process. Each worker counts its own requests, and
+//! a scrape adds them up.
 //!
 //! No label value comes from a client: it is a name from the config or the registry, or a fixed
 //! string.

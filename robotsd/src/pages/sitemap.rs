@@ -147,7 +147,7 @@ fn is_utf8(name: &str) -> bool {
     ["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Returns an error if a part of a location is not UTF-8, which the protocol requires: decoded
+/// Returns an error if part of a location is not UTF-8, which the protocol requires. Decoded
 /// differently, it would be another location. ASCII characters are accepted whatever encoding a
 /// document declares.
 fn check_encoding(part: &str, declared: Option<&str>, place: LineColumn) -> Result<(), SitemapFault> {

@@ -206,7 +206,7 @@ impl SitemapFault {
         Self::Broken { place: None, message: shown(message) }
     }
 
-    /// Returns an error at a line and column.
+    /// Returns an error with its line and column.
     pub(super) fn at(place: LineColumn, message: &dyn fmt::Display) -> Self {
         Self::Broken { place: Some(place), message: shown(message) }
     }

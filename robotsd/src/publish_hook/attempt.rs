@@ -139,14 +139,14 @@ pub(crate) fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
     let key = secret.as_bytes().strip_prefix(b"whsec_").and_then(|text| STANDARD.decode(text).ok());
     key.filter(|key| (24..=64).contains(&key.len())).ok_or_else(|| {
         format!(
-            "{}: the file does not contain a valid secret for signatures: write whsec_ and 24 to 64 random bytes in Base64 into it, as \
-             `echo whsec_$(openssl rand -base64 32)` does",
+            "{}: the file contains no secret for signatures: write whsec_ and 24 to 64 random bytes as Base64 into \
+             it, as `echo whsec_$(openssl rand -base64 32)` does",
             path.display()
         )
     })
 }
 
-/// Reads the value of a header from a file. Error messages do not quote the file.
+/// Reads the header's value from a file. Error messages do not quote the file.
 fn secret(path: &Path) -> Result<HeaderValue, String> {
     let line = files::read_line(path)?;
     let mut value = HeaderValue::from_bytes(line.trim_ascii_start()).map_err(|_| {
@@ -221,7 +221,7 @@ mod tests {
         for wrong in ["MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_c2hvcnQ=", "whsec_not base64"] {
             std::fs::write(file.path(), wrong).expect("written");
             let why = signing_key(file.path()).expect_err(wrong);
-            assert!(why.contains("does not contain a valid secret for signatures") && !why.contains(wrong), "{why}");
+            assert!(why.contains("contains no secret for signatures") && !why.contains(wrong), "{why}");
         }
     }
 

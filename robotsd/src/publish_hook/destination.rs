@@ -1,7 +1,7 @@
 //! Restricts the destinations of hook requests.
 //!
 //! A hook makes this machine send a request on behalf of the author of the config file. It must not
-//! give the author access to what only this machine can reach:
+//! give the author access to services that only this machine can reach:
 //!
 //! 1. No hook is sent to an admin interface, of this process or of a replica.
 //! 2. Hooks of an included file are sent only to public addresses and to those that the operator
@@ -67,8 +67,8 @@ impl FromStr for HookHost {
         match named.as_ref().map(|authority| (authority.host(), port(authority))) {
             Some((host, Some(port))) => Ok(Self { host: ListedHost::Name(plain(host)), port }),
             _ => Err(format!(
-                "{text:?} is not a valid host for hooks: write a name, an address or a network, with a port or without, such as \
-                 \"purge.internal\", \"10.0.0.5:8080\" or \"10.0.0.0/8\""
+                "{text:?} is not a host for hooks: write a name, an address or a network, with a port or without, \
+                 such as \"purge.internal\", \"10.0.0.5:8080\" or \"10.0.0.0/8\""
             )),
         }
     }
@@ -133,8 +133,8 @@ impl HookScope {
         }
     }
 
-    /// Returns the allowed addresses of a host. `own` are the addresses on which this process's
-    /// admin interface listens.
+    /// Returns the allowed addresses of a host. `own` are the listening addresses of this process's
+    /// admin interface.
     pub(super) fn destinations(
         &self,
         (host, port): (&str, u16),
@@ -216,8 +216,8 @@ mod tests {
 
     const OWN: &str = "127.0.0.1:9145";
 
-    /// Returns the outcome of a hook for this place, in a file with this list. Names contain their
-    /// addresses: `10.0.0.5-10.0.0.6.test`.
+    /// Describes how a hook for this place is handled, if it is in a file with this list. Names
+    /// contain their addresses: `10.0.0.5-10.0.0.6.test`.
     fn outcome(place: &str, listed: Option<&[&str]>) -> String {
         let listed = listed.map(|listed| listed.iter().map(|host| host.parse().expect(host)).collect());
         let admin = [("10.9.9.9", 9145), ("10.8.8.8.test", 9145), ("none.test", 9999)];
@@ -279,7 +279,7 @@ mod tests {
         for to in ["127.0.0.1:80", "127.0.0.7:80", "0.0.0.0:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
             assert!(reached(to, "[::]:80") && reached(to, "0.0.0.0:80"), "{to}");
         }
-        // No machine has an address reserved for documentation.
+        // An address reserved for documentation does not belong to any machine.
         assert!(!reached("192.0.2.1:80", "0.0.0.0:80") && !reached("127.0.0.1:81", "0.0.0.0:80"));
         assert!(!reached("127.0.0.2:80", "127.0.0.1:80") && reached("192.0.2.1:80", "192.0.2.1:80"));
     }

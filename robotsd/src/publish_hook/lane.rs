@@ -22,9 +22,9 @@ const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
 
-/// Number of consecutive unanswered requests after which a receiver is left alone, and the initial
-/// and maximum time without requests. The maximum is short enough for several attempts of a notice
-/// afterwards.
+/// Number of consecutive unanswered requests before a receiver is left alone for a while, and the
+/// initial and maximum length of this pause. The maximum is short enough for several attempts of a
+/// notice afterwards.
 const UNANSWERED: u32 = 3;
 const ALONE: Duration = Duration::from_secs(10);
 const LONGEST_ALONE: Duration = Duration::from_secs(60);
@@ -176,11 +176,11 @@ mod tests {
         assert!(granted(&lane, "b", "x").is_none() && granted(&lane, "c", "r0").is_none());
         drop(all);
         assert!(granted(&lane, "c", "r0").is_some());
-        // Unused entries are removed.
+        // Entries that no request uses are removed.
         drop(other);
         lane.tidy();
         assert!(lane.shares.lock().is_empty());
-        // Sixteen receivers in the config, with two requests hanging at each.
+        // Sixteen receivers of the config. At each of them two requests hang.
         let urgent = Lane::urgent();
         let all: Vec<_> = (0..32).filter_map(|number| granted(&urgent, "", &format!("r{}", number % 16))).collect();
         assert_eq!(all.len(), 32);

@@ -1,7 +1,7 @@
 //! Sends requests when a version of a robots.txt goes live, so that caches drop their copies, and
 //! notifications of events for people.
 //!
-//! They have [separate threads](lane): neither a reload nor a client's request waits for them, and
+//! They have [separate threads](lane): reloads and clients' requests do not wait for them, and
 //! urgent notices do not wait for other hooks. Each hook of a robots.txt has at most one request in
 //! flight; a later notice replaces a waiting one. A failed request is retried within limits.
 //! Secrets are read from their files for each attempt and never appear in messages. Destinations

@@ -40,7 +40,7 @@ pub(crate) struct PublishHooks {
     lane: Lane,
     /// The lane for urgent notices.
     urgent: Lane,
-    /// Addresses on which this process's admin interface listens: no request goes there.
+    /// Listening addresses of this process's admin interface: no request goes there.
     admin: Mutex<Vec<SocketAddr>>,
     record: Option<DeliveryRecord>,
     retry: RetryPlan,
@@ -148,7 +148,7 @@ impl PublishHooks {
         [&self.lane, &self.urgent].iter().for_each(|lane| lane.tidy());
     }
 
-    /// Sets the addresses on which this process's admin interface listens.
+    /// Sets the listening addresses of this process's admin interface.
     pub(crate) fn keep_from(&self, admin: Vec<SocketAddr>) {
         *self.admin.lock() = admin;
     }

@@ -156,7 +156,7 @@ pub(crate) struct Notice {
     pub(crate) event: Option<NotifyEvent>,
     /// The site whose hooks are used; empty for `[[notify]]`.
     pub(crate) site: String,
-    /// The name of the robots.txt: `SITE` or `SITE/HOST`. For events about a file or a replica, its
+    /// The name of the robots.txt: `SITE` or `SITE/HOST`. For an event about a file or replica, its
     /// name; empty for all sites.
     pub(crate) name: String,
     /// The hosts of the robots.txt, without patterns.
@@ -219,8 +219,8 @@ impl Notice {
         self.event.map_or_else(|| self.name.clone(), |event| format!("{}\n{}{of}", event.as_str(), self.name))
     }
 
-    /// Returns the id of the notice, by which receivers can drop duplicates. It is the same on
-    /// every replica, except for a switch of a single replica.
+    /// Returns the id of the notice, which lets receivers drop duplicates. It is the same on every
+    /// replica, except for a switch of a single replica.
     pub(crate) fn id(&self) -> String {
         VersionHash::of([&*self.subject(), &self.mark, &self.occasion].join("\n").as_bytes()).short()
     }
@@ -298,10 +298,11 @@ impl BodyTemplate {
             template.value(name, &notice)
         })?;
         if template.format != BodyFormat::Text {
-            let is = if format.is_some() { "the body must be JSON" } else { "the body begins as JSON" };
+            let is = if format.is_some() { "the body must be JSON" } else { "the body begins like JSON" };
             let fault = |error: serde_json::Error| {
                 format!(
-                    "{is}, but is not valid JSON with its values filled in: {error}; put values in quotes, except {{{{urls}}}}"
+                    "{is}, but is not valid JSON with its values filled in: {error}; write values in quotes, but \
+                     {{{{urls}}}} without"
                 )
             };
             let tried: serde_json::Value = serde_json::from_str(&tried).map_err(fault)?;
@@ -454,10 +455,10 @@ mod tests {
             ("{{host", "a placeholder has no end"),
             (
                 "{\"version\": {{version}}}",
-                "the body begins as JSON, but is not valid JSON with its values filled in: ",
+                "the body begins like JSON, but is not valid JSON with its values filled in: ",
             ),
-            ("{\"files\": \"{{urls}}\"}", "the body begins as JSON, but is not valid JSON"),
-            ("[1,]", "the body begins as JSON, but is not valid JSON"),
+            ("{\"files\": \"{{urls}}\"}", "the body begins like JSON, but is not valid JSON"),
+            ("[1,]", "the body begins like JSON, but is not valid JSON"),
         ] {
             let message = BodyTemplate::parse(text, None).expect_err(text);
             assert!(message.starts_with(begins), "{text}: {message}");

@@ -12,7 +12,7 @@ use super::turns::{Turn, TurnOf, turn_id};
 /// than none.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// Interval at which to ask whether the other process has sent the notification.
+/// Interval between questions whether the other process has sent the notification.
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl PublishHooks {

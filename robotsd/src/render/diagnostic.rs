@@ -1,4 +1,4 @@
-//! A problem at a position in a text file that people write, such as the config.
+//! A problem at a position in a file that people write, such as the config.
 
 use std::io::Write;
 use std::ops::Range;

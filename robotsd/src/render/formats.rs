@@ -227,7 +227,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the output of a format for a file with this name.
+    /// The output in a format for a file under this name.
     fn written(write: fn(&mut Vec<u8>, Checked<'_>) -> io::Result<()>, name: &str, file: &[u8]) -> String {
         let robots = RobotsTxt::parse(file);
         let report = check(&robots, &Options::new());

@@ -1,5 +1,5 @@
-//! Problems of a config and of the files that its sites serve, in every format of `config check`. A
-//! problem shared by many sites is written once.
+//! Problems of a config, and of the files that its sites serve, in every format of `config check`.
+//! A problem shared by many sites is written once.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use super::diagnostic::{Diagnostic, complain_at};
 use super::formats::{annotate, property};
 use super::printable::{complain, printable, write_json};
 
-/// Minimum number of sites with the same problem for which it is written only once.
+/// Minimum number of sites that share a problem for it to be written only once.
 const MANY: usize = 4;
 
 /// Maximum number of further sites to name in a message for people.
@@ -57,7 +57,7 @@ impl FoundProblem {
         Self { file, line, column, severity, code, message, help, url, sites, key, text, at }
     }
 
-    /// Creates a problem from a finding about a file; `text` is the line for people.
+    /// Creates a problem from a finding; `text` is the line for people.
     pub(crate) fn finding(file: &str, finding: &Finding, text: String) -> Self {
         Self {
             file: Some(printable(file)),
@@ -109,7 +109,7 @@ pub(crate) enum ProblemFormat {
 pub(crate) fn write_problems(out: &mut impl Write, form: ProblemFormat, problems: Vec<FoundProblem>) -> io::Result<()> {
     let (mut first, mut groups) = (HashMap::new(), Vec::<Vec<FoundProblem>>::new());
     for problem in problems {
-        // A problem that the same site repeats is kept separate, like a problem without a site.
+        // Problems that one site repeats, and problems that belong to no site, are kept separate.
         let key = (problem.severity, problem.key.clone());
         let group = problem.sites.first().map(|_| *first.entry(key).or_insert(groups.len()));
         let is_other = |group: &&mut Vec<FoundProblem>| group.last().is_some_and(|other| other.sites != problem.sites);

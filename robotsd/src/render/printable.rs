@@ -35,8 +35,8 @@ pub(crate) fn printable_path(path: impl AsRef<Path>) -> String {
     printable(path.as_ref().as_os_str().as_encoded_bytes())
 }
 
-/// Returns the first 16 hex digits of a version's hash, the form for people, which every command
-/// accepts.
+/// Returns the first 16 hex digits of a version's hash. This is the form for people, and every
+/// command accepts it.
 pub(crate) fn short_hash(hash: &str) -> &str {
     let digits = hash.strip_prefix("sha256:").unwrap_or(hash);
     digits.get(..16).unwrap_or(digits)
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn nothing_but_styles_commands_a_terminal() {
-        // Styles can hide text, so only snippets may contain them.
+        // Styles can also hide text, so only the code that writes snippets may use them.
         assert_eq!(written(Form::Terminal, b"\x1b[8mhidden"), "\\u{1b}[8mhidden");
         for (octets, want) in [
             ("a\n\tb \u{e9}\n", "a\n\tb \u{e9}\n"),

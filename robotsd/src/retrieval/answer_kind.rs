@@ -61,7 +61,7 @@ pub(crate) enum CrawlerAccess {
 #[display("crawlers {crawlers} (RFC 9309, section {section})")]
 pub(crate) struct AnswerReading {
     /// The behaviour of a crawler that follows RFC 9309 and has no earlier copy of the file.
-    /// Treating 429 as a server error is current practice, not part of the RFC.
+    /// Treating 429 like a 5xx status is current practice, not part of the RFC.
     pub(crate) crawlers: CrawlerAccess,
     /// The section of RFC 9309 that defines this.
     pub(crate) section: &'static str,
@@ -120,7 +120,7 @@ impl AnswerKind {
             Self::TooManyRequests => (
                 CrawlerAccess::Nothing,
                 "2.3.1.4",
-                Some("RFC 9309 treats every 4xx as no rules; Google and robotsd treat 429 as a server error"),
+                Some("RFC 9309 treats every 4xx as a missing file; Google, and this program, treat 429 like 5xx"),
             ),
             Self::NotModified | Self::ServerError(_) | Self::NoStatus(_) | Self::Failed(_) | Self::Unreachable(_) => {
                 (CrawlerAccess::Nothing, "2.3.1.4", Some(READING_OF_COPIES))
@@ -159,7 +159,7 @@ impl fmt::Display for AnswerKind {
             Self::Failed(FetchErrorKind::Tls) => f.write_str("no TLS session"),
             Self::Failed(FetchErrorKind::BadResponse) => f.write_str("an answer that is not HTTP"),
             Self::Failed(FetchErrorKind::Name | FetchErrorKind::Connect) => {
-                f.write_str("a redirect to a server that does not answer")
+                f.write_str("a redirect to an unreachable address")
             }
             Self::Failed(FetchErrorKind::RedirectAddress) => f.write_str("a redirect to a private address"),
             Self::Failed(_) => f.write_str("no whole answer"),

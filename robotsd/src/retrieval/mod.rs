@@ -20,11 +20,11 @@ pub(crate) use self::answer_kind::{AnswerKind, AnswerReading, CrawlerAccess, Doc
 pub(crate) use self::coding::{DecodedBody, codings, decoder};
 pub(crate) use self::retriever::{ChainEnd, RetrievalChain, RetrievalRequest, RetrievalSettings, Retriever};
 
-/// Prefixes that mark an argument as a URL. Schemes that cannot be fetched are included, so that
-/// they are rejected as URLs.
+/// Prefixes of arguments that are URLs. Schemes that cannot be fetched are included, so that they
+/// are rejected as URLs.
 const SCHEMES: [&str; 6] = ["http://", "https://", "ftp://", "ftps://", "sftp://", "file://"];
 
-/// Reports whether an argument is a URL rather than a file path.
+/// Reports whether the argument is a URL rather than a file path.
 pub(crate) fn is_url(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }

@@ -328,7 +328,7 @@ fn host(text: &str) -> Result<Option<String>, String> {
         return Ok(None);
     }
     let url: FetchUrl =
-        format!("http://{text}/").parse().map_err(|_| format!("{text:?} is not a valid host or address"))?;
+        format!("http://{text}/").parse().map_err(|_| format!("{text:?} is neither a host nor an address"))?;
     Ok(Some(url.host().to_owned()))
 }
 
@@ -336,7 +336,7 @@ fn port(text: &str) -> Result<Option<u16>, String> {
     match text.parse() {
         _ if text.is_empty() => Ok(None),
         Ok(port) if port != 0 => Ok(Some(port)),
-        _ => Err(format!("{text:?} is not a valid port: write a number from 1 to 65535")),
+        _ => Err(format!("{text:?} is not a port: write a number from 1 to 65535")),
     }
 }
 
@@ -371,9 +371,9 @@ mod tests {
             ("", "1 parts: write HOST:PORT:ADDRESS:PORT"),
             ("example.com:443:192.0.2.7", "3 parts"),
             ("example.com:443:::1:80", "6 parts"),
-            ("example.com:0:192.0.2.7:80", "\"0\" is not a valid port"),
-            ("example.com:https:192.0.2.7:80", "\"https\" is not a valid port"),
-            ("a b:80:192.0.2.7:80", "\"a b\" is not a valid host"),
+            ("example.com:0:192.0.2.7:80", "\"0\" is not a port"),
+            ("example.com:https:192.0.2.7:80", "\"https\" is not a port"),
+            ("a b:80:192.0.2.7:80", "\"a b\" is neither a host nor an address"),
             ("a/b:80:192.0.2.7:80", ""),
         ] {
             match rule.parse::<ConnectTo>() {

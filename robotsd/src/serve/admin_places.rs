@@ -1,6 +1,6 @@
-//! The addresses and sockets on which the admin interface listens. They are those of the config
-//! with which the process started, until it ends or another process replaces it. The clients and
-//! their rights follow every config.
+//! The listening addresses and sockets of the admin interface. They are fixed by the config at the
+//! start of the process, until it ends or another process replaces it. The clients and their rights
+//! follow every config.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -143,7 +143,7 @@ impl AdminPlaces {
         self.state.rights.store(Arc::new(rights));
     }
 
-    /// Writes files through which commands find the process that runs with the config at this path.
+    /// Writes files that let commands find the process that runs with the config at this path.
     ///
     /// # Errors
     ///

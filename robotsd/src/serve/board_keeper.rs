@@ -1,5 +1,5 @@
 //! Keeps the board up to date: collects the counts of the workers once a second. Writes them on a
-//! blocking thread once a minute, or after half a minute if that failed.
+//! blocking thread every minute, or after half a minute if that failed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::sites::Sites;
 
-/// Interval at which counts are collected.
+/// Interval between collections of counts.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Maximum time that the end waits for the files: a file system may hang.

@@ -28,13 +28,13 @@ const ANSWERED: Duration = Duration::from_secs(1);
 /// replica left in it is reported missing for a day.
 const LEFT: Duration = Duration::from_secs(5);
 
-/// Interval at which sites are checked for pages that are due to be read again.
+/// Interval between checks for sites whose pages are due to be read again.
 const PAGES: Duration = Duration::from_secs(2);
 
-/// Interval at which events for notifications are collected.
+/// Interval between collections of events for notifications.
 const NOTICES: Duration = Duration::from_secs(2);
 
-/// Interval at which robotsd tests whether the state directory can be written.
+/// Interval between tests whether the state directory can be written.
 const STATE: Duration = Duration::from_secs(10);
 
 /// The state that the control thread owns while the process serves.

@@ -1,4 +1,4 @@
-//! The number of connections for which the process has file descriptors.
+//! The number of connections that the process has file descriptors for.
 //!
 //! A process without free descriptors cannot accept connections, connect to an upstream or read a
 //! robots.txt. The maximum number of connections therefore never exceeds what the limit of open
@@ -85,7 +85,7 @@ impl Descriptors {
         let left = limit.saturating_sub(self.used).saturating_sub(SPARE.saturating_add(admin));
         let idle = (idle as u64).min(left / IDLE_SHARE);
         let fit = (left - idle) / A_CONNECTION;
-        let open_files = format!("the limit of open files is {limit}, of which {} are in use", self.used);
+        let open_files = format!("the limit of open files is {limit}, and {} are in use", self.used);
         if fit < LEAST {
             return Err(format!("{open_files}: that leaves none for connections; raise it (LimitNOFILE=, ulimit -n)"));
         }

@@ -7,7 +7,7 @@
 //!
 //! **The control thread keeps a duplicate of every listening socket**, so that a listener with
 //! other settings can be opened on it before the old one is closed. It drops the duplicate before
-//! it closes a listener for good; otherwise the port would listen with no worker behind it.
+//! it closes a listener permanently; otherwise the port would listen with no worker behind it.
 //!
 //! **A listener is a task on every worker**, held by the control thread. Dropping the guard closes
 //! the sockets, after their backlog has been accepted, and drains the connections.
@@ -53,7 +53,7 @@ enum ListenerStep {
     Open(Box<OpenListener>),
 }
 
-/// The settings with which a listener is opened.
+/// The settings used to open a listener.
 #[derive(Clone, Debug, PartialEq)]
 struct BindSettings {
     listener: config::ListenerConfig,
@@ -90,8 +90,8 @@ impl ListenerPlan {
         })
     }
 
-    /// Plans the listeners with which a process starts. Sockets that were passed for them are not
-    /// bound again.
+    /// Plans the listeners of a starting process. Sockets that were passed for them are not bound
+    /// again.
     pub(super) fn first(
         config: &Config,
         passed: &mut InheritedSockets,
@@ -133,7 +133,7 @@ impl Listeners {
     /// Plans the change to the listeners of a config. Binds the new ones.
     pub(super) fn plan(&self, config: &Config, workers: NonZeroUsize) -> Result<ListenerPlan, String> {
         let mut left: Vec<usize> = (0..self.open.len()).collect();
-        // Several listeners may have port 0, for which the address does not identify them, so
+        // Several listeners may have port 0, so the address does not identify them. Therefore
         // identical settings are matched first. The content of certificates is followed separately.
         let mut take = |fits: &dyn Fn(&OpenListener) -> bool| {
             let found = left.iter().position(|place| fits(&self.open[*place]))?;

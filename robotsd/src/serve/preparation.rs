@@ -210,7 +210,7 @@ pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     if wait_until_quiet(&paths) { Config::load(path) } else { config }
 }
 
-/// Returns the config, its included files, and the folders in which there may be new ones.
+/// Returns the config, its included files, and the folders that may contain new ones.
 fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
     let folders = config.included.patterns.iter().map(|pattern| &*pattern.folder);
     config.included.paths.iter().map(PathBuf::as_path).chain(folders).chain([path]).collect()

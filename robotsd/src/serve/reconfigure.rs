@@ -35,7 +35,7 @@ use crate::log::{Log, LogEntry, LogEvent};
 use crate::report::ReloadOutcome;
 use crate::sites::{Renewal, Sites, UnusableSource};
 
-/// Interval after which something that could not be used is tried again: a source, or the whole
+/// Interval between attempts to use something that could not be used: a source, or the whole
 /// config.
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -363,7 +363,7 @@ pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
 }
 
 /// Logs the included files that are newly refused, and those that are no longer refused. Saves the
-/// texts in use on a blocking thread.
+/// file contents in use, on a blocking thread.
 pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log: &Log) {
     let refused = &config.included.refused;
     let words = |refused: &[RefusedFile]| refused.iter().map(ToString::to_string).collect::<Vec<_>>();

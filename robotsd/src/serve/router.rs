@@ -1,8 +1,8 @@
 //! Routes a request to its site, and to the site's backend if it is forwarded.
 //!
 //! **The router of a worker is one pointer**, loaded once per request. Replacing the sites stores
-//! another pointer, which open connections use, too. A request ends with the sites with which it
-//! began.
+//! another pointer, which open connections use, too. A request uses the same sites from its
+//! beginning to its end.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -61,8 +61,8 @@ impl Router {
         Self { sites: Arc::clone(&self.sites), counts }
     }
 
-    /// Serves other sites from the next request on. Requests in progress finish with the sites with
-    /// which they began. Servers that are in both keep their connections.
+    /// Serves other sites from the next request on. Requests in progress continue to use the
+    /// previous sites. Servers that are in both keep their connections.
     pub(super) fn replace(&self, sites: &Sites, workers: NonZeroUsize, outcomes: &WorkerOutcomes) {
         let before = self.sites.load();
         self.sites.store(Arc::new(RouteTable::new(sites, workers, outcomes, Some(&before))));

@@ -139,7 +139,7 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// Opens the admin interface, and writes the files through which `status` finds it, so that it
+    /// Opens the admin interface, and writes the files that let `status` find it, so that `status`
     /// shows the start.
     async fn open_admin(
         &self,

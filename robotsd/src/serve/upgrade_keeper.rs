@@ -16,7 +16,7 @@ use crate::date;
 use crate::log::{LogEvent, LogLevel};
 use crate::report::UpgradeReport;
 
-/// Maximum time for which changes by operators, the board and the state directory may each delay an
+/// Maximum time that changes by operators, the board and the state directory may each delay an
 /// upgrade.
 const HOLD_UP: Duration = Duration::from_secs(5);
 

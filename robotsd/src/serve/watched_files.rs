@@ -117,12 +117,12 @@ pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> boo
 /// weeks.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Minimum time for which changed files must stay the same.
+/// Minimum time that changed files must stay the same.
 const SETTLING: Duration = Duration::from_millis(400);
 
 /// The certificates of all listeners. Cheap to clone.
 ///
-/// Those of one listener are read on a separate blocking thread, one read at a time. A hanging
+/// The files of one listener are read on a separate blocking thread, one read at a time. A hanging
 /// file system therefore keeps one thread, and does not delay other listeners.
 #[derive(Clone, Debug)]
 pub(super) struct CertificateWatch {

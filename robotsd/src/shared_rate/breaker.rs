@@ -107,7 +107,7 @@ mod tests {
         assert!(breaker.is_closed());
         breaker.unanswered(now);
         assert!(!breaker.is_closed());
-        // Questions in flight at that time change nothing.
+        // Questions that were in progress then change nothing.
         breaker.unanswered(now);
         breaker.broken(now);
         breaker.answered(now);

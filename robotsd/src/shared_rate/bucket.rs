@@ -40,7 +40,7 @@ impl SharedBucket {
     /// Maximum burst; larger ones are reduced to it.
     pub const MOST: u32 = 10_000;
 
-    /// Creates a bucket for one request per interval, of which `burst` may arrive at once.
+    /// Creates a bucket for one request per interval, with up to `burst` requests at once.
     pub fn new(interval: Duration, burst: u32) -> Self {
         let interval = interval.clamp(Duration::from_micros(1), Self::LONGEST);
         Self { interval, burst: burst.clamp(1, Self::MOST) }

@@ -33,7 +33,7 @@ impl StoreDenials {
         Some(denial.until - now)
     }
 
-    /// Keeps a denial until a request may pass.
+    /// Keeps a denial until the next request may pass.
     pub(super) fn add(&self, key: SharedKey, bucket: SharedBucket, until: Instant) {
         let mut denials = self.0.lock();
         if denials.len() >= MAX_DENIALS && !denials.contains_key(&key) {

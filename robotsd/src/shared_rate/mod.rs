@@ -8,7 +8,7 @@
 //! is refused because of the store. At most the shared rate passes, plus the requests that
 //! processes counted alone.
 //!
-//! This module does not know crawlers or sites: a bucket has only a key and a rate.
+//! This module does not know crawlers or sites: buckets have only a key and a rate.
 
 mod breaker;
 mod bucket;

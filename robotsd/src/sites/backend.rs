@@ -31,8 +31,8 @@ impl EdgeService for SiteBackend {
         match self {
             Self::Upstream(upstream) => upstream.answer(request).await.map(Either::Left),
             Self::Files(files) => {
-                // Boxed, so that a future that waits for an upstream is not as large as one that
-                // reads a file.
+                // Boxed, so that futures that wait for an upstream are not as large as those that
+                // read a file.
                 let Ok(response) = Box::pin(files.oneshot(*request)).await;
                 response.map(Either::Right)
             }

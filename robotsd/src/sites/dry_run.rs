@@ -171,7 +171,7 @@ impl DrySite<'_> {
                 "it has no baseline to compare with, so only the conditions for a first version apply: write baseline = \
                  \"robots.accepted.txt\" in [site.robots]",
             )),
-            // Only a warning would let a misspelled path disable the gate for good.
+            // With only a warning, a misspelled path would disable the gate permanently.
             (Some(path), Some(_)) => found.push(self.error(format!(
                 "there is no baseline to compare with: copy the version that is accepted to {}, and commit it",
                 path.display()

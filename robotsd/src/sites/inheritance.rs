@@ -125,7 +125,7 @@ impl Inheritance {
         self.0.get(site).is_some_and(|former| former.iter().any(was_off))
     }
 
-    /// Describes a new site: what it inherits, and whether it is off for that reason.
+    /// Describes a new site: the inherited state, and whether the site is off for that reason.
     pub(super) fn arrival(&self, made: &ServedSite) -> String {
         let name = &*made.name;
         let Some(from) = self.predecessor(name) else { return format!("site {name:?} is new") };

@@ -1,5 +1,5 @@
-//! The log lines of a site, with what can be done next: disallowed requests, reloads, upstreams,
-//! and the files that belong to a robots.txt.
+//! The log lines of a site, with suggested next steps: disallowed requests, reloads, upstreams, and
+//! the files that belong to a robots.txt.
 
 use std::path::{Path, absolute};
 use std::sync::Arc;
@@ -345,7 +345,7 @@ pub(super) fn command<'a>(words: &[&'a str], flags: CommandFlags) -> Vec<&'a str
     [&["robotsd"][..], words, flags].concat()
 }
 
-/// Describes on one line why a site has no robots.txt, and how to fix that if a version is pending.
+/// Describes on one line why a site has no robots.txt, and what to do if a version is pending.
 /// `/readyz`, the status and the log use the same text.
 pub(super) fn without_robots(name: &str, pending: Option<&Pending>) -> String {
     let none = format!("site {name:?} has no robots.txt: nothing is enforced");
@@ -382,7 +382,7 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
     }
 }
 
-/// Returns the absolute path of a source that is a file, so that the command works in any folder.
+/// Returns the absolute path of a source file, so that the command works in any folder.
 fn file(origin: &str) -> Option<String> {
     if origin == "inline" || origin.contains("://") {
         return None;

@@ -20,7 +20,7 @@ use crate::publish_hook::{Notice, NotifyEvent};
 use crate::render::shell_line;
 use crate::report::{ConfigReport, FleetEntry, FleetReport};
 
-/// Interval at which a version that is still pending is sent again.
+/// Interval between notices about a version that is still pending.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
 /// Maximum age of a decision that is sent if none was sent before.

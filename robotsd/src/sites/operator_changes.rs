@@ -114,7 +114,7 @@ impl Sites {
     ///
     /// # Errors
     ///
-    /// Names the sites for which rules are still enforced.
+    /// Names the sites whose rules are still enforced.
     pub(crate) fn confirm_off(&self, is_meant: impl Fn(&str) -> bool) -> Result<(), String> {
         let enforced = self.lives().filter(|live| is_meant(&live.name) && !is_off(live)).map(|live| live.name);
         let enforced: Vec<_> = enforced.collect();
@@ -124,7 +124,7 @@ impl Sites {
         Err(format!("it was switched off, but is NOT off: rules are still enforced for {}", quoted_list(enforced)))
     }
 
-    /// Notes for the board that nothing may have been counted for a while.
+    /// Notes for the board that counts may be missing for a while.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }
@@ -178,8 +178,8 @@ impl Sites {
         }
     }
 
-    /// Returns the site that serves a host. A word without a dot is not a host but probably a
-    /// misspelled name.
+    /// Returns the site that serves a host. Words without a dot are not hosts but probably
+    /// misspelled names.
     fn site_of_host(&self, host: &str) -> Option<String> {
         let lives: Vec<_> = self.lives().filter(|_| host.contains(['.', ':'])).collect();
         let hosts = lives.iter().flat_map(|live| live.hosts.iter().map(|pattern| (pattern.as_str(), &live.name)));
@@ -231,7 +231,7 @@ impl Sites {
     }
 }
 
-/// Accepts a version of a site that no process serves, in the state directory of the config.
+/// Accepts a version in the state directory of the config, for a site that no process serves.
 pub(crate) fn accept_at_rest(
     config: &Config,
     site: &str,

@@ -31,7 +31,7 @@ const AT_ONCE: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Renewal {
     pub(crate) sites: Arc<Sites>,
-    /// The registry with which they were opened.
+    /// The registry that they were opened with.
     registry: Arc<Registry>,
     /// Versions of the published registry that are accepted whatever they change.
     accept: Vec<VersionHashPrefix>,
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
     use crate::log::Log;
 
-    /// Returns a config with a site `a` that has this source.
+    /// Returns a config whose site `a` has this source.
     fn config(folder: &std::path::Path, state: &str, robots: &str) -> Config {
         let path = folder.join("robotsd.toml");
         let listener = "[[listener]]\naddress = \"127.0.0.1:0\"\n";
@@ -473,8 +473,8 @@ mod tests {
             std::fs::write(&file, "User-agent: *\nDisallow: /\n").unwrap();
             let _ = only(&served).reload_blocking();
             let mut known = is_as_before(&served, &[]);
-            // One host less, one more, then the original name, under which the directory has older
-            // state.
+            // One host less, one more, then the original name. The directory has older state under
+            // this name.
             let renamed = [("store", r#""shop.test""#), ("mall", r#""new.test", "shop.test""#), ("shop", own)];
             for (name, hosts) in renamed {
                 let was = served.iter().next().unwrap().name.to_string();

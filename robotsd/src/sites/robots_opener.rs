@@ -150,7 +150,7 @@ impl RobotsOpener {
         GateSettings::new(self.gate.clone(), site, pages, before, &self.watcher, self.state.fleet.as_ref())
     }
 
-    /// Returns the file in which the pages of a site's sitemaps are kept across restarts.
+    /// Returns the file that keeps the pages of a site's sitemaps across restarts.
     pub(super) fn saved_pages(&self, site: &str) -> SavedPages {
         SavedPages::of(self.state.directory.as_ref().map(StateDir::path), site)
     }

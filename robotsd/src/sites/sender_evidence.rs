@@ -16,7 +16,7 @@ use crate::exchange::ClientRequest;
 use crate::log::{Log, LogEvent};
 use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
 
-/// Name of the folder in the state directory in which lists and keys are saved.
+/// Name of the folder for lists and keys in the state directory.
 pub(crate) const EVIDENCE_FOLDER: &str = "evidence";
 
 /// The evidence about the senders of requests, on every site. Cheap to clone; clones share the

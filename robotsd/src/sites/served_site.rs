@@ -31,7 +31,7 @@ pub(crate) struct ServedSite {
     pub(super) hosts: Vec<String>,
     pub(super) robots: Arc<SiteRobots>,
     pub(super) gate: GateSettings,
-    /// The settings with which it was opened; their source is that of `robots`.
+    /// The settings that it was opened with; their source is that of `robots`.
     pub(super) settings: SiteConfig,
     /// The evidence that checks the senders of its requests.
     pub(super) evidence: Option<SenderEvidence>,
@@ -175,7 +175,7 @@ impl ServedSite {
     }
 
     /// Keeps the source of the previous site in the settings, because the new one cannot be used.
-    /// The next config is compared with what is open.
+    /// The next config is compared with the open source.
     pub(super) fn keep_source_of(&mut self, before: &Self) {
         let SiteConfig { robots, append, max_age, grace, when_missing, .. } = before.settings.clone();
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };

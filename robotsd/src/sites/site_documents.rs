@@ -6,7 +6,7 @@
 //! The pages that gates watch are refreshed from these documents, together with the pages that
 //! search engines request most. Nothing waits for that: a version is compared with the pages known
 //! at that time. If a sitemap cannot be read, the known pages stay, and a note reports it. If a
-//! sitemap lists less than half of them, its pages replace them all the same, and a note reports
+//! sitemap lists less than half of them, its pages nevertheless replace them, and a note reports
 //! that.
 
 use std::fs::File;
@@ -233,7 +233,7 @@ fn path_below(path: &str) -> Option<PathBuf> {
     (is_plain && !is_escaped).then(|| path.to_owned())
 }
 
-/// Interval at which sitemaps are read, in addition to every requested reload.
+/// Interval between reads of sitemaps, in addition to every requested reload.
 const EVERY: Duration = Duration::from_secs(3600);
 
 /// Maximum time that the next sites wait for one site. Its documents take less, unless a file
@@ -330,7 +330,7 @@ impl Sites {
 }
 
 /// Returns the sitemaps on the site's own hosts that the live and the pending version name. Also
-/// returns `/sitemap.xml`, if it is not one of them and a host to request it from is known.
+/// returns `/sitemap.xml`, if it is not one of them and the host to request it from is known.
 fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<FetchUrl>) {
     let mut named: Vec<FetchUrl> = Vec::new();
     if let Some(live) = site.robots.only() {

@@ -43,7 +43,7 @@ pub(crate) struct Sites {
     pub(crate) state: StateHandle,
     /// The evidence that checks the senders of requests, if the config has `[identity]`.
     pub(super) evidence: Option<SenderEvidence>,
-    /// The store in which processes count the requests of crawlers together; `None` if each process
+    /// The store that processes share to count the requests of crawlers; `None` if each process
     /// counts for itself.
     pub(crate) rate_store: Option<SharedRate>,
     /// Why the store is never asked; `None` if it is asked.
@@ -210,7 +210,7 @@ impl Sites {
         self.opener.lock().clone()
     }
 
-    /// Sets the registry with which sites are opened from now on.
+    /// Sets the registry for sites that are opened from now on.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.opener.lock().registry.clone_from(registry);
     }
@@ -285,7 +285,7 @@ impl Sites {
         self.registry_trouble.lock().clone().into_iter().chain(self.opener().followed.and_then(of_url))
     }
 
-    /// Reports whether the state directory can be written; `None` without one.
+    /// Reports whether the state directory can be written; `None` if there is none.
     pub(crate) fn is_state_writable(&self) -> Option<bool> {
         self.state.directory.as_ref().map(StateDir::is_writable)
     }
@@ -354,8 +354,8 @@ fn changed(were: &HostsBySite, are: &HostsBySite) -> HashSet<String> {
     are.iter().filter(is_other).map(|(name, _)| name).chain(next).cloned().collect()
 }
 
-/// Starts to use the store of a config in which processes share their counts of crawlers' requests.
-/// If the store is the same as before, it stays in use.
+/// Starts to use the config's store for counts of crawlers' requests, which processes share. If the
+/// store is the same as before, it stays in use.
 pub(super) fn renewed_rate_store(
     before: Option<&SharedRate>,
     config: &Config,

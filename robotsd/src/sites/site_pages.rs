@@ -42,7 +42,7 @@ pub(super) struct SitePages {
     whole: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps take, in bytes.
     held: AtomicUsize,
-    /// Time at which the sitemaps are read next.
+    /// Time of the next read of the sitemaps.
     due: Mutex<Instant>,
     /// Held while the sitemaps are read.
     reading: Arc<tokio::sync::Mutex<()>>,
@@ -223,8 +223,8 @@ impl SitePages {
         is_due
     }
 
-    /// Returns a guard to hold while the sitemaps are read; `None` while another reading is still
-    /// in progress.
+    /// Returns a guard to hold while the sitemaps are read; `None` if another read is still in
+    /// progress.
     pub(super) fn begin_reading(&self) -> Option<OwnedMutexGuard<()>> {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }

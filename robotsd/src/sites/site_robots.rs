@@ -41,7 +41,7 @@ pub(super) enum RobotsKind {
 #[derive(Debug, Default)]
 pub(super) struct HostCounts(Mutex<HashMap<String, ReloadCounts>>);
 
-/// One live robots.txt: that of a site, or of a host in a site with a directory.
+/// A live robots.txt: that of a site, or of one host if the site has a directory.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveSite {
     /// The site's name; with a directory `SITE/HOST`.

@@ -1,5 +1,4 @@
-//! The state that outlives a version of a site and a config: the state directory, and every kill
-//! switch.
+//! State that outlives versions of sites and configs: the state directory, and every kill switch.
 //!
 //! **A kill switch belongs to the name of a site**, not to an object. A robots.txt that replaces
 //! another joins the switch of the name, under the lock that switching takes. While one robots.txt
@@ -89,8 +88,8 @@ impl StateHandle {
         self.directory.as_ref().map_or_else(|| self.all.enforcement(), StateDir::enforcement)
     }
 
-    /// Returns the sites whose switch is off in the state directory, but that are not in the config
-    /// and from which no new site inherits. Reads the directory.
+    /// Returns the sites whose switch is off in the state directory, but that are not in the
+    /// config, and whose state no new site inherits. Reads the directory.
     pub(super) fn switches_of_others(&self, config: &Config, inheritance: &Inheritance) -> Vec<String> {
         let Some(directory) = &self.directory else { return Vec::new() };
         // Also matches `SITE/HOST`, for a site with a folder.

@@ -1,4 +1,4 @@
-//! Static files of a site: which files of a folder are served, and with which dates.
+//! Static files of a site: decides which files of a folder are served, and their dates.
 //!
 //! Only regular files are served: a file without an end would keep a thread for every request.
 //! Paths are checked when they are opened, after decoding, so no spelling of a request bypasses the
@@ -29,7 +29,7 @@ pub(super) type ServeFiles = ServeDir<DefaultServeDirFallback, ServedFolder>;
 /// The files of a folder that are served.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedFolder {
-    /// The folder's path in the form in which `ServeDir` builds paths.
+    /// The folder's path in the same form as `ServeDir` builds paths.
     base: PathBuf,
     dotfiles: Dotfiles,
 }
@@ -46,7 +46,7 @@ pub(crate) struct OpenFile {
 #[derive(Debug)]
 pub(crate) struct Dated(std::fs::Metadata);
 
-/// Returns a service for a site's files.
+/// Returns a service that serves the site's files.
 pub(super) fn serve(files: &StaticFiles) -> ServeFiles {
     let folder = ServedFolder { base: Path::new(".").join(&files.root), dotfiles: files.dotfiles };
     ServeDir::with_backend(&files.root, folder)
@@ -60,7 +60,8 @@ impl ServedFolder {
     }
 }
 
-/// Reports whether a part of a path is meant to be public: `.git`, `.env` and `.htpasswd` are not.
+/// Reports whether this part of a path is meant to be public: `.git`, `.env` and `.htpasswd` are
+/// not.
 fn is_plain(part: Component<'_>, depth: usize) -> bool {
     let name = part.as_os_str();
     !name.as_encoded_bytes().starts_with(b".") || depth == 0 && name == WELL_KNOWN

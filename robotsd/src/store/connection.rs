@@ -192,7 +192,7 @@ impl StoreConnection {
     }
 }
 
-/// A script, and the hash by which a store knows it.
+/// A script, and the hash that identifies it in a store.
 pub(crate) struct StoreScript {
     text: &'static str,
     known: Script,
@@ -364,7 +364,7 @@ const MEANINGS: &[(&[&str], &str)] = &[
     ),
     (
         &["NOAUTH", "unauthenticated"],
-        "it requires a password: set password_file, and write the user into the URL if there is one",
+        "it requires a password: name the file with password_file, and the user, if any, in the URL",
     ),
     (
         &["NOPERM", "NoPerm"],
@@ -458,7 +458,7 @@ mod tests {
         let error = addresses.find("cache.internal", 6379).await.unwrap_err();
         assert_eq!(error, "the name \"cache.internal\" cannot be resolved: no such name");
         for number in 1..=4 {
-            // The third lookup does not finish, and is awaited twice.
+            // The lookup of call 3 does not end, and calls 3 and 4 both wait for it.
             let time = async {
                 if number >= 3 {
                     tokio::time::advance(2 * RESOLVE).await;

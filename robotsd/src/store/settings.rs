@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
-/// The store in which replicas share their buckets.
+/// The store of the buckets that replicas share.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
 pub struct StoreSettings {
     /// The URL of the store.

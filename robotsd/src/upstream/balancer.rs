@@ -26,7 +26,7 @@ use super::shares::Standing;
 use super::usage::ClientKey;
 use crate::metrics::Counter;
 
-/// Interval at which a waiting request looks for a connection without being notified.
+/// Interval between a waiting request's checks for a free connection, in case it is not notified.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The servers of a site as seen by one worker, with the worker's connections to them.
@@ -78,8 +78,8 @@ impl UpstreamState {
         lease.ok_or(first)
     }
 
-    /// Returns a new connection for a request that `failed` did not answer. It leads to another
-    /// server if there is one.
+    /// Returns a new connection to repeat a request that `failed` did not answer. It leads to
+    /// another server if there is one.
     pub(super) async fn another(&self, failed: &Arc<CandidateServer>, requirement: Requirement) -> Leased {
         let candidates = self.candidates.load_full();
         let at = candidates.list.iter().position(|candidate| Arc::ptr_eq(candidate, failed));

@@ -100,7 +100,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds,
+    /// Limits each HTTP/2 connection to a single request at a time for [`SEPARATE`] milliseconds,
     /// because a response has ended a connection with all its requests. The next such response then
     /// ends only its own request. This applies to all servers of the site and all workers: a second
     /// attempt goes to another server, which may send the same response.
@@ -172,7 +172,7 @@ impl ConnectionLimit {
 }
 
 impl Permit {
-    /// Takes a permit for a connection to this server, for a request of this client.
+    /// Takes a permit for a connection to this server, on behalf of this client.
     pub(super) fn take(
         limit: &Arc<ConnectionLimit>,
         server: &Arc<Server>,
@@ -290,7 +290,7 @@ impl Demand {
         everywhere > here && (here == 0 || self.turn.fetch_add(1, Ordering::Relaxed) % FOR_OTHERS == FOR_OTHERS - 1)
     }
 
-    /// Notifies a waiting request that a connection is back in the pool.
+    /// Notifies a waiting request that the pool has a free connection again.
     pub(super) fn has_returned(&self) {
         if let Some(first) = self.waiting.first() {
             self.returned.of(first).notify_one();

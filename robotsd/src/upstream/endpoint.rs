@@ -27,7 +27,7 @@ pub(super) enum EndpointAddress {
     Name(String, u16),
 }
 
-/// The address on which a server listens.
+/// The listening address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(super) enum ServerAddress {
     Tcp(SocketAddr),

@@ -128,12 +128,13 @@ impl UpstreamReporter {
         self.tell(UpstreamEventKind::Ejected, detail);
     }
 
-    /// Reports that a transfer from a server was given up.
+    /// Logs that a transfer was aborted.
     pub(super) fn gave_up(&self, server: &dyn fmt::Display, stalled: Duration) {
         if let Some(count) = self.given_up.count(self.start) {
             let stalled = humantime::format_duration(Duration::from_secs(stalled.as_secs()));
             let detail = format!(
-                "{server}: all allowed connections are in use, so one was taken from a client that had stalled for {stalled}"
+                "{server}: all allowed connections are in use, so one was taken from a client that had stalled for \
+                 {stalled}"
             );
             (self.tell)(&UpstreamEvent { kind: UpstreamEventKind::GaveUp, detail, count });
         }

@@ -1,4 +1,4 @@
-//! Forwards a request to a server and returns its response.
+//! Forwards a request to its upstream and returns the response.
 //!
 //! **A request is boxed on its way to an upstream**, separately from the future that waits for the
 //! response. Unboxed, the future reserved space for it several times, 3,040 bytes in total, a size

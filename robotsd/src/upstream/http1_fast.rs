@@ -186,7 +186,7 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
     Some(response)
 }
 
-/// Reduces a response to the framing with which hyper read it. Returns the reason if the framing is
+/// Reduces a response to the framing that hyper used for it. Returns the reason if the framing is
 /// invalid.
 pub(super) fn unify_framing(headers: &mut HeaderMap) -> Result<(), &'static str> {
     if fields::is_chunked(headers)? {

@@ -8,7 +8,7 @@
 //! selects the site nor decides whether a request is allowed.
 //!
 //! Where to begin:
-//! - [`forward`] takes one request to a server and back.
+//! - [`forward`] sends a request and returns its response.
 //! - [`balancer`] finds a connection for it. Servers that are [in service](server) take turns,
 //!   within [`connection_limit`] and [fair shares](shares).
 //! - [`mod@http1_connection`] is an HTTP/1.1 connection, and the pool of idle ones. Most exchanges

@@ -250,7 +250,7 @@ impl OriginsState {
         }
     }
 
-    /// Reports whether a lookup is under way.
+    /// Reports whether a lookup is in progress.
     pub(super) fn is_looking_up(&self) -> bool {
         let is_under_way =
             |entry: &OriginEntry| matches!(entry, OriginEntry::Named(named) if named.schedule.is_under_way());

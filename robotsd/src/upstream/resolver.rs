@@ -86,7 +86,7 @@ pub(super) struct LookupSchedule {
     due: AtomicU64,
 }
 
-/// Value of `due` while a lookup is under way.
+/// Value of `due` while a lookup is in progress.
 const UNDER_WAY: u64 = u64::MAX;
 
 /// The right to resolve a name. When it is dropped, the next lookup is scheduled.

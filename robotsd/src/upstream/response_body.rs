@@ -59,8 +59,8 @@ struct StreamState {
     ahead: ReadAhead,
     has_ended: bool,
     failed: Option<ResponseBodyError>,
-    /// When the upstream last accepted some of the request, if it now waits for the client to
-    /// continue it and nothing else moves.
+    /// Time at which the upstream last accepted part of the request. Set if the upstream now waits
+    /// for the client to continue the request, and nothing else makes progress.
     awaits_upload: Option<Instant>,
 }
 
@@ -274,7 +274,7 @@ impl StreamState {
                 }
                 match frame.into_data() {
                     Ok(octets) => Poll::Ready(Some(Ok(octets))),
-                    // Trailers, after which the body ends.
+                    // Trailers, which are the last frame of the body.
                     Err(_) => self.poll_next(cx),
                 }
             }

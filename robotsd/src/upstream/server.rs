@@ -81,7 +81,7 @@ impl Server {
 /// When a server is taken out of service, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HealthPolicy {
-    /// Number of failures in a row that take a server out of service; zero for never.
+    /// Number of consecutive failures that take a server out of service; zero for never.
     pub(crate) max_fails: u32,
     /// Maximum age of the first of these failures.
     pub(crate) fail_window: Duration,
@@ -124,12 +124,11 @@ struct FailureRecord {
     /// Length of the current or last time out of service; zero if there was none, or none recently.
     span: Duration,
     returned: Option<Instant>,
-    /// Since when the server is out of service, and the last failure; `None` while it is in
-    /// service.
+    /// Start of the time out of service, and the last failure; `None` if the server is in service.
     outage: Option<(SystemTime, FailureKind, String)>,
 }
 
-/// The right to send one request to a server, to be returned with its outcome.
+/// The right to send a single request to a server, to be returned with its outcome.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     ejections: u32,
@@ -139,7 +138,7 @@ pub(super) struct Ticket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TicketKind {
     InService,
-    /// The one request that tries a server which is out of service.
+    /// The only request that tries a server which is out of service.
     Trial,
     /// Sent although the server is out of service, because every other server is too.
     Anyway,
@@ -296,7 +295,7 @@ pub(crate) struct Outage {
     pub(crate) again: Duration,
 }
 
-/// The status of one server of a site, or of one name that has no address.
+/// The status of a site's server, or of a name that has no address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerStatus {
     pub(crate) server: String,

@@ -6,9 +6,9 @@
 //! site therefore always has a server to try, and after a complete outage it is back with the first
 //! server that answers.
 //!
-//! **A lease is an HTTP/1.1 connection or a slot on an HTTP/2 connection.** Which of the two is
-//! decided when a request gets the lease, so each keeps its own types and pool. Balancer, health,
-//! permits and the second attempt are the same for both.
+//! **A lease is an HTTP/1.1 connection or a slot on an HTTP/2 connection.** The choice between the
+//! two is made when a request gets the lease, so each keeps its own types and pool. Balancer,
+//! health, permits and the second attempt are the same for both.
 
 use std::io;
 use std::sync::Arc;
@@ -80,9 +80,9 @@ pub(super) struct ExchangeState {
 pub(super) struct Requirement {
     /// How thoroughly an idle connection must be checked before use.
     pub(super) certainty: Certainty,
-    /// The HTTP versions in which the request can be made.
+    /// The HTTP versions that the request can use.
     pub(super) versions: HttpVersions,
-    /// The client for which the connection is used.
+    /// The client that uses the connection.
     pub(super) client: ClientKey,
 }
 
@@ -100,7 +100,7 @@ impl CandidateServer {
         self.http2.as_ref().filter(|_| is_possible)
     }
 
-    /// Returns the HTTP versions to use on a new connection for a request.
+    /// Returns the HTTP versions to use on a new connection for the request.
     pub(super) fn versions(&self, wanted: HttpVersions) -> HttpVersions {
         match (self.server.versions, wanted) {
             (HttpVersions::Negotiated, HttpVersions::Http1) => HttpVersions::Http1,
@@ -375,7 +375,8 @@ impl ServerSearch<'_> {
         Ok((time / u32::try_from(left).unwrap_or(u32::MAX).max(1)).max(LEAST_ATTEMPT).min(time))
     }
 
-    /// Returns a permit for a connection; if none is left, closes an idle connection to free one.
+    /// Returns a permit for a new connection; if none is left, closes an idle connection to free
+    /// one.
     fn room(&self, candidate: &CandidateServer) -> Option<Permit> {
         let take = || Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client);
         match take() {

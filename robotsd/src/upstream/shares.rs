@@ -6,7 +6,7 @@
 //! 1. An equal share is the maximum number of connections divided by the number of clients. Clients
 //!    count if they use a connection, wait for one within their share, or ask for one now. If
 //!    waiting clients were not counted, the asking client would immediately take what was freed for
-//!    them. Clients are counted in two ways: by address, and by connection unless a trusted proxy
+//!    them. Each client has two counts: by address, and by connection unless a trusted proxy
 //!    multiplexes several clients over it. A client exceeds its share if it does by either count.
 //! 2. A request within its client's share, counting this request and the client's waiting requests,
 //!    takes precedence over all requests that are not.
@@ -40,7 +40,7 @@ pub(super) const LONG: Duration = Duration::from_secs(5);
 /// How long the counts of connections stay valid, in milliseconds.
 const FRESH: u64 = 10;
 
-/// Whether a request may have a connection that other requests also want.
+/// Whether the request may have a connection that other requests also want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Its client stays within its share.
@@ -63,7 +63,7 @@ pub(super) struct Shares {
 /// Rank of a transfer that may be given up; the transfer with the highest rank is given up first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimRank {
-    /// Twice the number of counts by which the client exceeds its share; 1 for a tunnel.
+    /// Twice the number of the client's counts that exceed its share; 1 for a tunnel.
     excess: u8,
     stalled: Duration,
 }
@@ -108,8 +108,8 @@ impl Shares {
     }
 
     /// Returns the transfer to give up for a request of `client`, with its client's stall. Only
-    /// transfers on servers for which `helps` is true are considered. Also `None` if a usable
-    /// connection is idle.
+    /// considers transfers on servers that `helps` accepts. Also `None` if a usable connection is
+    /// idle.
     pub(super) fn victim(
         &mut self,
         client: ClientKey,
@@ -185,7 +185,7 @@ pub(super) struct ClientCounts {
     connections: HashMap<u64, usize>,
 }
 
-/// The key by which clients are counted.
+/// The key for counting clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CountedBy {
     Address,

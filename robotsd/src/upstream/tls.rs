@@ -63,11 +63,11 @@ impl TlsSettings {
 
 /// Checks that a certificate can be issued for this name.
 pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
-    let wrong = |_| format!("{name:?} is not a valid name in a certificate: write a host name or an IP address");
+    let wrong = |_| format!("{name:?} is not a name for a certificate: write a host name or an IP address");
     ServerName::try_from(name).map(drop).map_err(wrong)
 }
 
-/// Performs a TLS handshake for HTTP/1.1 with a server that is not an upstream. Errors are for
+/// Performs a TLS handshake for HTTP/1.1 with servers that are not upstreams. Errors are for
 /// operators.
 pub(crate) async fn secured(
     trust: Option<&Authorities>,

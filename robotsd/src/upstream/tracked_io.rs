@@ -69,7 +69,7 @@ impl TrackedIo {
     fn peek(&self) -> Poll<io::Result<()>> {
         match self.socket.peek() {
             Ok(0) => Poll::Ready(Ok(())),
-            Ok(_) => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "unexpected bytes without a request"))),
+            Ok(_) => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "bytes that answer no request"))),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }

@@ -91,8 +91,8 @@ impl Usage {
         ClientKey { address: self.address.load(Ordering::Relaxed), connection: self.connection.load(Ordering::Relaxed) }
     }
 
-    /// Returns the current stall; `None` while the client makes progress, and after the connection
-    /// is taken from it.
+    /// Returns the current stall; `None` if the client makes progress, or if the connection was
+    /// taken from it.
     pub(super) fn stalled(&self) -> Option<Stall> {
         let since = self.stalled.load(Ordering::Relaxed);
         (since != 0 && since != GIVEN_UP).then_some(Stall { since })
@@ -148,8 +148,8 @@ impl Usage {
     }
 
     /// Takes the connection from a stalled client; the caller must then [wake](Self::wake) its
-    /// task. Returns false if that stall is over, in which case the connection may already have
-    /// another client.
+    /// task. Returns false if that stall is over; then the connection may already have another
+    /// client.
     pub(super) fn give_up(&self, stall: Stall) -> bool {
         self.stalled.compare_exchange(stall.since, GIVEN_UP, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
@@ -212,8 +212,8 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         let seen = usage.stalled().unwrap();
-        // After the choice and before the transfer is given up, the client resumes, its response
-        // ends, and the next request begins.
+        // Between choosing the transfer and taking it, the client continues, its answer ends, and
+        // the next request begins.
         usage.moved();
         assert!(!usage.give_up(seen));
         usage.rest();
@@ -228,7 +228,7 @@ mod tests {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         assert!(usage.give_up(usage.stalled().unwrap()) && is_given_up(&usage));
-        // A transfer cannot be given up twice, and waiting longer does not change that.
+        // A transfer is not taken twice, even if the client stalls for longer.
         usage.stall();
         assert!(usage.stalled().is_none() && is_given_up(&usage));
         usage.begin(ClientKey::default());

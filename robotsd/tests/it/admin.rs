@@ -250,7 +250,7 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
     assert_eq!(fetching.get("/robots.txt", GPTBOT).status, 404);
     let refused = ask(admin, "GET /status", &format!("Host: {admin}\r\nUser-Agent: robotsd/0.1.0\r\n"));
     assert_eq!(refused.status, 403);
-    assert_has(refused.body, &["fetching a robots.txt"]);
+    assert_has(refused.body, &["robotsd's own fetcher, and there is no robots.txt here"]);
 }
 
 /// HTTP/1.0 needs no Host, and a relay that speaks it drops one: a page gets no further for that.

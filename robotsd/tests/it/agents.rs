@@ -83,7 +83,7 @@ fn a_slip_in_the_name_of_a_claim_is_said() {
     let old_list = ["agents", "--verify", "192.0.2.1", "--user-agent", "Googlebot", "--offline"];
     assert_has(
         run(robotsd().args(old_list)).out,
-        &["is not in it", "a robotsd with [identity]; --config uses its lists\n"],
+        &["is not in it", "as a robotsd with [identity] does; use its lists with --config\n"],
     );
 }
 
@@ -112,9 +112,9 @@ fn headers_are_identified_from_arguments_and_from_standard_input() {
 fn a_name_that_is_no_header_is_said_to_be_one_to_other_commands() {
     let noted = |name: &str| run(robotsd().args(["agents", "--identify", name])).ends_with(0).error;
     for (name, want) in [
-        ("Stripe", "it is the crawler Stripe\n"),
-        ("*", "it is every crawler that no group names\n"),
-        ("house-thing", "it is a crawler that is not registered\n"),
+        ("Stripe", "it means the crawler Stripe\n"),
+        ("*", "it means every crawler that no group names\n"),
+        ("house-thing", "it means a crawler that is not registered\n"),
     ] {
         let want = format!(
             "robotsd: {name:?} is read as the header of a request; as a name, as in `explain --user-agent`, {want}"

@@ -229,7 +229,7 @@ fn every_path_and_client_and_site_and_way_is_as_the_table_says() {
     // No path without a row: the server says which it has.
     let known = scene.ask(Way::Token, 0, "GET /no-such-path", "").json()["error"].as_str().unwrap().to_owned();
     let mut known: Vec<_> = known
-        .split_once("there is /")
+        .split_once("the paths are /")
         .map(|(_, paths)| format!("/{paths}"))
         .unwrap()
         .split(", ")

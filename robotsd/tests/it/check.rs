@@ -228,7 +228,10 @@ fn a_code_is_explained() {
     let of_files = tower_robots::check::Lint::all().iter().map(|lint| lint.code);
     assert!(of_files.chain(["answer-server-error", "sitemap-scope"]).all(|code| codes.contains(&code)), "{listed}");
     let shown = checked(Path::new("."), &["--explain", "answer-server-error"]).out;
-    assert!(shown.starts_with("answer-server-error: the server fails (error)\n\nRFC 9309 "), "{shown}");
+    assert!(
+        shown.starts_with("answer-server-error: the server fails (error)\n\nWhile robots.txt is answered with 5xx"),
+        "{shown}"
+    );
     checked(Path::new("."), &["--explain", "no-such-code"]).failed(2);
 }
 

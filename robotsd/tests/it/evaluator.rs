@@ -175,7 +175,7 @@ fn a_site_is_named_where_a_config_has_several() {
     folder.write("hosts/b.pages.test.txt", "User-agent: *\nDisallow: /b/\n");
     let explain =
         |site: &[&str], url: &str| folder.with_config(&[&["explain"], site, &["--user-agent", ACME, url]].concat());
-    let several = "robotsd.toml: it has 2 sites: name one with --site: \"shop\", \"pages\"";
+    let several = "robotsd.toml: the config has 2 sites: choose one with --site: \"shop\", \"pages\"";
     assert_has(explain(&[], "/").failed(2), &[several]);
     // A URL names its host, and so the site, and the file of a folder.
     assert_has(explain(&[], "https://shop.test/drafts/").succeeded(), &["AcmeBot may not fetch "]);
@@ -196,13 +196,13 @@ fn a_site_is_named_where_a_config_has_several() {
             "{command:?}: {}",
             ended.error
         );
-        assert_has(folder.with_config(command).failed(2), &["name one with --site"]);
+        assert_has(folder.with_config(command).failed(2), &["choose one with --site"]);
     }
     let unnamed =
         run(folder.robotsd().args(["explain", "--user-agent", ACME, "/"]).env("ROBOTSD_CONFIG", "robotsd.toml"));
-    assert_has(unnamed.failed(2), &["name one with --site"]);
+    assert_has(unnamed.failed(2), &["choose one with --site"]);
     for command in [&["check"][..], &["test"], &["replay", "access.log"], &["diff", "robots.txt"]] {
-        assert_has(folder.with_config(command).failed(2), &["name one with --site"]);
+        assert_has(folder.with_config(command).failed(2), &["choose one with --site"]);
     }
     for (site, url, want) in [
         ("shop", "/drafts/", "AcmeBot may not fetch "),

@@ -134,7 +134,7 @@ fn a_version_is_accepted_and_rolled_back_everywhere_or_it_is_said_where_not() {
     };
     let hash = waiting(&first).trim_start_matches("sha256:").to_owned();
     waiting(&second);
-    assert_has(fleet(&operator, &["status"]).ends_with(1).out, &["waits", "0 of 2 replicas confirmed"]);
+    assert_has(fleet(&operator, &["status"]).ends_with(1).out, &["is pending", "0 of 2 replicas confirmed"]);
     assert_has(fleet(&operator, &["accept", "shop"]).failed(2), &["with --fleet name the version"]);
     // One has it already: it confirms.
     first.1.command(&["accept", "shop", &hash[..16]]).succeeded();

@@ -350,7 +350,7 @@ fn paths_stay_in_the_folder_of_their_file_links_resolved() {
     let is_refused = |name: &str| {
         let path = folder.at(format!("sites.d/{name}.toml"));
         let is_it = |line: &&Value| line["file"] == path.to_str().unwrap() && line["severity"] == "error";
-        said.iter().filter(is_it).any(|line| line["message"].as_str().unwrap().contains("leads out of"))
+        said.iter().filter(is_it).any(|line| line["message"].as_str().unwrap().contains(" is outside "))
     };
     for (name, keys, is_right) in &cases {
         assert_eq!(is_refused(name), !is_right, "{name}: {keys}");
@@ -409,7 +409,7 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
     // What the operator takes back is not served from a copy either.
     folder.configure(HEAD);
     let said = reload(&running, 1);
-    let of_files = said.lines().filter(|line| line.starts_with("config: partly: ") && line.contains(" leads out of "));
+    let of_files = said.lines().filter(|line| line.starts_with("config: partly: ") && line.contains(" is outside "));
     assert_eq!(of_files.count(), 5, "{said}");
     assert_eq!(served(&running, "shop.example"), None);
 }
@@ -434,7 +434,7 @@ fn files_of_many_sites_are_reloaded_whatever_three_of_them_hold() {
     folder.replace("sites.d/f6.toml", text(6, "").replace("/private/", "/private/new-"));
     let said = reload(&running, 1);
     for (file, why) in
-        [("f3.toml", "f3.toml:"), ("f4.toml", "f7.toml, which had it first"), ("f5.toml", "leads out of")]
+        [("f3.toml", "f3.toml:"), ("f4.toml", "f7.toml, which had it first"), ("f5.toml", " is outside ")]
     {
         let start = format!("config: partly: {}: the file is refused", folder.at("sites.d").join(file).display());
         let line = said.lines().find(|line| line.starts_with(&start));
@@ -477,7 +477,7 @@ fn a_pattern_that_fits_no_file_is_a_warning_and_one_that_is_none_an_error() {
     assert_has(said, &["warning: there is no file ", "sites.d/*.toml\n --> ", "robotsd.toml:1:12"]);
     folder.configure(format!("{}{}", HEAD.replace("sites.d/*", "*/sites"), file("own")));
     let said = folder.configured(["config", "check"]).failed(2);
-    assert_has(said, &["error: write a folder and a file name, with * only in the name", "robotsd.toml:1:12"]);
+    assert_has(said, &["error: write a folder and file name, with * only in the name", "robotsd.toml:1:12"]);
     // A folder that is gone is no folder without files.
     folder.configure(format!("{}{}", HEAD.replace("sites.d", "gone"), file("own")));
     assert_has(

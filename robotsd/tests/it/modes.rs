@@ -219,7 +219,7 @@ fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     let explained = folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]).out;
     assert_has(
         &explained,
-        &["policy: let pass, and record (the rule is new, and in its grace: 3 rules only observe until 20"],
+        &["policy: let pass, and record (the rule is new, and in its grace period: 3 rules only observe until 20"],
     );
     assert_has(unfolded(&running.command(&["status"]).out), &["grace: 3 rules only observe until 20"]);
     running.wait_for_event("observed", |line| line["reason"] == "grace" && line["message"].to_string().contains(said));

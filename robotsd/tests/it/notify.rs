@@ -295,9 +295,9 @@ fn a_secret_that_is_none_is_found_by_the_check_and_never_shown() {
     };
     check(Some(SECRET)).ends_with(0);
     for (secret, why) in [
-        (Some("whsec_c2hvcnQ="), "does not contain a valid secret for signatures"),
-        (Some("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "does not contain a valid secret for signatures"),
-        (Some("whsec_M!KQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "does not contain a valid secret for signatures"),
+        (Some("whsec_c2hvcnQ="), "contains no secret for signatures"),
+        (Some("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "contains no secret for signatures"),
+        (Some("whsec_M!KQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "contains no secret for signatures"),
         (Some(""), "the file is empty"),
         (None, "No such file"),
     ] {

@@ -461,9 +461,12 @@ fn logs_that_are_not_unpacked_are_named() {
     for (start, why) in [
         (
             &b"\xFD7zXZ\0\0\x04\xE6\xD6\xB4\x46"[..],
-            "robotsd: log: the log is packed with xz, which is not read: unpack it with xz -dc, and name - ",
+            "robotsd: log: the log is compressed with xz, which is not supported: decompress it with xz -dc, and name - ",
         ),
-        (b"BZh91AY&SY\0\0", "robotsd: log: the log is packed with bzip2, which is not read: unpack it with bzip2 -dc"),
+        (
+            b"BZh91AY&SY\0\0",
+            "robotsd: log: the log is compressed with bzip2, which is not supported: decompress it with bzip2 -dc",
+        ),
     ] {
         assert_has(Replay::of(start).run("text", &[]).failed(2), &[why]);
     }
@@ -549,7 +552,7 @@ fn what_a_log_lacks_is_said() {
     };
     let common = "192.0.2.1 - - [01/Nov/2026:04:00:00 +0000] \"GET /cart HTTP/1.1\" 200 9\n".repeat(3);
     let nameless = "no request has a User-Agent, or the log does not contain it, so crawlers cannot be recognised: \
-                    use the combined format (W3C: cs(User-Agent))";
+                    the combined format contains it (W3C: cs(User-Agent))";
     assert_eq!(say(&common, "text"), format!("3 requests, 2026-11-01 04:00 UTC\n{nameless}\n"));
     let html = say(&common, "html");
     assert_has(&html, &[&format!("<p class=\"warn\">{nameless}.</p>")]);

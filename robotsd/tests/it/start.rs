@@ -35,7 +35,7 @@ upstreams = ["ftp://127.0.0.1:1"] => 5:14: "ftp://127.0.0.1:1" is not an upstrea
 upstreams = ["unix:"] => 5:14: "unix:" is not an upstream: the path of the socket is missing
 upstreams = ["http://a"] | [site.upstream] | server_name = "a" =>
     7:15: this is for TLS, and no upstream of the site begins with "https://"
-upstreams = ["https://a"] | [site.upstream] | server_name = "a b" => 7:15: "a b" is no name
+upstreams = ["https://a"] | [site.upstream] | server_name = "a b" => 7:15: "a b" is not a name
 upstreams = ["https://a"] | [site.upstream] | ca = "nope.pem" => 7:6: …
 upstreams = ["http://a"] | [site.upstream] | eject = "0s" => 7:9: eject is zero
 upstreams = ["http://127.0.0.1:1/x"] => 5:14: "http://127.0.0.1:1/x" is not an upstream: …

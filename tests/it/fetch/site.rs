@@ -421,7 +421,7 @@ fn what_cannot_be_fetched_is_refused_at_once() {
     assert!(LiveRobots::upstream(["127.0.0.1:3000"], "*.shop.example").is_err());
     assert!(LiveRobots::upstream(["127.0.0.1:3000"], "shop.example/x").is_err());
     let path = LiveRobots::upstream(["http://127.0.0.1:3000/app"], "shop.example").unwrap_err().to_string();
-    assert!(path.contains("leave it out"), "{path}");
+    assert!(path.contains("write the upstream without it"), "{path}");
 }
 
 #[test]

@@ -284,9 +284,7 @@ impl fmt::Display for DrasticChange {
             Self::NoRuleInForce { of, joined } => {
                 write!(f, "no rule is in force any more (before: {of})")?;
                 match joined {
-                    Some(line) => {
-                        write!(f, ": line {line} contains several directives; write each on a line of its own")
-                    }
+                    Some(line) => write!(f, ": line {line} contains several directives; write one directive per line"),
                     None => write!(f, "; {}", FileKind::NO_RESTRICTIONS),
                 }
             }
@@ -394,8 +392,8 @@ mod tests {
         ] {
             assert_eq!(say(old, new), [lost.as_str()], "{new}");
         }
-        let joined = "no rule is in force any more (before: 2): line 1 contains several directives; write each on a \
-                      line of its own";
+        let joined =
+            "no rule is in force any more, of 2: line 1 contains several directives; write one directive per line";
         for end in
             [" ", "\\n", "\\r\\n", "<br>", "<br/>", "\u{2028}", "\u{85}", "", ";", "&#10;", "\t", "\u{b}", "%0A", "|"]
         {

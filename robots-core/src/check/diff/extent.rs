@@ -1,4 +1,4 @@
-//! How much of a site a crawler may fetch.
+//! The extent of a crawler's access to a site.
 
 use super::witness;
 use crate::rules::{Access, RequestPath, Selection};

@@ -23,9 +23,9 @@ const FILLER: &[u8] = b"x";
 const MOST_PAIRS: usize = 1_000_000;
 const MOST_STATES: usize = 10_000_000;
 
-/// Returns a path as a crawler that follows the reference parser compares it. That parser escapes
-/// bytes from 0x80 in patterns and upper-cases the digits of escapes, but leaves the path of a URL
-/// unchanged.
+/// Returns a path in the form that crawlers based on the reference parser compare. That parser
+/// escapes bytes from 0x80 in patterns and upper-cases the digits of escapes, but leaves the path
+/// of a URL unchanged.
 pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
     [b"http://x", spelled(path).as_slice()].concat()
 }

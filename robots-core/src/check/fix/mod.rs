@@ -2,9 +2,9 @@
 //! applied.
 //!
 //! A fix is [`Safe`](super::Safety::Safe) if the fixed file has the same effect under every
-//! [`Reading`](crate::rules::Reading) and the finding is gone. This is proved for the file at hand,
-//! whatever the lint usually does: a `*` at the end of a pattern may change nothing in one file and
-//! decide between two rules in another. There are two kinds of proof:
+//! [`Reading`](crate::rules::Reading) and the finding is gone. This is proved for the specific
+//! file, whatever the lint usually does: a `*` at the end of a pattern may change nothing in one
+//! file and decide between two rules in another. There are two kinds of proof:
 //!
 //! - Both files have the same content in different words (`effective_content`): for every name that
 //!   the readings distinguish the same set of rules, and the same other lines. Then no reading and
@@ -32,7 +32,7 @@ use crate::rules::RobotsTxt;
 pub use self::passes::{FixedFile, fix};
 
 impl Fixes {
-    /// Finds the fix of every finding in a report about a file; `options` must be those of the
+    /// Finds the fix of every finding in the report about a file; `options` must be those of the
     /// report.
     ///
     /// ```

@@ -41,7 +41,7 @@ pub struct SignatureCandidate {
     pub(super) covered: Option<CoveredValues>,
 }
 
-/// Result of checking a signature of a request.
+/// Result of checking a signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SignatureCheck {

@@ -87,7 +87,8 @@ impl<'l> Components<'l> {
 pub struct RequiredComponent(Box<str>);
 
 impl RequiredComponent {
-    /// Reports whether a signature base has a line for the component, or for one that includes it.
+    /// Reports whether the signature base has a line for the component, or for one that includes
+    /// it.
     pub(super) fn is_covered_by(&self, base: &str) -> bool {
         let includes = |component: &str| match (component, &*self.0) {
             ("@target-uri", "@scheme" | "@authority" | "@path" | "@query")

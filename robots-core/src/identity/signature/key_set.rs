@@ -248,8 +248,8 @@ mod tests {
         }
         assert!(is_usable(&TEST_KEY));
         assert!(is_usable(&octets(&format!("eb{f}7f"))));
-        // The forgery that this prevents: a signature made without a key, all zeros except for one
-        // byte, for any message.
+        // This prevents a forgery that is valid for any message: a signature of zeros except for
+        // one byte, created without a key.
         let mut forged = [0; 64];
         forged[0] = 1;
         let neutral = VerifyingKey(octets(&format!("01{}", "00".repeat(31))));

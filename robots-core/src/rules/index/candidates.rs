@@ -37,7 +37,7 @@ impl Rank {
 
 /// The rules of a file while it is compiled, and the additional patterns of some of them.
 pub(super) struct Candidates {
-    /// All texts, one after the other.
+    /// All encoded patterns, one after the other.
     texts: Vec<u8>,
     /// The candidates, by rank.
     rules: Vec<CandidateRule>,
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::rules::{Reading, RobotsTxt};
 
-    /// Returns the candidates of a file with a group of each of these sizes.
+    /// Returns the candidates of a file that has one group for each of these sizes.
     fn candidates(sizes: &[usize]) -> Candidates {
         let rules = |size: usize| (0..size).map(|rule| format!("Disallow: /{rule}\n")).collect::<String>();
         let file: String = sizes.iter().map(|size| format!("User-agent: a\n{}", rules(*size))).collect();

@@ -29,8 +29,8 @@ use self::patterns::{Patterns, Run, Tried, Wildcard};
 use self::trie::{Trie, Tries};
 
 /// Maximum size of the compiled part of a file, in bytes, so that 32 bits are enough for every
-/// index and offset. A text is at most three times as long as its pattern, and at most four copies
-/// of its bytes are stored.
+/// index and offset. An encoded pattern is at most three times as long as the pattern, and at most
+/// four copies of its bytes are stored.
 pub(super) const MAX_READ: usize = 256 << 20;
 
 /// The compiled rules of a file.

@@ -9,8 +9,8 @@
 //! each literal at the first place where it fits, decides.
 //!
 //! **The work of a verdict is bounded, not only its size** ([`MatchBudget`]). The bound is for one
-//! request, with all its `User-Agent` lines and the earlier versions that a grace considers. It is
-//! counted in compared bytes, so that it is the same on every machine.
+//! request, with all its `User-Agent` lines and the earlier versions that a grace considers. Its
+//! unit is one compared byte, so that it is the same on every machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -57,7 +57,7 @@ pub(super) struct Tried<'p, 'w> {
     work: &'w mut MatchBudget,
 }
 
-/// Creates patterns from texts; equal texts share one pattern.
+/// Creates patterns from encoded patterns; equal ones share a pattern.
 #[derive(Default)]
 pub(super) struct Interner<'t> {
     pub(super) patterns: Patterns,
@@ -213,7 +213,7 @@ const fn classes() -> [u64; 256] {
 /// The remaining work of a request, in bytes of paths and patterns that may still be compared.
 ///
 /// This budget, not the file, limits what a client can make a request cost: 17,000 wildcards that
-/// nearly match a path of 8 KiB took 48 ms, and 6.9 s with the path in 121 forms.
+/// nearly match 8 KiB of path took 48 ms, and 6.9 s with the path in 121 forms.
 ///
 /// Once the budget is used up, the request is treated strictly: the first disallowing rule of the
 /// groups decides. Only crafted files and paths get there. A path of 200 bytes in five forms is

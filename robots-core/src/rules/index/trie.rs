@@ -60,7 +60,7 @@ struct Node {
     firsts: u64,
     /// Index of the first child, or offset of the table in `tables`.
     children: u32,
-    /// Best candidate whose pattern is a prefix of a path that leads here.
+    /// Best candidate whose pattern is a prefix of the path that leads here.
     best: Rank,
     /// Index of the other values in `ends`.
     end: u32,

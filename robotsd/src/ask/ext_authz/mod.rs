@@ -23,7 +23,7 @@ pub(super) use self::messages::{CallError, CheckQuestion, CheckResponse, allowed
 
 const SERVICE: &str = "/envoy.service.auth.v3.Authorization/";
 
-/// The kind of a request to this service.
+/// The kinds of requests to this service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServiceRequest {
     /// A question.

@@ -1,7 +1,7 @@
 //! Selects the site whose settings a command uses: `--config FILE` and `--site NAME`.
 //!
 //! Without these options a command uses the built-in registry and the default policy. A robots.txt
-//! on the command line, a file or a URL, replaces the site's robots.txt; the settings of the site
+//! on the command line (a file or URL) replaces the site's robots.txt; the settings of the site
 //! still apply.
 
 use std::collections::HashMap;
@@ -155,7 +155,7 @@ impl SiteArgs {
         let host = host.filter(|host| find(&config, &path, Some(&**host)).is_ok());
         let found = find(&config, &path, self.site.as_deref().or(host.as_deref()));
         if found.is_err() && self.config.is_none() && self.site.is_none() && !files.is_empty() {
-            complain(&"the config is not used, because it has several sites: name one with --site");
+            complain(&"the config is not used, because it has several sites: choose one with --site");
             return Ok(without);
         }
         let configured = found.map_err(io::Error::other)?;
@@ -192,8 +192,8 @@ impl EvidencePlaces {
         }
     }
 
-    /// Returns the copies of the list at a URL, the one that a server starts with first. Passes the
-    /// reasons why copies cannot be read to `note`.
+    /// Returns the copies of the list at a URL, beginning with the one that would be used at the
+    /// start. Passes the reasons why copies cannot be read to `note`.
     pub(in crate::commands) fn list_copies(&self, url: &str, mut note: impl FnMut(String)) -> Vec<ListCopy> {
         let copies = ListCopy::all(url, self.saved.as_deref(), self.files.get(url).map(PathBuf::as_path));
         copies.into_iter().filter_map(|copy| copy.map_err(|error| note(error.to_string())).ok()).collect()

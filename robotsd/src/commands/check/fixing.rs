@@ -161,7 +161,7 @@ pub(in crate::commands) fn write_difference(
         return Ok(());
     }
     let name = printable(name);
-    // diff writes a tab after a name that contains spaces.
+    // diff writes a tab after names that contain spaces.
     let end = if name.contains(' ') { "\t" } else { "" };
     writeln!(out, "--- {name}{end}\n+++ {name}{end}")?;
     let lines = InternedInput::new(before, after);
@@ -221,8 +221,7 @@ fn write_lines(
         let line = lines.interner[*token];
         out.write_all(&[sign])?;
         out.write_all(line)?;
-        // In a unified diff, only a line feed ends a line; a lone carriage return is part of the
-        // line.
+        // In a unified diff, only a line feed ends a line; lone carriage returns are part of it.
         if !line.ends_with(b"\n") {
             writeln!(out, "\n\\ No newline at end of file")?;
         }

@@ -80,7 +80,7 @@ struct DiffJson<'d> {
 }
 
 fn guard(text: &str) -> Result<Guard, String> {
-    let missing = || "write a crawler, a colon and a path, such as \"Googlebot:/products/\"".to_owned();
+    let missing = || "write crawler, colon and path, such as \"Googlebot:/products/\"".to_owned();
     let (crawler, pattern) = text.split_once(':').ok_or_else(missing)?;
     let pattern = pattern.trim();
     if pattern.starts_with('*') {

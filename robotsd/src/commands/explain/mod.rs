@@ -1,5 +1,5 @@
-//! `robotsd explain`: explains what a robots.txt means for a crawler and a URL, and why. URLs are
-//! arguments; for `-` they are the lines of standard input.
+//! `robotsd explain`: explains what a robots.txt means for the requests of a crawler, and why. URLs
+//! are arguments; for `-` they are the lines of standard input.
 
 mod batch;
 mod explanation;
@@ -68,8 +68,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     token: Vec<String>,
 
-    /// The client's address: show whether it belongs to the crawler, according to the published
-    /// lists at hand, and how the policy handles that; exempt networks count, too. No name is
+    /// The client's address: show whether it belongs to the crawler, according to the available
+    /// published lists, and how the policy handles that; exempt networks count, too. No name is
     /// looked up
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["batch", "token"])]
     address: Option<IpAddr>,
@@ -102,7 +102,7 @@ enum ExplainFormat {
 
 fn readings() -> impl TypedValueParser<Value = Reading> {
     let words = [
-        PossibleValue::new("standard").help("RFC 9309 as a server reads it"),
+        PossibleValue::new("standard").help("RFC 9309 from the perspective of a server"),
         PossibleValue::new("reference").help("As the reference parser reads it"),
         PossibleValue::new("legacy").help("As older specification pages read it"),
     ];
@@ -213,8 +213,8 @@ impl ExplainArgs {
             return Err(format!("{file:?} is a file, not a URL: if it is the robots.txt, write --robots {file}"));
         }
         if self.user_agent.is_empty() && self.token.is_empty() {
-            let fault = "no crawler is named: name one with --user-agent NAME, or with --token TOKEN to explain only \
-                         the file; `robotsd diff /dev/null robots.txt` shows its rules for all crawlers";
+            let fault = "there is no crawler: name one with --user-agent NAME, or with --token TOKEN to see only the \
+                         rules of the file; `robotsd diff /dev/null robots.txt` shows the effect on all crawlers";
             return Err(fault.to_owned());
         }
         if self.token.iter().any(|token| token.trim().is_empty()) {
@@ -232,7 +232,7 @@ impl ExplainArgs {
     fn refuse_near_names(&self, evaluator: &Evaluator) -> io::Result<()> {
         for name in &self.user_agent {
             let shown = printable(name);
-            let token = "use --token to explain the file for this name";
+            let token = "write --token to see the rules for this name";
             let unknown = evaluator.unknown_name(name, None);
             if let Some((unknown, hint)) = unknown.as_ref().and_then(|unknown| Some((unknown, unknown.hint()?))) {
                 return Err(io::Error::other(format!(

@@ -93,8 +93,8 @@ impl ExplainedRequest<'_> {
         star.verdict(self.path).rule().filter(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty())
     }
 
-    /// Returns a note if only its own group keeps a crawler from a rule for `*`. Many owners expect
-    /// the rules for `*` to apply in addition.
+    /// Returns a note if a rule for `*` does not apply to the crawler only because it has its own
+    /// group. Many owners expect the rules for `*` to apply in addition.
     fn without_own_group(&self) -> String {
         let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
         let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);

@@ -33,7 +33,7 @@ pub(super) fn for_each<S, C: Send>(
     work: impl Fn(&mut S, &[u8]) -> C + Sync,
     join: impl FnMut(C),
 ) -> Vec<io::Error> {
-    // Sending never blocks: `ahead` limits the number of chunks under way.
+    // Sending never blocks: `ahead` limits the number of chunks in progress.
     let (send, chunks) = channel::<Chunk<C>>();
     let chunks = Mutex::new(chunks);
     thread::scope(|scope| {
@@ -72,19 +72,19 @@ struct Chunk<C> {
     counted: Sender<CountedChunk<C>>,
 }
 
-/// Chunks under way to the workers. Their counts are joined in the order of the chunks, whichever
-/// is counted first.
+/// Chunks on their way to the workers or in progress. Their counts are joined in the order of the
+/// chunks, whichever is counted first.
 struct Pipeline<C, J> {
     /// `None` after a worker panicked.
     send: Option<Sender<Chunk<C>>>,
-    /// Maximum number of chunks under way.
+    /// Maximum number of chunks in progress.
     ahead: usize,
     waiting: VecDeque<Receiver<CountedChunk<C>>>,
     join: J,
 }
 
 impl<C, J: FnMut(C)> Pipeline<C, J> {
-    /// Sends a chunk, after joining finished counts if too many chunks are under way. Returns
+    /// Sends a chunk, after joining finished counts if too many chunks are in progress. Returns
     /// `false` if a worker has panicked.
     fn send(&mut self, octets: Vec<u8>, buffers: &mut Vec<Vec<u8>>) -> bool {
         while self.waiting.len() >= self.ahead {
@@ -96,7 +96,7 @@ impl<C, J: FnMut(C)> Pipeline<C, J> {
         send.send(Chunk { octets, counted }).is_ok()
     }
 
-    /// Waits for the counts of the oldest chunk under way, and joins them.
+    /// Waits for the counts of the oldest chunk in progress, and joins them.
     fn take(&mut self, buffers: &mut Vec<Vec<u8>>) {
         let Some(counts) = self.waiting.pop_front() else { return };
         match counts.recv() {
@@ -111,7 +111,7 @@ impl<C, J: FnMut(C)> Pipeline<C, J> {
         }
     }
 
-    /// Joins all counts that are still under way.
+    /// Joins all counts that are still in progress.
     fn finish(mut self) {
         while !self.waiting.is_empty() {
             self.take(&mut Vec::new());

@@ -46,7 +46,7 @@ pub(super) struct ReplayRow {
     pub(super) is_checked: bool,
 }
 
-/// The part of a row that counts a request.
+/// The part of a row that counts the request.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,

@@ -116,7 +116,7 @@ impl NamedLog {
         let advice = match error.kind() {
             io::ErrorKind::IsADirectory => ": name the logs in it",
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => "",
-            _ if self.is_packed => ": the file is damaged or cut; the part that could be decompressed counts",
+            _ if self.is_packed => ": the file is damaged or cut; the part that could be unpacked counts",
             _ => "",
         };
         io::Error::new(error.kind(), format!("{}: {error}{advice}", self.name))
@@ -227,7 +227,7 @@ mod tests {
         ] {
             std::fs::write(&path, start).expect("a file");
             let fault = open(&path, &ProgressBar::hidden()).err().expect(packer).to_string();
-            assert!(fault.contains(&format!("log: the log is packed with {packer}")), "{fault}");
+            assert!(fault.contains(&format!("log: the log is compressed with {packer}")), "{fault}");
         }
         for text in [&b"BZh9.example.com - - ["[..], b"PK1.example", b"7z.example", b"LZIP1 - -", b"\xFD7z"] {
             assert_eq!(read(text), text);

@@ -40,7 +40,7 @@ const MOST: usize = 16;
 /// Maximum length of a name, in characters.
 const MOST_NAME: usize = 80;
 
-/// Name of the folder in the state directory in which fetched parts are saved.
+/// Name of the folder for fetched parts in the state directory.
 const FOLDER: &str = "fragments";
 
 pub(super) fn resolve(
@@ -83,7 +83,7 @@ fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Pa
             }
             AppendSource::Url(PublishedSettings::resolve(url, ca.as_ref(), state_dir, FOLDER, folder)?)
         }
-        (Some(_), Some(url)) => return Err(url.fault("a part has a path or a url, not both")),
+        (Some(_), Some(url)) => return Err(url.fault("a part has either path or url, not both")),
         (None, None) => {
             return Err(part.fault("there is nothing to append: write path = \"…\" or url = \"https://…\""));
         }

@@ -10,7 +10,7 @@ use super::source::{RawRobots, SourceKind};
 use crate::config::{Fault, Placed, parsed, tables, words};
 
 tables! {
-    /// Conditions under which a version goes live without being accepted by hand.
+    /// Conditions for a version to go live without being accepted by hand.
     RawGate {
         enabled: bool = true,
         refuse_findings: RefuseFindings,
@@ -84,8 +84,8 @@ impl GateBasis {
         for (key, written) in own.into_iter().filter(|_| is_directory) {
             if let Some(written) = written {
                 let message = format!(
-                    "{key} is for one robots.txt, and source = \"directory\" has one for each host: write \
-                     a separate site for a host that needs it"
+                    "{key} is for one robots.txt, and source = \"directory\" has one for each host: write a separate \
+                     [[site]] for hosts that need it"
                 );
                 return Err(written.fault(message));
             }

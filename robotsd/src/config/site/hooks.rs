@@ -35,7 +35,7 @@ tables! {
             "timeout may be from \"1s\" to \"60s\"",
         ),
         ca: Option<Spanned<PathBuf>>,
-        /// The secret with which the request is signed.
+        /// The secret for signing the request.
         secret: Option<Spanned<RawSecret>>,
     }
 
@@ -82,8 +82,8 @@ const MOST: usize = 16;
 const MOST_HEADERS: usize = 32;
 
 /// Fields that only robotsd sets: those of the connection (RFC 9110, section 7.6.1, and their
-/// predecessors), and those by which a server identifies the host and the client. The admin
-/// interface refuses requests with robotsd's `User-Agent`, so a hook cannot be aimed at it.
+/// predecessors), and those that identify the host and the client. The admin interface refuses
+/// requests with robotsd's `User-Agent`, so a hook cannot be aimed at it.
 const OURS: [&str; 15] = [
     "connection",
     "content-length",
@@ -189,8 +189,8 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
 
 fn target(url: &Spanned<String>) -> Result<HookTarget, Fault> {
     let fault = |why: &str| {
-        // The message does not contain the URL, all of which may be secret; its place in the file
-        // is shown with the message.
+        // The message does not contain the URL, because all of it may be secret; its place in the
+        // file is shown with the message.
         url.fault(format!(
             "this is not a valid URL for a request: {why}; write one such as \"https://api.example.net/purge\""
         ))

@@ -23,7 +23,7 @@ tables! {
         mode: Option<Mode>,
         /// Mode for requests that exceed a crawl delay.
         rate: Option<Spanned<RateMode>>,
-        /// The last day on which it counts, or a moment.
+        /// The last day of its validity, or an exact time.
         until: Option<Spanned<Datetime>>,
     }
 }

@@ -1,10 +1,10 @@
 //! The fast path of HTTP/1.1, for GET and HEAD without a body whose head arrives at once.
 //!
-//! Nearly all requests are like this, and their framing is simple: the request ends where its head
-//! ends. They are answered here with hyper's parser, the same chain and the same service, but
-//! without a state machine for bodies. Everything else is handed over, together with the bytes read
-//! so far, nearly always to hyper. So hyper alone handles the framing of bodies, upgrades,
-//! expectations, and the refusal of bytes that are not HTTP.
+//! Nearly all requests are like this, and their framing is simple: the request ends with its head.
+//! They are answered here with hyper's parser, the same chain and the same service, but without a
+//! state machine for bodies. Everything else is handed over, together with the bytes read so far,
+//! nearly always to hyper. So hyper alone handles the framing of bodies, upgrades, expectations,
+//! and the refusal of bytes that are not HTTP.
 //!
 //! Between requests a connection is parked: it keeps its socket and no buffer. Reads go through the
 //! stack.

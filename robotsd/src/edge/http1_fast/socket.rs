@@ -358,7 +358,7 @@ impl<'s> StopSignal<'s> {
         Self { stop, signal, is_registered: false, settings, farewell: None }
     }
 
-    /// Ready when a connection without a request in progress is to end.
+    /// Ready when an idle connection should end.
     fn poll(&mut self, cx: &mut Context<'_>, has_served: bool) -> Poll<()> {
         if self.farewell.is_none() {
             if self.is_registered && !self.stop.has_changed().unwrap_or(true) {

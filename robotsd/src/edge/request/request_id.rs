@@ -1,5 +1,5 @@
-//! The two ids of a request: its request id, which is logged and sent to the upstream and the
-//! client, and its trace id (W3C Trace Context).
+//! The ids of requests: the request id, which is logged and sent to the upstream and the client,
+//! and the trace id (W3C Trace Context).
 //!
 //! The request id is generated here, unless a trusted proxy has set one. A client's own id is not
 //! accepted: a client could write arbitrary text into the log or reuse an id. Ids are unique, not
@@ -34,7 +34,8 @@ impl RequestId {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
         let mut digits = [0; LONGEST];
-        // Both mixes are bijections, so two requests of a process differ in at least one half.
+        // Both mixes are bijections, so any two requests of the process differ in at least one
+        // half.
         write_hex(&mut digits[..16], mix(process ^ connection));
         write_hex(&mut digits[16..OWN], mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request));
         Self { text: digits, length: OWN as u8 }

@@ -173,7 +173,8 @@ impl<S: EdgeService> Session<S> {
         self.partial_since.map_or(now + limits.keep_alive, |since| since + limits.header_read)
     }
 
-    /// Ready with the event that ends a wait, or with `None` once queued frames have been answered.
+    /// Ready with the event that ends a wait. Ready with `None` if queued frames have been
+    /// answered.
     fn poll_event(
         &mut self,
         stopped: Pin<&mut impl Future<Output = ()>>,

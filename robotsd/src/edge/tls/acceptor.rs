@@ -2,7 +2,7 @@
 //!
 //! Until the first record of its ClientHello is complete, a connection takes memory only for the
 //! bytes that have arrived. It also takes a connection slot, and loses it to a new connection like
-//! any other idle connection. Then the handshake is under way: it has a permit, and rustls reads
+//! any other idle connection. Then the handshake is in progress: it has a permit, and rustls reads
 //! the ClientHello, which may consist of more records. A first record of more than [`USUAL_HELLO`]
 //! bytes takes its permit before it is complete, which limits the memory for all first records.
 //!
@@ -219,7 +219,7 @@ async fn read_hello(socket: &mut TcpStream, begun: &[u8]) -> io::Result<Accepted
 /// 2 KiB, with post-quantum key shares.
 const MAX_HELLO: u64 = 16 * 1024;
 
-/// Maximum number of bytes of a ClientHello that are kept before the handshake is under way.
+/// Maximum number of bytes of a ClientHello that are kept before the handshake is in progress.
 const USUAL_HELLO: usize = 4 * 1024;
 
 /// The content type of records with handshake messages (RFC 8446, section 5.1).
@@ -248,7 +248,7 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct HandshakesUnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
 
-/// Held by a handshake while it is under way.
+/// Held by a handshake while it is in progress.
 #[derive(Debug)]
 pub(crate) struct Handshake(Arc<ConnectionState>);
 

@@ -104,7 +104,7 @@ impl CertificatePair {
         self.exposed.then(|| "others than the owner can read or change the key: chmod 0600, or 0640".to_owned())
     }
 
-    /// Whether a client that checks certificates accepts this one for a host.
+    /// Reports whether clients that verify certificates accept this one for a host.
     pub(super) fn covers(&self, host: &str) -> bool {
         let Ok(name) = ServerName::try_from(host) else { return false };
         let certificate = self.key.cert.first().and_then(|certificate| EndEntityCert::try_from(certificate).ok());

@@ -1,7 +1,7 @@
 //! The messages between the two processes of an upgrade: one packet of JSON each, with a socket if
 //! the message names one.
 //!
-//! **They communicate over a pair of sockets, one of which is the new process's standard input.**
+//! **They communicate over a pair of sockets; one socket is the new process's standard input.**
 //! This needs neither `unsafe` nor a descriptor with a known number, and each process notices the
 //! end of the other.
 

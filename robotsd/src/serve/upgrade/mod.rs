@@ -19,14 +19,14 @@
 //! it has served all the time. If the old process ends in between, the new one continues. After
 //! "serves" the new process is like any other: if it dies, its supervisor restarts it.
 //!
-//! The two communicate over a pair of sockets, one of which is the new process's standard input
+//! The two communicate over a pair of sockets; one socket is the new process's standard input
 //! ([`channel`]). [`processes`] contains each process as the other sees it.
 //!
 //! **The state directory is handed over, not shared**: it is flushed and unlocked, and later
 //! changes wait in memory in case it is taken back. A client that changes something at the admin
-//! interface waits, or asks the new process, because the sockets are handed over, too. The new
-//! process makes no changes before "serves" either, so a state directory that is taken back has
-//! missed none.
+//! interface waits, or asks the new process, because the sockets are handed over, too. Before
+//! "serves" the new process makes no changes, either, so a state directory that is taken back is
+//! complete.
 //!
 //! **A connection is closed after a response that announces it.** Closing an idle connection could
 //! collide with its next request, so that is done only to connections that stay idle for half of

@@ -77,7 +77,7 @@ impl Predecessor {
     }
 }
 
-/// Maximum time in which a process must end after closing its end of the channel.
+/// Maximum time that a process may take to end after closing its end of the channel.
 const END: Duration = Duration::from_millis(500);
 
 /// The new process, which is to replace this one. Dropping it ends the process, unless it serves.

@@ -1,4 +1,4 @@
-//! One HTTP/2 connection to a server, shared by concurrent requests, and the PING that checks
+//! An HTTP/2 connection to a server, shared by concurrent requests, and the PING that checks
 //! whether the server is still there.
 //!
 //! A PING with a deadline for its response shows whether a silent server is still there. gRPC
@@ -50,13 +50,13 @@ const REMEMBERED: usize = 4096;
 /// as hostile. A frame for a stream that was reset and is no longer remembered is such an error.
 const STREAM_ERRORS: usize = 8192;
 
-/// Number of resets, for any reason, after which a connection takes no further request. Each stream
+/// Number of resets, for any reason, until a connection accepts no further requests. Each stream
 /// error resets its stream, so the remaining requests have as many errors left before they reach
 /// [`STREAM_ERRORS`].
 const RESETS: usize = STREAM_ERRORS / 2;
 
-/// Number of empty DATA frames after which a connection takes no further request: half of the
-/// number at which h2 ends it.
+/// Number of empty DATA frames until a connection accepts no further requests: half of the number
+/// that makes h2 end it.
 const EMPTY: usize = 50;
 
 /// Maximum charge of h2 for a byte that waits to be read: 256 per frame, less its length, for
@@ -84,7 +84,7 @@ pub(in crate::upstream) struct Http2ClientConnection {
     _released: oneshot::Sender<()>,
 }
 
-/// Whether a connection accepts a request.
+/// Whether a connection accepts another request.
 pub(super) enum Admission {
     Stream(SendRequest<Bytes>),
     /// Not now.
@@ -136,7 +136,7 @@ impl Http2ClientConnection {
         })
     }
 
-    /// Takes a stream on a connection limited to `most` streams. It is counted until
+    /// Takes a stream on the connection, which is limited to `most` streams. It is counted until
     /// [`leave`](Self::leave).
     pub(super) fn enter(&self, most: usize) -> Admission {
         let streams = self.streams.load(Ordering::Relaxed);
@@ -231,7 +231,7 @@ async fn drive(
     }
 }
 
-/// Time without a single byte after which the server is sent a PING.
+/// Time without a single byte until the server is sent a PING.
 const QUIET: Duration = Duration::from_secs(310);
 
 /// Whether a connection is suspected dead, shared by its requests and the task that drives it.

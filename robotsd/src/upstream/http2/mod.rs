@@ -10,11 +10,11 @@
 //! It would also add a task and two wake-ups to each request.
 //!
 //! Begin with [`send_request`]: one request on a stream, until the head of its response.
-//! [`client_connection`] drives a connection, and [`pool`] holds the connections of a worker to a
+//! [`client_connection`] drives a connection, and [`pool`] holds a worker's connections to a
 //! server.
 //!
 //! **`h2` ends a connection at the first response that it cannot read**, such as one with a line
-//! feed in a field, and with it every request on the connection. An attacker who can make an
+//! feed in a field. This ends all requests on the connection. An attacker who can make an
 //! application send such a field could repeatedly end the requests of all other clients. So GET and
 //! HEAD requests are sent once more, and for a minute requests do not share connections: see
 //! [`ConnectionLimit::separate_requests`](super::connection_limit::ConnectionLimit::separate_requests).

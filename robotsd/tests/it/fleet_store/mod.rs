@@ -782,7 +782,7 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
         let used = |to: &str, why: &str| {
             let refused = enforce(to);
             assert_eq!(refused.status, 409, "{}", refused.body);
-            assert_has(refused.body, &["the mark m1 ", why, "choose a new id"]);
+            assert_has(refused.body, &["the off switch m1 ", why, "choose a new id"]);
         };
         assert_eq!(enforce("to=off&site=shop&mark=m1").status, 200);
         // Once more the same, as after an answer that was lost.

@@ -153,7 +153,7 @@ fn the_gateways_ask_a_service_and_a_preset_that_are_there() {
     }
     assert!(manifest("config/beside/envoy-gateway.yaml").contains("failOpen: true"));
     assert!(pods.contains("ports: [{ name: decisions, port: 9180, targetPort: decisions }]"));
-    assert!(manifest("config/beside/ingress-nginx.yaml").starts_with("# ingress-nginx has ended"));
+    assert!(manifest("config/beside/ingress-nginx.yaml").starts_with("# ingress-nginx is discontinued"));
 }
 
 /// Core objects as the API server checks them, strictly; those of gateways by the schemas of `@kubernetes-models`.

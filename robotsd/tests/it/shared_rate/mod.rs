@@ -411,7 +411,7 @@ async fn a_password_is_sent_and_never_shown() {
     let wrong = replica(settings(&format!("redis://default:hunter2@127.0.0.1:{port}")));
     lost_because(&wrong, "a wrong password", "the login is refused: check the user").await;
     let none = replica(settings(&store.url()));
-    lost_because(&none, "no password", "it requires a password: set password_file").await;
+    lost_because(&none, "no password", "it requires a password: name the file with password_file").await;
     let shown = format!("{wrong:?} {:?} {right:?} {:?}", wrong.report(), right.report());
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
 }

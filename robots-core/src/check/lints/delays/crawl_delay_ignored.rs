@@ -7,9 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-ignored",
     severity: Severity::Note,
     summary: "a Crawl-delay that none of the named crawlers reads",
-    why: "Crawl-delay is an extension. Google's crawlers never read it, and Yandex's stopped in 2018; both document \
-          other ways to slow them down. The registry knows which crawlers ignore it. Only groups whose crawlers all \
-          ignore it are reported.",
+    why: "Crawl-delay is an extension. Google's crawlers never read it, and Yandex's have not since 2018; both \
+          document other ways to slow them down. The registry knows which crawlers ignore it. The line is reported \
+          only if the group names no other crawler.",
     bad: Example::new(b"User-agent: Googlebot\nCrawl-delay: 10\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -30,8 +30,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             }
             Directive::Allow | Directive::Disallow => in_names = false,
             _ if is_named(&field, "crawl-delay") && ignored == Some(true) => {
-                sink.report(field.range(), "none of the crawlers that this group names reads Crawl-delay")
-                    .help("slow the crawler down in the search engine's own console, or answer with 429");
+                sink.report(field.range(), "none of the crawlers in this group reads Crawl-delay")
+                    .help("slow it down in the search engine's own console, or answer 429");
             }
             _ => {}
         }

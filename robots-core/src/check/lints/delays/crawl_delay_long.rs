@@ -9,9 +9,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-long",
     severity: Severity::Warning,
     summary: "a Crawl-delay of more than 30 seconds",
-    why: "Bing reads a Crawl-delay of up to 30 seconds, others up to 10 or 20, and crawlers built with Nutch skip a \
-          host that asks for more than 30. If the delay is enforced, at most 30 seconds count. At one request per \
-          hour, a crawler sees no more than two dozen pages a day.",
+    why: "Bing reads a Crawl-delay up to 30 seconds, others up to 10 or 20, and crawlers built with Nutch skip hosts \
+          that ask for more than 30. Rate limits that enforce the file therefore use at most 30 seconds. With a delay \
+          of an hour a crawler can read only two dozen pages per day.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 60\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 30\nDisallow: /private/\n"),
     pass: Pass::Named("crawl-delay", run),
@@ -24,14 +24,14 @@ const HOUR: Duration = Duration::from_secs(3600);
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let Some(delay) = crawl_delay(field.value).filter(|delay| *delay > CrawlDelay::LONGEST_ENFORCED) else { return };
     let help = if delay > HOUR {
-        "disallow what should not be fetched"
+        "disallow the paths that should not be fetched"
     } else {
-        "write at most 30, or disallow what should not be fetched"
+        "write at most 30, or disallow the paths that should not be fetched"
     };
     let seconds = Quoted(field.value);
     sink.report(
         field.value_range.clone(),
-        format_args!("at {seconds} seconds per request some crawlers skip the site, and at most 30 are enforced"),
+        format_args!("with {seconds} seconds per request some crawlers skip the site, and at most 30 are enforced"),
     )
     .help(help);
 }

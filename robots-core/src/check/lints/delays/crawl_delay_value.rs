@@ -6,7 +6,7 @@ pub(crate) const LINT: Lint = Lint {
     code: "crawl-delay-value",
     severity: Severity::Warning,
     summary: "a Crawl-delay that is not a number of seconds",
-    why: "Crawlers that read Crawl-delay expect a number of seconds, optionally with a decimal point, and ignore \
+    why: "Crawlers that read Crawl-delay expect a number of seconds, perhaps with a decimal point, and ignore \
           anything else.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 10s\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),

@@ -7,12 +7,11 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "ad-file-disallowed",
     severity: Severity::Warning,
-    summary: "a rule that disallows /ads.txt, /app-ads.txt or /sellers.json",
-    why: "Buyers of ad space read /ads.txt and /app-ads.txt of a site to learn who may sell its ad space, and \
-          /sellers.json of sites that sell ad space for others. Their crawlers obey robots.txt, and a file that they \
-          may not fetch counts as missing, so the ad space sells for less or not at all. A rule such as \"Disallow: \
-          /ads\" closes the file by accident. If only /app-ads.txt or /sellers.json is closed, the finding is a note, \
-          because few sites have these files.",
+    summary: "a rule that blocks /ads.txt, /app-ads.txt or /sellers.json",
+    why: "Buyers of ad space read /ads.txt and /app-ads.txt of a site to find out who may sell it, and /sellers.json \
+          of resellers. Their crawlers obey robots.txt, and a file that they may not read counts as missing, so the \
+          space sells for less or not at all. A rule such as \"Disallow: /ads\" blocks the file by accident. If only \
+          /app-ads.txt or /sellers.json is blocked, it is just a note, because few sites have these files.",
     bad: Example::new(b"User-agent: *\nDisallow: /ads\n"),
     good: Example::new(b"User-agent: *\nDisallow: /ads/\n"),
     pass: Pass::File(run),
@@ -52,7 +51,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         sink.report_at(
             severity,
             rule.range(),
-            format_args!("{} disallows {list}: buyers of ad space treat this as missing", Quoted(rule.pattern())),
+            format_args!("{} blocks {list}: for buyers of ad space it is missing", Quoted(rule.pattern())),
         )
         .help_with(|| {
             let lines: Vec<_> = paths.iter().map(|path| format!("\"Allow: {path}\"")).collect();

@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "assets-disallowed",
     severity: Severity::Warning,
     summary: "scripts or styles are disallowed to search engines",
-    why: "Search engines render pages and need their scripts and style sheets for that. A page whose assets are \
-          disallowed looks broken or empty to them, and is ranked accordingly. For folders that often contain assets, \
-          such as /assets/ and /static/, the finding is a note.",
+    why: "Search engines render pages, and need scripts and style sheets for that. If these are disallowed, a page \
+          looks broken or empty to them, and is ranked accordingly. For folders that often contain assets, such as \
+          /assets/ and /static/, this is only a note.",
     bad: Example::new(b"User-agent: *\nDisallow: /*.css$\n"),
     good: Example::new(b"User-agent: ExampleBot\nDisallow: /*.css$\n\nUser-agent: *\nDisallow: /private/\n"),
     pass: Pass::Group(run),
@@ -28,9 +28,9 @@ fn run(file: &CheckedFile<'_>, group: Group<'_>, sink: &mut Sink) {
         sink.report_at(
             severity,
             rule.range(),
-            format_args!("{} keeps search engines from fetching scripts or styles", Quoted(rule.pattern())),
+            format_args!("{} blocks scripts or styles for search engines", Quoted(rule.pattern())),
         )
-        .help("allow the files that pages need for rendering");
+        .help("allow the files that are needed to render pages");
     }
 }
 

@@ -7,9 +7,10 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "ignores-star",
     severity: Severity::Note,
-    summary: "\"*\" closes the site except for some paths, but some crawlers ignore \"*\"",
-    why: "A few crawlers are documented to obey only groups that name them and to ignore \"*\". A file that closes the \
-          site to \"*\" and opens only parts of it leaves the whole site open to them, unless it names them.",
+    summary: "\"*\" blocks the site except for some paths, but not for every crawler",
+    why: "The operators of a few crawlers document that these obey groups that name them, but ignore groups for \
+          \"*\". If a file blocks the site for \"*\" except for some parts, these crawlers may still fetch \
+          everything, unless the file names them.",
     bad: Example::new(b"User-agent: *\nDisallow: /\nAllow: /public/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -35,6 +36,6 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let names = quoted_list(deaf.iter().copied());
         sink.report(rule.range(), format_args!("the group for \"*\" is ignored by {names}"))
             .of_agent(first)
-            .help("name them in user-agent lines of their own");
+            .help("name them in separate user-agent lines");
     }
 }

@@ -7,11 +7,10 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "search-engine-refused",
     severity: Severity::Warning,
-    summary: "search engines are refused what the file disallows to them",
-    why: "A search engine that obeys robots.txt is refused only if its copy of the file is old or enforcement is \
-          wrong, and a page that answers with 403 leaves the index. So the mode \"refuse\" only tags the crawlers of \
-          search engines that people use, unless an override refuses them. Overrides are part of a configuration: \
-          without one, this lint finds nothing.",
+    summary: "search engines are refused pages that the file disallows",
+    why: "A search engine that obeys robots.txt is refused only if its copy of the file is old, or by mistake, and it \
+          drops pages that answer 403 from its index. So the mode \"refuse\" only tags the crawlers of search engines \
+          that people use, unless an override refuses them. Without a configuration this lint reports nothing.",
     bad: Example::new(b"User-agent: bingbot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     pass: Pass::File(run),

@@ -6,9 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "secret-path",
     severity: Severity::Warning,
     summary: "a rule that points at something secret",
-    why: "A robots.txt is public, and people who look for weak spots read it first. A rule about a backup, a database \
-          dump, a configuration or a password file shows them where to find it, and robots.txt does not stop any \
-          client from fetching it.",
+    why: "A robots.txt is public, and attackers read it first. A rule about backups, database dumps, configurations \
+          or password files shows them the path, and robots.txt does not prevent a client from fetching it.",
     bad: Example::new(b"User-agent: *\nDisallow: /backup/db.sql\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
@@ -33,9 +32,9 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if points {
         sink.report(
             field.value_range.clone(),
-            format_args!("{} shows everyone who reads the file where something secret is", Quoted(field.value)),
+            format_args!("{} shows every reader of the file the path of something secret", Quoted(field.value)),
         )
-        .help("protect it with a login, or take it off the server; robots.txt is public");
+        .help("protect it with a login, or remove it from the server; robots.txt is public");
     }
 }
 

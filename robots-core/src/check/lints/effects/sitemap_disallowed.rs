@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "sitemap-disallowed",
     severity: Severity::Warning,
     summary: "a sitemap that the file itself disallows",
-    why: "A sitemap lists pages for crawlers to fetch, and the rules apply to the sitemap itself as to any other page. \
-          If \"*\" may not fetch it, only crawlers with a group of their own can read it. A sitemap on another host is \
-          subject to that host's rules, which are not known here.",
+    why: "Crawlers fetch a sitemap under the same rules as any other page. If \"*\" disallows it, only crawlers with \
+          a group of their own can read it. The rules of another host apply to a sitemap there, and they are not \
+          known here.",
     bad: Example::new(b"User-agent: *\nDisallow: /feeds/\nSitemap: https://example.com/feeds/sitemap.xml\n"),
     good: Example::new(
         b"User-agent: *\nDisallow: /feeds/\nAllow: /feeds/sitemap.xml\nSitemap: https://example.com/feeds/sitemap.xml\n",

@@ -12,14 +12,14 @@ use crate::rules::MatchBudget;
 pub(crate) const LINT: Lint = Lint {
     code: "star-rules-dropped",
     severity: Severity::Warning,
-    summary: "a group for one crawler that omits rules of the group for \"*\"",
-    why: "A crawler that a group names obeys only that group (RFC 9309, section 2.2.1); it does not add the rules of \
-          the group for \"*\". So a group that only adds a rule or a delay for one crawler opens everything to it that \
-          is closed to the others, and a group that repeats part of these rules opens the rest. This also applies to \
-          crawlers of pictures, videos or news: with a group of its own, Googlebot-Image obeys neither \"*\" nor the \
-          group for Googlebot. If only one rule of \"*\" is missing, the finding is a note. A group that opens \
-          everything (\"Disallow:\" without a path) counts as intended, and so does a copy that leaves out only the \
-          folders needed to display pages.",
+    summary: "a group for one crawler without rules of the group for \"*\"",
+    why: "A crawler that a group names obeys only that group (RFC 9309, section 2.2.1), not the rules for \"*\" in \
+          addition. If its group only adds a rule or delay, the crawler may fetch everything that \"*\" disallows; if \
+          the group repeats only some of these rules, it may fetch the rest. The same is true of groups for crawlers \
+          of pictures, videos or news: with its own group, Googlebot-Image obeys neither \"*\" nor the group for \
+          Googlebot. If only one rule of \"*\" is missing, it is just a note. A group that allows everything \
+          (\"Disallow:\" without a path) is intended, and so is a copy that only leaves out folders with parts of \
+          pages.",
     bad: Example::new(
         b"User-agent: *\nDisallow: /cart/\nDisallow: /login/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n",
     ),
@@ -107,7 +107,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             format_args!("{names} {verb} the group for \"*\"{rest}: {paths} {open} {whom}"),
         )
         .of_agent(first.value())
-        .help(format_args!("repeat in this group the rules of {lines} that are meant for {whom} too"));
+        .help(format_args!("repeat in this group the rules in {lines} that are also meant for {whom}"));
     }
 }
 

@@ -8,11 +8,11 @@ use crate::check::reach::{Extent, Reach};
 pub(crate) const LINT: Lint = Lint {
     code: "whole-site-disallowed",
     severity: Severity::Warning,
-    summary: "a crawler, or every crawler, is blocked from the whole site",
-    why: "\"Disallow: /\" with nothing allowed, or only the home page (\"Allow: /$\"), blocks a crawler from the whole \
-          site. For \"*\" this affects every crawler without a group of its own, including search engines: staging \
-          files that went live have cost many sites their place in the index. Blocking a named crawler is usually \
-          intended, unless it feeds a search index that people use, so the finding is then a note.",
+    summary: "the whole site is blocked for a crawler, or for every crawler",
+    why: "\"Disallow: /\" with nothing allowed, or only the home page (\"Allow: /$\"), blocks the whole site. For \
+          \"*\" this affects all crawlers that have no group, including search engines: many sites have lost their \
+          place in the index because a staging file went live. For a named crawler that does not belong to a search \
+          engine that people use, it is usually intended, so it is only a note.",
     bad: Example::new(b"User-agent: *\nDisallow: /\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -55,7 +55,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for (shut, severity) in [(search, Severity::Warning), (others, Severity::Note)] {
         let Some((first, rule, extent)) = shut.first() else { continue };
         let names = quoted_list(shut.iter().map(|(name, ..)| name.value()));
-        let effect = if severity == Severity::Warning { ": the site will leave the index" } else { "" };
+        let effect = if severity == Severity::Warning { ": the site will be dropped from the index" } else { "" };
         // The extent that applies to all of them.
         let all = shut.iter().fold(*extent, |all, (.., extent)| all.max(*extent));
         let draft = sink.report_at(severity, rule.range(), format_args!("{all} is disallowed for {names}{effect}"));

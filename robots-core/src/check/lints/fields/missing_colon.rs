@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "missing-colon",
     severity: Severity::Warning,
     summary: "a directive without a colon after it",
-    why: "The standard requires a colon between name and value. The reference parser accepts white space if the line \
-          has exactly two words; other crawlers ignore the line. If the value itself contains a colon, the line is \
-          split there, and the rest of the value means something else: that is an error.",
+    why: "The standard requires a colon between name and value. The reference parser accepts white space instead if \
+          the line has exactly two words; other crawlers ignore the line. If the value itself contains a colon, the \
+          line is split there, and the rest of the value means something else, which is an error.",
     bad: Example::new(b"User-agent: *\nDisallow /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),

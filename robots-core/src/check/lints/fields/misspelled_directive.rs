@@ -8,8 +8,9 @@ pub(crate) const LINT: Lint = Lint {
     summary: "a directive that only lenient crawlers understand",
     why: "The reference parser accepts common misspellings (dissallow, useragent, site-map) and any longer word that \
           begins with a directive (Disallowed). Other crawlers ignore the line, so the file means different things to \
-          different crawlers. A longer word may be meant to do something else, such as DisallowAITraining from a draft \
-          about uses of content. The line still counts as that rule, also for search engines and for enforcement.",
+          different crawlers. Even if the longer word means something more specific, such as DisallowAITraining of a \
+          draft about uses of content, the line is read as that rule: also by search engines, and by servers that \
+          enforce the file.",
     bad: Example::new(b"Useragent: *\nDissallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
@@ -26,13 +27,13 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             Severity::Error,
             field.name_range.clone(),
             format_args!(
-                "lenient crawlers such as Google read {} as the rule \"{spelling}\", and so does enforcement; others \
-                 ignore it",
+                "lenient crawlers, including Google, and servers that enforce the file read {} as the rule \
+                 \"{spelling}\"; others ignore it",
                 Quoted(field.name)
             ),
         )
         .help(format_args!(
-            "write \"{spelling}\" if it is meant for every use; for AI only, name its crawlers in a group, or write \
+            "write \"{spelling}\" if it is for every use; for AI, name its crawlers in a group, or write \
              \"Content-Usage\""
         ));
         return;

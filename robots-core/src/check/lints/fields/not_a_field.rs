@@ -9,8 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "not-a-field",
     severity: Severity::Error,
     summary: "a line that is neither a field nor a comment",
-    why: "A line is a name, a colon and a value, or a comment that begins with \"#\" (RFC 9309, section 2.2). Crawlers \
-          silently ignore any other line, and a rule on such a line is not in force.",
+    why: "Each line consists of name, colon and value, or is a comment that begins with \"#\" (RFC 9309, section \
+          2.2). Crawlers silently ignore other lines, so a rule on such a line is not in force.",
     bad: Example::new(b"User-agent: *\nKeep out of the drafts\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\n# Keep out of the drafts\nDisallow: /drafts/\n"),
     pass: Pass::Line(run),
@@ -46,7 +46,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     if let [b':', value @ ..] = text {
         sink.report(
             line.content(),
-            format_args!("{} has no name before its colon: crawlers ignore the line", Quoted(text)),
+            format_args!("there is no name before the colon of {}: crawlers ignore the line", Quoted(text)),
         )
         .help(format_args!("name the directive, for example {}", Quoted(&[b"Disallow:", value].concat())));
         return;

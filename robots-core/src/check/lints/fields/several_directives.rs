@@ -8,10 +8,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "several-directives",
     severity: Severity::Error,
     summary: "several directives on one line",
-    why: "Crawlers read one directive per line, with everything after it as its value. If a server writes \"\\n\" as \
-          two characters, \"<br>\" or a Unicode line separator, or a shell joins lines with blanks, the file looks \
-          complete but has lost its rules. No other lint examines such a line, and there is no fix, because only the \
-          author knows where the lines ended.",
+    why: "Crawlers read one directive per line, and everything after it as its value. A server that writes \"\\n\" as \
+          two characters, \"<br>\" or a line separator of Unicode, and a shell that joins lines with blanks, produce \
+          a file that looks complete but has lost its rules. Other lints do not check such a line, and there is no \
+          automatic fix, because only its author knows where the lines ended.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/ Disallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Joined(run),
@@ -25,5 +25,5 @@ fn run(line: &Line<'_>, second: Range<usize>, sink: &mut Sink) {
         second,
         format_args!("one line contains several directives: crawlers read one per line, so {name} is not in force"),
     )
-    .help("write each directive on a line of its own: the line breaks were lost, or written as other characters");
+    .help("write one directive per line: the line breaks were lost, or written as other characters");
 }

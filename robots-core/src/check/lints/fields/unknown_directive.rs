@@ -7,11 +7,11 @@ pub(crate) const LINT: Lint = Lint {
     code: "unknown-directive",
     severity: Severity::Warning,
     summary: "a directive that no crawler knows",
-    why: "Crawlers silently ignore a directive that they do not know, so a misspelled rule has no effect. The common \
-          extensions are known here even if few crawlers read them: Crawl-delay, Clean-param, Request-rate, \
-          Visit-time, Noindex, Host, Content-Usage, Content-Signal, License. If the only problem of a directive is an \
-          invisible character, such as a byte order mark between concatenated files, the finding is an error: nobody \
-          can see why the line is ignored.",
+    why: "Crawlers silently ignore unknown directives, so a misspelled rule has no effect. Common extensions are \
+          known here even if few crawlers read them: Crawl-delay, Clean-param, Request-rate, Visit-time, Noindex, \
+          Host, Content-Usage, Content-Signal, License. A directive that is correct except for an invisible \
+          character, such as a byte order mark from joined files, is an error, because nobody can see why it is \
+          ignored.",
     bad: Example::new(b"User-agent: *\nDisalllow: /private/\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nCrawl-delay: 10\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Field(run),

@@ -8,9 +8,9 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "unknown-lint",
     severity: Severity::Warning,
-    summary: "a comment that turns off an unknown lint",
-    why: "A comment such as \"# robots-check: allow(secret-path)\" turns a lint off for a line. A comment with an \
-          unknown code turns nothing off, and the finding that it should hide is still reported.",
+    summary: "a comment that turns off a lint with an unknown code",
+    why: "A comment such as \"# robots-check: allow(secret-path)\" turns a lint off in its line. If no lint has the \
+          code, the comment turns nothing off, and the findings remain.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/ # robots-check: allow(secret-paths)\n"),
     good: Example::new(b"User-agent: *\nDisallow: /backup/ # robots-check: allow(secret-path)\n"),
     pass: Pass::File(run),

@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "binary-file",
     severity: Severity::Error,
     summary: "a file that is not text",
-    why: "A robots.txt that was published in compressed form, or another file under its name, contains no line that a \
-          crawler can read, so no rule is in force. No other lint examines such a file.",
+    why: "A robots.txt that was published compressed, or a different file under its name, contains no line that \
+          crawlers read, so no rule is in force. Other lints do not check such a file.",
     bad: Example::new(b"\x1F\x8B\x08\0\0\0\0\0\0\x03\xD3\xE2\xE2\x02\0\xF3"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::OfKind(FileKind::Binary, run),
@@ -16,5 +16,5 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, sink: &mut Sink) {
-    sink.report(0..1, "the file is not text: crawlers find no rule in it").help("write it as UTF-8, not compressed");
+    sink.report(0..1, "the file is not text: crawlers find no rule in it").help("write it as uncompressed UTF-8");
 }

@@ -6,11 +6,11 @@ pub(crate) const LINT: Lint = Lint {
     code: "byte-order-mark",
     severity: Severity::Note,
     summary: "a byte order mark",
-    why: "Crawlers that follow the reference parser skip a UTF-8 byte order mark, so a complete mark is only a note. \
-          Others treat it as part of the first word and lose the first line, which is often the only user-agent line. \
-          An incomplete mark is skipped too, but shows that something went wrong with the file. A mark inside the \
-          file, where another file was appended, is never skipped: before a directive it is an error \
-          (unknown-directive); on a blank line or before a comment it is a note.",
+    why: "Crawlers based on the reference parser skip a UTF-8 byte order mark, so a complete one is only a note. \
+          Other crawlers read it as part of the first word, and ignore the first line, often the only user-agent \
+          line. A truncated mark is skipped, too, but indicates that the file is damaged. A mark inside the file, \
+          where another file was appended, is never skipped: before a directive it is an error (unknown-directive), \
+          and on a blank line or before a comment it is a note here.",
     bad: Example::new(b"\xEF\xBB\xBFUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -42,7 +42,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         return;
     }
     for line in file.robots.lines().map(|line| line.content()).filter(|line| is_mark(&file.bytes()[line.clone()])) {
-        sink.report(line, "a byte order mark is inside the file: another file that begins with one was appended here")
+        sink.report(line, "there is a byte order mark inside the file: another file with one was appended here")
             .help("remove it");
     }
 }

@@ -5,10 +5,9 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "cr-line-end",
     severity: Severity::Warning,
-    summary: "a line that ends with CR alone",
-    why: "RFC 9309 allows a line to end with LF, CR or CRLF, and the reference parser reads all three. Many other \
-          parsers know only LF. To them a file with lone CRs is one long line, and nothing after its first comment or \
-          field counts.",
+    summary: "a line that ends with only CR",
+    why: "By RFC 9309, lines end with LF, CR or CRLF, and the reference parser accepts all three. Many other parsers \
+          know only LF. With lone CRs they see only one line, and ignore everything after the first comment or field.",
     bad: Example::new(b"User-agent: *\rDisallow: /private/\r"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -24,7 +23,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         if ends_file && memchr::memchr(b'\n', file).is_some() {
             return;
         }
-        sink.report(at..at + 1, "the line ends with a lone CR: many parsers do not recognise this as a line end")
+        sink.report(at..at + 1, "the line ends with CR only: many parsers do not recognise its end")
             .help("end lines with LF or CRLF");
     }
 }

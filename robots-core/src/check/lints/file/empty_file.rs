@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "empty-file",
     severity: Severity::Warning,
     summary: "a file without a single line of text",
-    why: "An empty robots.txt is legal and restricts nothing. A full disk or an aborted deployment leaves an empty \
-          file as well, and nobody can tell the difference. A group with an empty Disallow shows the intent.",
+    why: "An empty robots.txt is valid and restricts nothing. But a full disk or an aborted deployment also leaves an \
+          empty file, and the two cannot be distinguished. A group with an empty Disallow shows the intention.",
     bad: Example::new(b"\n"),
     good: Example::new(b"User-agent: *\nDisallow:\n"),
     pass: Pass::File(run),
@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     if file.robots.lines().all(|line| line.kind() == LineKind::Blank) {
-        sink.report(0..0, "the file is empty: it allows everything, and may have been cut off while it was written")
+        sink.report(0..0, "the file is empty: it allows everything, and may have been truncated while it was written")
             .help(FileKind::NO_RESTRICTIONS);
     }
 }

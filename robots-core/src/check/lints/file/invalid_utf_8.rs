@@ -7,9 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "invalid-utf-8",
     severity: Severity::Warning,
     summary: "bytes that are not UTF-8",
-    why: "A robots.txt is UTF-8 (RFC 9309, section 2.2), and the paths that browsers and crawlers request are UTF-8 \
-          with \"%\" escapes. A path saved in another encoding, such as Latin-1, is compared byte by byte and matches \
-          nothing; the help guesses the encoding. In a comment it does no harm, so the finding is a note.",
+    why: "A robots.txt is UTF-8 (RFC 9309, section 2.2), and the paths a browser or crawler requests are UTF-8 with \
+          \"%\" escapes. A path saved in another encoding, such as Latin-1, is compared byte by byte and matches \
+          nothing; the help guesses the encoding. In a comment it has no effect and is only a note.",
     bad: Example::new(b"User-agent: *\nDisallow: /caf\xe9/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /caf%C3%A9/\n"),
     pass: Pass::Line(run),
@@ -39,9 +39,7 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
             return Some("save the file as UTF-8, and write letters outside ASCII as \"%\" escapes".to_owned());
         };
         let [text, escaped] = [text.as_bytes(), &escaped(text.as_bytes())].map(|text| Quoted(text).to_string());
-        Some(format!(
-            "save the file as UTF-8: if it is {encoding}, the path is {text}, which requests contain as {escaped}"
-        ))
+        Some(format!("save the file as UTF-8: if it is {encoding}, the path is {text}, which is {escaped} in requests"))
     });
 }
 

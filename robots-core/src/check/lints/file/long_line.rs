@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "long-line",
     severity: Severity::Error,
     summary: "a line longer than 16,663 bytes",
-    why: "Crawlers that follow the reference parser keep the first 16,663 bytes of a line and ignore the rest. A path \
-          pattern that is cut in this way is shorter and matches more than intended. Comments may be of any length.",
+    why: "Crawlers based on the reference parser read the first 16,663 bytes of each line and ignore the rest. A path \
+          pattern that is cut in this way is shorter and matches more than intended. Comments may have any length.",
     bad: Example::repeated(b"User-agent: *\nDisallow: /", b"a", MAX_LINE),
     good: Example::repeated(b"User-agent: *\nDisallow: /private/ # ", b"a", MAX_LINE),
     pass: Pass::Line(run),

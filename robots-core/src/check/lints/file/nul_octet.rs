@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "nul-octet",
     severity: Severity::Error,
     summary: "a NUL byte inside a line",
-    why: "Crawlers that follow the reference parser read a line up to its first NUL byte and ignore the rest, so a \
-          rule may mean less or more than it shows. NUL bytes come from files saved as UTF-16, from damaged disks and \
+    why: "Crawlers based on the reference parser read a line up to its first NUL byte and ignore the rest, so a rule \
+          may mean less or more than it seems. Such bytes come from files saved as UTF-16, from damaged disks and \
           from programs that write fixed-size buffers.",
     bad: Example::new(b"User-agent: *\nDisallow: /private\0/drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/drafts/\n"),
@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     if let Some(at) = memchr::memchr(0, line.bytes()) {
         let start = line.range.start + at;
-        sink.report(start..start + 1, "the line contains a NUL byte: crawlers ignore the rest of the line")
+        sink.report(start..start + 1, "the line contains a NUL byte: crawlers ignore it from there on")
             .help("save the file as plain UTF-8 text");
     }
 }

@@ -9,7 +9,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Error,
     summary: "lines past the first 500 KiB of the file",
     why: "A crawler must read the first 500 KiB of a robots.txt (RFC 9309, section 2.5), and large crawlers read no \
-          more. The lines after that, and the line that the limit cuts, do not count.",
+          more. The lines after that, and the line that is cut at the limit, do not count.",
     bad: Example::repeated(b"User-agent: *\nDisallow: /private/\n", b"# Nothing to see here.\n", STANDARD_LIMIT / 20),
     good: Example::repeated(b"User-agent: *\nDisallow: /private/\n", b"# Nothing to see here.\n", STANDARD_LIMIT / 30),
     pass: Pass::File(run),
@@ -30,7 +30,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                  here on do not count"
             ),
         )
-        .help("shorten the file: one pattern with \"*\" often replaces many rules");
+        .help("shorten the file: one pattern with \"*\" can often replace many rules");
     }
 }
 

@@ -5,9 +5,9 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "blank-line-in-group",
     severity: Severity::Note,
-    summary: "a blank line inside a group",
-    why: "RFC 9309 gives blank lines no meaning. In the draft of 1996 they end a group, and parsers that follow it \
-          read rules below a blank line as rules for no crawler.",
+    summary: "blank lines inside a group",
+    why: "In RFC 9309, blank lines have no meaning. In the draft of 1996 they end groups, and parsers based on it \
+          ignore the rules below a blank line.",
     bad: Example::new(b"User-agent: *\n\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),

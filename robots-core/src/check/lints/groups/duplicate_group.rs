@@ -9,8 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "duplicate-group",
     severity: Severity::Note,
     summary: "a crawler that is named more than once",
-    why: "Groups for the same crawler are read as one (RFC 9309, section 2.2.1), wherever they are in the file. Older \
-          parsers read only the first or the last of them, and people overlook the others.",
+    why: "Groups for the same crawler are read as one, wherever they are in the file (RFC 9309, section 2.2.1). Older \
+          parsers use only the first or the last group, and people overlook the other one.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: *\nDisallow: /drafts/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::File(run),
@@ -59,7 +59,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         start..last + 1
     };
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
-    // For adjacent groups, the names between them are removed; a comment after a name stays.
+    // For adjacent groups, the names between them are removed; comments after names stay.
     let is_next = |(number, at): &(usize, &usize)| first + number == **at;
     let joined = members.iter().enumerate().take_while(is_next).count();
     let end = lines_of(members[joined - 1]).end - 1;

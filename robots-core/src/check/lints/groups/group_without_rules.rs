@@ -5,12 +5,12 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "group-without-rules",
     severity: Severity::Warning,
-    summary: "user-agent lines that nothing follows",
-    why: "A group without rules restricts nothing, and a crawler that it names no longer obeys the group for \"*\". \
-          Only the last group of a file can lack rules: consecutive user-agent lines share the rules after them. A \
-          group that sets a Crawl-delay or another extension is not reported. A file that ends there and has no other \
-          rule was probably cut off, which is an error. The file does not show whether a rule is missing or everything \
-          is allowed, so there is no fix.",
+    summary: "user-agent lines without rules after them",
+    why: "A group without rules restricts nothing, and a crawler it names no longer obeys the group for \"*\". Only \
+          the last group of a file can be like that, because consecutive user-agent lines share the rules after them. \
+          A group with a Crawl-delay or another extension is not reported. If the file has no other rule, it was \
+          probably truncated, which is an error. The file does not show whether a rule is missing or everything is \
+          allowed, so there is no automatic fix.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nDisallow:\n"),
     pass: Pass::File(run),

@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "line-between-names",
     severity: Severity::Warning,
     summary: "another directive between the user-agent lines of a group",
-    why: "Only an allow or disallow line ends a group's list of names (RFC 9309, section 2.2.1). So to crawlers that \
-          follow the standard, user-agent lines with a Crawl-delay between them still belong together. Other parsers \
-          treat the Crawl-delay as the first rule, and the names above it lose the rules below.",
+    why: "Only an allow or disallow line ends the list of names of a group (RFC 9309, section 2.2.1), so standard \
+          crawlers ignore a Crawl-delay between user-agent lines, and the names form one group. Other parsers treat \
+          it as the first rule, so the rules below do not apply to the names above it.",
     bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 5\nUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nUser-agent: *\nCrawl-delay: 5\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -29,7 +29,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                             Quoted(between.name)
                         ),
                     )
-                    .help("put it below all user-agent lines of the group, or give each group a rule of its own");
+                    .help("put it below all user-agent lines of the group, or add a rule to each group");
                 }
                 named = true;
             }

@@ -22,7 +22,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !grouped {
         sink.report(
             field.range(),
-            format_args!("{} comes before any user-agent line: crawlers ignore it", Quoted(field.name)),
+            format_args!("{} precedes every user-agent line: crawlers ignore it", Quoted(field.name)),
         )
         .help("put \"User-agent: *\" above it if it is for every crawler");
     }

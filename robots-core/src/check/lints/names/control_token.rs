@@ -6,9 +6,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "control-token",
     severity: Severity::Note,
     summary: "a token that cannot be enforced",
-    why: "Some product tokens appear only in robots.txt: their operators fetch pages under other names, and look up \
-          the token to learn how they may use the pages. The operator reads rules for the token, but no request \
-          contains it, so a server cannot enforce them.",
+    why: "Some product tokens appear in robots.txt only: their operator fetches pages under another name, and looks \
+          up the token to find out how it may use them. The operator reads the rules for such a token, but requests \
+          never contain it, so a server cannot enforce them.",
     bad: Example::new(b"User-agent: Google-Extended\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::Name(run),
@@ -21,7 +21,9 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     let named = Quoted(name.value());
     sink.report(
         name.range(),
-        format_args!("no request contains the name {named}: {operator} reads the rules, but they cannot be enforced"),
+        format_args!(
+            "requests never contain the name {named}: {operator} reads the rules, but they cannot be enforced"
+        ),
     )
     .of_agent(name.value());
 }

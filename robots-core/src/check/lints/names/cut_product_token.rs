@@ -10,12 +10,12 @@ pub(crate) const LINT: Lint = Lint {
     code: "cut-product-token",
     severity: Severity::Warning,
     summary: "a name that crawlers cut",
-    why: "A product token consists of letters, \"_\" and \"-\" (RFC 9309, section 2.2.1). Crawlers that follow the \
-          reference parser cut any other name at the first other character and compare the rest, so the group may \
-          apply to another crawler or to none. Names of known crawlers, such as MJ12bot, are not reported, because \
-          those crawlers read them whole. For other names with digits or dots, the finding is a note; also for names \
-          with a version or a \"*\" at the end, which are cut as intended. A no-break space or another invisible \
-          character makes a name unknown to every crawler.",
+    why: "A product token consists of letters, \"_\" and \"-\" (RFC 9309, section 2.2.1). Crawlers based on the \
+          reference parser cut other names at the first other byte and compare the rest, so the group may be for a \
+          different crawler or for none. Known crawlers, such as MJ12bot, read their whole names, which are not \
+          reported. Other names with digits or dots are only a note, and so are names with a version or a final \
+          \"*\", which are cut as intended. A no-break space or another invisible character makes a name that no \
+          crawler has.",
     bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::Name(run),
@@ -47,7 +47,7 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
         draft.help(format_args!("write {}", Quoted(kept)));
     } else if let Some(names) = several(value, &file.crawlers) {
         let lines: Vec<_> = names.iter().map(|name| Quoted(&line_of(name)).to_string()).collect();
-        draft.help(format_args!("a line contains one name: write {}", lines.join(" and ")));
+        draft.help(format_args!("each line has one name: write {}", lines.join(" and ")));
     } else if let Some(name) = unquoted(value) {
         draft.help(format_args!("write {}", Quoted(name)));
     } else if let Some(seen) = without_invisible(value) {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_line_for_several_crawlers_is_told_apart() {
-        let several = "a line contains one name: write \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
+        let several = "each line has one name: write \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
         for (value, is_several) in [
             ("GPTBot, ccbot", true),
             ("GPTBot;ccbot", true),

@@ -6,7 +6,7 @@ pub(crate) const LINT: Lint = Lint {
     code: "empty-user-agent",
     severity: Severity::Error,
     summary: "a user-agent line without a name",
-    why: "A user-agent line without a value names no crawler, not every crawler. If it is the only one of its group, \
+    why: "A user-agent line without a value names no crawler, not every crawler. If it is the only one in its group, \
           the rules of the group apply to no crawler.",
     bad: Example::new(b"User-agent:\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),

@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "ignores-robots",
     severity: Severity::Note,
     summary: "rules for a crawler that does not obey robots.txt",
-    why: "Some fetchers do not obey robots.txt, most of them because a person triggers their requests. Rules for them \
-          have no effect unless a server enforces the file.",
+    why: "Some fetchers do not obey robots.txt, mostly because a person starts each request. Rules for them have no \
+          effect unless a server enforces the file.",
     bad: Example::new(b"User-agent: Pingdom\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
     pass: Pass::Group(run),

@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "star-with-text",
     severity: Severity::Warning,
     summary: "a name that begins with \"* \"",
-    why: "Crawlers that follow the reference parser read \"*\" followed by a blank and any text as \"*\", that is, as \
-          every crawler. Others compare the whole value, which names no crawler.",
+    why: "Crawlers based on the reference parser read \"*\" followed by a blank and anything as \"*\", which means \
+          every crawler. Others compare the whole value, which is the name of no crawler.",
     bad: Example::new(b"User-agent: * bots\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Name(run),

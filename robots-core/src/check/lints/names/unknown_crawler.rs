@@ -5,11 +5,11 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "unknown-crawler",
     severity: Severity::Warning,
-    summary: "an unknown name that is similar to a known one",
-    why: "A crawler looks for its own name. If the name is misspelled, the group applies to no crawler, and the \
-          crawler that was meant follows \"*\" instead. The same happens with the name of a search engine, of an \
-          assistant (Bing for bingbot) or of an operator (Anthropic). Names that are not similar to a known one are \
-          not reported: not every crawler is known here.",
+    summary: "an unknown name that is almost a known one",
+    why: "A crawler looks for exactly its own name, so a group with a misspelled name is for no crawler, and the \
+          intended crawler follows \"*\" instead. The same happens with the name of a search engine, an assistant \
+          (Bing for bingbot) or an operator (Anthropic). Names that differ much from all known ones are not reported, \
+          because not every crawler is known here.",
     bad: Example::new(b"User-agent: Googelbot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
     pass: Pass::File(run),

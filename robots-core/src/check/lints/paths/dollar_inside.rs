@@ -6,9 +6,9 @@ use crate::check::path_text::has_one_path;
 pub(crate) const LINT: Lint = Lint {
     code: "dollar-inside",
     severity: Severity::Warning,
-    summary: "a \"$\" that is not the last character of a pattern",
-    why: "\"$\" means the end of the path only as the last character of a pattern (RFC 9309, section 2.2.3). Anywhere \
-          else it is a dollar sign, which few paths contain, so the rule matches almost nothing.",
+    summary: "a \"$\" that is not at the end of a pattern",
+    why: "\"$\" means the end of the path only at the end of a pattern (RFC 9309, section 2.2.3). Elsewhere it is a \
+          dollar sign, which few paths contain, so the rule matches almost nothing.",
     bad: Example::new(b"User-agent: *\nDisallow: /*.pdf$?page\n"),
     good: Example::new(b"User-agent: *\nDisallow: /*.pdf$\nDisallow: /price%24list\n"),
     pass: Pass::Field(run),

@@ -5,9 +5,9 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "hash-in-path",
     severity: Severity::Warning,
-    summary: "a \"#\" right after a path",
+    summary: "a \"#\" right behind a path",
     why: "\"#\" begins a comment anywhere in a line (RFC 9309, section 2.2), so a rule for \"/page#part\" is a rule \
-          for \"/page\". Requests never contain a fragment anyway, so no rule can match one.",
+          for \"/page\". Requests never contain a fragment anyway, so rules cannot match it.",
     bad: Example::new(b"User-agent: *\nDisallow: /page#part\n"),
     good: Example::new(b"User-agent: *\nDisallow: /page # and its parts\n"),
     pass: Pass::Field(run),

@@ -6,11 +6,11 @@ use crate::check::path_text::{HostEvidence, has_one_path, split_host};
 pub(crate) const LINT: Lint = Lint {
     code: "host-in-path",
     severity: Severity::Warning,
-    summary: "a host before a path",
-    why: "A robots.txt applies to its own host (RFC 9309, section 2.3), so its rules contain only paths. \
-          \"/example.com/cart/\" is for a folder named \"example.com\", and does not match \
-          \"https://example.com/cart/\". If the sitemaps show the host of the site, any other name is taken for a \
-          folder and not reported.",
+    summary: "a host in front of a path",
+    why: "A robots.txt applies only to its own host (RFC 9309, section 2.3), so its rules contain only paths. \
+          \"/example.com/cart/\" is for a folder with the name \"example.com\", and does not match \
+          \"https://example.com/cart/\". If the sitemaps name the host of the site, other names are not reported, \
+          because they are names of folders.",
     bad: Example::new(b"User-agent: *\nDisallow: /example.com/cart/\nSitemap: https://example.com/sitemap.xml\n"),
     good: Example::new(b"User-agent: *\nDisallow: /cart/\nSitemap: https://example.com/sitemap.xml\n"),
     pass: Pass::Field(run),
@@ -21,7 +21,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let Some((host, evidence, path)) = host_and_path(file, field.value).filter(|_| has_one_path(field)) else { return };
     let draft = sink.report(
         field.value_range.clone(),
-        format_args!("{} is for a folder named {}, not for that host", Quoted(field.value), Quoted(host)),
+        format_args!("{} is for a folder with the name {}, not for that host", Quoted(field.value), Quoted(host)),
     );
     match evidence {
         HostEvidence::Own => draft.help(format_args!("write {}", Quoted(path))),

@@ -7,9 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "invisible-character",
     severity: Severity::Warning,
     summary: "an invisible character in a path",
-    why: "Text copied from a web page or a word processor may contain zero-width spaces, soft hyphens or direction \
-          marks, or have no-break spaces around it. These characters count as part of the path, which then matches \
-          nothing although it looks right. Joiners between letters of scripts that need them are not reported.",
+    why: "Text that is copied from a web page or a word processor may contain zero-width spaces, soft hyphens, \
+          direction marks, and no-break spaces around it. These characters are part of the path, which then matches \
+          nothing, although it looks correct. Joiners between letters are not reported for scripts that need them.",
     bad: Example::new("User-agent: *\nDisallow: /private/\u{200b}\n".as_bytes()),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),

@@ -5,10 +5,10 @@ use crate::check::lint::*;
 pub(crate) const LINT: Lint = Lint {
     code: "needless-escape",
     severity: Severity::Warning,
-    summary: "an escaped letter, digit or punctuation mark that needs no escape",
-    why: "RFC 9309, section 2.2.2, requires crawlers to decode escapes of letters, digits, \"-\", \".\", \"_\" and \
-          \"~\" before they compare. The reference parser does not, so \"/%61bout\" matches \"/about\" for some \
-          crawlers and not for others.",
+    summary: "a letter, digit or mark that needs no escape",
+    why: "By RFC 9309, section 2.2.2, crawlers decode escapes of letters, digits, \"-\", \".\", \"_\" and \"~\" \
+          before comparing, but the reference parser does not, so \"/%61bout\" matches \"/about\" for some crawlers \
+          and not for others.",
     bad: Example::new(b"User-agent: *\nDisallow: /%7Euser/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /~user/\nDisallow: /a%2Fb\n"),
     pass: Pass::Field(run),

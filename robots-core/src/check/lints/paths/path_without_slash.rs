@@ -14,9 +14,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "path-without-slash",
     severity: Severity::Error,
     summary: "a path pattern that begins with neither \"/\" nor \"*\"",
-    why: "Every path begins with \"/\", and patterns are compared from the first byte on (RFC 9309, section 2.2.2). So \
+    why: "Every path begins with \"/\" and patterns are compared from the first byte on (RFC 9309, section 2.2.2), so \
           a pattern that begins with anything but \"/\" or \"*\" matches no path. A few old crawlers add the slash; \
-          the others ignore the rule. If the value may mean two things, the help names both and there is no fix.",
+          the others ignore the rule. If the value has two possible meanings, the help shows both, and there is no \
+          automatic fix.",
     bad: Example::new(b"User-agent: *\nDisallow: private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: *.pdf$\nDisallow:\n"),
     pass: Pass::Field(run),
@@ -53,11 +54,11 @@ enum Meaning {
     Pattern(Vec<u8>),
     /// One of two patterns, each with a description of the paths it is for.
     Either([(Vec<u8>, &'static str); 2]),
-    /// No pattern can be suggested; advice on what to do.
+    /// No pattern can be suggested. Contains advice instead.
     Unknown(&'static str),
 }
 
-const OF_A_DISK: &str = "write the path as a browser shows it, without the folders of the server's disk";
+const OF_A_DISK: &str = "write the path that a browser shows, without the folders of the server's disk";
 
 impl Meaning {
     /// Finds the meaning of a value; `own` is the host of the site.
@@ -66,13 +67,13 @@ impl Meaning {
         let text = seen.as_deref().map_or(value, str::as_bytes);
         let text = unquoted(text).unwrap_or(text);
         if has_scheme(text) {
-            return Self::Unknown("write the path alone: a rule contains neither a scheme nor a host");
+            return Self::Unknown("write only the path: rules contain neither a scheme nor a host");
         }
         let is_expression = is_expression(text);
         let text = if is_expression { text } else { without_marks(text) };
         let unanchored = text.strip_prefix(b"^").unwrap_or(text);
         if text.iter().any(is_blank) || joined_paths(text).is_some() {
-            return Self::Unknown("write each path on a line of its own, and \"%20\" for a blank in a path");
+            return Self::Unknown("write one path per line, and \"%20\" for a blank in a path");
         }
         let pattern = of_expression(text);
         let is_anchored = unanchored.len() < text.len();

@@ -9,10 +9,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "query-as-path",
     severity: Severity::Warning,
     summary: "a query parameter that is written as a path",
-    why: "Patterns are compared from the first byte of the path on (RFC 9309, section 2.2.2), and a query comes after \
-          the path. \"/page=2\" matches a page of that name, and \"/?sort=\" only the home page; \"/*?*sort=\" matches \
-          every page with that parameter. Parameters that home pages have (\"/?s=\", \"/?p=\") are not reported, nor \
-          are names of pages (\"/?tab=saved\") and parameters for which the file has another rule with a \"*\".",
+    why: "Patterns are compared from the first byte of the path on (RFC 9309, section 2.2.2), and the query follows \
+          the path. \"/page=2\" matches a page with that name, and \"/?sort=\" only the home page; \"/*?*sort=\" \
+          matches every page with that parameter. Parameters of home pages (\"/?s=\", \"/?p=\"), names of pages \
+          (\"/?tab=saved\"), and parameters that another rule of the file covers with a \"*\" are not reported.",
     bad: Example::new(b"User-agent: *\nDisallow: /sessionid=\nDisallow: /?sort=\n"),
     good: Example::new(b"User-agent: *\nDisallow: /*?*sessionid=\nDisallow: /*?*sort=\nDisallow: /?s=\n"),
     pass: Pass::File(run),
@@ -62,7 +62,7 @@ fn parameter(pattern: &[u8]) -> Option<(bool, &[u8])> {
         [b'/', b'&', text @ ..] | [b'/', text @ ..] => (false, text),
         _ => return None,
     };
-    // After a name in a path, `*` more likely stands for names of pages (`/list=*`).
+    // After a name in the path, `*` more likely stands for names of pages (`/list=*`).
     let text = text.strip_suffix(b"*").filter(|_| is_home).unwrap_or(text);
     let value = &text[parameter_name(text)?.len() + 1..];
     // Any other value, or a longer number, more likely names a page.

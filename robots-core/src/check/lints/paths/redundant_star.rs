@@ -7,10 +7,10 @@ use crate::check::pattern::{is_expression, without_runs};
 pub(crate) const LINT: Lint = Lint {
     code: "redundant-star",
     severity: Severity::Note,
-    summary: "a \"*\" that has no effect",
-    why: "A pattern matches every path that begins with it (RFC 9309, section 2.2.2), so a \"*\" at its end, or a \
-          second one in a row, matches nothing more. It does make the pattern longer, and a longer pattern overrides a \
-          shorter one, which is rarely intended.",
+    summary: "a \"*\" that changes nothing",
+    why: "A pattern matches every path that begins with it (RFC 9309, section 2.2.2), so a \"*\" at its end, or next \
+          to another \"*\", matches nothing more. But it makes the pattern longer, and longer patterns take \
+          precedence over shorter ones, which is rarely intended.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/*\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),

@@ -6,11 +6,11 @@ use crate::check::pattern::is_expression;
 pub(crate) const LINT: Lint = Lint {
     code: "regular-expression",
     severity: Severity::Warning,
-    summary: "a regular expression as a path pattern",
-    why: "A pattern has two special characters: \"*\" for any text, and a last \"$\" for the end of the path (RFC \
-          9309, section 2.2.3). Everything else is literal: \"/[0-9]+/\" is for paths that contain these very \
-          characters, and \"/x/.*\" for paths that continue with a dot. Text that is common in URLs and patterns \
-          (\"/filter[price]\", \"/index.*\") is not reported.",
+    summary: "a path pattern that is a regular expression",
+    why: "A pattern has two special characters: \"*\" for any characters, and a final \"$\" for the end of the path \
+          (RFC 9309, section 2.2.3). Everything else is literal: \"/[0-9]+/\" matches paths that contain exactly \
+          these characters, and \"/x/.*\" those that continue with a dot. Characters that are common in URLs and \
+          patterns (\"/filter[price]\", \"/index.*\") are not reported.",
     bad: Example::new(b"User-agent: *\nDisallow: /page-[0-9]+/\nDisallow: /old/.*\n"),
     good: Example::new(b"User-agent: *\nDisallow: /page-*/\nDisallow: /old/\n"),
     pass: Pass::Field(run),
@@ -20,13 +20,8 @@ pub(crate) const LINT: Lint = Lint {
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if is_rule(field) && is_expression(field.value) {
         let pattern = Quoted(field.value);
-        sink.report(
-            field.value_range.clone(),
-            format_args!("{pattern} is read literally, not as a regular expression"),
-        )
-        .help(
-            "only \"*\" and a last \"$\" are special: write \"*\" for \".*\" or a character class, and a rule for \
-                   each alternative",
+        sink.report(field.value_range.clone(), format_args!("{pattern} is read literally, not as an expression")).help(
+            "only \"*\" and a final \"$\" are special: write \"*\" for \".*\" or a class, one rule per alternative",
         );
     }
 }

@@ -9,10 +9,10 @@ use crate::check::pattern::{is_expression, without_runs};
 pub(crate) const LINT: Lint = Lint {
     code: "route-parameter",
     severity: Severity::Warning,
-    summary: "a route parameter in a path pattern",
-    why: "Routers of web frameworks write \":id\", \"[slug]\", \"{id}\" or \"<name>\" for any text. A path pattern has \
-          only \"*\" for that (RFC 9309, section 2.2.3): \"/users/:id\" is for paths that contain these very \
-          characters.",
+    summary: "route parameters in a path pattern",
+    why: "Routers of web frameworks use \":id\", \"[slug]\", \"{id}\" or \"<name>\" for any text. In a path pattern \
+          only \"*\" means any text (RFC 9309, section 2.2.3): \"/users/:id\" matches only paths that contain exactly \
+          these characters.",
     bad: Example::new(b"User-agent: *\nDisallow: /users/:id/edit\nDisallow: /[lang]/cart\n"),
     good: Example::new(
         b"User-agent: *\nDisallow: /users/*/edit\nDisallow: /*/cart\nDisallow: /search?filter[price]=\n",
@@ -35,7 +35,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let start = field.value_range.start;
     sink.report(
         start + first.start..start + first.end,
-        format_args!("{} is read literally, not as a placeholder", Quoted(&pattern[first])),
+        format_args!("{} is read literally, not as any text", Quoted(&pattern[first])),
     )
     .help_with(|| {
         let (mut meant, mut end) = (Vec::with_capacity(pattern.len()), 0);

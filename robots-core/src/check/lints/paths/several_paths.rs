@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "several-paths",
     severity: Severity::Warning,
     summary: "several paths in one rule, joined by commas",
-    why: "A rule has one path (RFC 9309, section 2.2). \"/cart,/login\" is a pattern with a comma in it, which matches \
-          neither \"/cart\" nor \"/login\"; semicolons and bars do not separate paths either.",
+    why: "A rule has one path (RFC 9309, section 2.2). \"/cart,/login\" is a pattern that contains a comma, and \
+          matches neither \"/cart\" nor \"/login\"; semicolons and bars do not join paths, either.",
     bad: Example::new(b"User-agent: *\nDisallow: /cart,/checkout\n"),
     good: Example::new(b"User-agent: *\nDisallow: /cart\nDisallow: /checkout\nDisallow: /a,b.html\n"),
     pass: Pass::Field(run),
@@ -27,16 +27,16 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         severity,
         field.value_range.clone(),
         format_args!(
-            "{} is one path to crawlers, and matches none of {}",
+            "crawlers read {} as one path, which matches none of {}",
             Quoted(pattern),
             quoted_list(paths.into_iter())
         ),
     )
-    .help("give each path a line of its own");
+    .help("write one path per line");
 }
 
-/// Gives each path of a rule a line of its own. `None` if there is only one path, or if one of
-/// several is the whole site, which may be a mistake.
+/// Splits a rule with several paths into one line per path. `None` if there is only one path, or if
+/// one of several is the whole site, which may be a mistake.
 pub(super) fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let paths = several_paths(field.value)?;

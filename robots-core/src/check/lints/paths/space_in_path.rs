@@ -7,11 +7,11 @@ use crate::check::path_text::{is_blank, is_joint, is_path, joined_paths};
 pub(crate) const LINT: Lint = Lint {
     code: "space-in-path",
     severity: Severity::Warning,
-    summary: "a blank inside a path pattern",
-    why: "A path pattern contains no blank (RFC 9309, section 2.2), and a request sends one as \"%20\". Crawlers that \
-          normalise escapes before they compare (section 2.2.2), as this matcher does, read \"/a b\" as \"/a%20b\". \
-          The reference parser compares bytes literally, so the pattern matches nothing. Two paths on one line are one \
-          pattern with a blank in it.",
+    summary: "blanks in a path pattern",
+    why: "Path patterns must not contain blanks (RFC 9309, section 2.2), and requests contain \"%20\" instead. \
+          Crawlers that escape pattern and path before comparing them (section 2.2.2), as this matcher does, read \
+          \"/a b\" as \"/a%20b\"; the reference parser compares unescaped bytes, so the pattern matches nothing. Two \
+          paths on one line are a single pattern with a blank.",
     bad: Example::new(b"User-agent: *\nDisallow: /old /new\n"),
     good: Example::new(b"User-agent: *\nDisallow: /old\nDisallow: /new\nDisallow: /my%20files/\n"),
     pass: Pass::Field(run),
@@ -28,7 +28,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let draft = sink.report(
         start..start + 1,
         format_args!(
-            "{} contains a blank, which requests send as \"%20\": not every crawler reads the pattern that way",
+            "{} contains a blank, which is \"%20\" in requests: not every crawler reads the pattern like that",
             Quoted(pattern)
         ),
     );
@@ -36,9 +36,9 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let (path, rest) = (words[0], pattern[at..].trim_ascii_start());
     let joined = Quoted(&one_path(&words)).to_string();
     if words[1..].iter().any(|word| is_path(word)) {
-        draft.help("give each path a line of its own");
+        draft.help("write one path per line");
     } else if path.last().is_some_and(is_joint) {
-        draft.help(format_args!("write {joined}, or give each path a line of its own"));
+        draft.help(format_args!("write {joined}, or write one path per line"));
     } else if is_whole(path) {
         draft.help(format_args!("write {joined}, or \"#\" before {} if it is a comment", Quoted(rest)));
     } else {

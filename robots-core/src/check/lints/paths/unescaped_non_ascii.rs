@@ -9,7 +9,7 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Note,
     summary: "letters outside ASCII that are not escaped in a path",
     why: "Requests contain such letters as \"%\" escapes of their UTF-8 bytes. Crawlers that follow RFC 9309, section \
-          2.2.2, escape the pattern the same way before comparing; others compare the bytes literally and find no \
+          2.2.2, escape the pattern in the same way before comparing; others compare the unescaped bytes and find no \
           match.",
     bad: Example::new("User-agent: *\nDisallow: /caf\u{e9}/\n".as_bytes()),
     good: Example::new(b"User-agent: *\nDisallow: /caf%C3%A9/\n"),

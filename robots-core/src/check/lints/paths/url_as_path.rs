@@ -8,7 +8,7 @@ pub(crate) const LINT: Lint = Lint {
     code: "url-as-path",
     severity: Severity::Error,
     summary: "a whole URL as a path pattern",
-    why: "A rule contains only a path, because a robots.txt applies to its own host (RFC 9309, sections 2.2.2 and \
+    why: "Rules contain only paths, because a robots.txt applies only to its own host (RFC 9309, sections 2.2.2 and \
           2.3). A pattern that begins with \"https://\" matches no path.",
     bad: Example::new(b"User-agent: *\nDisallow: https://example.com/private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
@@ -26,9 +26,9 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         let path = RequestPath::verbatim(url);
         let path = Quoted(path.as_bytes());
         match other_host(file, url) {
-            None => draft.help(format_args!("write the path alone: {path}")),
+            None => draft.help(format_args!("write only the path: {path}")),
             Some(host) => draft.help(format_args!(
-                "write the path alone, {path}, if {} is this site: another host has a robots.txt of its own",
+                "write only the path, {path}, if {} is this site: another host has its own robots.txt",
                 Quoted(host)
             )),
         }

@@ -11,8 +11,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a pattern that is both allowed and disallowed",
     why: "If an allow and a disallow rule are equally long and match the same path, the allow rule decides (RFC 9309, \
-          section 2.2.2), whatever their order. Parsers of the older draft use the first of the two. Either way, one \
-          of them is never in force.",
+          section 2.2.2), in any order. Parsers based on the older draft use the first one. In both cases, the other \
+          rule is never in force.",
     bad: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /news/\nAllow: /news/today/\n"),
     pass: Pass::File(run),
@@ -22,7 +22,7 @@ pub(crate) const LINT: Lint = Lint {
 /// Maximum number of rules that are compared across groups for the same crawler; bounds the cost.
 const MOST_COMPARED: usize = 1 << 18;
 
-/// The allow rules of groups, by priority and by what they match.
+/// The allow rules of groups, by priority and canonical pattern.
 type Allowed<'a> = HashMap<(usize, Canonical), Rule<'a>>;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -57,7 +57,7 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
         rule.range(),
         format_args!("line {line}{place} allows {pattern}: if patterns are equally long, the allowing one decides"),
     )
-    .help("remove the rule that is not meant");
+    .help("remove the rule that is not intended");
 }
 
 /// Returns the indices of groups that a crawler reads as one, and the name that they share. Names

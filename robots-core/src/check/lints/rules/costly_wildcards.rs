@@ -7,9 +7,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "costly-wildcards",
     severity: Severity::Warning,
     summary: "so many wildcards that comparing a path takes long",
-    why: "The text after each \"*\" of a pattern may match anywhere in the rest of a path. Some crawlers try every \
-          combination, give up or skip such a rule. A server that enforces it spends much time on it, especially for \
-          crafted paths. One \"*\" between two literal parts is almost always enough.",
+    why: "Each \"*\" of a pattern can match at many places in a path. Some crawlers try every combination, give up, \
+          or ignore such a rule. A server that enforces it needs much processor time, especially for crafted paths. A \
+          single \"*\" between two literal parts almost always has the intended meaning.",
     bad: Example::new(b"User-agent: *\nDisallow: /*a*b*c*d*e*f*g*h*i*j*k*l*m*n*o*p*q\n"),
     good: Example::new(b"User-agent: *\nDisallow: /*a*q\n"),
     pass: Pass::File(run),

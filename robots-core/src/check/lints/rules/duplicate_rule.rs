@@ -8,9 +8,9 @@ use crate::check::pattern::Canonical;
 pub(crate) const LINT: Lint = Lint {
     code: "duplicate-rule",
     severity: Severity::Note,
-    summary: "a rule that its group already contains",
-    why: "A rule that gives the same access to the same paths as another rule of its group has no effect. It does harm \
-          when an editor changes one of the two and nothing happens.",
+    summary: "a rule that is already in its group",
+    why: "A rule that repeats another rule of its group has no effect. It causes problems when an editor changes one \
+          of the two and nothing happens.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::Group(run),

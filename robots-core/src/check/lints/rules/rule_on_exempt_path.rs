@@ -8,8 +8,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Note,
     summary: "a rule about paths that are never enforced",
     why: "Some paths are exempt from enforcement: /robots.txt itself, which every crawler may always read (RFC 9309, \
-          section 2.2.2), /.well-known/, which certificates depend on, and paths that the configuration adds. Crawlers \
-          that obey the file still read the rule; it is only never enforced.",
+          section 2.2.2), /.well-known/, because certificates depend on it, and paths that the configuration adds. \
+          Crawlers that obey the file still read the rule, but it is never enforced.",
     bad: Example::new(b"User-agent: *\nDisallow: /.well-known/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),

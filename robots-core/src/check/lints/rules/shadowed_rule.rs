@@ -10,10 +10,10 @@ pub(crate) const LINT: Lint = Lint {
     code: "shadowed-rule",
     severity: Severity::Warning,
     summary: "a rule that can never decide",
-    why: "The longest pattern that matches a path decides (RFC 9309, section 2.2.2). If a longer pattern of the \
-          opposite kind matches everything that a shorter one does, because of a \"*\" that has no effect or covers \
-          it, the shorter rule never decides. Only rules of one group are compared, and only a limited number of \
-          patterns with a \"*\" inside.",
+    why: "The longest pattern that matches a path decides (RFC 9309, section 2.2.2). If a longer pattern of the other \
+          kind matches everything that a shorter one matches, because of a redundant or very general \"*\", the \
+          shorter rule never decides. Only rules of the same group are compared, and only a limited number of \
+          patterns with \"*\" inside.",
     bad: Example::new(b"User-agent: *\nAllow: /fish\nDisallow: /*fish\n"),
     good: Example::new(b"User-agent: *\nAllow: /fish/bowl\nDisallow: /*fish\n"),
     pass: Pass::File(run),
@@ -57,7 +57,7 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
             pattern.rule.range(),
             format_args!("{shorter} never decides: the {access} rule {longer} in line {line} is longer"),
         )
-        .help("remove it, or make it longer by naming more of the path");
+        .help("remove it, or make it more specific, so that it is longer than the other");
     }
 }
 

@@ -8,8 +8,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a Host line whose value is not a host",
     why: "Host named the main mirror of a site for Yandex, which stopped reading it in 2018; a few others still do. \
-          Its value is a host name, optionally with a port, and with \"https://\" before it if the mirror is served \
-          over HTTPS. Anything else is ignored.",
+          Its value is a host name, perhaps with a port, and with \"https://\" in front if the mirror uses https. \
+          Anything else is ignored.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nHost: example.com/home\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nHost: https://example.com\n"),
     pass: Pass::Field(run),
@@ -24,7 +24,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_host(value) {
         let span = field.value_or_name();
         sink.report(span, format_args!("{} is not a host", Quoted(value)))
-            .help("write the name alone, such as \"example.com\" or \"https://example.com\"");
+            .help("write only the name, such as \"example.com\" or \"https://example.com\"");
         return;
     }
     if !is_url(value) && file.hosts_with_tls().contains(&value.to_ascii_lowercase()) {

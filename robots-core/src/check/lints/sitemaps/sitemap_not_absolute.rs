@@ -7,7 +7,7 @@ pub(crate) const LINT: Lint = Lint {
     code: "sitemap-not-absolute",
     severity: Severity::Warning,
     summary: "a sitemap that is not an absolute http or https URL",
-    why: "The sitemap protocol requires the whole URL of a sitemap, including scheme and host, because a sitemap may \
+    why: "The sitemap protocol requires the full URL of a sitemap, including scheme and host, because a sitemap may \
           be on another host. Search engines document that they ignore anything else.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nSitemap: /sitemap.xml\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nSitemap: https://example.com/sitemap.xml\n"),

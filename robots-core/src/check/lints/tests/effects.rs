@@ -15,10 +15,7 @@ fn lints_about_effects() {
         .found_each(RULES, &["Disallow: /ads/\nDisallow: /ads.html", "Disallow: /ads\nAllow: /ads.txt"], &[])
         // The whole site belongs to another lint.
         .found_each(RULES, &["Disallow: /", "Disallow: /*"], &[])
-        .says(
-            names,
-            &["\"/*ads.txt\" disallows \"/ads.txt\", \"/app-ads.txt\": buyers of ad space treat this as missing"],
-        )
+        .says(names, &["\"/*ads.txt\" blocks \"/ads.txt\", \"/app-ads.txt\": for buyers of ad space it is missing"])
         .helps(names, &["if the site has it, add \"Allow: /ads.txt\" and \"Allow: /app-ads.txt\""]);
     Case("ad-file-disallowed", "groups of other crawlers do not count")
         .found_each("User-agent: {}\nDisallow: /ads\n", &["GPTBot", "AhrefsBot"], &[])
@@ -102,8 +99,9 @@ fn lints_about_effects() {
             &[],
         );
     let all = "the whole site is disallowed for every crawler without a group of its own";
-    let rest = "the whole site except its home page is disallowed for every crawler without a group of its own";
-    let engine = "the whole site except its home page is disallowed for \"Googlebot\": the site will leave the index";
+    let rest = "the whole site but its home page is disallowed for every crawler without a group of its own";
+    let engine = "the whole site but its home page is disallowed for \"Googlebot\": the site will be dropped from the \
+                  index";
     Case("whole-site-disallowed", "a home page alone is no open site")
         .says("User-agent: *\nDisallow: /\nAllow: /$\n", &[rest])
         .says("User-agent: *\nAllow: /$\nDisallow: /*\n", &[rest])
@@ -117,7 +115,7 @@ fn lints_about_effects() {
     Case("whole-site-disallowed", "only an index that people use is left").says(
         "User-agent: bingbot\nDisallow: /\n\nUser-agent: PiplBot\nDisallow: /\n",
         &[
-            "the whole site is disallowed for \"bingbot\": the site will leave the index",
+            "the whole site is disallowed for \"bingbot\": the site will be dropped from the index",
             "the whole site is disallowed for \"PiplBot\"",
         ],
     );

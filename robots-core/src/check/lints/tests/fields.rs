@@ -23,18 +23,14 @@ fn lints_about_fields() {
         .found_each("{}: x", &others, &[])
         .helps("useragent: x", &["write \"User-agent\""]);
     let training = "User-agent: *\nDisallowAITraining: /\nAllowed: /x\nAllow-AI-Training: /art/\n";
-    Case("misspelled-directive", "a word that says more is no misspelling")
-        .found(training, &["2:1", "3:1", "4:1"])
-        .helps(
-            training,
-            &[
-                "write \"Disallow\" if it is meant for every use; for AI only, name its crawlers in a group, or write \
-             \"Content-Usage\"",
-                "write \"Allow\"",
-                "write \"Allow\" if it is meant for every use; for AI only, name its crawlers in a group, or write \
-             \"Content-Usage\"",
-            ],
-        );
+    Case("misspelled-directive", "a word that says more is no misspelling").found(training, &["2:1", "3:1", "4:1"]).helps(
+        training,
+        &[
+            "write \"Disallow\" if it is for every use; for AI, name its crawlers in a group, or write \"Content-Usage\"",
+            "write \"Allow\"",
+            "write \"Allow\" if it is for every use; for AI, name its crawlers in a group, or write \"Content-Usage\"",
+        ],
+    );
     Case("not-a-field", "text and nameless values are found").found(
         "junk\nhello world\n  three words here # x\n: /x\nDisallow /x\nfoo: x\n# x\n\n",
         &["1:1", "2:1", "3:3", "4:1"],

@@ -12,7 +12,7 @@ fn lints_about_names() {
     Case("cut-product-token", "the header of a browser is another lint's matter").found(file, &[]);
     Case("control-token", "the operator is named").says(
         "User-agent: google-extended\nUser-agent: Googlebot\n",
-        &["no request contains the name \"google-extended\": Google reads the rules, but they cannot be enforced"],
+        &["requests never contain the name \"google-extended\": Google reads the rules, but they cannot be enforced"],
     );
     Case("cut-product-token", "the message says what is left")
         .says("User-agent: GPT Bot", &["\"GPT Bot\" is not a product token: crawlers that cut it read \"GPT\""])

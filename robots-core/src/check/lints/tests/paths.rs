@@ -96,20 +96,20 @@ fn lints_about_paths() {
         .found_each(rule, &expressions, &["2:11"])
         .found_each(rule, &paths, &[])
         .found("Sitemap: https://a/[0-9]\nUser-agent: *\nAllow: /[0-9]\n", &["3:8"])
-        .says(r"Allow: /\d", &["\"/\\\\d\" is read literally, not as a regular expression"]);
+        .says(r"Allow: /\d", &["\"/\\\\d\" is read literally, not as an expression"]);
     Case("space-in-path", "the help tells one path from two")
         .found("Allow: /a b\nAllow: /a # b\nAllow: a b\nSitemap: a b\n", &["1:10"])
         .helps("Allow: /a  b", &["write \"/a%20b\""])
-        .helps("Allow: /a\t/b", &["give each path a line of its own"])
-        .helps("Allow: /a and /b", &["give each path a line of its own"])
-        .helps("Allow: / a", &["write \"/a\", or \"#\" before \"a\" if it is a comment"])
-        .helps("Allow: /a, b", &["write \"/a,%20b\", or give each path a line of its own"]);
+        .helps("Allow: /a\t/b", &["write one path per line"])
+        .helps("Allow: /a and /b", &["write one path per line"])
+        .helps("Allow: / a", &["write \"/a\", or \"#\" in front of \"a\" if it is a comment"])
+        .helps("Allow: /a, b", &["write \"/a,%20b\", or write one path per line"]);
     Case("unescaped-non-ascii", "the first letter of a rule is found")
         .found("Allow: /a\u{f6}\u{e4}\n# \u{e9}\nAllow: /b", &["1:10"])
         .found(b"Allow: /a\xe9\n", &[])
         .helps("Allow: /\u{f6}*", &["write \"/%C3%B6*\""]);
     Case("url-as-path", "the help has the path")
-        .helps("Allow: HTTPS://example.com/a?b", &["write the path alone: \"/a?b\""])
+        .helps("Allow: HTTPS://example.com/a?b", &["write only the path: \"/a?b\""])
         .found("Allow: /http://x\nSitemap: https://example.com/\n", &[]);
     Case("path-without-slash", "a URL is another lint's matter").found("Allow: http://example.com/", &[]);
 }
@@ -148,12 +148,12 @@ fn the_help_names_the_path_that_is_meant() {
         .helps("Allow: %2fa%2Fb", &["write \"/a/b\""])
         .helps("Allow: a%2Fb", &["write \"/a%2Fb\""]);
     Case("path-without-slash", "where no path can be named, the help says what to do")
-        .helps("Allow: a/, b/", &["write each path on a line of its own, and \"%20\" for a blank in a path"])
+        .helps("Allow: a/, b/", &["write one path per line, and \"%20\" for a blank in a path"])
         .helps(
             "Allow: \\\\server\\a",
-            &["write the path as a browser shows it, without the folders of the server's disk"],
+            &["write the path that a browser shows, without the folders of the server's disk"],
         )
-        .helps("Allow: [/a,/b]", &["write each path on a line of its own, and \"%20\" for a blank in a path"])
+        .helps("Allow: [/a,/b]", &["write one path per line, and \"%20\" for a blank in a path"])
         .helps(
             "Allow: (/a|/b)",
             &["begin with \"/\", write \"*\" for \".*\" or a character class, and write a rule for each alternative"],
@@ -168,7 +168,7 @@ fn the_help_names_the_path_that_is_meant() {
         "://a.example/b",
         "(https://a.example/b)",
     ] {
-        let help = "write the path alone: a rule contains neither a scheme nor a host";
+        let help = "write only the path: rules contain neither a scheme nor a host";
         Case("path-without-slash", "a URL is no path").helps(format!("Allow: {url}"), &[help]);
     }
     Case("path-without-slash", "a value that shows a path, and a list, are left to other lints").found_each(
@@ -214,10 +214,16 @@ fn the_help_names_the_path_that_is_meant() {
         &[],
     );
     Case("url-as-path", "a URL of another site is no path of this one")
-        .helps(format!("{site}https://shop.example/a"), &["write the path alone: \"/a\""])
-        .helps("Allow: https://a.example", &["write the path alone, \"/\", if \"a.example\" is this site: another host has a robots.txt of its own"])
+        .helps(format!("{site}https://shop.example/a"), &["write only the path: \"/a\""])
+        .helps(
+            "Allow: https://a.example",
+            &["write only the path, \"/\", if \"a.example\" is this site: another host has its own robots.txt"],
+        )
         .found("Allow: https://a.example/b, https://a.example/c", &[])
-        .helps(format!("{site}https://other.example/a"), &["write the path alone, \"/a\", if \"other.example\" is this site: another host has a robots.txt of its own"]);
+        .helps(
+            format!("{site}https://other.example/a"),
+            &["write only the path, \"/a\", if \"other.example\" is this site: another host has its own robots.txt"],
+        );
     Case("space-in-path", "words behind a whole path may be a remark")
         .helps("Allow: /a/ b c", &["write \"/a/%20b%20c\", or \"#\" before \"b c\" if it is a comment"]);
 }
@@ -247,7 +253,7 @@ fn lints_about_what_is_no_path() {
     Case("several-paths", "paths that commas join are found, and commas in a path are not")
         .found_each(rule, &["/a,/b", "/a, /b", "/a;/b", "/a|/b", "\"/a\",\"/b\"", "*.a$,*.b$", "/a, /b /c"], &["2:11"])
         .found_each(rule, &["/a,b.html", "/a,", "/a /b", "/(a|/b)", "/*,*", "/a", "/a,*/", "/*,*.html"], &[])
-        .says("Allow: /a,/b", &["\"/a,/b\" is one path to crawlers, and matches none of \"/a\", \"/b\""]);
+        .says("Allow: /a,/b", &["crawlers read \"/a,/b\" as one path, which matches none of \"/a\", \"/b\""]);
     Case("route-parameter", "the forms of routers are found")
         .found_each(
             rule,

@@ -7,8 +7,8 @@ pub(crate) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a Content-Usage line that is not a list of preferences",
     why: "Content-Usage comes from the IETF's work on preferences for automated use: an optional path, then a list \
-          such as \"train-ai=n, search=y\", each item a lower-case key and \"y\" or \"n\". A line that does not parse \
-          states no preference. The meaning of keys is not settled yet, so any key is accepted here.",
+          such as \"train-ai=n, search=y\", each item a lower-case key and \"y\" or \"n\". An invalid line states no \
+          preference. The set of keys is not final yet, so every key is accepted here.",
     bad: Example::new(b"User-agent: *\nContent-Usage: train-ai: no\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nContent-Usage: /art/ train-ai=n, search=y\nDisallow: /private/\n"),
     pass: Pass::Named("content-usage", run),

@@ -6,8 +6,8 @@ pub(crate) const LINT: Lint = Lint {
     code: "license-value",
     severity: Severity::Warning,
     summary: "a License line that is not an absolute URL",
-    why: "License, from Really Simple Licensing, gives the absolute URL of the document with the terms of use. It \
-          applies to the whole file, like a sitemap, and readers ignore anything but a URL.",
+    why: "License, from Really Simple Licensing, names the document with the terms of use by its absolute URL. It \
+          belongs to the whole file, like a sitemap, and readers ignore anything but a URL.",
     bad: Example::new(b"License: /license.xml\nUser-agent: *\nDisallow: /private/\n"),
     good: Example::new(b"License: https://example.com/license.xml\nUser-agent: *\nDisallow: /private/\n"),
     pass: Pass::Named("license", run),

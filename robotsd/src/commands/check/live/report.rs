@@ -66,13 +66,13 @@ pub(super) struct RedirectSummary {
     pub(super) to: String,
 }
 
-/// Relation of a name of a site to the name in the argument.
+/// Relation of one of the site's names to the name in the argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SameFile {
     /// It is the name in the argument.
     Named,
-    /// Crawlers get the same rules there, or likewise none.
+    /// Crawlers get the same rules there, or also no rules.
     Same,
     Differs,
     /// The name has no address, so there is no such site.

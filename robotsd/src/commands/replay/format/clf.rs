@@ -18,8 +18,7 @@ pub(super) enum Quotes {
 }
 
 /// Parses `[host[:port] ]address ident user [time] "request" status size[ "referer" "agent"]…`,
-/// also after the prefix that a collector adds to a line, such as the date, host and program of
-/// syslog.
+/// also after a prefix that a collector has added, such as the date, host and program of syslog.
 pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     let (before, rest) = line.split_at(first_quote(line)?);
     let (bracket, time) = time_bracket(before)?;
@@ -171,8 +170,8 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     (is_method(method) && end > 0).then(|| (method, unescaped(&rest[..end])))
 }
 
-/// Reports whether two values of a line without a request line can be a method and its target.
-/// Other lines also have values with these names.
+/// Reports whether two values, in a log line without a request line, can be a method and its
+/// target. Other lines also have values with these names.
 pub(super) fn is_request(method: &[u8], target: &[u8]) -> bool {
     is_method(method) && (target.starts_with(b"/") || target == b"*" || has_scheme(target) || method == b"CONNECT")
 }
@@ -181,7 +180,7 @@ fn is_method(method: &[u8]) -> bool {
     !method.is_empty() && method.iter().all(|octet| octet.is_ascii_alphabetic() || *octet == b'-')
 }
 
-/// Reports whether a string begins like a URL.
+/// Reports whether a string begins like URLs do.
 fn has_scheme(text: &[u8]) -> bool {
     let scheme = text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || b"+-.".contains(octet)).count();
     scheme > 0 && text[scheme..].starts_with(b"://")

@@ -180,7 +180,7 @@ impl BoardNotes {
         self.full.into_iter().chain([self.counted]).for_each(|counted| board.join(counted, &self.times));
     }
 
-    /// Counts a line as a worker of the server counts a request.
+    /// Counts a line in the same way as the server counts requests.
     pub(super) fn note(
         &mut self,
         history: &VersionHistory,
@@ -259,6 +259,6 @@ mod tests {
     fn versions_have_room_until_their_number_or_their_octets_are_too_many() {
         let mut found = FoundVersions::default();
         assert!(found.has_room_for(MOST_OCTETS - 1, "3") && found.has_room_for(1, "2") && !found.has_room_for(1, "1"));
-        assert_eq!(found.left_out, ["versions up to 1 are left out: 16 MiB of versions are read at most"]);
+        assert_eq!(found.left_out, ["versions up to 1 are left out: at most 16 MiB of versions are read"]);
     }
 }

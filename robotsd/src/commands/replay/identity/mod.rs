@@ -212,8 +212,8 @@ pub(crate) fn is_whole(address: &IpAddr) -> bool {
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Maximum time from the confirmation of a list to a request that it may refute, in seconds: as for
-/// a server.
+/// Maximum time from the confirmation of a list to a request that it may refute, in seconds. It is
+/// the same as in the server.
 const CONFIRMED_BEFORE: i64 = DAY;
 
 /// Maximum time from a request to the confirmation of a list that may refute it, in seconds. Lists
@@ -241,7 +241,7 @@ pub(crate) struct DatedCopy {
 }
 
 impl ListCopies {
-    /// Reads the copies of the list at a URL. Adds to `troubles` why a copy cannot be used.
+    /// Reads the copies of the list at a URL. Explains why a copy cannot be used.
     fn read(url: &str, places: &EvidencePlaces, troubles: &mut Vec<String>) -> Option<Self> {
         let copies = places.list_copies(url, |trouble| troubles.push(trouble));
         let mut copies = copies.into_iter().map(|copy| DatedCopy::of(copy, places.own_copy(url)));
@@ -276,7 +276,7 @@ impl DatedCopy {
     }
 }
 
-/// Reports whether evidence of a date may refute a request of this time.
+/// Reports whether evidence of this date may refute a request of this time.
 fn is_close(date: i64, time: Option<i64>) -> bool {
     time.is_some_and(|time| (-CONFIRMED_BEFORE..=CONFIRMED_AFTER).contains(&date.saturating_sub(time)))
 }
