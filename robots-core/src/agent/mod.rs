@@ -52,7 +52,7 @@ pub use self::agent_rules::AgentRules;
 pub use self::agents::{Agent, Agents};
 pub use self::crawler::{Category, Class, Crawler, Obeys, RegistryError, RegistryRow};
 pub use self::identity::{Identity, IdentityMethod, Refutation, UndecidedReason};
-pub use self::network::Network;
+pub use self::network::{IntoNetwork, Network};
 pub use self::recognizer::{NamedAs, Recognizer};
 pub use self::referrer::Referrer;
 pub use self::registry::Registry;

@@ -47,13 +47,13 @@ impl Options {
         self
     }
 
-    /// The path patterns (as in robots.txt) whose requests are never judged, besides `/.well-known/`.
+    /// Adds path patterns (as in robots.txt) whose requests are never judged. Default: `/.well-known/`. A second call adds to the first.
     ///
     /// # Errors
     ///
     /// If one of them begins with neither `/` nor `*`: it would match no path.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
-        self.site.exempt = PathPattern::of_exempt(patterns)?;
+        self.site.exempt.extend(PathPattern::parse_all(patterns)?);
         Ok(self)
     }
 
@@ -111,7 +111,7 @@ pub(super) struct SiteContext {
 
 impl Default for SiteContext {
     fn default() -> Self {
-        let exempt = PathPattern::of_exempt([""; 0]).unwrap_or_default();
+        let exempt = PathPattern::exempt_by_default();
         Self { registry: Registry::builtin().clone(), exempt, refused: Vec::new(), host: None }
     }
 }

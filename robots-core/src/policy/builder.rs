@@ -8,7 +8,7 @@ use super::human_evidence::{Cookies, SuspectHuman};
 use super::overrides::{Mode, Override, called};
 use super::rate::{RateMode, RateRules};
 use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
-use crate::agent::Category;
+use crate::agent::{Category, IntoNetwork};
 use crate::rules::{PathForm, PathForms, PathPattern, ValueError};
 
 /// Builds a [`Policy`]. A value that would match nothing is refused where it is given.
@@ -38,11 +38,7 @@ impl Default for Policy {
             },
             family: true,
             forms: PathForms::ALL,
-            exempt: Exemptions {
-                patterns: PathPattern::of_exempt([""; 0]).unwrap_or_default(),
-                networks: Vec::new(),
-                agents: Vec::new(),
-            },
+            exempt: Exemptions { patterns: PathPattern::exempt_by_default(), networks: Vec::new(), agents: Vec::new() },
             cookies: Cookies::default(),
             suspect_human: SuspectHuman::default(),
             identity: IdentityRules::default(),
@@ -114,18 +110,18 @@ impl PolicyBuilder {
 
     /// Further path patterns whose requests pass unjudged, as in robots.txt: prefixes, with `*` and `$`, so `/health` exempts
     /// `/healthy` too, and `/health$` does not. `/robots.txt` and `/.well-known/` always are exempt, whatever the file and this say.
-    /// Called again, these take the place of the ones before.
+    /// A second call adds to the first.
     ///
     /// # Errors
     ///
     /// If one of them begins with neither `/` nor `*`: it would match no path.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
-        self.policy.exempt.patterns = PathPattern::of_exempt(patterns)?;
+        self.policy.exempt.patterns.extend(PathPattern::parse_all(patterns)?);
         Ok(self)
     }
 
-    /// Networks whose requests pass unjudged: [`Network`](crate::agent::Network)s, addresses, or their texts. Default: none. Called again, these
-    /// take the place of the ones before.
+    /// Adds networks whose requests pass unjudged: [`Network`](crate::agent::Network)s, addresses, or their texts. Default: none. A
+    /// second call adds to the first.
     ///
     /// ```
     /// use robots_core::policy::Policy;
@@ -149,43 +145,43 @@ impl PolicyBuilder {
     ///
     /// # Errors
     ///
-    /// If a text is no network.
-    pub fn exempt_networks<N: ToString>(mut self, networks: impl AsRef<[N]>) -> Result<Self, ValueError> {
-        let networks = networks.as_ref().iter().map(|network| network.to_string().parse());
-        self.policy.exempt.networks = networks.collect::<Result<_, _>>()?;
+    /// If a text is not a valid network.
+    pub fn exempt_networks<N: IntoNetwork>(mut self, networks: impl AsRef<[N]>) -> Result<Self, ValueError> {
+        let networks: Vec<_> = networks.as_ref().iter().map(N::network).collect::<Result<_, _>>()?;
+        self.policy.exempt.networks.extend(networks);
         Ok(self)
     }
 
-    /// Crawlers whose requests pass unjudged, by the names that [`Override::agent`] takes. Default: none. Called again,
-    /// these take the place of the ones before.
+    /// Adds crawlers whose requests pass unjudged, by the names that [`Override::agent`] takes. Default: none. A second call adds to
+    /// the first.
     ///
     /// # Errors
     ///
     /// As [`Override::agent`].
     pub fn exempt_agents<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
-        self.policy.exempt.agents = names.into_iter().map(|name| called(name.as_ref())).collect::<Result<_, _>>()?;
+        let names: Vec<_> = names.into_iter().map(|name| called(name.as_ref())).collect::<Result<_, _>>()?;
+        self.policy.exempt.agents.extend(names);
         Ok(self)
     }
 
-    /// Names of cookies whose requests pass. Default: none. Called again, these take the place of the ones before. Only the name is
-    /// looked at, and any client can send it: choose one that nobody guesses.
+    /// Adds names of cookies whose requests pass. Default: none. A second call adds to the first. Only the name is looked at, and any
+    /// client can send it: choose one that nobody guesses.
     ///
     /// # Errors
     ///
     /// If a `Cookie` field cannot hold such a name.
     pub fn exempt_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
-        self.policy.cookies.exempt = Cookies::names(names)?;
+        self.policy.cookies.exempt.extend(Cookies::names(names)?);
         Ok(self)
     }
 
-    /// Names of cookies that suggest a person behind a request. Default: none. Called again, these take the place of the
-    /// ones before.
+    /// Adds names of cookies that suggest a person behind a request. Default: none. A second call adds to the first.
     ///
     /// # Errors
     ///
     /// If a `Cookie` field cannot hold such a name.
     pub fn session_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
-        self.policy.cookies.session = Cookies::names(names)?;
+        self.policy.cookies.session.extend(Cookies::names(names)?);
         Ok(self)
     }
 
