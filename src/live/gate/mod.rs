@@ -28,7 +28,8 @@ use crate::agent::Registry;
 use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, Upheaval, diff};
 use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 
-/// The conditions under which a version goes live without an operator. Begin with [`Gate::new`]; the default is [`Gate::open`].
+/// The conditions under which a version goes live without an operator. Begin with [`Gate::new`], which is also its default; a site
+/// without a gate has [`Gate::open`].
 ///
 /// ```
 /// use tower_robots::live::{Gate, LiveRobots, WhenMissing};
@@ -44,7 +45,7 @@ use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 /// assert_eq!(live.status().live, Some(pending.hash()));
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct Gate {
     /// Whether a version is compared with the one that was accepted last, in what it does to crawlers.
@@ -58,6 +59,13 @@ pub struct Gate {
     baseline: Option<Baseline>,
     /// The versions that pass where there is nothing to compare with, and why others wait.
     first: Option<(Vec<VersionHashPrefix>, String)>,
+}
+
+/// [`Gate::new`].
+impl Default for Gate {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// A version that counts as the one accepted last.
@@ -76,12 +84,22 @@ struct MustAllow {
 impl Gate {
     /// A gate that compares effects, and has no other conditions yet.
     pub fn new() -> Self {
-        Self { compares_effects: true, ..Self::open() }
+        Self {
+            compares_effects: true,
+            findings: None,
+            must_allow: Vec::new(),
+            expectations: None,
+            guards: Vec::new(),
+            accepted: Vec::new(),
+            pages: Vec::new(),
+            baseline: None,
+            first: None,
+        }
     }
 
     /// A gate that every version passes: the default of a [`LiveRobots`](super::LiveRobots).
     pub fn open() -> Self {
-        Self::default()
+        Self { compares_effects: false, ..Self::new() }
     }
 
     /// The objections to a version, compared with the baseline or else with the one that was `accepted` last; none where it
@@ -200,7 +218,7 @@ impl Gate {
         self
     }
 
-    /// Refuses a version that does not meet these. Default: none.
+    /// Refuses a version that does not meet these. Default: none. A second call replaces the first.
     pub fn expectations(self, expectations: Expectations) -> Self {
         Self { expectations: Some(expectations), ..self }
     }
