@@ -93,7 +93,7 @@ impl SenderEvidence {
 
     /// That impostors pass although the config tags or refuses them, if nothing can refute a claim.
     pub(super) fn trouble(&self) -> Option<String> {
-        self.verifier.status().refutes_nothing().filter(|_| self.settings.impostors != Impostors::Observe)
+        self.verifier.status().ineffective_reason().filter(|_| self.settings.impostors != Impostors::Observe)
     }
 
     /// The evidence at hand.

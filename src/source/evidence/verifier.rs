@@ -228,13 +228,15 @@ impl Verifier {
         let now = evidence.following.clock.now();
         let is_confirmed = |list: &PublishedStatus| list.confirmed.is_some_and(|at| ListEvidence::is_fresh(at, now));
         let are_names_answered = lookups.and_then(|lookups| lookups.is_answered());
-        let can_refute = lists.iter().any(is_confirmed) || are_names_answered == Some(true);
+        let is_list_fresh = lists.iter().any(is_confirmed);
+        let can_refute = is_list_fresh || are_names_answered == Some(true);
         let has_tried = !lists.is_empty() && self.has_asked();
         let is_settled = has_tried || evidence.began.elapsed() > FIRST_FETCHES;
         let directories = evidence.directories.load();
         let mut directories: Vec<_> = directories.values().map(Published::status).collect();
         directories.sort_by(|left, right| left.url.cmp(&right.url));
         VerifierStatus {
+            is_list_fresh: (is_list_fresh || is_settled && !lists.is_empty()).then_some(is_list_fresh),
             lists,
             directories,
             unnamed_lists,
@@ -347,6 +349,9 @@ pub struct VerifierStatus {
     /// Whether there is evidence that can refute a claim: a list that its server confirmed within a day, or a resolver that answers. `None`
     /// until the lists were requested, for at most a minute.
     pub can_refute: Option<bool>,
+    /// Whether a list was confirmed by its server within a day. `None` until the lists were requested, for at most a minute, and if there
+    /// are no lists.
+    pub is_list_fresh: Option<bool>,
     /// Whether a resolver answers questions about names: it has, and no question an hour later or more was in vain. `None` if none was asked.
     pub are_names_answered: Option<bool>,
     /// How many outcomes of look-ups of names are kept, at most 65,536; `None` where none are looked up.
@@ -369,9 +374,16 @@ impl VerifierStatus {
         self.by_cause().into_values().collect()
     }
 
-    /// The last of these, that nothing can refute a claim at all: impostors pass, whatever the policy does with them.
-    pub fn refutes_nothing(&self) -> Option<String> {
-        self.by_cause().remove(NOTHING)
+    /// Why impostors pass, whatever the policy does with them: nothing can refute a claim at all, or none of the lists can, so that a
+    /// crawler without host names is never refuted. `None` if claims can be refuted, and until the lists were requested, for at most a
+    /// minute.
+    pub fn ineffective_reason(&self) -> Option<String> {
+        let of_lists = || {
+            let unconfirmed = "no list was confirmed by its server within a day, so the lists refute no claim, and impostors of crawlers \
+                               without host names pass";
+            (self.is_list_fresh == Some(false)).then(|| unconfirmed.to_owned())
+        };
+        self.by_cause().remove(NOTHING).or_else(of_lists)
     }
 
     /// The same by cause, the text up to its details: one network that is down is one line, not one for each list.
