@@ -82,6 +82,7 @@ pub(super) type IdentityFrom = Arc<dyn Fn(&Extensions) -> Option<Identity> + Sen
 #[cfg(feature = "verify")]
 pub(super) type ListenerFrom = Arc<dyn Fn(&Extensions) -> Option<Arc<str>> + Send + Sync>;
 pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+/// Makes a response whose status is final.
 pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
 
 /// The sender of a request, as far as anything checks it.

@@ -2,21 +2,21 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-#[cfg(feature = "tracing")]
-use std::sync::Once;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Extensions, HeaderValue, Response, Uri};
+use http::{Extensions, HeaderValue, Uri};
 use tower_layer::Layer;
 
 use super::answer::Answer;
-use super::enforce::{Counting, CrawlerRecords, Enforcer, Judged, RobotsTxtRequests};
+use super::enforce::{Judged, RobotsTxtRequests};
+use super::enforcer::{Counting, CrawlerRecords, Enforcer, RobotsTxtPlace};
 use super::event::{Event, Interest, Observers};
 use super::original::OriginalRequest;
 use super::pace::PacedRequest;
-use super::service::Robots;
-use crate::agent::Identity;
+use super::refusal::IntoRefusal;
+use super::service::{Robots, RobotsTxtService};
+use crate::agent::{Identity, IntoNetwork};
 use crate::live::AgentLookups;
 use crate::rules::ValueError;
 use crate::source::IntoSites;
@@ -52,8 +52,8 @@ impl RobotsLayer {
             refuse_with: None,
             agent_lookups: None,
             nested_target: None,
-            #[cfg(feature = "tracing")]
-            no_site: Arc::new(Once::new()),
+            robots_txt: RobotsTxtPlace::Here,
+            notes: Arc::default(),
         };
         Self { enforcer: Arc::new(enforcer) }
     }
@@ -83,9 +83,12 @@ impl RobotsLayer {
     }
 
     /// Finds the client's address, for the exempt networks of the policy, for delays and for a `Verifier`. Behind a proxy it finds the
-    /// proxy's, and [`forwarded_for`](Self::forwarded_for) the client's. Only the server knows addresses, so there is no default: without
-    /// this function no network is exempt, and all clients that claim to be one crawler share its delay
-    /// ([`Status::shared_buckets`](crate::live::Status::shared_buckets) counts them).
+    /// proxy's, and [`forwarded_for`](Self::forwarded_for) the client's. Only the server knows addresses, so there is no default;
+    /// `RobotsLayer::for_axum08` reads the `ConnectInfo<SocketAddr>` of axum. A second call replaces the function of the first.
+    ///
+    /// Without an address no network is exempt, all clients that claim to be one crawler share its delay, and no address verifies or
+    /// refutes a claim. The first request for which the policy needs an address and none is found is logged as a warning
+    /// (`tower_robots::layer`), and [`Status::without_address`](crate::live::Status::without_address) counts them.
     ///
     /// It is called for requests that a group applies to, and belongs to judging: if it panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts it. In hyper, tonic and the like the code that accepts a connection puts the
@@ -98,7 +101,8 @@ impl RobotsLayer {
     /// client is read from `X-Forwarded-For`, or from `Forwarded` (RFC 7239) where there is no `X-Forwarded-For`: from the right, the first
     /// address that is in none of these networks. Entries left of it can be written by anyone and do not count; nor does an entry that
     /// is no address, nor the field of a client that comes without a proxy. If all of them are proxies, the one furthest left is the
-    /// client. If a proxy names no client, the client is unknown: no network is exempt, and no claim is refuted by its address.
+    /// client. If a proxy names no client, the client is unknown, as without [`address_from`](Self::address_from). Default: no proxy is
+    /// trusted. A second call adds to the first.
     ///
     /// Name every proxy on the way, and nothing else: the fields of every peer in these networks are believed, so whoever is in one of them
     /// can name a client of an exempt network. A proxy that writes only `Forwarded`
@@ -127,11 +131,11 @@ impl RobotsLayer {
     ///
     /// # Errors
     ///
-    /// If a text is no network.
-    pub fn forwarded_for<N: ToString>(self, trusted: impl AsRef<[N]>) -> Result<Self, ValueError> {
-        let trusted = trusted.as_ref().iter().map(|network| network.to_string().parse());
-        let trusted = trusted.collect::<Result<_, _>>()?;
-        Ok(self.with(|enforcer| enforcer.trusted_proxies = trusted))
+    /// If a text is not a valid network.
+    pub fn forwarded_for<N: IntoNetwork>(self, trusted: impl AsRef<[N]>) -> Result<Self, ValueError> {
+        let before = self.enforcer.trusted_proxies.iter().copied().map(Ok);
+        let proxies = before.chain(trusted.as_ref().iter().map(N::network)).collect::<Result<_, _>>()?;
+        Ok(self.with(|enforcer| enforcer.trusted_proxies = proxies))
     }
 
     /// Finds the client's `User-Agent`, where a proxy in front sends a name of its own in that field and keeps the client's
@@ -185,6 +189,24 @@ impl RobotsLayer {
     /// with 429.
     pub fn of_refused_requests(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)
+    }
+
+    /// Silences the warning that nobody asks this layer for `/robots.txt`: another server, such as a CDN, answers that request. Default:
+    /// the layer answers it, and warns after 100 requests of crawlers that were judged before one for `/robots.txt` came
+    /// ([`Status::unserved`](crate::live::Status::unserved)).
+    pub fn robots_txt_served_elsewhere(self) -> Self {
+        self.with(|enforcer| enforcer.robots_txt = RobotsTxtPlace::Elsewhere)
+    }
+
+    /// A service that answers every request, whatever its path, as the layer answers one for `/robots.txt`: for a route, if the layer is
+    /// in a place that requests for `/robots.txt` do not reach, such as `Router::route_layer` or one route of many. It answers 404 if the
+    /// host has no site, and while no robots.txt is known that the application should answer
+    /// ([`WhenMissing::Relay`](crate::live::WhenMissing::Relay)).
+    ///
+    /// In an app on axum 0.8, `RobotsLayer::robots_txt_route` is a route to merge.
+    pub fn robots_txt_service(&self) -> RobotsTxtService {
+        self.enforcer.notes.has_route.store(true, Ordering::Relaxed);
+        RobotsTxtService { enforcer: Arc::clone(&self.enforcer) }
     }
 
     /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed, for one that comes
@@ -249,19 +271,22 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.crawler_records = CrawlerRecords::InExtensions)
     }
 
-    /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457). The status is the
-    /// application's too: `Response::new(page)` answers 200, which a crawler takes for the page. A request that comes too soon is
-    /// answered with 429 all the same ([`Event::limited`]).
+    /// Makes the response to a refused request, instead of the default: 403 with text or problem details (RFC 9457). The function returns
+    /// a `Response<Bytes>`, with the feature `axum08` also axum's `Html`, or one of them behind a status: `(StatusCode, Html(page))`. A
+    /// response with 200, the status of `Response::new(page)`, gets 403, because a crawler would take it for the page; any other status
+    /// stays, and so does the one of a pair. A request that exceeds its crawl delay is answered with 429 all the same
+    /// ([`Event::limited`]). A second call replaces the function of the first.
     ///
-    /// It is asked about a call of gRPC as well, where [`OriginalRequest::is_grpc_call`] says that the request is one; its response is
-    /// sent as it is. A page is nothing to such a client: [`Event::refusal`] and [`Event::refusal_with_status`] know what is.
+    /// The function is also called for a call of gRPC, which [`OriginalRequest::is_grpc_call`] recognises; its response is sent as it is.
+    /// Such a client cannot read a page: [`Event::refusal`] and [`Event::refusal_with_status`] make what it reads.
     ///
     /// For every response of the function, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to
     /// `HEAD` loses its body, and the [`Record`] is put in the response's extensions. If the function panics, the request
     /// is refused with the default, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     ///
     /// [`Record`]: super::Record
-    pub fn refuse_with(self, refuse: impl Fn(&Event<'_>) -> Response<Bytes> + Send + Sync + 'static) -> Self {
+    pub fn refuse_with<R: IntoRefusal>(self, refuse: impl Fn(&Event<'_>) -> R + Send + Sync + 'static) -> Self {
+        let refuse = move |event: &Event<'_>| refuse(event).into_refusal(event.default_status());
         self.with(|enforcer| enforcer.refuse_with = Some(Arc::new(refuse)))
     }
 

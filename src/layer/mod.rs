@@ -110,6 +110,7 @@ mod verify;
 
 // A request, and its path from top to bottom: begin with `enforce`.
 mod enforce;
+mod enforcer;
 mod original;
 
 // The steps of the path.
@@ -135,9 +136,10 @@ pub use self::layer::{Judgement, RobotsLayer};
 pub use self::original::OriginalRequest;
 pub use self::pace::PacedRequest;
 pub use self::record::{Limit, Record};
+pub use self::refusal::IntoRefusal;
 #[cfg(feature = "verify")]
 pub use self::sender_check::SenderCheck;
-pub use self::service::{ResponseBody, ResponseFuture, Robots};
+pub use self::service::{ResponseBody, ResponseFuture, Robots, RobotsTxtService};
 #[cfg(feature = "verify")]
 pub use self::verify::{Verify, VerifyFuture, VerifyLayer};
 

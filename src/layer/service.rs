@@ -1,17 +1,19 @@
 //! The service the layer makes, with the future and the body of its responses: ours, or those of the inner service.
 
-use std::future::Future;
+use std::convert::Infallible;
+use std::future::{Future, Ready, ready};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{self, Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::enforce::{Enforcer, RobotsTxtRequests};
+use super::enforce::RobotsTxtRequests;
+use super::enforcer::Enforcer;
 use super::original::OriginalRequest;
 
 /// Serves `/robots.txt` and holds crawlers to it, in front of `S`. Made by [`RobotsLayer`](super::RobotsLayer).
@@ -43,6 +45,35 @@ where
 }
 
 robots_core::debug_as!(|it| [S: std::fmt::Debug] Robots::<S> { inner: it.inner });
+
+/// Answers every request as the layer answers one for `/robots.txt`. Made by
+/// [`RobotsLayer::robots_txt_service`](super::RobotsLayer::robots_txt_service).
+#[derive(Clone)]
+pub struct RobotsTxtService {
+    pub(super) enforcer: Arc<Enforcer>,
+}
+
+impl<B> Service<Request<B>> for RobotsTxtService {
+    type Response = Response<ResponseBody<String>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let answer = self.enforcer.answer_robots_txt(OriginalRequest::of(&request));
+        let response = answer.carry_out(&mut request).unwrap_or_else(|| {
+            let mut missing = Response::new(Bytes::new());
+            *missing.status_mut() = StatusCode::NOT_FOUND;
+            missing
+        });
+        ready(Ok(response.map(ResponseBody::full)))
+    }
+}
+
+robots_core::debug_as!(|it| RobotsTxtService { sites: it.enforcer.sites });
 
 pin_project! {
     /// The future of [`Robots`](super::Robots).
@@ -85,7 +116,7 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             StateProjection::Pass { future } => {
-                let response = ready!(future.poll(context))?;
+                let response = task::ready!(future.poll(context))?;
                 Poll::Ready(Ok(response.map(ResponseBody::inner)))
             }
             StateProjection::Ready { response } => match response.take() {

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::enforce::Enforcer;
+use super::enforcer::Enforcer;
 use super::layer::RobotsLayer;
 use super::original::OriginalRequest;
 use super::sender_check::SenderCheck;

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use arc_swap::Guard;
 use robots_core::keyword_enum;
 
+use super::mishaps::SERVED;
 use super::publisher::Publisher;
 use super::reload_record::effect;
 use super::state::SiteState;
@@ -291,7 +292,9 @@ impl LiveRobots {
             stripped_targets: count(&counts.stripped_targets),
             nested_only: count(&counts.nested_only),
             unchecked_claims: count(&counts.unchecked_claims),
-            shared_buckets: count(&counts.shared_buckets),
+            without_address: count(&counts.without_address),
+            unserved: Some(count(&counts.unserved)).filter(|count| *count != SERVED).unwrap_or_default(),
+            shadowed_routes: count(&counts.shadowed_routes),
             state_troubles: state.as_ref().map(SiteState::troubles).unwrap_or_default(),
             watch_trouble: source.watch_trouble(),
             fetch: source.fetch_status(),
@@ -379,13 +382,23 @@ pub struct Status {
     /// outside does: crawlers read 404 as "nothing is disallowed". A layer outside for another site counts as one where a group of that site's
     /// file is for the crawler. Put the layer on the outermost router (chapter `axum`).
     pub nested_only: u64,
-    /// How many requests claimed to be a crawler's while the policy tags or refuses impostors, and nothing checked the claim: the layer
-    /// has neither a `Verifier` nor [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or the latter returned `None`
-    /// for the request, or it has a `Verifier` and no address of the client. Impostors among them are not found.
+    /// Number of requests that claimed to be a crawler's, and whose claim nothing checked although the policy depends on it: it tags or
+    /// refuses impostors, or overrides and exemptions need an identity. The layer has neither a `Verifier` nor
+    /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or the latter returned `None` for the request. Impostors
+    /// among them are not found. The first is logged as a warning.
     pub unchecked_claims: u64,
-    /// How many requests to which a delay applies came without a client's address: unless their crawler is verified, they share one
-    /// bucket. The layer has no [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), or it finds none.
-    pub shared_buckets: u64,
+    /// Number of requests for which the policy needs the client's address, and none was found: networks are exempt, a delay applies, or a
+    /// claim has to be checked. The layer has no [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), the function finds
+    /// none, or a proxy of [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) named no client. The first is logged
+    /// as a warning, with the rules that are not in force.
+    pub without_address: u64,
+    /// Number of requests of crawlers that were judged before the first request for `/robots.txt`; 0 once one has come. The hundredth is
+    /// logged as a warning: the layer may be in a place that requests for `/robots.txt` do not reach, or another server answers them
+    /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
+    pub unserved: u64,
+    /// Number of requests for `/robots.txt` that the layer answered instead of a route of the application for that path. The first is
+    /// logged as a warning. 0 without the feature `axum08`, which finds the route.
+    pub shadowed_routes: u64,
     /// Everything that is wrong with the site's part of the state directory, the most pressing first.
     pub state_troubles: Vec<Trouble>,
     /// Why changes are found by polling only, where the file system reports no events.

@@ -21,6 +21,7 @@ mod compile_cache;
 mod gate;
 mod grace;
 mod handle;
+mod mishaps;
 mod mutex;
 mod publisher;
 mod rejection;

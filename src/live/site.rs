@@ -13,13 +13,13 @@
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 
 use super::compile_cache::CompileSettings;
+use super::mishaps::MishapCounts;
 use super::publisher::{Publisher, Remembered};
 use super::reload::{Notices, ReloadListener};
 use super::reload_record::{ReloadRecord, Restoration, history_entry};
@@ -52,19 +52,6 @@ pub(crate) struct Site {
     pub(super) appending: Option<Appending>,
     pub(crate) clock: Clock,
     pub(crate) counts: MishapCounts,
-}
-
-/// The faults of requests, as [`Status`](super::Status) has them.
-#[derive(Default)]
-pub(crate) struct MishapCounts {
-    /// Requests that passed because judging them ended in a panic.
-    pub(crate) faults: AtomicU64,
-    /// Panics of callbacks that ran once a request was decided.
-    pub(crate) callback_faults: AtomicU64,
-    pub(super) stripped_targets: AtomicU64,
-    pub(super) nested_only: AtomicU64,
-    pub(super) unchecked_claims: AtomicU64,
-    pub(super) shared_buckets: AtomicU64,
 }
 
 impl Site {
@@ -280,64 +267,6 @@ impl Site {
         match &self.appending {
             Some(appending) => appending.source_of(live?),
             None => live,
-        }
-    }
-
-    /// Counts a request that was judged by a target without its prefix.
-    pub(crate) fn count_stripped_target(&self) {
-        self.count_mistake(
-            &self.counts.stripped_targets,
-            "RobotsLayer::new in a nested axum router judges targets without their prefix, so crawlers pass: use \
-             RobotsLayer::for_axum08 there",
-        );
-    }
-
-    /// Counts a request that was judged in a nested router alone.
-    pub(crate) fn count_nested_only(&self) {
-        self.count_mistake(
-            &self.counts.nested_only,
-            "RobotsLayer::for_axum08 judges in a nested axum router, where it does not get requests for /robots.txt, and no such \
-             layer outside has judged: put it on the outermost router, after its routes and fallback",
-        );
-    }
-
-    /// Counts a request whose claim nothing has checked.
-    pub(crate) fn count_unchecked_claim(&self) {
-        self.count_mistake(
-            &self.counts.unchecked_claims,
-            "the policy tags or refuses impostors, and nothing has checked the claim of a request, so it passes: give the \
-             layer a Verifier (RobotsLayer::verifier), or a RobotsLayer::identity_from that answers for every request",
-        );
-    }
-
-    /// Counts a request whose claim is checked without an address.
-    #[cfg(feature = "verify")]
-    pub(crate) fn count_claim_without_address(&self) {
-        self.count_mistake(
-            &self.counts.unchecked_claims,
-            "the policy tags or refuses impostors, and no address of the client is found, so they pass: give the layer \
-             RobotsLayer::address_from, and in axum serve the app with into_make_service_with_connect_info",
-        );
-    }
-
-    /// Counts a request whose client has no address, and so no bucket of its own.
-    pub(crate) fn count_shared_bucket(&self) {
-        self.count_mistake(
-            &self.counts.shared_buckets,
-            "no address of the client is found, so all that claim to be one crawler share its delay: give the layer \
-             RobotsLayer::address_from, and in axum serve the app with into_make_service_with_connect_info",
-        );
-    }
-
-    /// Counts a mistake of the application. The first is reported: each further request repeats it.
-    fn count_mistake(
-        &self,
-        count: &AtomicU64,
-        #[cfg_attr(not(feature = "tracing"), expect(unused_variables, reason = "for an event"))] mistake: &str,
-    ) {
-        if count.fetch_add(1, Ordering::Relaxed) == 0 {
-            #[cfg(feature = "tracing")]
-            tracing::warn!(target: "tower_robots::layer", "{}: {mistake}", self.origin);
         }
     }
 

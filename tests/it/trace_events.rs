@@ -1,9 +1,6 @@
 //! The events of the feature `tracing`: their targets and levels are documented, so filters can rely on them.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fmt;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[cfg(feature = "axum08")]
@@ -14,64 +11,9 @@ use tower_robots::layer::{OriginalRequest, RobotsLayer};
 use tower_robots::live::{Enforcement, Gate, KillSwitch, LiveRobots};
 use tower_robots::policy::{Impostors, Mode, Override, Policy, RateMode};
 use tower_robots::source::{Directory, HostMap};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::Level;
 
-/// Level and target of an event, and its message or all of its fields.
-type Emitted<D = String> = (Level, &'static str, D);
-
-/// The fields of an event, its message among them.
-#[derive(Clone, Debug, Default)]
-struct Fields(BTreeMap<&'static str, String>);
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name(), format!("{value:?}"));
-    }
-}
-
-/// Keeps the events of the library.
-#[derive(Clone, Default)]
-struct Events(Arc<Mutex<Vec<Emitted<Fields>>>>);
-
-impl Subscriber for Events {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("tower_robots")
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        self.0.lock().unwrap().push((*event.metadata().level(), event.metadata().target(), fields));
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-/// The events that `work` emits on this thread, with all fields.
-fn events_with_fields(work: impl FnOnce()) -> Vec<Emitted<Fields>> {
-    let events = Events::default();
-    tracing::subscriber::with_default(events.clone(), work);
-    let events = events.0.lock().unwrap();
-    events.clone()
-}
-
-/// Level, target and message of what `work` emits on this thread.
-fn events(work: impl FnOnce()) -> Vec<Emitted> {
-    let message = |mut fields: Fields| fields.0.remove("message").unwrap_or_default();
-    events_with_fields(work).into_iter().map(|(level, target, fields)| (level, target, message(fields))).collect()
-}
+use crate::events::{Emitted, Fields, events, events_with_fields};
 
 #[test]
 fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
@@ -131,7 +73,7 @@ fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
     let exempt = ["GPTBott", "Google-Extended", "GPTBot"];
     let policy = misspelled().with_rate_override(limited).exempt_agents(exempt).unwrap().build();
     let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").open().unwrap();
-    let events = self::events(|| live.set_policy(policy));
+    let events = crate::events::events(|| live.set_policy(policy));
     assert_eq!(events.len(), 4, "{events:?}");
     for want in [
         "override for \"googelbot\"",
@@ -266,7 +208,7 @@ fn requests_without_an_address_that_a_delay_is_for_are_warned_of_once() {
         let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 9\n").policy(policy).open().unwrap();
         let layer = layer(RobotsLayer::new(live.clone()));
         let events = events(|| (0..2).for_each(|_| assert_eq!(status(layer.clone(), by_gptbot("/x")), StatusCode::OK)));
-        assert_eq!(live.status().shared_buckets, shared);
+        assert_eq!(live.status().without_address, shared);
         let warned = events.iter().filter(|(_, _, text)| text.contains("give the layer RobotsLayer::address_from"));
         assert_eq!(warned.count(), usize::from(shared > 0), "{events:?}");
     }
@@ -296,7 +238,7 @@ fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
             .collect();
         assert_eq!(said.len(), usize::from(warned > 0), "{events:?}");
         // One that says nothing of a request is not what is missing.
-        let unanswered = "nothing has checked the claim of a request, so it passes: ";
+        let unanswered = "nothing has checked the claim of a request, so impostors pass: ";
         let answering = "or a RobotsLayer::identity_from that answers for every request";
         assert!(said.iter().all(|(_, _, text)| text.contains(unanswered) && text.ends_with(answering)), "{events:?}");
     }
@@ -325,7 +267,7 @@ fn claims_that_are_checked_without_an_address_are_warned_of_once() {
                 let _ = layer.answer(&OriginalRequest::of(&request));
             }
         });
-        assert_eq!(live.status().unchecked_claims, warned);
+        assert_eq!(live.status().without_address, warned);
         let said =
             events.iter().filter(|(_, target, text)| *target == "tower_robots::layer" && text.contains("no address"));
         assert_eq!(said.count(), usize::from(warned > 0), "{events:?}");
@@ -337,7 +279,7 @@ fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own()
     let file = "User-agent: GPTBot\nCrawl-delay: 60\nDisallow: /cart\n";
     let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
     let layer = RobotsLayer::new(LiveRobots::inline(file).policy(policy).open().unwrap());
-    let layer = layer.address_from(|_| Some([192, 0, 2, 1].into()));
+    let layer = layer.address_from(|_| Some([192, 0, 2, 1].into())).robots_txt_served_elsewhere();
     let request = |path: &str| {
         let request = Request::get(path).header("user-agent", "GPTBot/1.2").body(()).unwrap();
         let _ = layer.answer(&OriginalRequest::of(&request));

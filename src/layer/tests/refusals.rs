@@ -90,7 +90,7 @@ async fn a_custom_refusal_keeps_what_must_be_kept() {
 async fn a_panic_of_a_custom_refusal_leaves_the_default_one() {
     let live = live(Mode::Refuse);
     let plain = RobotsLayer::new(live.clone());
-    let layer = plain.clone().refuse_with(|event| panic!("{} is too much", event.record.name()));
+    let layer = plain.clone().refuse_with(|event| -> Response<Bytes> { panic!("{} is too much", event.record.name()) });
     let want = ask(plain, get("/drafts/x", GPTBOT)).await;
     let response = ask(layer, get("/drafts/x", GPTBOT)).await;
     assert_eq!((response.status(), response.headers()), (want.status(), want.headers()));
