@@ -67,7 +67,7 @@ type Answer = (StatusCode, String);
 
 async fn publish(State((live, database)): State<(LiveRobots, Database)>, text: Bytes) -> Answer {
     // It compiles the text, and writes it down: no work for a thread that serves requests.
-    in_background(move || match live.publish(&text) {
+    in_background(move || match live.publish_blocking(&text) {
         Ok(reload) => saved(&database, &text, "", reload.to_string()),
         // The answer has the hash to accept, if it waits.
         Err(rejection) => (StatusCode::CONFLICT, format!("{rejection}\n")),

@@ -61,11 +61,9 @@ async fn publish(
     let Some(live) = sites.get(&host).filter(|_| is_ours).cloned() else {
         return (StatusCode::NOT_FOUND, format!("there is no site {host:?}\n"));
     };
-    // It checks and compiles the text, and notifies listeners: no work for a thread that serves requests.
-    match tokio::task::spawn_blocking(move || live.publish(text)).await {
-        Ok(Ok(reload)) => (StatusCode::OK, format!("{reload}\n")),
-        Ok(Err(rejection)) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{rejection}\n")),
-        Err(panic) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{panic}\n")),
+    match live.publish(text).await {
+        Ok(reload) => (StatusCode::OK, format!("{reload}\n")),
+        Err(rejection) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{rejection}\n")),
     }
 }
 

@@ -6,6 +6,7 @@
 //! | `publisher` | a candidate is parsed, compiled and compared, and its snapshot stored | a source or the disk is read or written, a listener runs |
 //! | `record` | a value is read or replaced | anything else |
 //! | `switch` | the site's kill switch is turned and written down | anything else |
+//! | `policy` | the policy is changed and its mode recorded | anything else |
 //!
 //! Readers take `record` and no other of them, so reading status, history or a switch waits for no disk. The locks that
 //! are held over a read or a write (`reading`, `switch`, `KillSwitch::turning`) are taken only by what reads or writes
@@ -23,7 +24,7 @@ use super::mishaps::MishapCounts;
 use super::publisher::{Publisher, Remembered};
 use super::reload::{Notices, ReloadListener};
 use super::reload_record::{ReloadRecord, Restoration, history_entry};
-use super::source::{Appending, AppendsParts, Durability};
+use super::source::{Appending, AppendsParts, Durability, load_text};
 use super::state::SiteState;
 use super::switch::{Switched, Switches};
 use super::{
@@ -33,7 +34,7 @@ use super::{
 };
 use crate::agent::Registry;
 use crate::check;
-use crate::policy::Policy;
+use crate::policy::{Mode, Policy};
 use crate::rules::{Reading, RobotsTxt};
 
 /// One site's published state, shared by its handles and its source.
@@ -47,6 +48,7 @@ pub(crate) struct Site {
     pub(super) publisher: Mutex<Publisher>,
     pub(super) record: Mutex<ReloadRecord>,
     pub(super) switch: Mutex<()>,
+    pub(super) policy: Mutex<()>,
     pub(super) notices: Notices,
     pub(super) state: Option<SiteState>,
     pub(super) appending: Option<Appending>,
@@ -62,7 +64,8 @@ impl Site {
         origin: &Arc<str>,
         source: impl FnOnce(Weak<Self>) -> Arc<S>,
     ) -> Arc<Self> {
-        let SiteSettings { policy, registry, check, gate, reading, max_age, grace, appendix, .. } = settings;
+        let SiteSettings { mut policy, registry, check, gate, reading, max_age, grace, appendix, .. } = settings;
+        policy.mode = settings.mode.unwrap_or(policy.mode);
         let (when_missing, opened_by) = (settings.when_missing, settings.opened_by);
         let (listeners, cache) = (settings.listeners, settings.compile_cache);
         let clock = settings.clock.beginning(cache.began());
@@ -102,6 +105,7 @@ impl Site {
             publisher: Mutex::new(Publisher::new(compile, cache, gate, grace, (versions, pending, was_live))),
             record: Mutex::new(ReloadRecord { last, read, since: now, history, pending: None, before: None }),
             switch: Mutex::default(),
+            policy: Mutex::default(),
             notices: Notices::new(listeners),
             state,
             appending: appendix.clone().map(Appending::new),
@@ -236,6 +240,26 @@ impl Site {
     /// Publishes a candidate, if it may go live, or keeps what is live and records why.
     pub(crate) fn offer(&self, cause: Cause, candidate: Candidate) -> Reload {
         let reload = self.consider(cause, candidate);
+        self.notices.deliver();
+        reload
+    }
+
+    /// Publishes a text that a caller hands in. A site whose source is elsewhere keeps its version.
+    pub(super) fn offer_text(&self, text: &[u8]) -> Reload {
+        let Some(held) = self.source.text() else {
+            let rejection = Rejection::new(RejectionKind::NotInline, &self.origin);
+            return Reload::new(Cause::Publish, &self.origin, ReloadOutcome::Kept { rejection, live: self.live() });
+        };
+        let loaded = load_text(text, &self.origin);
+        let reload = {
+            let _reading = self.reading.lock();
+            let reload = self.consider(Cause::Publish, loaded.clone().into());
+            // One that is no robots.txt leaves the source as it is.
+            if let (Ok(version), false) = (loaded, matches!(reload.outcome, ReloadOutcome::Kept { .. })) {
+                *held.lock() = version;
+            }
+            reload
+        };
         self.notices.deliver();
         reload
     }
@@ -435,6 +459,8 @@ pub(super) const LONGEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// The settings of a site, whatever its source. Their defaults are written here and nowhere else.
 pub(crate) struct SiteSettings {
     pub(crate) policy: Policy,
+    /// Replaces the mode of the policy.
+    pub(crate) mode: Option<Mode>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) check: check::Options,
     pub(crate) gate: Gate,
@@ -467,6 +493,7 @@ impl Default for SiteSettings {
     fn default() -> Self {
         Self {
             policy: Policy::default(),
+            mode: None,
             registry: Registry::builtin().clone(),
             check: check::Options::default(),
             gate: Gate::open(),

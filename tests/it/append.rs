@@ -265,14 +265,14 @@ mod live {
         let live = LiveRobots::inline(OWN).append(&appendix).open().expect("a robots.txt");
         assert_eq!(served(&live), OWN, "nothing was live before, so the file alone is served");
         // The operator goes on meanwhile.
-        live.publish(MORE).expect("published");
+        live.publish_blocking(MORE).expect("published");
         assert_eq!(served(&live), MORE);
         appendix.set(0, list(LIST), None);
         assert_eq!(served(&live), with(MORE, LIST));
         assert!(appendix.missing().is_empty());
-        live.publish(OWN).expect("published");
+        live.publish_blocking(OWN).expect("published");
         assert_eq!(served(&live), with(OWN, LIST));
-        assert_eq!(live.publish(OWN).expect("published").outcome.kind(), ReloadOutcomeKind::Unchanged);
+        assert_eq!(live.publish_blocking(OWN).expect("published").outcome.kind(), ReloadOutcomeKind::Unchanged);
         assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Unchanged);
         let entries = live.history().len();
         appendix.set(0, list(LIST), None);
@@ -358,7 +358,7 @@ mod live {
             ("502 Bad Gateway\n", RejectionKind::NoField),
             ("\0\0\0\0", RejectionKind::Binary),
         ] {
-            assert_eq!(live.publish(text).expect_err(text).kind, kind, "{text}");
+            assert_eq!(live.publish_blocking(text).expect_err(text).kind, kind, "{text}");
             assert_eq!(served(&live), with(OWN, LIST));
         }
         // As large as a file may be, without what is appended; in long lines, so that it has few.
@@ -369,6 +369,6 @@ mod live {
         let large = format!("{start}{lines}");
         assert!(large.len() <= size && large.len() + line.len() > size);
         let large = format!("{large}{}", "#".repeat(size - large.len()));
-        assert_eq!(live.publish(&large).expect_err("too large").kind, RejectionKind::TooLarge);
+        assert_eq!(live.publish_blocking(&large).expect_err("too large").kind, RejectionKind::TooLarge);
     }
 }

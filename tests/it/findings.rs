@@ -28,7 +28,7 @@ fn every_file_with_an_error_is_reported_wherever_it_goes_live() {
             continue;
         };
         with_errors += usize::from(report.count(Severity::Error) > 0);
-        let published = live.publish(&body).unwrap().to_string();
+        let published = live.publish_blocking(&body).unwrap().to_string();
         for said in [status.last_reload.to_string(), published, notified.lock().unwrap().clone()] {
             assert!(said.ends_with(&format!("; {summary}")), "{}: {said}", case["robots"]);
         }

@@ -184,12 +184,12 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended() {
     appendix.set(0, list("GPTBot"), None);
     let live = LiveRobots::inline(OPEN).append(&appendix).gate(Gate::new()).open().unwrap();
     for lost in ["User-agent: *\n", "# generated\n", "User-agent: * Disallow: /cart\n"] {
-        let rejection = live.publish(lost).unwrap_err();
+        let rejection = live.publish_blocking(lost).unwrap_err();
         assert_eq!(rejection.kind, RejectionKind::Gated, "{rejection}");
     }
-    assert_eq!(live.publish(format!("{OPEN}Disal")).unwrap_err().kind, RejectionKind::Cut);
-    assert_eq!(live.publish(format!("{OPEN}User-agent:")).unwrap_err().kind, RejectionKind::Cut);
-    live.publish("User-agent: *\nDisallow:\n").unwrap();
+    assert_eq!(live.publish_blocking(format!("{OPEN}Disal")).unwrap_err().kind, RejectionKind::Cut);
+    assert_eq!(live.publish_blocking(format!("{OPEN}User-agent:")).unwrap_err().kind, RejectionKind::Cut);
+    live.publish_blocking("User-agent: *\nDisallow:\n").unwrap();
     appendix.set(0, list("CCBot"), None);
     assert!(body(&live).is_some_and(|body| body.contains("User-agent: CCBot")), "a list may change alone");
 }
@@ -219,13 +219,13 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended_also_after_a_restar
             };
             let live = open(OWN, Gate::new(), "GPTBot");
             let served = body(&live).unwrap();
-            assert_eq!(live.publish(text).unwrap_err().kind, RejectionKind::Gated, "{text}");
+            assert_eq!(live.publish_blocking(text).unwrap_err().kind, RejectionKind::Gated, "{text}");
             drop(live);
             let started = open(text, Gate::new(), name);
             assert_eq!(body(&started).unwrap(), served, "{text}");
             let baseline = Gate::new().baseline(RobotsTxt::parse(served.as_bytes()));
             let live = LiveRobots::inline(OWN).append(&with(list(name))).gate(baseline).open().unwrap();
-            assert_eq!(live.publish(text).unwrap_err().kind, RejectionKind::Gated, "{text}");
+            assert_eq!(live.publish_blocking(text).unwrap_err().kind, RejectionKind::Gated, "{text}");
         }
     }
     // The same file with another list, and an edit of it, go live.

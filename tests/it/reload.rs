@@ -477,7 +477,7 @@ fn a_request_sees_one_version_while_others_are_published() {
         let mut round = 0;
         let publish = || {
             for name in ["new", "old"] {
-                live.publish(text(name)).unwrap();
+                live.publish_blocking(text(name)).unwrap();
             }
         };
         let has_seen_both = || has_seen.iter().all(|seen| seen.load(std::sync::atomic::Ordering::Relaxed));

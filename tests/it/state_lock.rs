@@ -108,7 +108,7 @@ fn a_site_keeps_the_lock() {
     let clone = live.clone();
     drop(live);
     assert!(StateDir::open(&path).is_err(), "the site goes on writing");
-    clone.publish(SECOND).unwrap();
+    clone.publish_blocking(SECOND).unwrap();
     drop(clone);
     // A version that was written at the end is found, although nothing was flushed.
     let live = open(&path, SECOND);

@@ -19,7 +19,7 @@ use crate::events::{Emitted, Fields, events, events_with_fields};
 fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
     let events = events(|| {
         let live = LiveRobots::inline("User-agent: *\nDisallow: /cart\n").open().unwrap();
-        live.publish("<html>").unwrap_err();
+        live.publish_blocking("<html>").unwrap_err();
     });
     let [(Level::INFO, "tower_robots::reload", live), (Level::WARN, "tower_robots::reload", rejected)] = &events[..]
     else {
@@ -33,9 +33,9 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
 fn a_reload_names_the_mode_and_a_version_that_waits_the_call_that_accepts_it() {
     let events = events_with_fields(|| {
         let live = LiveRobots::inline("User-agent: *\nDisallow: /cart\n").gate(Gate::new()).open().unwrap();
-        live.publish("User-agent: *\nDisallow: /\n").unwrap_err();
+        live.publish_blocking("User-agent: *\nDisallow: /\n").unwrap_err();
         live.set_policy(Policy::builder().mode(Mode::Refuse).build());
-        live.publish("User-agent: *\nDisallow: /cart\nDisallow: /x\n").unwrap();
+        live.publish_blocking("User-agent: *\nDisallow: /cart\nDisallow: /x\n").unwrap();
     });
     let of = |word: &str| {
         let has_word = |(_, _, Fields(fields)): &&Emitted<Fields>| fields["message"].contains(word);
@@ -104,7 +104,7 @@ fn an_override_that_has_ended_is_a_warning() {
     assert_eq!(warned(&|| drop(open())), want);
     let live = open();
     assert_eq!(warned(&|| live.set_policy(policy.clone())), want);
-    assert_eq!(warned(&|| drop(live.publish("User-agent: *\nDisallow: /b\n").unwrap())), Vec::<String>::new());
+    assert_eq!(warned(&|| drop(live.publish_blocking("User-agent: *\nDisallow: /b\n").unwrap())), Vec::<String>::new());
 }
 
 /// The policy of a folder is that of all its files: an override is warned about once, where it has no effect at any of them.

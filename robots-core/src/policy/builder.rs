@@ -25,6 +25,19 @@ impl Policy {
     }
 }
 
+impl From<PolicyBuilder> for Policy {
+    fn from(builder: PolicyBuilder) -> Self {
+        builder.build()
+    }
+}
+
+/// The default policy in this mode.
+impl From<Mode> for Policy {
+    fn from(mode: Mode) -> Self {
+        Self { mode, ..Self::default() }
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {

@@ -123,7 +123,7 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
 #[tokio::test]
 async fn those_who_are_refused_together_come_back_apart_and_never_too_early() {
     let (layer, live, _) = limited(refusing().rate_burst(std::num::NonZeroU32::MIN));
-    live.publish(DELAYED.replace("10", "30")).expect("a robots.txt");
+    live.publish_blocking(DELAYED.replace("10", "30")).expect("a robots.txt");
     // Counted here, and by a store, whose waits are whole microseconds.
     for elsewhere in [None, Some(Duration::from_secs(30)), Some(Duration::from_micros(29_000_001))] {
         let _ = ask(layer.clone(), from(GPTBOT, [192, 0, 2, 1])).await;
@@ -201,7 +201,7 @@ async fn search_engines_are_limited_only_one_by_one() {
         (DELAYED, Policy::builder().with_rate_override(over("bingbot")), 10),
     ] {
         let (layer, live, _) = limited(policy);
-        live.publish(file).expect("a robots.txt");
+        live.publish_blocking(file).expect("a robots.txt");
         assert_eq!(passed(&layer, || from(BINGBOT, [192, 0, 2, 1])).await, want, "{file}");
     }
     let (layer, _, _) = limited(refusing());
@@ -241,19 +241,19 @@ async fn a_reload_gives_no_sender_a_new_burst() {
     for sender in &senders {
         assert_eq!(passed(&layer, || again(sender)).await, 5);
     }
-    live.publish(format!("# moved\n{DELAYED}")).expect("a robots.txt");
-    live.publish("# no delay\nUser-agent: GPTBot\nDisallow: /drafts/\n").expect("a robots.txt");
+    live.publish_blocking(format!("# moved\n{DELAYED}")).expect("a robots.txt");
+    live.publish_blocking("# no delay\nUser-agent: GPTBot\nDisallow: /drafts/\n").expect("a robots.txt");
     clock.pass(Duration::from_secs(1));
-    live.publish(DELAYED).expect("a robots.txt");
+    live.publish_blocking(DELAYED).expect("a robots.txt");
     for sender in &senders {
         assert_eq!(passed(&layer, || again(sender)).await, 0);
     }
     // A shorter delay holds at once, and a delay of more than 30 s is 30.
-    live.publish(DELAYED.replace("10", "0.5")).expect("a robots.txt");
+    live.publish_blocking(DELAYED.replace("10", "0.5")).expect("a robots.txt");
     assert_eq!(passed(&layer, || again(&senders[0])).await, 0, "what is owed is cut to a burst");
     clock.pass(Duration::from_millis(500));
     assert_eq!(passed(&layer, || again(&senders[0])).await, 1);
-    live.publish(DELAYED.replace("10", "86400")).expect("a robots.txt");
+    live.publish_blocking(DELAYED.replace("10", "86400")).expect("a robots.txt");
     clock.pass(Duration::from_secs(30));
     assert!(passed(&layer, || again(&senders[0])).await >= 1);
 }
@@ -261,7 +261,7 @@ async fn a_reload_gives_no_sender_a_new_burst() {
 /// As [`limited`], with this file.
 fn limited_by(file: &str, policy: PolicyBuilder) -> RobotsLayer {
     let (layer, live, _) = limited(policy);
-    live.publish(file).expect("a robots.txt");
+    live.publish_blocking(file).expect("a robots.txt");
     layer
 }
 

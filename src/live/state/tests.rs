@@ -182,7 +182,7 @@ fn the_bytes_of_a_version_are_written_once_and_again_where_they_have_to_outlive_
     assert!(state.flush());
     let written = || files.swap(0, Ordering::SeqCst);
     assert_eq!(written(), 1, "the first version");
-    live.publish("User-agent: *\nDisallow: /b\n").expect("a robots.txt");
+    live.publish_blocking("User-agent: *\nDisallow: /b\n").expect("a robots.txt");
     assert!(state.flush());
     assert_eq!(written(), 1, "the second one only");
     live.rollback().expect("a version before");
