@@ -46,7 +46,7 @@ fn app() -> Result<Router, Rejection> {
     let count = move |event: &Event<'_>| {
         requests.get_or_create(&Labels::from(event.record)).inc();
     };
-    let layer = RobotsLayer::for_axum08(live).observe_crawlers(count);
+    let layer = RobotsLayer::for_axum08(live).on_crawler(count);
     let metrics = async move || {
         let mut text = String::new();
         // Writing to a text does not fail.

@@ -40,14 +40,14 @@ fn app() -> Result<Router, Rejection> {
         .open()?;
     let layer = RobotsLayer::for_axum08(live)
         .with_crawler_extension()
-        .observe(|event| {
+        .on_disallowed(|event| {
             eprintln!(
                 "{} is not to fetch {}",
                 event.record.name().escape_debug(),
                 event.request.target().escape_ascii()
             );
         })
-        .observe_crawlers(|event| {
+        .on_crawler(|event| {
             eprintln!("{} asks for {}", event.record.name().escape_debug(), event.request.target().escape_ascii());
         });
     Ok(Router::new().route("/drafts/{page}", get(draft)).route("/news", get(news)).layer(layer))

@@ -15,7 +15,7 @@ pub struct Answer {
     /// The outcome of the request.
     pub outcome: Outcome,
     /// The client, and the decision about its request: of one that is tagged, refused or observed, and of every other one of a
-    /// crawler if somebody wants it ([`RobotsLayer::observe_crawlers`](super::RobotsLayer::observe_crawlers),
+    /// crawler if somebody wants it ([`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler),
     /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records)).
     pub record: Option<Box<Record>>,
     /// Whether the extensions are to hold the record of a request that passes as any other.

@@ -214,7 +214,7 @@ impl RobotsLayer {
     /// would if the mode let it. [`Record::would`](super::Record::would) says what the mode `refuse` would do. The callback runs before
     /// the request goes on and must not block. If it panics, the decision stands, the other observers are called, and
     /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
-    pub fn observe(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_disallowed(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.observers.add(Interest::Reported, Arc::new(observer)))
     }
 
@@ -229,14 +229,14 @@ impl RobotsLayer {
     /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
     /// static REQUESTS_OF_SEARCH_ENGINES: AtomicU64 = AtomicU64::new(0);
     ///
-    /// let layer = RobotsLayer::new(live).observe_crawlers(|event| {
+    /// let layer = RobotsLayer::new(live).on_crawler(|event| {
     ///     if event.record.agent.category() == Some(tower_robots::agent::Category::Search) {
     ///         REQUESTS_OF_SEARCH_ENGINES.fetch_add(1, Ordering::Relaxed);
     ///     }
     /// });
     /// # Ok::<(), tower_robots::live::Rejection>(())
     /// ```
-    pub fn observe_crawlers(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_crawler(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.observers.add(Interest::Crawlers, Arc::new(observer)))
     }
 

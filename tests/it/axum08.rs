@@ -206,7 +206,7 @@ impl Counts {
                 judged.fetch_add(1, Ordering::Relaxed);
                 None
             })
-            .observe(move |_| {
+            .on_disallowed(move |_| {
                 observed.fetch_add(1, Ordering::Relaxed);
             })
     }
@@ -278,7 +278,7 @@ async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
     };
     let watch = |layer: RobotsLayer, counts: &Counts| {
         let (crawler, disallowed) = count(counts);
-        layer.observe_crawlers(move |_| crawler()).observe(move |_| disallowed())
+        layer.on_crawler(move |_| crawler()).on_disallowed(move |_| disallowed())
     };
     for mode in [Mode::Observe, Mode::Tag] {
         let outer = watch(RobotsLayer::for_axum08(live(FILE, mode)), &shared);
@@ -317,7 +317,7 @@ async fn an_exemption_outside_is_none_inside() {
 
     let counts = Counts::default();
     let observed = counts.observed.clone();
-    let inner = inner.observe(move |_| {
+    let inner = inner.on_disallowed(move |_| {
         observed.fetch_add(1, Ordering::Relaxed);
     });
     let person = || {
@@ -394,7 +394,7 @@ async fn an_inner_layer_judges_again_what_has_changed_on_the_way() {
 
     // A method that is no longer the one that was judged: the groups for `*` are not for POST.
     let star = live("User-agent: *\nDisallow: /drafts/\n", Mode::Refuse);
-    let layer = RobotsLayer::for_axum08(star).observe_crawlers(|_| {});
+    let layer = RobotsLayer::for_axum08(star).on_crawler(|_| {});
     let change = map_request(async |mut request: Request| {
         *request.method_mut() = Method::GET;
         request

@@ -128,7 +128,7 @@ impl Would {
 }
 
 impl Reason {
-    /// Whether the observers of disallowed requests (`RobotsLayer::observe`) are
+    /// Whether the observers of disallowed requests (`RobotsLayer::on_disallowed`) are
     /// notified of a decision for this reason.
     pub const fn is_reported(self) -> bool {
         !matches!(

@@ -100,12 +100,12 @@ impl ServedSite {
         let observer =
             log_events::request(self.name.clone(), self.settings.policy.clone(), self.log.clone(), self.privacy);
         let layer = match self.evidence {
-            Some(_) => self.quiet_layer().observe_crawlers(observer),
+            Some(_) => self.quiet_layer().on_crawler(observer),
             // Without evidence there is nothing to say about what robots.txt allows.
-            None => self.quiet_layer().observe(observer),
+            None => self.quiet_layer().on_disallowed(observer),
         };
         let Some(recorder) = self.recorders.as_deref().map(SiteRecorders::recorder) else { return layer };
-        layer.observe_crawlers(move |event| recorder.observe(event))
+        layer.on_crawler(move |event| recorder.observe(event))
     }
 
     /// Whether it has a robots.txt for each host, named for it in a directory.

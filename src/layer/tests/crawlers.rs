@@ -105,8 +105,8 @@ async fn observers_of_crawlers_are_notified_of_every_request_of_theirs() {
     let (notified, sink) = noting(Vec::new());
     let live = robots(Mode::Refuse);
     let layer = RobotsLayer::new(live.clone())
-        .observe_crawlers(|event| panic!("{} is too much", event.record.name()))
-        .observe_crawlers(move |event| {
+        .on_crawler(|event| panic!("{} is too much", event.record.name()))
+        .on_crawler(move |event| {
             let target = String::from_utf8_lossy(event.request.target()).into_owned();
             let status = event.status.map(|status| status.as_u16());
             sink.lock().push((event.record.name().to_owned(), target, status));

@@ -239,7 +239,7 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
     let (noted, sink) = noting(None);
     let layer = RobotsLayer::new(live.clone())
         .identity_from(|extensions| extensions.get::<Identity>().copied())
-        .observe(move |event| *sink.lock() = Some(event.record.clone()));
+        .on_disallowed(move |event| *sink.lock() = Some(event.record.clone()));
     let (mut compared, mut bare_rows) = (0, 0);
     let policies = Settings::all().flat_map(|settings| Mode::ALL.iter().map(move |mode| (settings, *mode)));
     let step = if std::env::var_os("ROBOTSD_LONG").is_some() { 1 } else { STEP };

@@ -216,7 +216,7 @@ async fn search_engines_are_limited_only_one_by_one() {
 async fn what_is_observed_passes_and_is_reported() {
     let (reports, notes) = noting(Vec::new());
     let (layer, live, _) = limited(Policy::builder().rate(RateMode::Observe));
-    let layer = layer.observe(move |event| notes.lock().push((event.record.action, event.record.reason)));
+    let layer = layer.on_disallowed(move |event| notes.lock().push((event.record.action, event.record.reason)));
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
     assert_eq!(*reports.lock(), [(Action::Pass, Reason::LimitObserved); 5]);
     // Off, and switched off.

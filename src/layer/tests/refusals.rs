@@ -232,11 +232,11 @@ async fn observers_learn_the_status_of_a_call() {
     let of_crawlers = Arc::new(Mutex::new(Vec::new()));
     let noted_of_crawlers = Arc::clone(&of_crawlers);
     let layer = RobotsLayer::new(live(Mode::Refuse))
-        .observe(move |event| {
+        .on_disallowed(move |event| {
             let status = event.status.map(|status| status.as_u16());
             noted.lock().push((status, event.grpc_status));
         })
-        .observe_crawlers(move |event| {
+        .on_crawler(move |event| {
             let status = event.status.map(|status| status.as_u16());
             noted_of_crawlers.lock().push((status, event.grpc_status));
         });

@@ -26,7 +26,7 @@ fn from(agent: &str, target: &str, identity: Identity) -> Request<Full<Bytes>> {
 #[tokio::test]
 async fn an_impostor_is_refused_where_the_file_allows_what_it_asks_for() {
     let (notified, sink) = noting(Vec::new());
-    let layer = layer(Mode::Refuse, Impostors::Refuse).observe(move |event| {
+    let layer = layer(Mode::Refuse, Impostors::Refuse).on_disallowed(move |event| {
         let record = event.record;
         let rule = record.rule.as_deref().map(str::to_owned).zip(record.line);
         sink.lock().push((record.reason, record.access, rule, record.identity));

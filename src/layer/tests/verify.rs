@@ -31,7 +31,7 @@ async fn first_identities(
     let layer = RobotsLayer::new(live)
         .address_from(|extensions| extensions.get::<IpAddr>().copied())
         .verifier(SenderCheck::new(&verifier))
-        .observe_crawlers(move |event| sink.lock().push(event.record.identity));
+        .on_crawler(move |event| sink.lock().push(event.record.identity));
     let mut verify = VerifyLayer::new(&layer, wait);
     // A busy machine takes longer than a request may wait.
     verify.wait.iter_mut().for_each(|evidence| evidence.longest = wait);
