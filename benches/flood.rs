@@ -112,7 +112,7 @@ fn main() {
     let removed = Registry::builtin().crawlers().map(|crawler| RegistryRow::Remove(crawler.name.clone()));
     let registry = Arc::new(Registry::builtin().extended_with(removed.chain([row.into()])).expect("a registry"));
     let verifier = Verifier::builder(&registry).resolvers([resolver]).start().expect("a verifier");
-    let live = LiveRobots::inline(FILE).registry(registry).open().expect("a robots.txt");
+    let live = LiveRobots::text(FILE).registry(registry).open().expect("a robots.txt");
     let layer = RobotsLayer::new(live).verifier(SenderCheck::new(&verifier));
     let layer = layer.address_from(|extensions| extensions.get::<IpAddr>().copied());
     let mut service = layer.layer(InstantApp);

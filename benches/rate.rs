@@ -52,7 +52,7 @@ fn buckets(criterion: &mut Criterion) {
 fn requests(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("request");
     let layer = |file: &str, rate: RateMode| {
-        let live = LiveRobots::inline(file)
+        let live = LiveRobots::text(file)
             .policy(Policy::builder().mode(Mode::Refuse).rate(rate).build())
             .open()
             .expect("a robots.txt");

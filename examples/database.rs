@@ -44,9 +44,8 @@ fn open(database: &Database, state: Option<&Path>) -> Result<LiveRobots, Box<dyn
     let text = if text.is_empty() { "User-agent: *\nDisallow: /cart\n".to_owned() } else { text };
     let accepted: Option<VersionHashPrefix> =
         Some(accepted).filter(|hash| !hash.is_empty()).map(|hash| hash.parse()).transpose()?;
-    let builder = LiveRobots::inline(text)
-        .policy(Policy::builder().mode(Mode::Refuse).build())
-        .gate(Gate::new().accept(accepted));
+    let builder =
+        LiveRobots::text(text).policy(Policy::builder().mode(Mode::Refuse).build()).gate(Gate::new().accept(accepted));
     let builder = match state {
         Some(folder) => builder.state(&StateDir::open(folder)?, "shop"),
         None => builder,

@@ -44,7 +44,7 @@ impl Service<Request<Body>> for Greeter {
 }
 
 async fn serve(listener: TcpListener) -> Result<(), Box<dyn std::error::Error>> {
-    let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /demo.Greeter/\n")
+    let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /demo.Greeter/\n")
         .policy(Policy::builder().mode(Mode::Refuse).build())
         .open()?;
     Server::builder()

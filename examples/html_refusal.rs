@@ -48,7 +48,7 @@ fn escaped(text: &str) -> String {
 }
 
 fn app() -> Result<Router, Rejection> {
-    let live = LiveRobots::inline("User-agent: *\nDisallow: /drafts/\n")
+    let live = LiveRobots::text("User-agent: *\nDisallow: /drafts/\n")
         .policy(Policy::builder().mode(Mode::Refuse).build())
         .open()?;
     let layer = RobotsLayer::for_axum08(live).refuse_with(page);

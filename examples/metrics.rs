@@ -41,7 +41,7 @@ fn app() -> Result<Router, Rejection> {
     registry.register("crawler_requests", "Requests of crawlers, by what was done about them", requests.clone());
     let registry = Arc::new(registry);
 
-    let live = LiveRobots::inline(ROBOTS).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
+    let live = LiveRobots::text(ROBOTS).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
     // An observer is called while the request waits: it counts, and leaves everything else to a scrape.
     let count = move |event: &Event<'_>| {
         requests.get_or_create(&Labels::from(event.record)).inc();

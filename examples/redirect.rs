@@ -24,7 +24,7 @@ fn to_the_terms(_: &Event<'_>) -> Response<Bytes> {
 }
 
 fn app() -> Result<Router, Rejection> {
-    let live = LiveRobots::inline(ROBOTS).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
+    let live = LiveRobots::text(ROBOTS).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
     let layer = RobotsLayer::for_axum08(live).refuse_with(to_the_terms);
     let drafts = Router::new().route("/{page}", get(async || "a draft\n"));
     Ok(Router::new().nest("/drafts", drafts).route("/terms", get(async || "the terms\n")).layer(layer))

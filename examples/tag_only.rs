@@ -35,7 +35,7 @@ async fn news(crawler: Option<Extension<Record>>) -> ([(&'static str, &'static s
 }
 
 fn app() -> Result<Router, Rejection> {
-    let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n")
+    let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n")
         .policy(Policy::builder().mode(Mode::Tag).build())
         .open()?;
     let layer = RobotsLayer::for_axum08(live)

@@ -26,13 +26,13 @@ fn sites() -> Result<HostMap<LiveRobots>, Box<dyn std::error::Error>> {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let mut sites = HostMap::new();
     for (host, text) in HOSTS {
-        let live = LiveRobots::inline(text).policy(policy.clone()).gate(gate.clone()).open()?;
+        let live = LiveRobots::text(text).policy(policy.clone()).gate(gate.clone()).open()?;
         sites.insert(&format!("www.{host}"), live.clone())?;
         sites.insert(host, live)?;
     }
     // The app shows its pages under any host. Without a site for the others, a crawler that names the server by its address, or by a
     // name that is made up, walks around the rules.
-    sites.insert("*", LiveRobots::inline("User-agent: *\nDisallow: /\n").policy(policy).open()?)?;
+    sites.insert("*", LiveRobots::text("User-agent: *\nDisallow: /\n").policy(policy).open()?)?;
     Ok(sites)
 }
 

@@ -29,7 +29,7 @@ impl RobotsLayer {
     /// ```
     /// use axum::{Router, routing::get};
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
-    /// # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /blog/drafts/\n").open()?;
+    /// # let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /blog/drafts/\n").open()?;
     /// let robots = RobotsLayer::for_axum08(live);
     /// let blog = Router::new().route("/drafts/{page}", get(async || "a draft")).layer(robots.clone());
     /// let app: Router = Router::new().nest("/blog", blog).layer(robots);
@@ -65,7 +65,7 @@ impl RobotsLayer {
     /// ```
     /// use axum::{Router, routing::get};
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
-    /// # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n").open()?;
+    /// # let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").open()?;
     /// let robots = RobotsLayer::for_axum08(live);
     /// let drafts = Router::new().route("/drafts/{page}", get(async || "a draft")).route_layer(robots.clone());
     /// let app: Router = Router::new().merge(drafts).merge(robots.robots_txt_route());

@@ -68,7 +68,7 @@ impl RobotsLayer {
     /// ```
     /// # use http::Uri;
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
-    /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
+    /// # let live = LiveRobots::text("# nothing restricted\n").open()?;
     /// #[derive(Clone)]
     /// struct SentTarget(Uri);
     ///
@@ -112,7 +112,7 @@ impl RobotsLayer {
     /// use std::net::SocketAddr;
     /// use axum::extract::ConnectInfo;
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
-    /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
+    /// # let live = LiveRobots::text("# nothing restricted\n").open()?;
     /// // With `into_make_service_with_connect_info::<SocketAddr>()`.
     /// let layer = RobotsLayer::new(live)
     ///     .address_from(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.ip()))
@@ -125,7 +125,7 @@ impl RobotsLayer {
     ///
     /// ```compile_fail,E0277
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots, policy::Network};
-    /// # let live = LiveRobots::inline("# nothing restricted\n").open().unwrap();
+    /// # let live = LiveRobots::text("# nothing restricted\n").open().unwrap();
     /// let layer = RobotsLayer::new(live).forwarded_for("10.0.0.0/33".parse::<Network>());
     /// ```
     ///
@@ -167,7 +167,7 @@ impl RobotsLayer {
     ///
     /// ```
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
-    /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
+    /// # let live = LiveRobots::text("# nothing restricted\n").open()?;
     /// #[derive(Clone)]
     /// struct Session;
     ///
@@ -226,7 +226,7 @@ impl RobotsLayer {
     /// ```
     /// # use std::sync::atomic::{AtomicU64, Ordering};
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
-    /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
+    /// # let live = LiveRobots::text("# nothing restricted\n").open()?;
     /// static REQUESTS_OF_SEARCH_ENGINES: AtomicU64 = AtomicU64::new(0);
     ///
     /// let layer = RobotsLayer::new(live).on_crawler(|event| {
@@ -246,7 +246,7 @@ impl RobotsLayer {
     /// ```
     /// # use std::sync::Arc;
     /// # use tower_robots::{layer::{OriginalRequest, RobotsLayer}, live::{AgentLookups, LiveRobots}};
-    /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
+    /// # let live = LiveRobots::text("# nothing restricted\n").open()?;
     /// let lookups = Arc::new(AgentLookups::default());
     /// let layer = RobotsLayer::new(live).count_agent_lookups(Arc::clone(&lookups));
     /// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
@@ -333,7 +333,7 @@ impl RobotsLayer {
     /// use tower_robots::layer::{OriginalRequest, Outcome, RobotsLayer};
     /// # use tower_robots::policy::{Mode, Policy};
     /// # use tower_robots::live::LiveRobots;
-    /// # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n")
+    /// # let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n")
     /// #     .policy(Policy::builder().mode(Mode::Refuse).build())
     /// #     .open()?;
     /// let layer = RobotsLayer::new(live);
@@ -380,7 +380,7 @@ robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 /// use tower_robots::live::LiveRobots;
 /// use tower_robots::policy::{Mode, Policy, RateMode};
 ///
-/// let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 10\n")
+/// let live = LiveRobots::text("User-agent: GPTBot\nCrawl-delay: 10\n")
 ///     .policy(Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build())
 ///     .open()?;
 /// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;

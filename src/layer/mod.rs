@@ -56,7 +56,7 @@
 //! use tower_robots::layer::RobotsLayer;
 //! # use tower_robots::live::LiveRobots;
 //! # use tower_robots::policy::{Mode, Policy};
-//! # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /blog/drafts/\n")
+//! # let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /blog/drafts/\n")
 //! #     .policy(Policy::builder().mode(Mode::Refuse).build())
 //! #     .open()?;
 //!
@@ -85,7 +85,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n")
+//! let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n")
 //!     .policy(Policy::builder().mode(Mode::Refuse).build())
 //!     .open()?;
 //! let service = ServiceBuilder::new()

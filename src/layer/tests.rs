@@ -48,7 +48,7 @@ fn live(mode: Mode) -> LiveRobots {
 
 /// A site with this file under this policy.
 fn live_by(file: &str, policy: PolicyBuilder) -> LiveRobots {
-    LiveRobots::inline(file).policy(policy.build()).open().expect("a robots.txt")
+    LiveRobots::text(file).policy(policy.build()).open().expect("a robots.txt")
 }
 
 /// A layer of a site that refuses what this file disallows.

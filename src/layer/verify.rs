@@ -41,7 +41,7 @@ impl RobotsLayer {
     /// use tower_robots::source::evidence::Verifier;
     ///
     /// let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
-    /// let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
+    /// let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
     /// let verifier = Verifier::builder(Registry::builtin()).saved_in("/var/lib/app/evidence").start()?;
     /// let layer = RobotsLayer::for_axum08(live)
     ///     .address_from(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.ip()))
@@ -67,7 +67,7 @@ impl RobotsLayer {
 /// use tower::ServiceBuilder;
 /// use tower_robots::layer::{RobotsLayer, VerifyLayer};
 /// # use tower_robots::live::LiveRobots;
-/// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
+/// # let live = LiveRobots::text("# nothing restricted\n").open()?;
 ///
 /// let robots = RobotsLayer::new(live);
 /// let stack = ServiceBuilder::new().layer(VerifyLayer::new(&robots, Duration::from_millis(100))).layer(robots);

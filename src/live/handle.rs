@@ -30,7 +30,7 @@ use crate::rules::RobotsTxt;
 /// ```
 /// use tower_robots::live::LiveRobots;
 ///
-/// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
+/// let live = LiveRobots::text("User-agent: *\nDisallow: /private/\n").open()?;
 /// let snapshot = live.snapshot();
 /// assert_eq!(snapshot.content.as_ref().map(|content| content.robots().groups().len()), Some(1));
 /// # Ok::<(), tower_robots::live::Rejection>(())
@@ -93,7 +93,7 @@ impl LiveRobots {
     }
 
     /// Publishes a text that a database, an admin page or a test holds, in place of the one a site was opened with by
-    /// [`LiveRobots::inline`]. It is checked, gated, recorded and notified of like a file that changed, and a later
+    /// [`LiveRobots::text`]. It is checked, gated, recorded and notified of like a file that changed, and a later
     /// [`LiveRobots::reload`] reads it. A text that is live already is fine.
     ///
     /// The application has to keep the text: after a restart the site begins with the text that it is opened with, so open
@@ -107,7 +107,7 @@ impl LiveRobots {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), tower_robots::live::Rejection> {
-    /// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
+    /// let live = LiveRobots::text("User-agent: *\nDisallow: /private/\n").open()?;
     /// live.publish("User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n").await?;
     /// let rejection = live.publish("<!doctype html>").await.expect_err("a page");
     /// assert_eq!(rejection.kind, RejectionKind::Html);
@@ -158,7 +158,7 @@ impl LiveRobots {
     /// use tower_robots::{LiveRobots, Mode, Policy};
     ///
     /// let policy = Policy::builder().exempt_networks(["10.0.0.0/8"])?;
-    /// let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
+    /// let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
     /// live.set_mode(Mode::Refuse);
     /// assert_eq!(live.snapshot().policy.mode, Mode::Refuse);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -173,7 +173,7 @@ impl LiveRobots {
     /// use tower_robots::policy::Override;
     /// use tower_robots::{LiveRobots, Mode};
     ///
-    /// let live = LiveRobots::inline("User-agent: *\nDisallow: /drafts/\n").mode(Mode::Refuse).open()?;
+    /// let live = LiveRobots::text("User-agent: *\nDisallow: /drafts/\n").mode(Mode::Refuse).open()?;
     /// let spared = Override::agent("CCBot", Mode::Observe)?;
     /// live.update_policy(|policy| policy.overrides.push(spared));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -63,7 +63,7 @@ impl Site {
         self.count_mistake(
             &self.counts.shadowed_routes,
             "the application has a route for /robots.txt, and RobotsLayer answers instead of it: remove the route, or serve its text with \
-             LiveRobots::inline",
+             LiveRobots::text",
         );
     }
 

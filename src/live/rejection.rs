@@ -217,7 +217,7 @@ impl fmt::Display for Rejection {
                 self.until.map_or(Ok(()), |until| write!(f, ", which is believed from {} on", clock::shown(until)))
             }
             RejectionKind::NotInline => f.write_str(
-                "this site's robots.txt comes from there: change it there, or open the site with LiveRobots::inline to \
+                "this site's robots.txt comes from there: change it there, or open the site with LiveRobots::text to \
                  publish text",
             ),
             RejectionKind::NotAppended => write!(

@@ -201,7 +201,7 @@ robots_core::debug_as!(|it| [S: std::fmt::Debug] LiveBuilder::<S> { source: it.s
 
 impl LiveRobots {
     /// A robots.txt given as text; [`LiveRobots::publish`] replaces it.
-    pub fn inline(text: impl AsRef<[u8]>) -> LiveBuilder<Arc<[u8]>> {
+    pub fn text(text: impl AsRef<[u8]>) -> LiveBuilder<Arc<[u8]>> {
         LiveBuilder::new(text.as_ref().into())
     }
 }

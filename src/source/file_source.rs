@@ -51,7 +51,7 @@ impl LiveBuilder<FileSource> {
     /// ```compile_fail
     /// # use std::time::Duration;
     /// # use tower_robots::live::LiveRobots;
-    /// let live = LiveRobots::inline("User-agent: *\nDisallow:\n").poll_every(Duration::from_secs(9)).open();
+    /// let live = LiveRobots::text("User-agent: *\nDisallow:\n").poll_every(Duration::from_secs(9)).open();
     /// ```
     pub fn poll_every(self, poll: Duration) -> Self {
         self.with_source(|source| source.poll = poll.max(Watcher::SHORTEST_POLL))

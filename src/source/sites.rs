@@ -32,14 +32,14 @@ enum SiteLookup {
 ///
 /// let sites = SiteMap::new(HostMap::new());
 /// let mut hosts = HostMap::new();
-/// hosts.insert("example.com", LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?)?;
+/// hosts.insert("example.com", LiveRobots::text("User-agent: *\nDisallow: /private/\n").open()?)?;
 /// sites.replace(hosts);
 /// assert!(sites.load().get("example.com").is_some());
 ///
 /// // Another site, while requests flow. A text of one of many has a name, for the log. For sites that go, an application
 /// // makes the map anew of the handles that it keeps.
 /// let mut hosts = HostMap::clone(&sites.load());
-/// hosts.insert("shop.example", LiveRobots::inline("User-agent: *\nDisallow: /cart\n").named("shop").open()?)?;
+/// hosts.insert("shop.example", LiveRobots::text("User-agent: *\nDisallow: /cart\n").named("shop").open()?)?;
 /// sites.replace(hosts);
 /// assert!(sites.load().get("shop.example").is_some());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -115,14 +115,14 @@ robots_core::debug_as!(|it| SiteMap { sites: it.hosts.load().len() });
 /// use tower_robots::layer::RobotsLayer;
 /// use tower_robots::live::LiveRobots;
 ///
-/// let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n"));
+/// let layer = RobotsLayer::new(LiveRobots::text("User-agent: *\nDisallow: /private/\n"));
 /// ```
 ///
 /// ```
 /// use tower_robots::layer::RobotsLayer;
 /// use tower_robots::live::LiveRobots;
 ///
-/// let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?);
+/// let layer = RobotsLayer::new(LiveRobots::text("User-agent: *\nDisallow: /private/\n").open()?);
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
 #[diagnostic::on_unimplemented(

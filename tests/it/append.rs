@@ -262,7 +262,7 @@ mod live {
     #[test]
     fn a_part_that_comes_later_or_changes_makes_a_version() {
         let appendix = Appendix::new(["ai.txt"]);
-        let live = LiveRobots::inline(OWN).append(&appendix).open().expect("a robots.txt");
+        let live = LiveRobots::text(OWN).append(&appendix).open().expect("a robots.txt");
         assert_eq!(served(&live), OWN, "nothing was live before, so the file alone is served");
         // The operator goes on meanwhile.
         live.publish_blocking(MORE).expect("published");
@@ -293,7 +293,7 @@ mod live {
     fn a_part_that_shuts_search_engines_out_waits_at_the_gate() {
         let appendix = Appendix::new(["ai.txt"]);
         appendix.set(0, list(LIST), None);
-        let builder = LiveRobots::inline(OWN).append(&appendix).gate(Gate::new());
+        let builder = LiveRobots::text(OWN).append(&appendix).gate(Gate::new());
         let live = builder.open().expect("a robots.txt");
         appendix.set(0, list("User-agent: Googlebot\nUser-agent: bingbot\nDisallow: /\n"), None);
         assert_eq!(served(&live), with(OWN, LIST));
@@ -351,7 +351,7 @@ mod live {
     fn what_is_no_robots_txt_does_not_become_one_by_what_is_appended() {
         let appendix = Appendix::new(["ai.txt"]);
         appendix.set(0, list(LIST), None);
-        let live = LiveRobots::inline(OWN).append(&appendix).open().expect("a robots.txt");
+        let live = LiveRobots::text(OWN).append(&appendix).open().expect("a robots.txt");
         for (text, kind) in [
             ("", RejectionKind::Empty),
             ("<html>", RejectionKind::Html),

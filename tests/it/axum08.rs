@@ -24,7 +24,7 @@ const GPTBOT: &str = "GPTBot/1.2";
 const FILE: &str = "User-agent: GPTBot\nDisallow: /a/b/drafts/\nDisallow: /drafts/\nAllow: /drafts/open\n\nUser-agent: CCBot\nDisallow: /x/\n";
 
 fn live(file: &str, mode: Mode) -> LiveRobots {
-    LiveRobots::inline(file).policy(Policy::builder().mode(mode).build()).open().unwrap()
+    LiveRobots::text(file).policy(Policy::builder().mode(mode).build()).open().unwrap()
 }
 
 fn request(target: &str, agent: &str) -> Request {
@@ -308,7 +308,7 @@ async fn an_exemption_outside_is_none_inside() {
         .session_cookies(["sid"])
         .unwrap()
         .suspect_human(SuspectHuman::Exempt);
-    let site = LiveRobots::inline(FILE).policy(policy.build()).open().unwrap();
+    let site = LiveRobots::text(FILE).policy(policy.build()).open().unwrap();
     let outer = RobotsLayer::for_axum08(site.clone()).address_from(|_| Some([10, 0, 0, 1].into()));
     let inner = RobotsLayer::for_axum08(site.clone()).address_from(|_| Some([11, 0, 0, 1].into()));
     let app = in_two_layers(outer.clone(), inner.clone());
@@ -490,7 +490,7 @@ async fn an_inner_layer_that_adds_the_extension_adds_it() {
 async fn an_inner_layer_that_checks_senders_judges_again_where_none_outside_does() {
     let impostor = Identity::Refuted(Refutation::NotListed);
     let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
-    let live = LiveRobots::inline(FILE).policy(policy).open().unwrap();
+    let live = LiveRobots::text(FILE).policy(policy).open().unwrap();
     let unchecked = RobotsLayer::for_axum08(live.clone());
     let checked = RobotsLayer::for_axum08(live).identity_from(move |_| Some(impostor));
     let crawler = |layer: &RobotsLayer| layer.clone().with_crawler_extension();

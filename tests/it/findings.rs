@@ -19,7 +19,7 @@ fn every_file_with_an_error_is_reported_wherever_it_goes_live() {
         let listened = Arc::clone(&notified);
         let listen = move |reload: &tower_robots::live::Reload, _: &_| *listened.lock().unwrap() = reload.to_string();
         // A text that is no robots.txt at all is an error in itself.
-        let opened: Result<LiveRobots, Rejection> = LiveRobots::inline(body.clone()).on_reload(listen).open();
+        let opened: Result<LiveRobots, Rejection> = LiveRobots::text(body.clone()).on_reload(listen).open();
         let Ok(live) = opened else { continue };
         let status = live.status();
         let report = status.report.as_deref().unwrap();

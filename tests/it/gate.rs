@@ -182,7 +182,7 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended() {
     let list = |name: &str| Fragment::parse("ai.txt", format!("User-agent: {name}\nDisallow: /\n")).unwrap();
     let appendix = Appendix::new(["ai.txt"]);
     appendix.set(0, list("GPTBot"), None);
-    let live = LiveRobots::inline(OPEN).append(&appendix).gate(Gate::new()).open().unwrap();
+    let live = LiveRobots::text(OPEN).append(&appendix).gate(Gate::new()).open().unwrap();
     for lost in ["User-agent: *\n", "# generated\n", "User-agent: * Disallow: /cart\n"] {
         let rejection = live.publish_blocking(lost).unwrap_err();
         assert_eq!(rejection.kind, RejectionKind::Gated, "{rejection}");
@@ -215,7 +215,7 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended_also_after_a_restar
             let folder = TempDir::new().unwrap();
             let open = |text: &str, gate, name| {
                 let state = StateDir::open(folder.path()).unwrap();
-                LiveRobots::inline(text).append(&with(list(name))).gate(gate).state(&state, "a").open().unwrap()
+                LiveRobots::text(text).append(&with(list(name))).gate(gate).state(&state, "a").open().unwrap()
             };
             let live = open(OWN, Gate::new(), "GPTBot");
             let served = body(&live).unwrap();
@@ -224,7 +224,7 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended_also_after_a_restar
             let started = open(text, Gate::new(), name);
             assert_eq!(body(&started).unwrap(), served, "{text}");
             let baseline = Gate::new().baseline(RobotsTxt::parse(served.as_bytes()));
-            let live = LiveRobots::inline(OWN).append(&with(list(name))).gate(baseline).open().unwrap();
+            let live = LiveRobots::text(OWN).append(&with(list(name))).gate(baseline).open().unwrap();
             assert_eq!(live.publish_blocking(text).unwrap_err().kind, RejectionKind::Gated, "{text}");
         }
     }
@@ -232,7 +232,7 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended_also_after_a_restar
     let folder = TempDir::new().unwrap();
     for (text, name) in [(OWN, "GPTBot"), (OWN, "CCBot"), ("# From ai.txt\nUser-agent: *\nDisallow: /c\n", "CCBot")] {
         let state = StateDir::open(folder.path()).unwrap();
-        let builder = LiveRobots::inline(text).append(&with(list(name))).gate(Gate::new());
+        let builder = LiveRobots::text(text).append(&with(list(name))).gate(Gate::new());
         let live = builder.state(&state, "a").open().unwrap();
         assert!(live.status().pending.is_none(), "{:?}", live.status().pending);
         assert!(body(&live).unwrap().starts_with(text));
@@ -397,7 +397,7 @@ fn another_text_in_place_of_a_robots_txt_is_never_taken() {
     };
     for text in OTHER_TEXTS {
         let kind = if text.starts_with('<') { RejectionKind::Html } else { RejectionKind::NoField };
-        let rejection = LiveRobots::inline(text).open().unwrap_err();
+        let rejection = LiveRobots::text(text).open().unwrap_err();
         assert_eq!(rejection.kind, kind, "{text:?}");
         let site = Site::new(text);
         assert_eq!(LiveRobots::file(site.path()).open().unwrap_err().kind, kind, "{text:?}");

@@ -149,7 +149,7 @@ fn what_was_disallowed_before_is_not_lost_and_each_list_counts_by_itself() {
     assert!(objections(OLD, "User-agent: *\nDisallow: /cart\nDisallow: /cart/\n", &pages).is_empty());
 
     let watched = WatchedPages::default();
-    let live = LiveRobots::inline(OLD).gate(Gate::new().pages(&watched)).open().unwrap();
+    let live = LiveRobots::text(OLD).gate(Gate::new().pages(&watched)).open().unwrap();
     watched.set("of the sitemaps", expanded("/shop/{1..20000}").iter().map(Page::new));
     watched.set("of urls.txt", ["/news/", "/news/today", "/contact"].map(Page::new));
     assert_eq!(watched.counts(), [("of the sitemaps".to_owned(), 20_000), ("of urls.txt".to_owned(), 3)]);
@@ -182,7 +182,7 @@ fn a_baseline_counts_as_the_version_accepted_last() {
     assert!(examine(&gate(OLD), "User-agent: *\nDisallow: /\n", None) > 0);
 
     // A version that waits goes live once the baseline is that one.
-    let live = LiveRobots::inline(OLD).gate(gate(OLD)).open().unwrap();
+    let live = LiveRobots::text(OLD).gate(gate(OLD)).open().unwrap();
     assert!(live.publish_blocking(ACCIDENT).is_err());
     live.set_gate(gate(ACCIDENT));
     assert!(live.publish_blocking(ACCIDENT).is_ok());

@@ -29,7 +29,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn live(policy: PolicyBuilder) -> LiveRobots {
-    LiveRobots::inline(FILE).policy(policy.mode(Mode::Refuse).build()).open().unwrap()
+    LiveRobots::text(FILE).policy(policy.mode(Mode::Refuse).build()).open().unwrap()
 }
 
 fn request(target: &str) -> Request {

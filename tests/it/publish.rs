@@ -19,7 +19,7 @@ fn hash(text: &str) -> VersionHash {
 fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
     let notices: Arc<Mutex<Vec<String>>> = Arc::default();
     let listener = notices.clone();
-    let live = LiveRobots::inline(OPEN)
+    let live = LiveRobots::text(OPEN)
         .on_reload(move |reload, _| listener.lock().unwrap().push(reload.to_string()))
         .open()
         .unwrap();
@@ -40,7 +40,7 @@ fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
 
 #[test]
 fn what_is_no_robots_txt_changes_nothing() {
-    let live = LiveRobots::inline(OPEN).open().unwrap();
+    let live = LiveRobots::text(OPEN).open().unwrap();
     for (text, kind) in [
         (&b""[..], RejectionKind::Empty),
         (b"<!doctype html>", RejectionKind::Html),
@@ -60,7 +60,7 @@ fn what_is_no_robots_txt_changes_nothing() {
 
 #[test]
 fn what_the_gate_refuses_waits_and_is_accepted_by_its_hash() {
-    let live = LiveRobots::inline(OPEN).gate(Gate::new()).open().unwrap();
+    let live = LiveRobots::text(OPEN).gate(Gate::new()).open().unwrap();
     let rejection = live.publish_blocking(STAGING).unwrap_err();
     assert_eq!(rejection.kind, RejectionKind::Gated);
     let waiting = rejection.pending.as_ref().unwrap().hash();
@@ -85,7 +85,7 @@ fn a_site_that_reads_a_file_takes_no_text() {
     let rejection = live.publish_blocking(MORE).unwrap_err();
     assert_eq!(rejection.kind, RejectionKind::NotInline);
     let want = format!(
-        "{}: this site's robots.txt comes from there: change it there, or open the site with LiveRobots::inline to publish \
+        "{}: this site's robots.txt comes from there: change it there, or open the site with LiveRobots::text to publish \
          text",
         path.display()
     );
@@ -100,7 +100,7 @@ fn a_listener_may_publish_and_many_callers_at_once_leave_one_text() {
     let (sender, receiver) = mpsc::channel();
     let (handle, listening) = mpsc::channel::<LiveRobots>();
     let listening = Mutex::new(Some(listening));
-    let live = LiveRobots::inline(OPEN)
+    let live = LiveRobots::text(OPEN)
         .state(&state, "shop")
         .on_reload(move |reload, _| {
             let first = (reload.cause == Cause::Publish).then(|| listening.lock().unwrap().take()).flatten();
@@ -125,6 +125,6 @@ fn a_listener_may_publish_and_many_callers_at_once_leave_one_text() {
     assert_eq!(live.reload_blocking().outcome.hash(), Some(hash(&last)), "the source holds what is live");
     assert!(state.flush());
     drop(live);
-    let live = LiveRobots::inline(OPEN).state(&state, "shop").open().unwrap();
+    let live = LiveRobots::text(OPEN).state(&state, "shop").open().unwrap();
     assert_eq!(live.rollback().unwrap().outcome.hash(), Some(hash(&last)), "what was published is remembered");
 }

@@ -18,7 +18,7 @@ use crate::events::{Emitted, Fields, events, events_with_fields};
 #[test]
 fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
     let events = events(|| {
-        let live = LiveRobots::inline("User-agent: *\nDisallow: /cart\n").open().unwrap();
+        let live = LiveRobots::text("User-agent: *\nDisallow: /cart\n").open().unwrap();
         live.publish_blocking("<html>").unwrap_err();
     });
     let [(Level::INFO, "tower_robots::reload", live), (Level::WARN, "tower_robots::reload", rejected)] = &events[..]
@@ -32,7 +32,7 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
 #[test]
 fn a_reload_names_the_mode_and_a_version_that_waits_the_call_that_accepts_it() {
     let events = events_with_fields(|| {
-        let live = LiveRobots::inline("User-agent: *\nDisallow: /cart\n").gate(Gate::new()).open().unwrap();
+        let live = LiveRobots::text("User-agent: *\nDisallow: /cart\n").gate(Gate::new()).open().unwrap();
         live.publish_blocking("User-agent: *\nDisallow: /\n").unwrap_err();
         live.set_policy(Policy::builder().mode(Mode::Refuse).build());
         live.publish_blocking("User-agent: *\nDisallow: /cart\nDisallow: /x\n").unwrap();
@@ -57,7 +57,7 @@ fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
     let misspelled = || Policy::builder().with_override(Override::agent("Googelbot", Mode::Off).unwrap());
     let policy = misspelled().build();
     let file = "User-agent: *\nDisalow: /a\nDisallow: private/\nDisallow /x\n";
-    let events = events(|| drop(LiveRobots::inline(file).policy(policy).open().unwrap()));
+    let events = events(|| drop(LiveRobots::text(file).policy(policy).open().unwrap()));
     let [(Level::WARN, "tower_robots::reload", live), (Level::WARN, "tower_robots::reload", name)] = &events[..] else {
         panic!("{events:?}");
     };
@@ -72,7 +72,7 @@ fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
     let limited = Override::agent("bingbott", RateMode::Refuse).unwrap();
     let exempt = ["GPTBott", "Google-Extended", "GPTBot"];
     let policy = misspelled().with_rate_override(limited).exempt_agents(exempt).unwrap().build();
-    let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").open().unwrap();
+    let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").open().unwrap();
     let events = crate::events::events(|| live.set_policy(policy));
     assert_eq!(events.len(), 4, "{events:?}");
     for want in [
@@ -94,7 +94,7 @@ fn an_override_that_has_ended_is_a_warning() {
     let later = Override::agent("CCBot", Mode::Off).unwrap().until(SystemTime::now() + Duration::from_secs(3600));
     let policy = Policy::builder().with_override(Override::agent("GPTBot", Mode::Off).unwrap().until(past));
     let policy = policy.with_override(later).with_rate_override(rate).build();
-    let open = || LiveRobots::inline("User-agent: *\nDisallow: /a\n").policy(policy.clone()).open().unwrap();
+    let open = || LiveRobots::text("User-agent: *\nDisallow: /a\n").policy(policy.clone()).open().unwrap();
     let warned = |work: &dyn Fn()| {
         let is_warned = |(level, _, text): &Emitted| *level == Level::WARN && text.contains("has no effect");
         events(work).into_iter().filter(is_warned).map(|(_, _, text)| text).collect::<Vec<_>>()
@@ -132,7 +132,7 @@ fn an_override_that_some_file_of_a_folder_has_a_rule_or_a_group_for_is_no_warnin
 #[test]
 fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
     let of = |pattern: &str| Policy::builder().with_override(Override::pattern(pattern, Mode::Refuse).unwrap()).build();
-    let open = |policy| LiveRobots::inline("User-agent: *\nDisallow: /drafts\nAllow: /open\n").policy(policy);
+    let open = |policy| LiveRobots::text("User-agent: *\nDisallow: /drafts\nAllow: /open\n").policy(policy);
     for pattern in ["/drafts/", "/open"] {
         let events = events(|| drop(open(of(pattern)).open().unwrap()));
         let [_, (Level::WARN, "tower_robots::reload", text)] = &events[..] else { panic!("{events:?}") };
@@ -154,7 +154,7 @@ fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
 #[test]
 fn another_mode_and_a_turn_of_the_kill_switch_are_events() {
     let switch = KillSwitch::default();
-    let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").kill_switch(&switch).open().unwrap();
+    let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").kill_switch(&switch).open().unwrap();
     let events = events(|| {
         live.set_policy(Policy::builder().mode(Mode::Refuse).build());
         live.set_policy(Policy::builder().mode(Mode::Refuse).build());
@@ -205,7 +205,7 @@ fn requests_without_an_address_that_a_delay_is_for_are_warned_of_once() {
     let as_it_is = |layer: RobotsLayer| layer;
     for (layer, shared) in [(address as fn(RobotsLayer) -> RobotsLayer, 0), (as_it_is, 2)] {
         let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
-        let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 9\n").policy(policy).open().unwrap();
+        let live = LiveRobots::text("User-agent: GPTBot\nCrawl-delay: 9\n").policy(policy).open().unwrap();
         let layer = layer(RobotsLayer::new(live.clone()));
         let events = events(|| (0..2).for_each(|_| assert_eq!(status(layer.clone(), by_gptbot("/x")), StatusCode::OK)));
         assert_eq!(live.status().without_address, shared);
@@ -219,7 +219,7 @@ fn requests_without_an_address_that_a_delay_is_for_are_warned_of_once() {
 fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
     for (impostors, warned) in [(Impostors::Observe, 0), (Impostors::Refuse, 2)] {
         let policy = Policy::builder().mode(Mode::Refuse).impostors(impostors).build();
-        let live = LiveRobots::inline("User-agent: *\nDisallow: /b\n").policy(policy).open().unwrap();
+        let live = LiveRobots::text("User-agent: *\nDisallow: /b\n").policy(policy).open().unwrap();
         let layer = RobotsLayer::new(live.clone());
         let events = events(|| {
             for agent in [
@@ -259,7 +259,7 @@ fn claims_that_are_checked_without_an_address_are_warned_of_once() {
     let none_found: fn(RobotsLayer) -> RobotsLayer = |layer| layer.address_from(|_| None);
     for (layer, warned) in [(address, 0), (none_found, 2), (|layer| layer, 2)] {
         let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
-        let live = LiveRobots::inline("User-agent: *\nDisallow: /b\n").policy(policy).open().unwrap();
+        let live = LiveRobots::text("User-agent: *\nDisallow: /b\n").policy(policy).open().unwrap();
         let layer = layer(RobotsLayer::new(live.clone()).verifier(SenderCheck::new(&verifier)));
         let events = events(|| {
             for agent in ["Googlebot/2.1", "Googlebot/2.1", "Mozilla/5.0 Firefox/143.0"] {
@@ -278,7 +278,7 @@ fn claims_that_are_checked_without_an_address_are_warned_of_once() {
 fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own() {
     let file = "User-agent: GPTBot\nCrawl-delay: 60\nDisallow: /cart\n";
     let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
-    let layer = RobotsLayer::new(LiveRobots::inline(file).policy(policy).open().unwrap());
+    let layer = RobotsLayer::new(LiveRobots::text(file).policy(policy).open().unwrap());
     let layer = layer.address_from(|_| Some([192, 0, 2, 1].into())).robots_txt_served_elsewhere();
     let request = |path: &str| {
         let request = Request::get(path).header("user-agent", "GPTBot/1.2").body(()).unwrap();
@@ -314,7 +314,7 @@ fn a_directory_reports_its_hosts_and_what_it_passes_over() {
 /// A layer that refuses GPTBot its drafts, and the service behind it.
 fn drafts() -> (LiveRobots, RobotsLayer) {
     let policy = Policy::builder().mode(Mode::Refuse).build();
-    let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open().unwrap();
+    let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open().unwrap();
     (live.clone(), RobotsLayer::new(live))
 }
 

@@ -167,7 +167,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_is_judged_once_and_counted_then_and_not_when_the_upstream_answers() {
         let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
-        let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 1\n").policy(policy).open().unwrap();
+        let live = LiveRobots::text("User-agent: GPTBot\nCrawl-delay: 1\n").policy(policy).open().unwrap();
         // It is never there: each request is counted here, without being waited for.
         let store = StoreSettings::new(StoreUrl::new("redis://127.0.0.1:1").unwrap());
         let store = SharedRate::start(store, |_| {}).unwrap();

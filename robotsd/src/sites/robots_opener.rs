@@ -174,7 +174,7 @@ impl RobotsOpener {
                 opener.open_directory(site, path, fallback, settings, when_missing)
             }
             RobotsSource::File(path) => opener.open_one(LiveRobots::file(path).watcher(&self.watcher), one),
-            RobotsSource::Inline(text) => opener.open_one(LiveRobots::inline(text), one),
+            RobotsSource::Inline(text) => opener.open_one(LiveRobots::text(text), one),
             RobotsSource::Upstream { upstreams, host, server_name, remote } => {
                 let builder = LiveRobots::upstream(upstreams, host).map_err(|error| error.to_string())?;
                 let builder = self.fetched(builder, remote)?;

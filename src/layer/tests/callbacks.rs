@@ -93,7 +93,7 @@ async fn the_kill_switch_passes_everything_but_robots_txt() {
 #[tokio::test]
 async fn a_request_in_grace_is_observed_with_that_reason() {
     let policy = Policy::builder().mode(Mode::Refuse).build();
-    let live = LiveRobots::inline(FILE).policy(policy).grace(Duration::from_secs(3600)).open().expect("a robots.txt");
+    let live = LiveRobots::text(FILE).policy(policy).grace(Duration::from_secs(3600)).open().expect("a robots.txt");
     let (notified, sink) = noting(Vec::new());
     let layer =
         RobotsLayer::new(live).on_disallowed(move |event| sink.lock().push((event.record.action, event.record.reason)));

@@ -15,7 +15,7 @@ fn refusing() -> PolicyBuilder {
 
 fn limited(policy: PolicyBuilder) -> (RobotsLayer, LiveRobots, TestClock) {
     let clock = TestClock::new();
-    let live = LiveRobots::inline(DELAYED).policy(policy.build()).clock(clock.read()).open().expect("a robots.txt");
+    let live = LiveRobots::text(DELAYED).policy(policy.build()).clock(clock.read()).open().expect("a robots.txt");
     (told_senders(&live), live, clock)
 }
 
@@ -430,7 +430,7 @@ fn a_panic_after_the_word_of_a_store_passes_the_request() {
 fn texts_that_have_names_are_told_apart_in_a_store() {
     let mut hosts = HostMap::new();
     for host in ["a.example", "b.example"] {
-        let live = LiveRobots::inline(DELAYED).named(host).policy(refusing().build()).open().expect("rules");
+        let live = LiveRobots::text(DELAYED).named(host).policy(refusing().build()).open().expect("rules");
         assert!(live.status().last_reload.to_string().starts_with(&format!("{host}: version ")));
         hosts.insert(host, live).expect("a host");
     }
@@ -447,7 +447,7 @@ async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
     let (cache, clock) = (crate::live::CompileCache::default(), TestClock::new());
     let open = |name: Option<&str>, max_age: u64| {
         let policy = refusing().build();
-        let builder = LiveRobots::inline(DELAYED).policy(policy).clock(clock.read()).compile_cache(&cache);
+        let builder = LiveRobots::text(DELAYED).policy(policy).clock(clock.read()).compile_cache(&cache);
         let builder = builder.max_age(Duration::from_secs(max_age));
         let live = name.into_iter().fold(builder, |builder, name| builder.counted_as(name)).open().expect("rules");
         told_senders(&live)

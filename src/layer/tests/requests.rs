@@ -14,7 +14,7 @@ async fn forms_that_a_policy_leaves_out_are_not_judged() {
 async fn each_host_has_its_own_site_and_an_unknown_one_none() {
     let mut hosts = HostMap::new();
     hosts.insert("a.example", live(Mode::Refuse)).expect("a host");
-    let open = LiveRobots::inline("# b\n").open().expect("open");
+    let open = LiveRobots::text("# b\n").open().expect("open");
     hosts.insert("*.b.example", open).expect("a host");
     let layer = RobotsLayer::new(hosts.into_sites());
     for (target, host, status) in [

@@ -25,7 +25,7 @@ fn layer(server: &PlayedHttp, pem: &str, clock: &TestClock) -> RobotsLayer {
     let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
     let builder = Verifier::builder(&registry).clock(clock.read()).without_names().fetcher(&fetcher);
     let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).rate(RateMode::Refuse).build();
-    let live = LiveRobots::inline(PLAYED).registry(registry).policy(policy).open().expect("rules");
+    let live = LiveRobots::text(PLAYED).registry(registry).policy(policy).open().expect("rules");
     RobotsLayer::new(live).verifier(SenderCheck::new(&builder.start().expect("a verifier")))
 }
 

@@ -91,7 +91,7 @@ async fn a_tag_is_ascii_whatever_the_rule_holds() {
 
 #[tokio::test]
 async fn a_layer_inside_another_keeps_its_tag() {
-    let inner = RobotsLayer::new(LiveRobots::inline("# open\n").open().expect("open"));
+    let inner = RobotsLayer::new(LiveRobots::text("# open\n").open().expect("open"));
     let outer = RobotsLayer::new(live(Mode::Tag));
     let response =
         outer.layer(inner.layer(service_fn(app))).oneshot(get("/drafts/x", GPTBOT)).await.expect("infallible");

@@ -25,8 +25,7 @@ async fn first_identities(
     let registry: Arc<Registry> = Arc::new(only(row));
     let builder = Verifier::builder(&registry).resolvers([dns.address]).question_times(PACE, LONG);
     let verifier = builder.start().expect("a verifier");
-    let live =
-        LiveRobots::inline("User-agent: Playbot\nDisallow: /drafts/\n").registry(registry).open().expect("rules");
+    let live = LiveRobots::text("User-agent: Playbot\nDisallow: /drafts/\n").registry(registry).open().expect("rules");
     let (identities, sink) = noting(Vec::new());
     let layer = RobotsLayer::new(live)
         .address_from(|extensions| extensions.get::<IpAddr>().copied())

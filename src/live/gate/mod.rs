@@ -34,7 +34,7 @@ use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 /// ```
 /// use tower_robots::live::{Gate, LiveRobots, WhenMissing};
 ///
-/// let live = LiveRobots::inline("User-agent: *\nDisallow: /\n")
+/// let live = LiveRobots::text("User-agent: *\nDisallow: /\n")
 ///     .gate(Gate::new())
 ///     .when_missing(WhenMissing::Unavailable)
 ///     .open()?;

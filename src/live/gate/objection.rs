@@ -200,7 +200,7 @@ fn percent(part: usize, of: usize) -> String {
 /// use tower_robots::live::{Gate, LiveRobots, WatchedPages};
 ///
 /// let pages = WatchedPages::default();
-/// let live = LiveRobots::inline("User-agent: *\nDisallow: /cart/\n")
+/// let live = LiveRobots::text("User-agent: *\nDisallow: /cart/\n")
 ///     .gate(Gate::new().pages(&pages))
 ///     .open()?;
 /// pages.set("of the sitemaps", ["/", "/news/1", "/news/2"].map(Page::new));

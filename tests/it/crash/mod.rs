@@ -61,7 +61,7 @@ fn folder() -> TempDir {
 }
 
 fn open_site(state: &StateDir, text: &str) -> LiveRobots {
-    let live = LiveRobots::inline(text).registry(REGISTRY.clone()).when_missing(WhenMissing::Unavailable);
+    let live = LiveRobots::text(text).registry(REGISTRY.clone()).when_missing(WhenMissing::Unavailable);
     live.gate(Gate::new()).state(state, "shop").open().unwrap()
 }
 
