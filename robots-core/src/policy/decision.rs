@@ -33,7 +33,7 @@ pub struct Decision<'r> {
     /// limit it, before; `None` where no grace holds. [`Decision::would`] says what comes then.
     pub grace_end: Option<SystemTime>,
     /// Set if it differs from what the decision does.
-    pub(super) would: Option<Would>,
+    pub(super) would: Option<UnderRefuse>,
 }
 
 /// The action a decision takes.
@@ -52,7 +52,7 @@ keyword_enum! {
     /// The action that the mode [`Mode::Refuse`] would take about a request once no grace holds any more, whatever the mode of the
     /// site is; the later ones are stricter.
     #[derive(PartialOrd, Ord)]
-    Would, "an action of the mode that refuses", {
+    UnderRefuse, "an action of the mode that refuses", {
         /// It would pass unchanged: it is allowed or exempt, or an override says so.
         Pass = "pass",
         /// It would be tagged, as that of a search engine is.
@@ -117,7 +117,7 @@ impl Mode {
     }
 }
 
-impl Would {
+impl UnderRefuse {
     const fn of(action: Action) -> Self {
         match action {
             Action::Pass => Self::Pass,
@@ -141,8 +141,12 @@ impl Reason {
 impl<'r> Decision<'r> {
     /// The action that the mode [`Mode::Refuse`] would take about the request, with the same overrides and exemptions. A grace does
     /// not count, because it ends: [`Decision::grace_end`].
-    pub fn would(&self) -> Would {
-        self.would.unwrap_or(if self.reason == Reason::Limited { Would::Limit } else { Would::of(self.action) })
+    pub fn would(&self) -> UnderRefuse {
+        self.would.unwrap_or(if self.reason == Reason::Limited {
+            UnderRefuse::Limit
+        } else {
+            UnderRefuse::of(self.action)
+        })
     }
 
     /// The same, where the other one is the decision under the mode [`Mode::Refuse`].
@@ -154,7 +158,7 @@ impl<'r> Decision<'r> {
     /// The decision about a request that is in grace until then: it passes, and this would be the action.
     pub(super) fn in_grace(end: SystemTime, would: Action, verdict: Verdict<'r>) -> Self {
         let decision = Self::judged(Action::Pass, Reason::Grace, verdict);
-        Self { grace_end: Some(end), would: Some(Would::of(would)), ..decision }
+        Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }
     }
 
     /// The same for a request that came too soon, by so much.
@@ -162,7 +166,7 @@ impl<'r> Decision<'r> {
     pub fn too_soon(self, wait: Duration) -> Self {
         let Some(pace) = self.pace else { return self };
         let is_limited = pace.refusing == RateMode::Refuse;
-        let would = if is_limited { Some(self.would().max(Would::Limit)) } else { self.would };
+        let would = if is_limited { Some(self.would().max(UnderRefuse::Limit)) } else { self.would };
         let limited = |action, reason| {
             let (agent, verdict) = (pace.agent, Some(pace.verdict));
             Self { action, reason, agent, verdict, wait, would, ..self }
@@ -182,7 +186,7 @@ impl<'r> Decision<'r> {
         if mode.action() <= self.action && !is_allowed {
             return self;
         }
-        let would = self.would.map(|would| would.max(Would::of(mode.action())));
+        let would = self.would.map(|would| would.max(UnderRefuse::of(mode.action())));
         Self { action: mode.action(), reason: Reason::Impostor, would, ..self }.with_pace(self.pace)
     }
 
