@@ -96,15 +96,15 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 /// The crawler that a request claims to come from, for handlers beneath [`RobotsLayer::for_axum08`]: an agent that is registered or
 /// declares itself one. The result of checking the claim is its `identity`, if claims are checked.
 ///
-/// `Option<Crawler>` is `None` for everybody else, and for everybody while nothing is known of the robots.txt, while the kill switch
+/// `Option<CrawlerRequest>` is `None` for everybody else, and for everybody while nothing is known of the robots.txt, while the kill switch
 /// has turned enforcement off, for a host of no site, which any client can name, or where the layer is missing or is a
 /// [`RobotsLayer::new`] without [`RobotsLayer::with_crawler_extension`]: it leaves nothing in a person's request, so that cannot be told.
-/// `Crawler` alone is for a page that only crawlers get: everybody else is answered with 404.
+/// `CrawlerRequest` alone is for a page that only crawlers get: everybody else is answered with 404.
 ///
 /// ```
-/// use tower_robots::layer::axum08::Crawler;
+/// use tower_robots::layer::axum08::CrawlerRequest;
 ///
-/// async fn page(crawler: Option<Crawler>) -> String {
+/// async fn page(crawler: Option<CrawlerRequest>) -> String {
 ///     match crawler {
 ///         Some(crawler) => format!("a summary for {}\n", crawler.name().escape_debug()),
 ///         None => "the whole page\n".to_owned(),
@@ -115,16 +115,16 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 ///
 /// A page that differs by agent wants `Vary: User-Agent`, or a cache serves one agent's page to another.
 #[derive(Clone, Debug)]
-pub struct Crawler(pub Record);
+pub struct CrawlerRequest(pub Record);
 
-impl Crawler {
+impl CrawlerRequest {
     fn of(parts: &Parts) -> Option<Self> {
         let record = parts.extensions.get::<Record>().filter(|record| is_crawler(&record.agent));
         record.cloned().map(Self)
     }
 }
 
-impl Deref for Crawler {
+impl Deref for CrawlerRequest {
     type Target = Record;
 
     fn deref(&self) -> &Record {
@@ -132,7 +132,7 @@ impl Deref for Crawler {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Crawler {
+impl<S: Sync> FromRequestParts<S> for CrawlerRequest {
     type Rejection = StatusCode;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, StatusCode> {
@@ -140,7 +140,7 @@ impl<S: Sync> FromRequestParts<S> for Crawler {
     }
 }
 
-impl<S: Sync> OptionalFromRequestParts<S> for Crawler {
+impl<S: Sync> OptionalFromRequestParts<S> for CrawlerRequest {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Infallible> {

@@ -66,7 +66,7 @@
 //! # Ok::<(), tower_robots::live::Rejection>(())
 //! ```
 //!
-//! A handler learns which crawler sends a request from `axum08::Crawler`, in any other framework from the [`Record`] in the
+//! A handler learns which crawler sends a request from `axum08::CrawlerRequest`, in any other framework from the [`Record`] in the
 //! extensions, where [`RobotsLayer::with_crawler_extension`] is set.
 //!
 //! # In any Tower stack

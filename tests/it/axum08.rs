@@ -13,7 +13,7 @@ use axum::response::Response;
 use axum::routing::get;
 use tower::{Layer, ServiceBuilder, ServiceExt};
 use tower_robots::agent::{Identity, Refutation};
-use tower_robots::layer::axum08::Crawler;
+use tower_robots::layer::axum08::CrawlerRequest;
 use tower_robots::layer::{OriginalRequest, RobotsLayer};
 use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Impostors, Mode, Policy, SuspectHuman};
@@ -503,9 +503,10 @@ async fn an_inner_layer_that_checks_senders_judges_again_where_none_outside_does
 
 #[tokio::test]
 async fn a_handler_learns_which_crawler_asks() {
-    let name =
-        async |crawler: Option<Crawler>| crawler.map_or("nobody".to_owned(), |crawler| crawler.name().to_owned());
-    let only = async |crawler: Crawler| crawler.name().to_owned();
+    let name = async |crawler: Option<CrawlerRequest>| {
+        crawler.map_or("nobody".to_owned(), |crawler| crawler.name().to_owned())
+    };
+    let only = async |crawler: CrawlerRequest| crawler.name().to_owned();
     let file = format!("{FILE}\nUser-agent: curl\nDisallow: /x/\n");
     let pages = Router::new().route("/open", get(name)).route("/only", get(only));
     let app = Router::new().nest("/a", pages).layer(RobotsLayer::for_axum08(live(&file, Mode::Refuse)));
