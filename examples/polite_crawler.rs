@@ -34,7 +34,7 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
     let mut lines = Vec::new();
     for path in paths {
         if !ours.allows(path) {
-            let line = ours.rules_say(path).line().unwrap_or_default();
+            let line = ours.verdict(path).line().unwrap_or_default();
             lines.push(format!("{path}: disallowed by line {line}"));
             continue;
         }

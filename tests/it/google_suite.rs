@@ -11,7 +11,7 @@ use tower_robots::rules::{Access, RobotsTxt};
 use crate::shared::{cases, drawn};
 
 fn answer(rules: &AgentRules, url: &[u8]) -> (bool, u64) {
-    let verdict = rules.rules_say(url);
+    let verdict = rules.verdict(url);
     (verdict.access() == Access::Allow, verdict.line().map_or(0, |line| line as u64))
 }
 

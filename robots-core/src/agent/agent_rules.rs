@@ -40,7 +40,7 @@ impl RobotsTxt {
     /// let ours = robots.for_agent("OurBot/2.0");
     /// assert!(ours.allows("/products"));
     /// assert!(!ours.allows("https://example.com/private/x?page=2"));
-    /// assert_eq!(ours.rules_say("/private/x").line(), Some(2));
+    /// assert_eq!(ours.verdict("/private/x").line(), Some(2));
     /// assert_eq!(ours.crawl_delay().map(|delay| delay.interval().as_secs()), Some(2));
     /// ```
     pub fn for_agent(&self, agent: impl AsRef<[u8]>) -> AgentRules {
@@ -73,12 +73,12 @@ impl AgentRules {
     /// with `/` nor with a scheme (`private/x`) is no path, and no rule for `/private/` matches it: resolve links first.
     pub fn allows(&self, path: impl AsRef<[u8]>) -> bool {
         let path = path.as_ref();
-        RequestPath::is_robots_txt_target(path) || self.rules_say(path).access() == Access::Allow
+        RequestPath::is_robots_txt_target(path) || self.verdict(path).access() == Access::Allow
     }
 
     /// The word of the file alone, with the rule, its line and its group behind it. Of several agents of a header the
     /// first that is disallowed counts.
-    pub fn rules_say(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
+    pub fn verdict(&self, path: impl AsRef<[u8]>) -> Verdict<'_> {
         let path = self.rules.reading().path(&path);
         let verdicts = self.selections().map(|selection| selection.verdict(&path));
         let strictest = verdicts.min_by_key(|verdict| verdict.access() == Access::Allow);
@@ -216,7 +216,7 @@ mod tests {
         let star = RobotsTxt::parse(FILE).for_agent("AnyBot");
         for target in ["/robots.txt", "/robots.txt?x", "https://example.com/robots.txt"] {
             assert!(star.allows(target), "{target}");
-            assert_eq!((star.rules_say(target).access(), star.rules_say(target).line()), (Access::Disallow, Some(12)));
+            assert_eq!((star.verdict(target).access(), star.verdict(target).line()), (Access::Disallow, Some(12)));
         }
         assert!(!star.allows("/robots.txt.bak"));
     }
