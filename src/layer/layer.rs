@@ -187,7 +187,7 @@ impl RobotsLayer {
     /// Answers requests that another layer of the same sites has refused a moment ago: for a proxy in front that could not relay the
     /// refusal, and requests it. Nothing is counted. A request that is not refused for another reason came too soon, and is answered
     /// with 429.
-    pub fn of_refused_requests(self) -> Self {
+    pub fn refusals_only(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)
     }
 

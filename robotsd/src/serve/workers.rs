@@ -167,7 +167,7 @@ fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> DecisionSites {
         let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
         let decides = DecisionSite {
             judge: site.judge(&counts, sites.rate_store.as_ref(), Duration::ZERO),
-            quiet: site.quiet_layer().of_refused_requests().with_crawler_records(),
+            quiet: site.quiet_layer().refusals_only().with_crawler_records(),
         };
         table.add(decides, site.host_patterns());
     }

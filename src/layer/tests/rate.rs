@@ -366,7 +366,7 @@ async fn exempt_requests_take_nothing() {
 #[tokio::test]
 async fn a_second_question_about_a_refused_request_takes_nothing() {
     let (layer, live, clock) = limited(refusing());
-    let again = told_senders(&live).of_refused_requests();
+    let again = told_senders(&live).refusals_only();
     for sender in [|| from(GPTBOT, [192, 0, 2, 1]), || known(GPTBOT, [192, 0, 2, 1], VERIFIED)] {
         assert_eq!(passed(&layer, sender).await, 5);
         let response = ask(again.clone(), sender()).await;
