@@ -397,7 +397,7 @@ impl fmt::Display for NoSuchVersion {
 impl Error for NoSuchVersion {}
 
 /// What is remembered of a robots.txt: its versions, the one that waits, its history and its switch. Another one goes on from that
-/// under a name of its own ([`LiveBuilder::take_over`](crate::source::LiveBuilder::take_over)).
+/// under a name of its own ([`LiveBuilder::inherit_state`](crate::source::LiveBuilder::inherit_state)).
 #[derive(Clone, Debug, Default)]
 pub struct Remembered {
     pub(super) versions: AcceptedVersions,

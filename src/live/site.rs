@@ -72,9 +72,9 @@ impl Site {
         let state = settings.state.as_ref().map(|(state, name)| state.site(name));
         let now = clock.now();
         let mut remembered = state.as_ref().map(|state| state.load(now)).unwrap_or_default();
-        let is_heir = settings.takes_over.is_some();
-        if let Some(before) = settings.takes_over {
-            take_over(&mut remembered, before, state.as_ref());
+        let is_heir = settings.inherited.is_some();
+        if let Some(before) = settings.inherited {
+            inherit(&mut remembered, before, state.as_ref());
         }
         let Remembered { versions, pending, history, enforcement, was_live } = remembered;
         let snapshot = Snapshot {
@@ -439,7 +439,7 @@ impl AppendsParts for Site {
 
 /// Has a site go on from what is remembered of another. Entries that it has already, because it was called so before, are not doubled:
 /// on the disk they are dated to the millisecond.
-fn take_over(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
+fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
     for entry in before.history.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
         to.history.push(entry.clone());
@@ -476,7 +476,7 @@ pub(crate) struct SiteSettings {
     /// The directory in which the site remembers what it accepted, and its name there.
     pub(crate) state: Option<(StateDir, String)>,
     /// What is remembered of a site of another name, from which this one goes on.
-    pub(crate) takes_over: Option<Remembered>,
+    pub(crate) inherited: Option<Remembered>,
     pub(crate) switch: Option<KillSwitch>,
     pub(crate) outer_switches: Vec<KillSwitch>,
     pub(crate) compile_cache: CompileCache,
@@ -505,7 +505,7 @@ impl Default for SiteSettings {
             opened_by: Cause::Start,
             listeners: Vec::new(),
             state: None,
-            takes_over: None,
+            inherited: None,
             switch: None,
             outer_switches: Vec::new(),
             compile_cache: CompileCache::default(),

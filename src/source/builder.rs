@@ -118,8 +118,8 @@ impl<S> LiveBuilder<S> {
     /// Starts from the state of another site ([`LiveRobots::remembered`], [`StateDir::remembered`]), for a site that gets another name: its
     /// versions, its pending version and its history. They replace what this site's own part of the state directory contains. The kill
     /// switch is not inherited. Default: none. A second call replaces the first.
-    pub fn take_over(self, before: &Remembered) -> Self {
-        self.with_settings(|settings| settings.takes_over = Some(before.clone()))
+    pub fn inherit_state(self, before: &Remembered) -> Self {
+        self.with_settings(|settings| settings.inherited = Some(before.clone()))
     }
 
     /// The kill switch of this and other sites. Default: that of the state directory, if there is one, which then takes

@@ -287,7 +287,7 @@ impl RobotsOpener {
         let builder = self.parts.iter().fold(builder, |builder, parts| builder.append(&parts.appendix));
         let inheritance = self.inheritance.upgrade();
         let before = inheritance.as_ref().and_then(|all| all.robots(&site.name, name));
-        let builder = before.into_iter().fold(builder, LiveBuilder::take_over);
+        let builder = before.into_iter().fold(builder, LiveBuilder::inherit_state);
         let listeners = self.publish.iter().map(|publish| publish.listen(&site.name, name));
         let builder = listeners.fold(builder, LiveBuilder::on_reload);
         self.state.attach(builder, name)
