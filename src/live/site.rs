@@ -118,7 +118,7 @@ impl Site {
         }
         let all = settings.state.as_ref().map(|(state, _)| state.switch()).or(settings.switch.as_ref());
         let mut of_all = None;
-        for (place, switch) in (0..).zip(all.into_iter().chain(&settings.outer_switches)) {
+        for (place, switch) in (0..).zip(all.into_iter().chain(&settings.additional_kill_switches)) {
             of_all = of_all.or(switch.join(place, &site));
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
@@ -478,7 +478,7 @@ pub(crate) struct SiteSettings {
     /// What is remembered of a site of another name, from which this one goes on.
     pub(crate) inherited: Option<Remembered>,
     pub(crate) switch: Option<KillSwitch>,
-    pub(crate) outer_switches: Vec<KillSwitch>,
+    pub(crate) additional_kill_switches: Vec<KillSwitch>,
     pub(crate) compile_cache: CompileCache,
     /// The origin of a text.
     pub(crate) text_name: Option<Arc<str>>,
@@ -507,7 +507,7 @@ impl Default for SiteSettings {
             state: None,
             inherited: None,
             switch: None,
-            outer_switches: Vec::new(),
+            additional_kill_switches: Vec::new(),
             compile_cache: CompileCache::default(),
             text_name: None,
             counted_as: None,

@@ -130,9 +130,9 @@ impl<S> LiveBuilder<S> {
 
     /// Adds a kill switch that is not part of a state directory, such as that of a fleet: if any of them is off, nothing is enforced. A
     /// second call adds another one, up to four; later ones are ignored.
-    pub fn outer_switch(mut self, switch: &KillSwitch) -> Self {
-        if self.settings.outer_switches.len() < 4 {
-            self.settings.outer_switches.push(switch.clone());
+    pub fn additional_kill_switch(mut self, switch: &KillSwitch) -> Self {
+        if self.settings.additional_kill_switches.len() < 4 {
+            self.settings.additional_kill_switches.push(switch.clone());
         }
         self
     }

@@ -411,7 +411,7 @@ fn a_switch_that_counts_as_off_stands_in_the_history_once_with_the_reason_and_so
 fn a_switch_that_no_operator_turned_gives_every_site_the_reason() {
     let (switch, why) = (KillSwitch::default(), "nothing is known");
     switch.set_enforcement_because(Enforcement::Off, Some(why.to_owned()));
-    let live = LiveRobots::text(OPEN).outer_switch(&switch).open().unwrap();
+    let live = LiveRobots::text(OPEN).additional_kill_switch(&switch).open().unwrap();
     switch.set_enforcement(Enforcement::On);
     switch.set_enforcement_because(Enforcement::Off, Some(why.to_owned()));
     let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of every site is switched off: {why}"));
@@ -420,7 +420,7 @@ fn a_switch_that_no_operator_turned_gives_every_site_the_reason() {
     // An operator turns it off too: there is nothing new, and no other reason for those that come later.
     switch.set_enforcement(Enforcement::Off);
     assert_eq!(turns(&live).len(), 3);
-    let late = LiveRobots::text(OPEN).outer_switch(&switch).open().unwrap();
+    let late = LiveRobots::text(OPEN).additional_kill_switch(&switch).open().unwrap();
     let by_operator = (ReloadOutcomeKind::SwitchedOff, "enforcement of every site is switched off".to_owned());
     assert_eq!(turns(&late), [by_operator]);
 }

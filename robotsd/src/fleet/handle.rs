@@ -154,7 +154,7 @@ impl Fleet {
     pub(crate) fn join<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let switch = self.sites.lock().entry(name.to_owned()).or_default().clone();
         self.follow_site(name, &switch);
-        builder.outer_switch(&self.every_site).outer_switch(&switch)
+        builder.additional_kill_switch(&self.every_site).additional_kill_switch(&switch)
     }
 
     /// Changes what is known. In force when it returns, and written to the state directory if that takes it. Blocks.
