@@ -292,7 +292,7 @@ fn a_pending_version_is_reported_once_and_forgotten_when_the_old_file_comes_back
 #[test]
 fn a_first_version_is_one_of_those_that_are_known_elsewhere() {
     let hash = |text: &str| VersionHash::of(text.as_bytes());
-    let gate = |known: &str| Gate::new().first_of([hash(known)], "others serve another");
+    let gate = |known: &str| Gate::new().allow_first_versions([hash(known)], "others serve another");
     // One that is known passes, whatever it does; later versions are compared with it.
     let site = Site::new(STAGING);
     let live = site.builder().gate(gate(STAGING)).open().unwrap();

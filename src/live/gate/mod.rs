@@ -11,7 +11,7 @@
 //!    operator never accepts a version unseen.
 //!
 //! A process that shares its sites with others can have its very first version wait unless it is accepted
-//! ([`Gate::first_of`]): theirs is what it would be compared with.
+//! ([`Gate::allow_first_versions`]): theirs is what it would be compared with.
 //!
 //! A baseline stands in the place of the version that was accepted last: what version control holds, for example.
 //!
@@ -249,7 +249,7 @@ impl Gate {
 
     /// Where there is nothing to compare with, lets these versions pass, whatever they do, and refuses others for this reason: what other
     /// processes serve or have accepted, for one that begins without. Default: a first version passes if it meets the other conditions.
-    pub fn first_of(
+    pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,
         why: impl Into<String>,
