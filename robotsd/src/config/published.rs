@@ -10,7 +10,7 @@ use crate::authorities::Authorities;
 
 /// The URL at which a registry or a part of a robots.txt is published, and the folder in which it is kept.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct PublishedSettings {
+pub(crate) struct DocumentSettings {
     pub(crate) url: FetchUrl,
     /// The certificate authorities to trust instead of those that the system trusts.
     pub(crate) ca: Option<Authorities>,
@@ -18,9 +18,9 @@ pub(crate) struct PublishedSettings {
     pub(crate) saved_in: Option<PathBuf>,
 }
 
-tower_robots::internals::debug_as!(|it| PublishedSettings { url: it.url.to_string() });
+tower_robots::internals::debug_as!(|it| DocumentSettings { url: it.url.to_string() });
 
-impl PublishedSettings {
+impl DocumentSettings {
     /// The document that is kept in that folder of the state directory.
     pub(super) fn resolve(
         url: FetchUrl,

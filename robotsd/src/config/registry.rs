@@ -14,9 +14,9 @@ use tower_robots::agent::{Category, Crawler, Obeys, Registry, RegistryRow};
 use tower_robots::live::VersionHashPrefix;
 use tower_robots::rules::ProductToken;
 use tower_robots::source::fetch::FetchUrl;
-use tower_robots::source::follow::Published;
+use tower_robots::source::follow::FollowedDocument;
 
-use super::{ConfigError, Document, Fault, Faults, Placed, PublishedSettings, RawAgents, parsed, reader, tables};
+use super::{ConfigError, Document, DocumentSettings, Fault, Faults, Placed, RawAgents, parsed, reader, tables};
 use crate::input::{self, place};
 use crate::names::did_you_mean;
 
@@ -25,7 +25,7 @@ use crate::names::did_you_mean;
 pub(crate) struct RegistrySources {
     /// Crawlers to add to, change in or remove from the others.
     pub(crate) extra: Option<PathBuf>,
-    pub(crate) published: Option<PublishedSettings>,
+    pub(crate) published: Option<DocumentSettings>,
 }
 
 /// For people.
@@ -98,10 +98,10 @@ pub(crate) fn read_published(url: &FetchUrl, text: &str) -> Result<Registry, Str
 }
 
 /// The published registry that a server saved last, if it can be read.
-fn saved(settings: &PublishedSettings) -> Option<Registry> {
+fn saved(settings: &DocumentSettings) -> Option<Registry> {
     let folder = settings.saved_in.as_ref()?;
     let of = settings.url.clone();
-    let published = Published::<Registry>::builder(of.clone(), move |text| read_published(&of, text));
+    let published = FollowedDocument::<Registry>::builder(of.clone(), move |text| read_published(&of, text));
     published.saved_in(folder).saved().ok().flatten()
 }
 
@@ -228,7 +228,7 @@ fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
 /// The folder of the state directory in which it is kept.
 const FOLDER: &str = "registry";
 
-fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Result<Option<PublishedSettings>, Fault> {
+fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Result<Option<DocumentSettings>, Fault> {
     let Some(written) = &agents.registry_url else {
         let stray = agents.registry_ca.as_ref().map(|ca| ("registry_ca", ca.span()));
         let accept = || agents.registry_accept.first().map(|hash| ("registry_accept", hash.span()));
@@ -242,7 +242,7 @@ fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Res
         let message = "a registry decides who is refused, so it is not fetched without TLS: write an https URL";
         return Err(written.fault(message));
     }
-    PublishedSettings::resolve(url, agents.registry_ca.as_ref(), state_dir, FOLDER, folder).map(Some)
+    DocumentSettings::resolve(url, agents.registry_ca.as_ref(), state_dir, FOLDER, folder).map(Some)
 }
 
 pub(super) fn accepted(agents: &RawAgents) -> Result<Vec<VersionHashPrefix>, Fault> {

@@ -14,7 +14,7 @@ use crate::rules::RobotsTxt;
 use crate::source::fetch::{FetchMode, FetchUrl, Schedule};
 use crate::source::file;
 use crate::source::follow::{
-    Demand, Document, EMBEDDED, FollowBuilder, FollowError, HOUR, MINUTE, OWN_FILE, Published, PublishedSettings,
+    Demand, Document, DocumentSettings, EMBEDDED, FollowBuilder, FollowError, FollowedDocument, HOUR, MINUTE, OWN_FILE,
     SAVED, SavedDocuments,
 };
 
@@ -80,7 +80,7 @@ impl Document for KeySet {
     }
 }
 
-impl Published<Registry> {
+impl FollowedDocument<Registry> {
     /// Follows the registry at a URL of `https`. `read` makes a registry of its text, and says with line and column what is wrong
     /// with one that it cannot use.
     ///
@@ -89,7 +89,7 @@ impl Published<Registry> {
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
-    ) -> FollowBuilder<PublishedSettings<Registry>> {
+    ) -> FollowBuilder<DocumentSettings<Registry>> {
         let read: <Registry as Document>::Reading = Box::new(read);
         FollowBuilder::of(url, read)
     }

@@ -4,7 +4,7 @@
 //! The room `identity` judges by evidence that it is given; this one has it. No request waits for it: missing evidence
 //! makes a claim undecided, and is there for the next request.
 //!
-//! 1. Lists and key directories are [`Published`] documents that are followed (`documents`): fetched with validators, checked
+//! 1. Lists and key directories are [`FollowedDocument`] documents that are followed (`documents`): fetched with validators, checked
 //!    by their shape, and kept through every failure.
 //! 2. Names of addresses are looked up in the order in which requests need them, within bounds that no client can
 //!    exceed and of which every network has its share (`lookups`, `lookup_queue`).
@@ -18,9 +18,9 @@
 //!
 //! A registry of crawlers, which says whose evidence is fetched, is followed alike (`documents`).
 //!
-//! Nothing leaves the machine unless a [`Verifier`] or a [`Published`] is started.
+//! Nothing leaves the machine unless a [`Verifier`] or a [`FollowedDocument`] is started.
 //!
-//! [`Published`]: super::follow::Published
+//! [`FollowedDocument`]: super::follow::Published
 
 mod claim_paths;
 mod claimants;

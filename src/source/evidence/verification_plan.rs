@@ -11,7 +11,7 @@ use crate::agent::{Crawler, Registry};
 use crate::identity::{DirectoryUrl, NamePattern, PublicAddress, RangeList};
 use crate::live::Mutex;
 use crate::source::fetch::FetchUrl;
-use crate::source::follow::{FollowError, Published};
+use crate::source::follow::{FollowError, FollowedDocument};
 
 /// The methods of all crawlers of a registry, each URL and pattern read.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ fn written(patterns: &[NamePattern]) -> String {
 /// The ways in which the claims of one crawler can be checked, with the evidence for them.
 #[derive(Debug)]
 pub(super) struct CrawlerMethods {
-    pub(super) lists: Box<[Published<RangeList>]>,
+    pub(super) lists: Box<[FollowedDocument<RangeList>]>,
     pub(super) names: Option<Arc<OperatorNames>>,
 }
 

@@ -23,7 +23,7 @@ use crate::identity::{
 };
 use crate::live::Mutex;
 use crate::source::fetch::{FetchUrl, FetcherTask};
-use crate::source::follow::{FollowBuilder, FollowError, Following, Held, Published, PublishedStatus};
+use crate::source::follow::{DocumentStatus, FollowBuilder, FollowError, FollowedDocument, Following, Held};
 
 /// Keeps the evidence about crawlers fresh, and says what it shows about a request.
 ///
@@ -48,7 +48,7 @@ pub(super) struct Evidence {
     pub(super) configured: Configured,
     pub(super) trusted_proxies: ArcSwap<RangeSet>,
     /// The lists by URL, which another registry takes over. Held while the registry changes.
-    pub(super) lists: Mutex<BTreeMap<String, Published<RangeList>>>,
+    pub(super) lists: Mutex<BTreeMap<String, FollowedDocument<RangeList>>>,
     pub(super) methods: ArcSwap<MethodTable>,
     pub(super) directories: ArcSwap<DirectoryTable>,
     pub(super) signers: ArcSwap<Signers>,
@@ -86,7 +86,7 @@ impl Configured {
     }
 }
 
-pub(super) type DirectoryTable = HashMap<DirectoryUrl, Published<KeySet>, RandomState>;
+pub(super) type DirectoryTable = HashMap<DirectoryUrl, FollowedDocument<KeySet>, RandomState>;
 
 impl Verifier {
     /// Whether another registry can be followed. Nothing changes.
@@ -120,7 +120,7 @@ impl Verifier {
         }
         let before = evidence.directories.load();
         let follow_keys = |(directory, url)| {
-            let start = || Published::start(FollowBuilder::of(url, ()).followed, None, &evidence.following).0;
+            let start = || FollowedDocument::start(FollowBuilder::of(url, ()).followed, None, &evidence.following).0;
             let keys = before.get(&directory).cloned().unwrap_or_else(start);
             (directory, keys)
         };
@@ -222,18 +222,18 @@ impl Verifier {
         let evidence = &*self.inner;
         let (lists, unnamed_lists): (Vec<_>, _) = {
             let lists = evidence.lists.lock();
-            (lists.values().map(Published::status).collect(), evidence.configured.unnamed(lists.keys()))
+            (lists.values().map(FollowedDocument::status).collect(), evidence.configured.unnamed(lists.keys()))
         };
         let lookups = evidence.lookups.as_ref();
         let now = evidence.following.clock.now();
-        let is_confirmed = |list: &PublishedStatus| list.confirmed.is_some_and(|at| ListEvidence::is_fresh(at, now));
+        let is_confirmed = |list: &DocumentStatus| list.confirmed.is_some_and(|at| ListEvidence::is_fresh(at, now));
         let are_names_answered = lookups.and_then(|lookups| lookups.is_answered());
         let is_list_fresh = lists.iter().any(is_confirmed);
         let can_refute = is_list_fresh || are_names_answered == Some(true);
         let has_tried = !lists.is_empty() && self.has_asked();
         let is_settled = has_tried || evidence.began.elapsed() > FIRST_FETCHES;
         let directories = evidence.directories.load();
-        let mut directories: Vec<_> = directories.values().map(Published::status).collect();
+        let mut directories: Vec<_> = directories.values().map(FollowedDocument::status).collect();
         directories.sort_by(|left, right| left.url.cmp(&right.url));
         VerifierStatus {
             is_list_fresh: (is_list_fresh || is_settled && !lists.is_empty()).then_some(is_list_fresh),
@@ -294,15 +294,15 @@ impl ClaimEvidence for Verifier {
 }
 
 impl Evidence {
-    fn follow_list(&self, url: FetchUrl) -> Published<RangeList> {
+    fn follow_list(&self, url: FetchUrl) -> FollowedDocument<RangeList> {
         let text = url.to_string();
         // A saved copy counts before these: the order of `ListCopy::all`.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
-        Published::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
+        FollowedDocument::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
     }
 
-    fn range(&self, lists: &[Published<RangeList>], address: PublicAddress, now: SystemTime) -> MethodOutcome {
+    fn range(&self, lists: &[FollowedDocument<RangeList>], address: PublicAddress, now: SystemTime) -> MethodOutcome {
         let examine = |first_seen: Option<SystemTime>| {
             ListEvidence::combine(lists.iter().map(|list| {
                 list.with_held(|held| {
@@ -341,9 +341,9 @@ robots_core::debug_as!(|it| Verifier { status: it.status() });
 #[non_exhaustive]
 pub struct VerifierStatus {
     /// The published lists, by URL.
-    pub lists: Vec<PublishedStatus>,
+    pub lists: Vec<DocumentStatus>,
     /// The key directories, by URL. One is fetched once a request needs it.
-    pub directories: Vec<PublishedStatus>,
+    pub directories: Vec<DocumentStatus>,
     /// Copies of lists that no row of the registry names, a line each with the URL that is probably meant: they verify nothing.
     pub unnamed_lists: Vec<String>,
     /// Whether there is evidence that can refute a claim: a list that its server confirmed within a day, or a resolver that answers. `None`

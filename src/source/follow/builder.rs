@@ -4,13 +4,13 @@ use std::io;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use super::published::PublishedSettings;
-use super::{Document, FollowError, Following, Published, PublishedEvent, SavedDocuments};
+use super::published::DocumentSettings;
+use super::{Document, DocumentEvent, FollowError, FollowedDocument, Following, SavedDocuments};
 use crate::live::{Clock, VersionHashPrefix};
 use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
 
-/// Starts to follow what is fetched and kept: one [`Published`] document, or the evidence of a `Verifier`.
+/// Starts to follow what is fetched and kept: one [`FollowedDocument`] document, or the evidence of a `Verifier`.
 #[must_use]
 pub struct FollowBuilder<F> {
     pub(in crate::source) followed: F,
@@ -48,17 +48,17 @@ impl<F> FollowBuilder<F> {
     }
 }
 
-impl Published<Fragment> {
+impl FollowedDocument<Fragment> {
     /// Follows the fragment at a URL, such as a list of AI crawlers. The title names it in comments of the file that is served.
     /// A text that is no list of rules for crawlers cannot be used.
-    pub fn builder(url: FetchUrl, title: &str) -> FollowBuilder<PublishedSettings<Fragment>> {
+    pub fn builder(url: FetchUrl, title: &str) -> FollowBuilder<DocumentSettings<Fragment>> {
         FollowBuilder::of(url, title.into())
     }
 }
 
-impl<D: Document> FollowBuilder<PublishedSettings<D>> {
+impl<D: Document> FollowBuilder<DocumentSettings<D>> {
     pub(in crate::source) fn of(url: FetchUrl, reading: D::Reading) -> Self {
-        let followed = PublishedSettings { url, reading, accepted: Vec::new(), on_event: Box::new(|_| {}) };
+        let followed = DocumentSettings { url, reading, accepted: Vec::new(), on_event: Box::new(|_| {}) };
         Self::new(followed, Clock::default())
     }
 
@@ -69,7 +69,7 @@ impl<D: Document> FollowBuilder<PublishedSettings<D>> {
     }
 
     /// Called on a thread of the fetcher when something is different; it may block.
-    pub fn on_event(mut self, listener: impl Fn(&PublishedEvent<D>) + Send + Sync + 'static) -> Self {
+    pub fn on_event(mut self, listener: impl Fn(&DocumentEvent<D>) + Send + Sync + 'static) -> Self {
         self.followed.on_event = Box::new(listener);
         self
     }
@@ -91,14 +91,14 @@ impl<D: Document> FollowBuilder<PublishedSettings<D>> {
     /// # Errors
     ///
     /// If the URL of a registry is none of `https`, or if the system gives no thread.
-    pub fn start(self) -> Result<(Published<D>, Option<FollowError>), FollowError> {
+    pub fn start(self) -> Result<(FollowedDocument<D>, Option<FollowError>), FollowError> {
         let url = &self.followed.url;
         if D::ONLY_HTTPS && !url.is_https() {
             let noun = D::NOUN;
             return Err(FollowError::new(format!("{url} is fetched without TLS: write the https URL of the {noun}")));
         }
         let (followed, following) = self.into_parts().map_err(|error| FollowError::new(error.to_string()))?;
-        Ok(Published::start(followed, None, &following))
+        Ok(FollowedDocument::start(followed, None, &following))
     }
 }
 
