@@ -1,8 +1,7 @@
 //! The faults of requests and the mistakes of an application that only requests show: each is counted, and the first is logged.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use super::site::Site;
 
 /// The count of requests before one for `/robots.txt`, once one has come.
 pub(super) const SERVED: u64 = u64::MAX;
@@ -10,6 +9,8 @@ pub(super) const SERVED: u64 = u64::MAX;
 /// The faults of requests, as [`Status`](super::Status) has them.
 #[derive(Default)]
 pub(crate) struct MishapCounts {
+    #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "for an event"))]
+    origin: Arc<str>,
     /// Requests that passed because judging them ended in a panic.
     pub(crate) faults: AtomicU64,
     /// Panics of callbacks that ran once a request was decided.
@@ -23,11 +24,15 @@ pub(crate) struct MishapCounts {
     pub(super) shadowed_routes: AtomicU64,
 }
 
-impl Site {
+impl MishapCounts {
+    pub(super) fn new(origin: &Arc<str>) -> Self {
+        Self { origin: Arc::clone(origin), ..Self::default() }
+    }
+
     /// Counts a request that was judged by a target without its prefix.
     pub(crate) fn count_stripped_target(&self) {
         self.count_mistake(
-            &self.counts.stripped_targets,
+            &self.stripped_targets,
             "RobotsLayer::new in a nested axum router judges targets without their prefix, so crawlers pass: use \
              RobotsLayer::for_axum08 there",
         );
@@ -36,7 +41,7 @@ impl Site {
     /// Counts a request that was judged in a nested router alone.
     pub(crate) fn count_nested_only(&self) {
         self.count_mistake(
-            &self.counts.nested_only,
+            &self.nested_only,
             "RobotsLayer::for_axum08 judges in a nested axum router, where it does not get requests for /robots.txt, and no such \
              layer outside has judged: put it on the outermost router, after its routes and fallback",
         );
@@ -45,7 +50,7 @@ impl Site {
     /// Counts a request whose claim nothing has checked.
     pub(crate) fn count_unchecked_claim(&self) {
         self.count_mistake(
-            &self.counts.unchecked_claims,
+            &self.unchecked_claims,
             "the policy handles crawlers by their identity, and nothing has checked the claim of a request, so impostors pass: give the \
              layer a Verifier (RobotsLayer::verifier), or a RobotsLayer::identity_from that answers for every request",
         );
@@ -53,7 +58,7 @@ impl Site {
 
     /// Counts a request whose client has no address although the policy needs one: `rules` are not in force, and `remedy` says why.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
-        self.count_once(&self.counts.without_address, || {
+        self.count_once(&self.without_address, || {
             format!("no address of the client is found, so {}: {}", rules(), remedy())
         });
     }
@@ -61,7 +66,7 @@ impl Site {
     /// Counts a request for `/robots.txt` that the layer has answered in place of a route of the application.
     pub(crate) fn count_shadowed_route(&self) {
         self.count_mistake(
-            &self.counts.shadowed_routes,
+            &self.shadowed_routes,
             "the application has a route for /robots.txt, and RobotsLayer answers instead of it: remove the route, or serve its text with \
              LiveRobots::text",
         );
@@ -69,7 +74,7 @@ impl Site {
 
     /// Notes that a request for `/robots.txt` has come.
     pub(crate) fn note_robots_txt_request(&self) {
-        let unserved = &self.counts.unserved;
+        let unserved = &self.unserved;
         // Read first: the file is requested often, and this changes once.
         if unserved.load(Ordering::Relaxed) != SERVED {
             unserved.store(SERVED, Ordering::Relaxed);
@@ -79,7 +84,7 @@ impl Site {
     /// Counts a request of a crawler that was judged, until one for `/robots.txt` comes.
     pub(crate) fn count_unserved(&self) {
         let counted = |count: u64| count.checked_add(1);
-        let before = self.counts.unserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
+        let before = self.unserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
         if before == Ok(Self::MAX_UNSERVED - 1) {
             self.warn(|| {
                 format!(

@@ -110,7 +110,7 @@ impl Site {
             state,
             appending: appendix.clone().map(Appending::new),
             clock,
-            counts: MishapCounts::default(),
+            counts: MishapCounts::new(origin),
         });
         if let Some(appendix) = &appendix {
             let site: Weak<Self> = Arc::downgrade(&site);
