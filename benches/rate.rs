@@ -71,7 +71,7 @@ fn requests(criterion: &mut Criterion) {
             let mut request = Request::get("/page").header("user-agent", agent).body(()).expect("a request");
             request.extensions_mut().insert(identity);
             group.bench_function(format!("{who}, {name}"), |bencher| {
-                bencher.iter(|| black_box(layer.answer(&OriginalRequest::of(black_box(&request)))));
+                bencher.iter(|| black_box(layer.decide(&OriginalRequest::of(black_box(&request))).respond(None)));
             });
         }
     }

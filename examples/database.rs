@@ -17,7 +17,7 @@ use axum::http::StatusCode;
 use axum::routing::{post, put};
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{Gate, LiveRobots, StateDir, VersionHashPrefix};
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::Mode;
 
 /// Stands for a table with one row: the text that is published, and the hash that an operator accepted.
 #[derive(Clone)]
@@ -44,8 +44,7 @@ fn open(database: &Database, state: Option<&Path>) -> Result<LiveRobots, Box<dyn
     let text = if text.is_empty() { "User-agent: *\nDisallow: /cart\n".to_owned() } else { text };
     let accepted: Option<VersionHashPrefix> =
         Some(accepted).filter(|hash| !hash.is_empty()).map(|hash| hash.parse()).transpose()?;
-    let builder =
-        LiveRobots::text(text).policy(Policy::builder().mode(Mode::Refuse).build()).gate(Gate::new().accept(accepted));
+    let builder = LiveRobots::text(text).mode(Mode::Refuse).gate(Gate::new().accept(accepted));
     let builder = match state {
         Some(folder) => builder.state(&StateDir::open(folder)?, "shop"),
         None => builder,

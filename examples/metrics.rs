@@ -14,7 +14,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use tower_robots::layer::{Event, Record, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::Mode;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 
@@ -41,7 +41,7 @@ fn app() -> Result<Router, Rejection> {
     registry.register("crawler_requests", "Requests of crawlers, by what was done about them", requests.clone());
     let registry = Arc::new(registry);
 
-    let live = LiveRobots::text(ROBOTS).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
+    let live = LiveRobots::text(ROBOTS).mode(Mode::Refuse).open()?;
     // An observer is called while the request waits: it counts, and leaves everything else to a scrape.
     let count = move |event: &Event<'_>| {
         requests.get_or_create(&Labels::from(event.record)).inc();

@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::routing::get;
 use tower_robots::layer::{Event, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::Mode;
 
 /// The robots.txt has to allow the page that the redirect names, or it would name itself for ever: an exact `Allow`.
 const ROBOTS: &str = "User-agent: GPTBot\nAllow: /terms$\nDisallow: /\n";
@@ -24,7 +24,7 @@ fn to_the_terms(_: &Event<'_>) -> Response<Bytes> {
 }
 
 fn app() -> Result<Router, Rejection> {
-    let live = LiveRobots::text(ROBOTS).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
+    let live = LiveRobots::text(ROBOTS).mode(Mode::Refuse).open()?;
     let layer = RobotsLayer::for_axum08(live).refuse_with(to_the_terms);
     let drafts = Router::new().route("/{page}", get(async || "a draft\n"));
     Ok(Router::new().nest("/drafts", drafts).route("/terms", get(async || "the terms\n")).layer(layer))

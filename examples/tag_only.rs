@@ -9,7 +9,7 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use tower_robots::layer::{Record, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
-use tower_robots::policy::{Action, Mode, Policy};
+use tower_robots::policy::{Action, Mode};
 
 /// Every crawler's request holds a record, allowed or not, because the layer adds it.
 async fn draft(record: Option<Extension<Record>>) -> String {
@@ -35,9 +35,7 @@ async fn news(crawler: Option<Extension<Record>>) -> ([(&'static str, &'static s
 }
 
 fn app() -> Result<Router, Rejection> {
-    let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n")
-        .policy(Policy::builder().mode(Mode::Tag).build())
-        .open()?;
+    let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").mode(Mode::Tag).open()?;
     let layer = RobotsLayer::for_axum08(live)
         .with_crawler_extension()
         .on_disallowed(|event| {

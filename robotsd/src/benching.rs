@@ -47,9 +47,9 @@ impl CountingBench {
 
 /// The status of the answer, behind which a service does nothing.
 fn send(layer: &RobotsLayer, mut request: Request<()>, decided: impl FnOnce(&Answer)) -> StatusCode {
-    let answer = layer.answer(&OriginalRequest::of(&request));
+    let answer = layer.decide(&OriginalRequest::of(&request)).respond(None);
     decided(&answer);
-    let refusal = answer.carry_out(&mut request);
+    let refusal = answer.respond(&mut request);
     black_box(&request);
     refusal.map_or(StatusCode::OK, |refusal| refusal.status())
 }

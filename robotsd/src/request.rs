@@ -48,16 +48,17 @@ impl SiteJudge {
         counted: &mut CountedRequest,
     ) -> Answer {
         self.evidence.evidence(request).await;
-        let judgement = match robots_txt {
-            RobotsTxtFrom::Site => self.layer.judge(request),
-            RobotsTxtFrom::AskingProxy => self.layer.decide(request),
+        let original = match robots_txt {
+            RobotsTxtFrom::Site => *request,
+            RobotsTxtFrom::AskingProxy => request.answered_elsewhere(),
         };
+        let judgement = self.layer.decide(&original);
         let wait = match (&self.store, judgement.paced()) {
             // Boxed: nearly no request waits, and all would be as large as those that do.
             (Some(store), Some(paced)) => Box::pin(store.ask(paced)).await,
             _ => None,
         };
-        let answer = judgement.answer(request, wait);
+        let answer = judgement.respond(wait);
         if let Some(services) = &self.services {
             counted.sent_by(services.of_request(request, answer.record.as_deref()));
             if let Some(record) = answer.record.as_deref().filter(|_| is_for_page(request)) {

@@ -17,7 +17,7 @@ use super::answer::{Answer, Outcome};
 use super::enforcer::{Counting, CrawlerRecords, Enforcer, RobotsTxtPlace};
 use super::event::{Event, guarded, human_evidence};
 use super::nesting::{self, Mark};
-use super::original::OriginalRequest;
+use super::original::{AnsweredBy, OriginalRequest};
 use super::pace::{PacedRequest, is_part_of_page};
 use super::record::{Record, may_be_of_crawler};
 use super::{refusal, robots_txt};
@@ -28,13 +28,6 @@ use crate::live::{Content, Enforcement, LiveRobots, Snapshot};
 use crate::policy::{Action, Decision, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, RateSender};
 use crate::rules::{ProductToken, RequestPath};
-
-/// Whether a request for `/robots.txt` is answered with the file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum RobotsTxtRequests {
-    Serve,
-    Judge,
-}
 
 /// The answer to a request, or the request if a store is to be asked before it is answered.
 pub(super) type Judged = Result<Answer, Box<Paced>>;
@@ -66,8 +59,8 @@ struct JudgedRequest<'j> {
 
 impl Enforcer {
     /// The answer to a request that is counted here.
-    pub(super) fn answer(&self, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Answer {
-        self.answer_judged(self.judge(request, robots_txt), request, None)
+    pub(super) fn answer(&self, request: OriginalRequest<'_>) -> Answer {
+        self.answer_judged(self.judge(request), request, None)
     }
 
     /// The answer to a judged request that has to wait for this long by the word of a store; `None` if no store answered.
@@ -109,7 +102,7 @@ impl Enforcer {
     }
 
     /// Finds the site of a request, and judges it. Without a site a request passes.
-    pub(super) fn judge(&self, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judged {
+    pub(super) fn judge(&self, request: OriginalRequest<'_>) -> Judged {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else {
             #[cfg(feature = "tracing")]
@@ -123,19 +116,20 @@ impl Enforcer {
             });
             return Ok(Answer::pass());
         };
-        unless_it_panics(live, || self.judge_for(live, request, robots_txt)).unwrap_or_else(|| Ok(Answer::pass()))
+        unless_it_panics(live, || self.judge_for(live, request)).unwrap_or_else(|| Ok(Answer::pass()))
     }
 
     /// Judges a request for a site, counts it where it has a pace, and answers it.
-    fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judged {
+    fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>) -> Judged {
         let snapshot = &live.load();
         let request = &self.with_target(request);
         let content = enforced_content(snapshot);
-        if robots_txt == RobotsTxtRequests::Serve && RequestPath::is_robots_txt_target(request.target()) {
+        let is_answered_here = request.answered_by == AnsweredBy::Layer;
+        if is_answered_here && RequestPath::is_robots_txt_target(request.target()) {
             let answer = self.robots_txt(live, snapshot, content, request);
             let is_answered = matches!(answer.outcome, Outcome::Respond(_));
             if is_answered && nesting::has_route(request.extensions) && !self.notes.has_route.load(Ordering::Relaxed) {
-                live.site.count_shadowed_route();
+                live.site.counts.count_shadowed_route();
             }
             return Ok(answer);
         }
@@ -152,9 +146,8 @@ impl Enforcer {
                 return Ok(Answer::pass());
             }
             let (identity, address) = (sender.identity, OnceCell::new());
-            let is_served_here = robots_txt == RobotsTxtRequests::Serve && self.robots_txt == RobotsTxtPlace::Here;
-            if is_served_here && outside.is_none() {
-                live.site.count_unserved();
+            if is_answered_here && self.robots_txt == RobotsTxtPlace::Here && outside.is_none() {
+                live.site.counts.count_unserved();
             }
             JudgedRequest { layer: self, live, snapshot, content, request, agents, identity, address, outside }.judge()
         })
@@ -179,7 +172,7 @@ impl Enforcer {
         content: Option<&Content>,
         request: &OriginalRequest<'_>,
     ) -> Answer {
-        live.site.note_robots_txt_request();
+        live.site.counts.note_robots_txt_request();
         let Some(response) = robots_txt::serve(snapshot, request) else { return Answer::pass() };
         let record = match content {
             // A fault here must not cost anyone the file.
@@ -296,7 +289,7 @@ impl<'j> JudgedRequest<'j> {
     /// Counts a claim that the policy heeds and that nobody checks.
     fn count_unchecked_claim(&self) {
         if self.identity.is_none() && self.snapshot.policy.heeds_claims(self.agents) {
-            self.live.site.count_unchecked_claim();
+            self.live.site.counts.count_unchecked_claim();
         }
     }
 
@@ -310,7 +303,7 @@ impl<'j> JudgedRequest<'j> {
             || is_undecided() && policy.heeds_claims(self.agents)
         {
             let rules = || policy.rules_by_address().join(", and ");
-            self.live.site.count_without_address(rules, || self.layer.without_address(self.request));
+            self.live.site.counts.count_without_address(rules, || self.layer.without_address(self.request));
         }
     }
 
@@ -462,9 +455,9 @@ impl JudgedRequest<'_> {
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {
             _ if reason == Reason::NoGroup => {}
-            None if nesting::is_stripped(self.request) => self.live.site.count_stripped_target(),
+            None if nesting::is_stripped(self.request) => self.live.site.counts.count_stripped_target(),
             Some(_) if nesting::is_unmarked(self.request, self.layer.kept_lines(self.request)) => {
-                self.live.site.count_nested_only();
+                self.live.site.counts.count_nested_only();
             }
             _ => {}
         }

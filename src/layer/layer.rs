@@ -1,21 +1,23 @@
 //! The layer, how it is built, and its judgement of a request before that is answered.
 
+use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::{Extensions, HeaderValue, Uri};
+use bytes::Bytes;
+use http::{Extensions, HeaderValue, Request, Response, Uri};
 use tower_layer::Layer;
 
 use super::answer::Answer;
-use super::enforce::{Judged, RobotsTxtRequests};
+use super::enforce::Judged;
 use super::enforcer::{Counting, CrawlerRecords, Enforcer, RobotsTxtPlace};
 use super::event::{Event, Interest, Observers};
 use super::original::OriginalRequest;
 use super::pace::PacedRequest;
 use super::refusal::IntoRefusal;
-use super::service::{Robots, RobotsTxtService};
+use super::service::{Robots, RobotsTxtService, SameBody};
 use crate::agent::{Identity, IntoNetwork};
 use crate::live::AgentLookups;
 use crate::rules::ValueError;
@@ -60,7 +62,7 @@ impl RobotsLayer {
 
     /// Finds the target as the client sent it, where an outer service has rewritten the request's own. If the function
     /// returns `None`, and by default, the target is [`Request::uri`](http::Request::uri). The function belongs to judging:
-    /// if it panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts it.
+    /// if it panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts it. A second call replaces the first.
     ///
     /// An app on axum 0.8 needs no function: `RobotsLayer::for_axum08` reads the target that the outermost router got. For
     /// a proxy in front that keeps it in a field, and a service of yours that reads the field where it may:
@@ -141,7 +143,7 @@ impl RobotsLayer {
     /// Finds the client's `User-Agent`, where a proxy in front sends a name of its own in that field and keeps the client's
     /// in another: every line of the other field. If the function returns `None` or no line at all, and by default, the
     /// request's `User-Agent` counts. The function belongs to judging: if it panics, the request passes, and
-    /// [`Status::faults`](crate::live::Status::faults) counts it.
+    /// [`Status::faults`](crate::live::Status::faults) counts it. A second call replaces the first.
     ///
     /// Any client can send such a field, so put it in the extensions only for requests from a proxy that sets or removes
     /// it.
@@ -155,7 +157,7 @@ impl RobotsLayer {
     /// Finds the result of checking the claim that a request makes about its sender, where something in front of the layer has
     /// checked it, such as a content delivery network. If the function returns `None`, the layer's `Verifier` checks it, if it
     /// has one. The function belongs to judging: if it panics, the request passes, and
-    /// [`Status::faults`](crate::live::Status::faults) counts it.
+    /// [`Status::faults`](crate::live::Status::faults) counts it. A second call replaces the first.
     pub fn identity_from(self, identity: impl Fn(&Extensions) -> Option<Identity> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
     }
@@ -164,6 +166,7 @@ impl RobotsLayer {
     /// is counted. `/robots.txt` is answered as ever. The extensions say it, where a layer outside has put the result of a check: that
     /// there is a cookie or a field proves nothing. The function belongs to judging: if it panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts it. Default: none is exempt but by the policy.
+    /// A second call replaces the first.
     ///
     /// ```
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
@@ -178,8 +181,8 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.exempt_if = Some(Arc::new(is_exempt)))
     }
 
-    /// Leaves it to a store which several processes share to count requests: [`judge`](Self::judge) and [`decide`](Self::decide) say what
-    /// to count. [`answer`](Self::answer), which has no verdict of the store, counts here.
+    /// Leaves it to a store which several processes share to count requests: the [`Judgement`] of [`decide`](Self::decide) says what to
+    /// count. [`respond`](Self::respond), which has no verdict of the store, counts here.
     pub fn counted_in_store(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::InStore)
     }
@@ -213,7 +216,7 @@ impl RobotsLayer {
     /// too soon ([`Reason::Limited`](crate::policy::Reason::Limited)), and for that of an impostor which the policy tags or refuses, or
     /// would if the mode let it. [`Record::would`](super::Record::would) says what the mode `refuse` would do. The callback runs before
     /// the request goes on and must not block. If it panics, the decision stands, the other observers are called, and
-    /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
+    /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts it. A second call adds to the first.
     pub fn on_disallowed(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.observers.add(Interest::Reported, Arc::new(observer)))
     }
@@ -221,7 +224,7 @@ impl RobotsLayer {
     /// Calls back for every request of a crawler, allowed or not, those for `/robots.txt` too. [`Record`](super::Record) says
     /// which agents those are. The callback runs before the request goes on and must not block. If it panics, the decision
     /// stands, the other observers are called, and
-    /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
+    /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts it. A second call adds to the first.
     ///
     /// ```
     /// # use std::sync::atomic::{AtomicU64, Ordering};
@@ -241,7 +244,7 @@ impl RobotsLayer {
     }
 
     /// Counts how often the agents of a `User-Agent` line were known. Give the layer of each thread counts of its own: see
-    /// [`AgentLookups`]. Nothing is counted by default.
+    /// [`AgentLookups`]. Nothing is counted by default. A second call replaces the first.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -251,7 +254,7 @@ impl RobotsLayer {
     /// let layer = RobotsLayer::new(live).count_agent_lookups(Arc::clone(&lookups));
     /// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
     /// for _ in 0..3 {
-    ///     let _ = layer.answer(&OriginalRequest::of(&request));
+    ///     let _ = layer.decide(&OriginalRequest::of(&request)).respond(None);
     /// }
     /// assert_eq!((lookups.hits(), lookups.misses()), (2, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -290,68 +293,76 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.refuse_with = Some(Arc::new(refuse)))
     }
 
-    /// The answer to a request, for code that calls no Tower service: everything the service does, as a function.
+    /// The response to a request that goes no further; `None` for one that goes on, which is prepared for that. This is everything that the
+    /// service does, as a function, for code that calls no Tower service. Observers are notified.
     ///
-    /// Observers are notified. In an axum app with `middleware::from_fn_with_state`:
+    /// In an axum app with `middleware::from_fn_with_state`:
     ///
     /// ```
     /// use axum::body::Body;
     /// use axum::extract::{Request, State};
     /// use axum::middleware::Next;
     /// use axum::response::Response;
-    /// use tower_robots::layer::{OriginalRequest, RobotsLayer};
+    /// use tower_robots::layer::RobotsLayer;
     ///
     /// async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
-    ///     match layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request) {
+    ///     match layer.respond(&mut request) {
     ///         Some(response) => response.map(Body::from),
     ///         None => next.run(request).await,
     ///     }
     /// }
     /// ```
-    pub fn answer(&self, request: &OriginalRequest<'_>) -> Answer {
-        self.enforcer.answer(*request, RobotsTxtRequests::Serve)
+    pub fn respond<B>(&self, request: &mut Request<B>) -> Option<Response<Bytes>> {
+        self.enforcer.answer(OriginalRequest::of(request)).respond(request)
     }
 
-    /// Judges a request, once. One that is [counted in a store](Self::counted_in_store) waits for its word, and is then
-    /// [answered](Judgement::answer). Everything else is that of [`answer`](Self::answer).
-    pub fn judge(&self, request: &OriginalRequest<'_>) -> Judgement {
-        self.judgement(request, RobotsTxtRequests::Serve)
-    }
-
-    /// The address of a request's client, as [`address_from`](Self::address_from) and [`forwarded_for`](Self::forwarded_for) find it: for the
-    /// log of an observer, which takes a clone of the layer with it.
-    pub fn client_address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
-        self.enforcer.address(request)
-    }
-
-    /// The decision of the policy about a request; `/robots.txt` passes like anything else that is exempt.
+    /// Decides about a request, once, and changes nothing of it. [`Judgement::respond`] makes the answer, at once or after a
+    /// [store](Self::counted_in_store) has counted the request. Observers are notified.
     ///
     /// For a service that decides about requests which other servers answer:
     ///
     /// ```
     /// use http::{Method, Request, StatusCode};
     /// use tower_robots::layer::{OriginalRequest, Outcome, RobotsLayer};
-    /// # use tower_robots::policy::{Mode, Policy};
+    /// # use tower_robots::policy::Mode;
     /// # use tower_robots::live::LiveRobots;
-    /// # let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n")
-    /// #     .policy(Policy::builder().mode(Mode::Refuse).build())
-    /// #     .open()?;
+    /// # let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").mode(Mode::Refuse).open()?;
     /// let layer = RobotsLayer::new(live);
     /// // A question as some proxy might put it.
     /// let question = Request::get("/auth").header("user-agent", "GPTBot/1.2").body(())?;
     /// let original = OriginalRequest::of(&question).with_method(&Method::HEAD).with_target(b"/%64rafts/\xFF").with_host(None);
-    /// match layer.decide(&original).answer(&original, None).outcome {
+    /// match layer.decide(&original.answered_elsewhere()).respond(None).outcome {
     ///     Outcome::Respond(refusal) => assert_eq!(refusal.status(), StatusCode::FORBIDDEN),
     ///     other => panic!("{other:?}"),
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn decide(&self, request: &OriginalRequest<'_>) -> Judgement {
-        self.judgement(request, RobotsTxtRequests::Judge)
+    pub fn decide<'r>(&'r self, request: &'r OriginalRequest<'r>) -> Judgement<'r> {
+        Judgement { enforcer: &self.enforcer, request, judged: self.enforcer.judge(*request) }
     }
 
-    fn judgement(&self, request: &OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judgement {
-        Judgement { enforcer: Arc::clone(&self.enforcer), judged: self.enforcer.judge(*request, robots_txt) }
+    /// The layer for a place that needs responses of the inner service's type, such as `tower::util::option_layer`: it keeps the type of
+    /// the response body, which has to be made from [`Bytes`], as axum's is.
+    ///
+    /// ```
+    /// use axum::{Router, routing::get};
+    /// use tower::util::option_layer;
+    /// use tower_robots::layer::RobotsLayer;
+    /// # use tower_robots::live::LiveRobots;
+    /// # let live = LiveRobots::text("# nothing restricted\n").open()?;
+    /// # let is_production = false;
+    /// let robots = is_production.then(|| RobotsLayer::for_axum08(live).same_body());
+    /// let app: Router = Router::new().route("/", get(async || "hello")).layer(option_layer(robots));
+    /// # Ok::<(), tower_robots::live::Rejection>(())
+    /// ```
+    pub fn same_body(self) -> SameBodyLayer {
+        SameBodyLayer(self)
+    }
+
+    /// The address of a request's client, as [`address_from`](Self::address_from) and [`forwarded_for`](Self::forwarded_for) find it: for the
+    /// log of an observer, which takes a clone of the layer with it.
+    pub fn client_address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
+        self.enforcer.address(request)
     }
 
     pub(super) fn with(mut self, change: impl FnOnce(&mut Enforcer)) -> Self {
@@ -364,7 +375,19 @@ impl<S> Layer<S> for RobotsLayer {
     type Service = Robots<S>;
 
     fn layer(&self, inner: S) -> Robots<S> {
-        Robots { enforcer: self.enforcer.clone(), inner }
+        Robots { enforcer: self.enforcer.clone(), inner, kind: PhantomData }
+    }
+}
+
+/// Makes [`Robots`] whose responses have the body of the inner service. Made by [`RobotsLayer::same_body`].
+#[derive(Clone, Debug)]
+pub struct SameBodyLayer(RobotsLayer);
+
+impl<S> Layer<S> for SameBodyLayer {
+    type Service = Robots<S, SameBody>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Robots { enforcer: self.0.enforcer.clone(), inner, kind: PhantomData }
     }
 }
 
@@ -385,22 +408,24 @@ robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 ///     .open()?;
 /// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
 /// let request = OriginalRequest::of(&request);
-/// let judgement = RobotsLayer::new(live).counted_in_store().judge(&request);
+/// let layer = RobotsLayer::new(live).counted_in_store();
+/// let judgement = layer.decide(&request);
 /// let paced = judgement.paced().ok_or("limited")?;
 /// assert_eq!(paced.key, "gptbot claimed");
 /// assert_eq!((paced.interval.as_secs(), paced.burst.get()), (10, 5));
 /// // What a store might say: too soon by seven seconds.
-/// let answer = judgement.answer(&request, Some(Duration::from_secs(7)));
+/// let answer = judgement.respond(Some(Duration::from_secs(7)));
 /// assert!(matches!(answer.outcome, Outcome::Respond(refusal) if refusal.status() == 429));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
-pub struct Judgement {
-    enforcer: Arc<Enforcer>,
+pub struct Judgement<'r> {
+    enforcer: &'r Enforcer,
+    request: &'r OriginalRequest<'r>,
     judged: Judged,
 }
 
-impl Judgement {
+impl Judgement<'_> {
     /// The bucket that the request takes from; `None` where it is not limited. Of one that has a bucket observers are
     /// notified once it is answered; of any other they have been.
     pub const fn paced(&self) -> Option<&PacedRequest> {
@@ -410,12 +435,12 @@ impl Judgement {
         }
     }
 
-    /// The answer to the request, the same that was judged. `wait`: how long it has to wait, as the store says; zero where it
-    /// passes. With `None` it is counted here. A request that passes elsewhere is counted here too, so that the bucket of this
-    /// process is no fuller than the other when it has to count alone.
-    pub fn answer(self, request: &OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
-        self.enforcer.answer_judged(self.judged, *request, wait)
+    /// The answer to the request. `wait` is how long it has to wait according to the store, zero if it passes; with `None` it is counted
+    /// here, if it has a [bucket](Self::paced). A request that passes elsewhere is counted here too, so that the bucket of this process
+    /// is not fuller than the other when it has to count alone.
+    pub fn respond(self, wait: Option<Duration>) -> Answer {
+        self.enforcer.answer_judged(self.judged, *self.request, wait)
     }
 }
 
-robots_core::debug_as!(|it| Judgement { paced: it.paced() });
+robots_core::debug_as!(|it| Judgement::<'_> { paced: it.paced() });

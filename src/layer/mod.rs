@@ -45,9 +45,8 @@
 //! matches it. A `ServiceBuilder` within an axum app takes `RobotsLayer::for_axum08` as well. The chapter `axum` has all cases, and its
 //! place among other layers.
 //!
-//! Networks are exempt by the client's address, which [`RobotsLayer::address_from`] finds: with
-//! `into_make_service_with_connect_info::<SocketAddr>()` it is in
-//! `extensions.get::<ConnectInfo<SocketAddr>>()`, where no proxy is in front.
+//! Networks are exempt by the client's address. `for_axum08` finds it if the app is served with
+//! `into_make_service_with_connect_info::<SocketAddr>()`; any other form needs [`RobotsLayer::address_from`].
 //!
 //! ```
 //! # #[cfg(feature = "axum08")] {
@@ -57,7 +56,7 @@
 //! # use tower_robots::live::LiveRobots;
 //! # use tower_robots::policy::{Mode, Policy};
 //! # let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /blog/drafts/\n")
-//! #     .policy(Policy::builder().mode(Mode::Refuse).build())
+//! #     .mode(Mode::Refuse)
 //! #     .open()?;
 //!
 //! let blog = Router::new().route("/drafts/{page}", get(async || "a draft"));
@@ -71,8 +70,8 @@
 //!
 //! # In any Tower stack
 //!
-//! Code of your own calls [`RobotsLayer::answer`], which does all of this, or [`RobotsLayer::decide`], whose [`Judgement`] is
-//! answered, for steps 3 and 4 alone; the service calls the former.
+//! Code of your own calls [`RobotsLayer::respond`], which does all that the service does, or [`RobotsLayer::decide`] for a request as a
+//! proxy describes it, whose [`Judgement`] makes the answer.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -86,7 +85,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n")
-//!     .policy(Policy::builder().mode(Mode::Refuse).build())
+//!     .mode(Mode::Refuse)
 //!     .open()?;
 //! let service = ServiceBuilder::new()
 //!     .layer(RobotsLayer::new(live))
@@ -132,13 +131,15 @@ mod nesting;
 pub use self::answer::{Answer, Outcome};
 pub use self::event::Event;
 pub use self::grpc::GrpcCode;
-pub use self::layer::{Judgement, RobotsLayer};
+pub use self::layer::{Judgement, RobotsLayer, SameBodyLayer};
 pub use self::original::OriginalRequest;
 pub use self::pace::PacedRequest;
 pub use self::record::{Limit, Record};
 pub use self::refusal::IntoRefusal;
 #[cfg(feature = "verify")]
 pub use self::sender_check::SenderCheck;
+#[doc(hidden)]
+pub use self::service::{AnyBody, BodyKind, SameBody};
 pub use self::service::{ResponseBody, ResponseFuture, Robots, RobotsTxtService};
 #[cfg(feature = "verify")]
 pub use self::verify::{Verify, VerifyFuture, VerifyLayer};

@@ -21,7 +21,7 @@ use super::sender_check::SenderCheck;
 use crate::source::evidence::Verifier;
 
 impl RobotsLayer {
-    /// Has a `Verifier` check the claims that requests make about their sender.
+    /// Has a `Verifier` check the claims that requests make about their sender. A second call replaces the first.
     ///
     /// A request waits for nothing: it is judged by the evidence at hand, and missing evidence is there for the next one.
     /// To wait a moment, put a [`VerifyLayer`] outside of this layer. The policy decides about impostors

@@ -13,8 +13,8 @@ use axum::response::Response;
 use axum::routing::get;
 use tower::{Layer, ServiceBuilder, ServiceExt};
 use tower_robots::agent::{Identity, Refutation};
+use tower_robots::layer::RobotsLayer;
 use tower_robots::layer::axum08::CrawlerRequest;
-use tower_robots::layer::{OriginalRequest, RobotsLayer};
 use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Impostors, Mode, Policy, SuspectHuman};
 use tower_robots::source::{HostMap, IntoSites, SiteMap, Sites};
@@ -453,7 +453,7 @@ async fn a_mark_that_is_copied_to_another_request_lets_nothing_pass() {
 #[tokio::test]
 async fn a_function_of_the_application_judges_once_too() {
     async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
-        match layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request) {
+        match layer.respond(&mut request) {
             Some(response) => response.map(Body::from),
             None => next.run(request).await,
         }

@@ -126,7 +126,7 @@ fn sites_follow_their_folder_though_the_directory_is_dropped() {
     fs::write(folder.path().join("b.test.txt"), "User-agent: GPTBot\nDisallow: /\n").unwrap();
     let request = Request::get("/x").header("host", "b.test").header("user-agent", "GPTBot/1.2").body(()).unwrap();
     for layer in layers {
-        let answer = || layer.answer(&OriginalRequest::of(&request)).outcome;
+        let answer = || layer.decide(&OriginalRequest::of(&request)).respond(None).outcome;
         wait_for("the new host", || matches!(answer(), Outcome::Respond(_)));
     }
 }

@@ -412,3 +412,18 @@ fn a_refusal_has_the_status_that_was_set_on_purpose() {
         assert_eq!(is_html, which.contains("Html"), "{which}");
     }
 }
+
+/// A layer that is there or not, as a setting says.
+#[test]
+fn a_layer_is_optional() {
+    for (is_on, want) in [(true, 403), (false, 200)] {
+        let layer = || is_on.then(|| RobotsLayer::for_axum08(live(Policy::builder())).same_body());
+        let app = pages().layer(tower::util::option_layer(layer()));
+        assert_eq!(answer(&app, request("/drafts/x")).0, want);
+        let page = tower::service_fn(async |_: Request| {
+            Ok::<_, std::convert::Infallible>(Response::new(Body::from("a draft")))
+        });
+        let service = tower::ServiceBuilder::new().option_layer(layer()).service(page);
+        assert_eq!(block_on(service.oneshot(request("/drafts/x"))).unwrap().status().as_u16(), want);
+    }
+}

@@ -3,9 +3,11 @@
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 #[cfg(feature = "axum08")]
 use http::Uri;
 use http::{Request, Response, StatusCode};
+use http_body_util::Full;
 use tower::{Layer, ServiceExt, service_fn};
 use tower_robots::layer::{OriginalRequest, RobotsLayer};
 use tower_robots::live::{Enforcement, Gate, KillSwitch, LiveRobots};
@@ -228,7 +230,7 @@ fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
                 "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0",
             ] {
                 let request = Request::get("/a").header("user-agent", agent).body(()).unwrap();
-                let _ = layer.answer(&OriginalRequest::of(&request));
+                let _ = layer.decide(&OriginalRequest::of(&request)).respond(None);
             }
         });
         assert_eq!(live.status().unchecked_claims, warned);
@@ -264,7 +266,7 @@ fn claims_that_are_checked_without_an_address_are_warned_of_once() {
         let events = events(|| {
             for agent in ["Googlebot/2.1", "Googlebot/2.1", "Mozilla/5.0 Firefox/143.0"] {
                 let request = Request::get("/a").header("user-agent", agent).body(()).unwrap();
-                let _ = layer.answer(&OriginalRequest::of(&request));
+                let _ = layer.decide(&OriginalRequest::of(&request)).respond(None);
             }
         });
         assert_eq!(live.status().without_address, warned);
@@ -282,7 +284,7 @@ fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own()
     let layer = layer.address_from(|_| Some([192, 0, 2, 1].into())).robots_txt_served_elsewhere();
     let request = |path: &str| {
         let request = Request::get(path).header("user-agent", "GPTBot/1.2").body(()).unwrap();
-        let _ = layer.answer(&OriginalRequest::of(&request));
+        let _ = layer.decide(&OriginalRequest::of(&request)).respond(None);
     };
     let events = events_with_fields(|| {
         request("/cart");
@@ -326,7 +328,7 @@ fn by_gptbot(target: &str) -> Request<()> {
 
 /// The status of the answer of a service that answers 200.
 fn status(layer: RobotsLayer, request: Request<()>) -> StatusCode {
-    let service = layer.layer(service_fn(async |_| Ok::<_, Infallible>(Response::new(String::new()))));
+    let service = layer.layer(service_fn(async |_| Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))));
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(service.oneshot(request)).unwrap().status()
 }
 

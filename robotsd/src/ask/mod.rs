@@ -436,7 +436,7 @@ impl Strictness {
 
 /// The decision of a layer that counts nothing.
 fn decided(quiet: &RobotsLayer, request: &OriginalRequest<'_>) -> Answer {
-    quiet.decide(request).answer(request, None)
+    quiet.decide(&request.answered_elsewhere()).respond(None)
 }
 
 #[cfg(test)]

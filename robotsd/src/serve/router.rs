@@ -105,7 +105,7 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
             // It is not read from the response here.
             answer.record = None;
         }
-        let response = match answer.carry_out(&mut request) {
+        let response = match answer.respond(&mut request) {
             Some(response) => response.map(|body| Either::Right(Full::new(body))),
             None => site.backend.clone().answer(request).await.map(Either::Left),
         };

@@ -142,7 +142,7 @@ fn an_observer_learns_the_address_that_the_layer_judges_by() {
         let mut request = get("/drafts/x", GPTBOT);
         request.extensions_mut().insert(std::net::IpAddr::from(peer));
         request.headers_mut().insert("x-forwarded-for", "198.51.100.1, 203.0.113.9".parse().expect("a field"));
-        let _ = layer.answer(&OriginalRequest::of(&request));
+        let _ = layer.decide(&OriginalRequest::of(&request)).respond(None);
     }
     let want = ["203.0.113.9", "192.0.2.1"].map(|address| Some(address.parse().expect("an address")));
     assert_eq!(*notified.lock(), want);

@@ -53,9 +53,11 @@ fn at(target: &str, mut request: Request<Body>) -> Request<Body> {
 
 /// The refusal of a request that a store says this of, if it is refused.
 fn told(layer: &RobotsLayer, mut request: Request<Body>, wait: Option<Duration>) -> Option<Response<Bytes>> {
-    let judgement = layer.clone().counted_in_store().judge(&OriginalRequest::of(&request));
-    let answer = judgement.answer(&OriginalRequest::of(&request), wait);
-    answer.carry_out(&mut request)
+    let store = layer.clone().counted_in_store();
+    let original = OriginalRequest::of(&request);
+    let judgement = store.decide(&original);
+    let answer = judgement.respond(wait);
+    answer.respond(&mut request)
 }
 
 fn from(agent: &str, address: [u8; 4]) -> Request<Body> {
@@ -335,7 +337,7 @@ async fn a_verified_crawler_has_a_word_of_its_own_where_the_file_names_another_o
     // Strangers, more than there are buckets of networks.
     for number in 0..100_000_u32 {
         let [_, b, c, d] = number.to_be_bytes();
-        let _ = layer.answer(&OriginalRequest::of(&from("Googlebot-Image/1.0", [10, b, c, d])));
+        let _ = layer.decide(&OriginalRequest::of(&from("Googlebot-Image/1.0", [10, b, c, d]))).respond(None);
     }
     assert_eq!(passed(&layer, image).await, 0);
 }
@@ -358,7 +360,7 @@ async fn exempt_requests_take_nothing() {
     for cookie in ["monitor=1", "session=1"] {
         let exempt = || with(from(GPTBOT, [192, 0, 2, 1]), "cookie", cookie);
         assert_eq!(passed(&layer, exempt).await, 10, "{cookie}");
-        assert!(layer.clone().counted_in_store().judge(&OriginalRequest::of(&exempt())).paced().is_none(), "{cookie}");
+        assert!(layer.clone().counted_in_store().decide(&OriginalRequest::of(&exempt())).paced().is_none(), "{cookie}");
     }
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);
 }
@@ -387,7 +389,7 @@ async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
     let (layer, _, _) = limited(policy);
     let store = layer.clone().counted_in_store();
     let key =
-        |request: Request<Body>| store.judge(&OriginalRequest::of(&request)).paced().map(|paced| paced.key.clone());
+        |request: Request<Body>| store.decide(&OriginalRequest::of(&request)).paced().map(|paced| paced.key.clone());
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], VERIFIED)), None);
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], REFUTED)).as_deref(), Some("gptbot refuted"));
     assert_eq!(passed(&layer, || known(GPTBOT, [192, 0, 2, 1], REFUTED)).await, 5);
@@ -438,7 +440,7 @@ fn texts_that_have_names_are_told_apart_in_a_store() {
     for host in ["a.example", "b.example"] {
         let request = from(GPTBOT, [192, 0, 2, 1]);
         let request = OriginalRequest::of(&request).with_host(Some(host.as_bytes()));
-        assert_eq!(layer.judge(&request).paced().map(|paced| &*paced.origin), Some(host));
+        assert_eq!(layer.decide(&request).paced().map(|paced| &*paced.origin), Some(host));
     }
 }
 

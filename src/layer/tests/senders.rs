@@ -101,7 +101,7 @@ async fn the_field_of_a_tagged_request_says_what_became_of_the_claim() {
     ] {
         let mut request = from(agent, target, identity);
         let layer = layer(mode, Impostors::Tag);
-        assert!(layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request).is_none());
+        assert!(layer.respond(&mut request).is_none());
         assert_eq!(request.headers()[Record::FIELD], want);
     }
 }
@@ -111,11 +111,11 @@ async fn handlers_learn_what_became_of_the_claim() {
     let layer = layer(Mode::Refuse, Impostors::Observe).with_crawler_extension();
     for (agent, identity) in [(GPTBOT, REFUTED), (BINGBOT, Identity::Verified(IdentityMethod::Range))] {
         let mut request = from(agent, "/", identity);
-        assert!(layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request).is_none());
+        assert!(layer.respond(&mut request).is_none());
         assert_eq!(request.extensions().get::<Record>().and_then(|crawler| crawler.identity), Some(identity));
     }
     // This one was not checked.
     let mut request = get("/", GPTBOT);
-    assert!(layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request).is_none());
+    assert!(layer.respond(&mut request).is_none());
     assert_eq!(request.extensions().get::<Record>().expect("a crawler").identity, None);
 }

@@ -59,7 +59,7 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
     // A store learns whose request it is.
     let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
     let store = layer.clone().counted_in_store();
-    let paced = |fields: &[_]| store.judge(&OriginalRequest::of(&ours(fields))).paced().map(|paced| paced.key.clone());
+    let paced = |fields: &[_]| store.decide(&OriginalRequest::of(&ours(fields))).paced().map(|paced| paced.key.clone());
     assert_eq!(paced(&fields).as_deref(), Some("playbot verified"));
     assert_eq!(paced(&[]), None);
 
