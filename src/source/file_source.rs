@@ -45,6 +45,7 @@ impl LiveRobots {
 impl LiveBuilder<FileSource> {
     /// How often the file is read to find changes that no file system event announces. Default:
     /// [`Watcher::DEFAULT_POLL`](super::Watcher::DEFAULT_POLL); at least [`Watcher::SHORTEST_POLL`](super::Watcher::SHORTEST_POLL).
+    /// A second call replaces the first.
     ///
     /// Only a file is polled so; nothing else can be given this setting:
     ///
@@ -57,7 +58,7 @@ impl LiveBuilder<FileSource> {
         self.with_source(|source| source.poll = poll.max(Watcher::SHORTEST_POLL))
     }
 
-    /// The watcher of the file, which may watch others too. Default: a watcher of its own.
+    /// The watcher of the file, which may watch others too. Default: a watcher of its own. A second call replaces the first.
     pub fn watcher(self, watcher: &Watcher) -> Self {
         self.with_source(|source| source.watcher = Some(watcher.clone()))
     }

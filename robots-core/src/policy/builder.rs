@@ -69,7 +69,7 @@ impl PolicyBuilder {
 
     /// How disallowed requests are handled, and the most that is done about any request: [`rate`](Self::rate) and
     /// [`impostors`](Self::impostors) refuse where this is [`Mode::Refuse`]. Only an override goes beyond it. Default:
-    /// [`Mode::Observe`].
+    /// [`Mode::Observe`]. A second call replaces the first.
     ///
     /// [`Mode::Refuse`] tags the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`](crate::agent::Agent::is_index_engine)), unless an override fits.
@@ -77,13 +77,14 @@ impl PolicyBuilder {
         self.with(|policy| policy.mode = mode)
     }
 
-    /// The classes of agents that the groups for `*` are for. Default: [`StarScope::Declared`].
+    /// The classes of agents that the groups for `*` are for. Default: [`StarScope::Declared`]. A second call replaces the first.
     pub fn star_scope(self, scope: StarScope) -> Self {
         self.with(|policy| policy.star.scope = scope)
     }
 
     /// The methods the groups for `*` are for, without case. Default: `GET` and `HEAD`. Methods that IANA's registry does
     /// not have are always held: most servers answer them like `GET`. A group that names an agent holds for every method.
+    /// A second call replaces the first.
     ///
     /// # Errors
     ///
@@ -94,17 +95,19 @@ impl PolicyBuilder {
     }
 
     /// Categories of registered crawlers that the groups for `*` are not for. Default: infrastructure, monitoring,
-    /// preview, feed and user-fetch.
+    /// preview, feed and user-fetch. A second call replaces the first.
     pub fn star_exempt(self, categories: impl AsRef<[Category]>) -> Self {
         self.with(|policy| policy.star.exempt = categories.as_ref().into())
     }
 
     /// Whether the groups for `*` are for crawlers documented to ignore them. Default: [`StarExceptions::Honour`].
+    /// A second call replaces the first.
     pub fn star_exceptions(self, exceptions: StarExceptions) -> Self {
         self.with(|policy| policy.star.exceptions = exceptions)
     }
 
     /// Whether the groups for `*` are for requests without a `User-Agent`. Default: [`EmptyAgent::ByScope`].
+    /// A second call replaces the first.
     pub fn star_empty(self, empty: EmptyAgent) -> Self {
         self.with(|policy| policy.star.empty = empty)
     }
@@ -116,7 +119,7 @@ impl PolicyBuilder {
     }
 
     /// The forms of a path that are judged besides the one it was sent in. Default: [`PathForm::OPTIONAL`]. An
-    /// application whose path parameters are part of its pages leaves out [`PathForm::Parameters`].
+    /// application whose path parameters are part of its pages leaves out [`PathForm::Parameters`]. A second call replaces the first.
     pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
@@ -198,14 +201,14 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// How a disallowed request with signs of a person is handled. Default: [`SuspectHuman::Record`].
+    /// How a disallowed request with signs of a person is handled. Default: [`SuspectHuman::Record`]. A second call replaces the first.
     pub fn suspect_human(self, suspect_human: SuspectHuman) -> Self {
         self.with(|policy| policy.suspect_human = suspect_human)
     }
 
     /// The action for requests whose claim is refuted ([`RequestFacts::identity`](super::RequestFacts::identity)), as far as the
     /// [`mode`](Self::mode) lets it: they are refused under [`Mode::Refuse`], tagged at most under [`Mode::Tag`], and recorded under
-    /// [`Mode::Observe`]. Default: [`Impostors::Observe`].
+    /// [`Mode::Observe`]. Default: [`Impostors::Observe`]. A second call replaces the first.
     ///
     /// Tools of the site's own that send the name of a crawler are impostors too: exempt their networks
     /// ([`exempt_networks`](Self::exempt_networks)) or cookies.
@@ -214,21 +217,21 @@ impl PolicyBuilder {
     }
 
     /// The identity that overrides milder than the mode need, and the exemption of agents. Default:
-    /// [`IdentityNeeded::Claimed`].
+    /// [`IdentityNeeded::Claimed`]. A second call replaces the first.
     pub fn identity_needed(self, needed: IdentityNeeded) -> Self {
         self.with(|policy| policy.identity.needed = needed)
     }
 
     /// Adds another mode for some disallowed requests; of several that fit, the last one added counts. Default: none. For the crawlers of
     /// an override its mode also replaces the [`mode`](Self::mode) as the most that [`rate`](Self::rate) and
-    /// [`impostors`](Self::impostors) do.
+    /// [`impostors`](Self::impostors) do. A second call adds to the first.
     pub fn with_override(self, over: Override) -> Self {
         self.with(|policy| policy.overrides.push(over))
     }
 
     /// The action for allowed requests that come sooner than the `Crawl-delay` of their crawler's groups. [`RateMode::Refuse`] refuses them
     /// under [`Mode::Refuse`] alone; under [`Mode::Tag`] and [`Mode::Observe`] it records them, and under [`Mode::Off`] nothing is
-    /// counted. Default: [`RateMode::Off`].
+    /// counted. Default: [`RateMode::Off`]. A second call replaces the first.
     ///
     /// The crawlers of search engines that people use are observed at most, unless an override names one of them
     /// ([`with_rate_override`](Self::with_rate_override)); a delay of a group for `*` never limits them. Requests for parts of
@@ -238,13 +241,13 @@ impl PolicyBuilder {
         self.with(|policy| policy.rate.mode = mode)
     }
 
-    /// How many requests pass at once after a pause. Default: [`Policy::DEFAULT_BURST`], 5.
+    /// How many requests pass at once after a pause. Default: [`Policy::DEFAULT_BURST`], 5. A second call replaces the first.
     pub fn rate_burst(self, burst: NonZeroU32) -> Self {
         self.with(|policy| policy.rate.burst = burst)
     }
 
     /// Adds another mode of limiting for some crawlers, which the [`mode`](Self::mode) does not bound; of several that fit, the last
-    /// one added counts. Default: none.
+    /// one added counts. Default: none. A second call adds to the first.
     pub fn with_rate_override(self, over: Override<RateMode>) -> Self {
         self.with(|policy| policy.rate.overrides.push(over))
     }

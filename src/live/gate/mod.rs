@@ -199,14 +199,14 @@ impl Gate {
     }
 
     /// Refuses a version with findings of this severity or worse. Default: none, because
-    /// crawlers read every file, and the version before need be no better.
+    /// crawlers read every file, and the version before need be no better. A second call replaces the first.
     pub fn refuse_findings(self, severity: Severity) -> Self {
         Self { findings: Some(severity), ..self }
     }
 
     /// Refuses a version that does not allow each of these agents (a name, a product token, `*` or a `User-Agent`, as in
     /// [`Expectations`]) each of these paths, and one in which a name of them is nearly that of a registered crawler, but of
-    /// none, nor of a group: it would guard nothing. May be called again. Default: nothing.
+    /// none, nor of a group: it would guard nothing. Default: nothing. A second call adds to the first.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,
@@ -223,13 +223,14 @@ impl Gate {
         Self { expectations: Some(expectations), ..self }
     }
 
-    /// Refuses a version in which something changes that must not. May be called again. Default: nothing.
+    /// Refuses a version in which something changes that must not. Default: nothing. A second call adds to the first.
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guards.push(guard);
         self
     }
 
     /// Lets these versions pass, whatever they do: a [`VersionHash`], or as much of one as an application has kept of it. Default: none.
+    /// A second call adds to the first.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.accepted.extend(hashes.into_iter().map(Into::into));
         self
@@ -237,8 +238,8 @@ impl Gate {
 
     /// Refuses a version that newly disallows to a search engine with an index
     /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) more than 1 % or more than 100 of the pages in a
-    /// list, and at least two of them, or the front page. A page that the version before disallowed too does not count. May be
-    /// called again. Default: no pages.
+    /// list, and at least two of them, or the front page. A page that the version before disallowed too does not count.
+    /// Default: no pages. A second call adds to the first.
     ///
     /// One page alone would be more than 1 % of a list of less than a hundred. It may be lost, because a rule that meets one page
     /// was written for that page; an accident meets a folder or every query.
@@ -249,6 +250,7 @@ impl Gate {
 
     /// Where there is nothing to compare with, lets these versions pass, whatever they do, and refuses others for this reason: what other
     /// processes serve or have accepted, for one that begins without. Default: a first version passes if it meets the other conditions.
+    /// A second call replaces the first.
     pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,
@@ -260,7 +262,7 @@ impl Gate {
 
     /// Compares versions with this one, such as what version control holds, in place of the one that was accepted last. The
     /// very bytes of it pass. If nothing was accepted yet and the source's version waits or cannot be used, it goes live.
-    /// Default: none.
+    /// Default: none. A second call replaces the first.
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }

@@ -126,7 +126,7 @@ impl IntoSites for Directory {
 }
 
 impl DirectoryBuilder {
-    /// The name of the file for every host without one. Default: [`Directory::DEFAULT_FALLBACK`].
+    /// The name of the file for every host without one. Default: [`Directory::DEFAULT_FALLBACK`]. A second call replaces the first.
     pub fn fallback(mut self, name: impl Into<String>) -> Self {
         self.settings.fallback = name.into();
         self
@@ -136,7 +136,7 @@ impl DirectoryBuilder {
     /// file that comes, so what is switched while the application runs is read here from where it is kept. The directory's compile cache,
     /// watcher and polling replace those set here, and [`WhenMissing::Fail`] is read as
     /// [`WhenMissing::Unavailable`]: one bad file must not keep the others out. Many files are opened by several threads at once.
-    /// Default: the builder's own.
+    /// Default: the builder's own. A second call replaces the first.
     ///
     /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
     /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable
@@ -149,27 +149,27 @@ impl DirectoryBuilder {
     }
 
     /// Calls back with the events of the folder. The callback holds up the next reading of the folder, so it must not call
-    /// [`Directory::rescan`].
+    /// [`Directory::rescan`]. A second call adds to the first.
     pub fn on_event(mut self, listener: impl Fn(&DirectoryEvent<'_>) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self
     }
 
-    /// Shares compiled files with other sites, too. Default: with those of the folder.
+    /// Shares compiled files with other sites, too. Default: with those of the folder. A second call replaces the first.
     pub fn compile_cache(mut self, compile_cache: &CompileCache) -> Self {
         self.settings.compile_cache = compile_cache.clone();
         self
     }
 
     /// How often the folder and each file are polled for changes that the file system has not reported. Default:
-    /// [`Watcher::DEFAULT_POLL`](crate::source::Watcher::DEFAULT_POLL).
+    /// [`Watcher::DEFAULT_POLL`](crate::source::Watcher::DEFAULT_POLL). A second call replaces the first.
     #[cfg(feature = "watch")]
     pub fn poll_every(mut self, poll: Duration) -> Self {
         self.settings.poll = poll.max(Watcher::SHORTEST_POLL);
         self
     }
 
-    /// The watcher of the folder and its files. Default: a watcher of its own.
+    /// The watcher of the folder and its files. Default: a watcher of its own. A second call replaces the first.
     #[cfg(feature = "watch")]
     pub fn watcher(mut self, watcher: &Watcher) -> Self {
         self.settings.watcher = watcher.clone();

@@ -20,7 +20,7 @@
 //!
 //! Nothing leaves the machine unless a [`Verifier`] or a [`FollowedDocument`] is started.
 //!
-//! [`FollowedDocument`]: super::follow::Published
+//! [`FollowedDocument`]: super::follow::FollowedDocument
 
 mod claim_paths;
 mod claimants;

@@ -19,7 +19,7 @@ use super::signature_results::SignatureResults;
 use super::verified_claims::{EvidenceVersion, VerifiedClaims};
 use super::verifier::{Configured, Evidence, FIRST_FETCHES, NOTHING, Verifier};
 use crate::agent::{Network, Registry};
-use crate::identity::{DirectoryUrl, RangeSet, RequiredComponent};
+use crate::identity::{DirectoryUrl, RequiredComponent};
 use crate::live::{Clock, Mutex, TroubleEvent, TroubleListener};
 use crate::source::fetch::{FetchUrl, FetcherTask};
 use crate::source::follow::{FollowBuilder, FollowError};
@@ -33,7 +33,7 @@ pub struct VerifierSettings {
     looks_names_up: bool,
     /// The time between two questions about names, and how long to wait for an answer.
     question_times: (Duration, Duration),
-    trusted_proxies: RangeSet,
+    trusted_proxies: Vec<Network>,
     required: Vec<RequiredComponent>,
     listeners: Vec<TroubleListener>,
 }
@@ -47,7 +47,7 @@ impl Verifier {
             resolvers: Vec::new(),
             looks_names_up: true,
             question_times: (PACE, TIMEOUT),
-            trusted_proxies: RangeSet::default(),
+            trusted_proxies: Vec::new(),
             required: Vec::new(),
             listeners: Vec::new(),
         };
@@ -57,7 +57,7 @@ impl Verifier {
 
 impl FollowBuilder<VerifierSettings> {
     /// A file with a copy of the list at a URL, for a start without a network. It verifies, and refutes no claim until the
-    /// list itself is fetched.
+    /// list itself is fetched. A second call adds to the first.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl FollowBuilder<VerifierSettings> {
         Ok(self)
     }
 
-    /// A key directory whose signatures verify, besides those that rows of the registry name.
+    /// A key directory whose signatures verify, besides those that rows of the registry name. A second call adds to the first.
     ///
     /// # Errors
     ///
@@ -82,14 +82,15 @@ impl FollowBuilder<VerifierSettings> {
 
     /// The components that a signature has to cover besides its authority; one that lacks any verifies nothing, and refutes nobody.
     /// Default: none. A signature over `@authority` alone then verifies for every path of the site while it is valid, whoever sends it.
+    /// A second call adds to the first.
     pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
-        self.followed.required = components.into_iter().collect();
+        self.followed.required.extend(components);
         self
     }
 
-    /// The resolvers to ask, in place of the system's.
+    /// The resolvers to ask, in place of the system's. A second call adds to the first.
     pub fn resolvers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
-        self.followed.resolvers = servers.into_iter().collect();
+        self.followed.resolvers.extend(servers);
         self
     }
 
@@ -107,15 +108,16 @@ impl FollowBuilder<VerifierSettings> {
     }
 
     /// The networks of the proxies that are trusted to name the client: a request that has the address of one is judged by no
-    /// address ([`public_address`](Verifier::public_address)). Default: none.
+    /// address ([`public_address`](Verifier::public_address)). Default: none. A second call adds to the first.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
-        self.followed.trusted_proxies = networks.into_iter().collect();
+        self.followed.trusted_proxies.extend(networks);
         self
     }
 
     /// Calls back where evidence is missing, once for each cause with its line of
     /// [`troubles`](super::VerifierStatus::troubles), and once nothing is missing any more. It runs on the fetcher's thread and
     /// must not block. With the feature `tracing` both are events of the target `tower_robots::evidence` too. Panics are caught.
+    /// A second call adds to the first.
     pub fn on_event(mut self, listener: impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static) -> Self {
         self.followed.listeners.push(Box::new(listener));
         self
@@ -157,7 +159,7 @@ impl FollowBuilder<VerifierSettings> {
         let inner = Arc::new(Evidence {
             began: Instant::now().into_std(),
             configured: settings.configured,
-            trusted_proxies: ArcSwap::from_pointee(settings.trusted_proxies),
+            trusted_proxies: ArcSwap::from_pointee(settings.trusted_proxies.into_iter().collect()),
             lists: Mutex::default(),
             methods: ArcSwap::default(),
             directories: ArcSwap::default(),

@@ -165,19 +165,20 @@ impl Drop for FetcherTask {
 }
 
 impl FetcherBuilder {
-    /// The `User-Agent` of the requests. Default: `robotsd/` and the version of this crate.
+    /// The `User-Agent` of the requests. Default: `robotsd/` and the version of this crate. A second call replaces the first.
     pub fn user_agent(mut self, user_agent: HeaderValue) -> Self {
         self.client.user_agent = user_agent;
         self
     }
 
     /// How long a connection may take to be made, and as long again its TLS session. Default: ten seconds.
+    /// A second call replaces the first.
     pub fn connect_within(mut self, time: Duration) -> Self {
         self.client.connect = time;
         self
     }
 
-    /// How long a whole fetch may take, redirects included. Default: 30 seconds.
+    /// How long a whole fetch may take, redirects included. Default: 30 seconds. A second call replaces the first.
     pub fn fetch_within(mut self, time: Duration) -> Self {
         self.client.total = time;
         self
@@ -185,13 +186,13 @@ impl FetcherBuilder {
 
     /// Connects to another host and port than those of a URL, where `place` has them for a host and a port: to see how a
     /// server answers before its name leads there. The certificate still has to be valid for the URL's host, and redirects
-    /// may lead to such a place whatever its address is.
+    /// may lead to such a place whatever its address is. A second call replaces the first.
     pub fn connect_to(mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) -> Self {
         self.client.network.connect_to(place);
         self
     }
 
-    /// How many fetches may be under way at once. Default: 64; at least one.
+    /// How many fetches may be under way at once. Default: 64; at least one. A second call replaces the first.
     pub fn at_once(mut self, fetches: usize) -> Self {
         self.client.permits = Semaphore::new(fetches.clamp(1, Semaphore::MAX_PERMITS));
         self
@@ -208,7 +209,7 @@ impl FetcherBuilder {
         self.trust(pem)
     }
 
-    /// Trusts the certificates of a PEM text, besides those the system trusts.
+    /// Trusts the certificates of a PEM text, besides those the system trusts. A second call adds to the first.
     ///
     /// # Errors
     ///

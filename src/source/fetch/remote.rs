@@ -94,6 +94,7 @@ impl LiveRobots {
 
 impl LiveBuilder<RemoteSource> {
     /// The fetcher. Default: a [`Fetcher`] of this site's own, with a thread of its own; share one where there are many.
+    /// A second call replaces the first.
     ///
     /// Only what is fetched has these settings:
     ///
@@ -108,6 +109,7 @@ impl LiveBuilder<RemoteSource> {
     }
 
     /// When it is fetched again, and how long it must be gone before that is believed. Default: [`Schedule::default`].
+    /// A second call replaces the first.
     pub fn schedule(self, schedule: Schedule) -> Self {
         self.with_source(|source| source.schedule = schedule)
     }
@@ -116,6 +118,7 @@ impl LiveBuilder<RemoteSource> {
 #[cfg(feature = "tls")]
 impl LiveBuilder<RemoteSource> {
     /// The name that the certificate of an `https` server must be valid for. Default: the host it is written with.
+    /// A second call replaces the first.
     pub fn server_name(self, name: &str) -> Self {
         self.with_source(|source| source.target.server_name = Some(name.into()))
     }

@@ -24,19 +24,19 @@ impl<F> FollowBuilder<F> {
         Self { followed, fetcher: None, folder: None, clock }
     }
 
-    /// The fetcher to fetch with. Default: one of its own.
+    /// The fetcher to fetch with. Default: one of its own. A second call replaces the first.
     pub fn fetcher(self, fetcher: &Fetcher) -> Self {
         Self { fetcher: Some(fetcher.clone()), ..self }
     }
 
     /// The folder in which what was fetched last, and for a `Verifier` also the paths on which crawlers were verified, is saved for
-    /// the next start. Default: none.
+    /// the next start. Default: none. A second call replaces the first.
     pub fn saved_in(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
 
     /// The time, for tests. Default: the system's; for a `Verifier` it may be some milliseconds behind, where reading it costs
-    /// less then.
+    /// less then. A second call replaces the first.
     pub fn clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self { clock: Clock::new(clock), ..self }
     }
@@ -62,13 +62,13 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
         Self::new(followed, Clock::default())
     }
 
-    /// The versions that are used whatever they change. Default: none.
+    /// The versions that are used whatever they change. Default: none. A second call adds to the first.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
-        self.followed.accepted = hashes.into_iter().map(Into::into).collect();
+        self.followed.accepted.extend(hashes.into_iter().map(Into::into));
         self
     }
 
-    /// Called on a thread of the fetcher when something is different; it may block.
+    /// Called on a thread of the fetcher when something is different; it may block. A second call replaces the first.
     pub fn on_event(mut self, listener: impl Fn(&DocumentEvent<D>) + Send + Sync + 'static) -> Self {
         self.followed.on_event = Box::new(listener);
         self
