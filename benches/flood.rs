@@ -24,8 +24,9 @@ use instant_app::InstantApp;
 use played::{NAMED, serve_list, serve_names};
 use tower::{Layer, Service};
 use tower_robots::agent::{Category, Crawler, Registry, RegistryRow};
-use tower_robots::layer::{Robots, RobotsLayer, SenderCheck};
+use tower_robots::layer::{RobotsLayer, SenderCheck};
 use tower_robots::live::LiveRobots;
+use tower_robots::parts::Robots;
 use tower_robots::source::evidence::Verifier;
 
 const FILE: &str = "User-agent: Playbot\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /private/\n";

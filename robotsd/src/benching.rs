@@ -4,7 +4,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use http::{Request, StatusCode};
-use tower_robots::layer::{Answer, OriginalRequest, RobotsLayer};
+use tower_robots::layer::RobotsLayer;
+use tower_robots::parts::{Answer, OriginalRequest};
 
 use crate::counting::OutcomeCounts;
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use tower_robots::layer::{Answer, OriginalRequest, PacedRequest, RobotsLayer, VerifyLayer};
+use tower_robots::layer::RobotsLayer;
+use tower_robots::parts::{Answer, OriginalRequest, PacedRequest, VerifyLayer};
 use tower_robots::policy::{Pace, RateMode};
 
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};

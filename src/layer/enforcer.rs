@@ -50,7 +50,7 @@ pub(super) struct LayerNotes {
     /// Done once a request for a host of no site has been reported.
     #[cfg(feature = "tracing")]
     pub(super) no_site: OnceLock<()>,
-    /// Whether the application got a [`RobotsTxtService`](super::RobotsTxtService) for a route of its own.
+    /// Whether the application got a [`RobotsTxtService`](crate::parts::RobotsTxtService) for a route of its own.
     pub(super) has_route: AtomicBool,
 }
 

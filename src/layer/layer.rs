@@ -248,7 +248,7 @@ impl RobotsLayer {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use tower_robots::{layer::{OriginalRequest, RobotsLayer}, live::{AgentLookups, LiveRobots}};
+    /// # use tower_robots::{internals::AgentLookups, layer::RobotsLayer, live::LiveRobots, parts::OriginalRequest};
     /// # let live = LiveRobots::text("# nothing restricted\n").open()?;
     /// let lookups = Arc::new(AgentLookups::default());
     /// let layer = RobotsLayer::new(live).count_agent_lookups(Arc::clone(&lookups));
@@ -323,7 +323,8 @@ impl RobotsLayer {
     ///
     /// ```
     /// use http::{Method, Request, StatusCode};
-    /// use tower_robots::layer::{OriginalRequest, Outcome, RobotsLayer};
+    /// use tower_robots::layer::RobotsLayer;
+    /// use tower_robots::parts::{OriginalRequest, Outcome};
     /// # use tower_robots::policy::Mode;
     /// # use tower_robots::live::LiveRobots;
     /// # let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").mode(Mode::Refuse).open()?;
@@ -399,7 +400,8 @@ robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 ///
 /// ```
 /// use std::time::Duration;
-/// use tower_robots::layer::{OriginalRequest, Outcome, RobotsLayer};
+/// use tower_robots::layer::RobotsLayer;
+/// use tower_robots::parts::{OriginalRequest, Outcome};
 /// use tower_robots::live::LiveRobots;
 /// use tower_robots::policy::{Mode, Policy, RateMode};
 ///

@@ -13,7 +13,7 @@
 //!    extensions and a `Robots-Verdict` field; anything else goes on as it came. Search engines that people use are
 //!    tagged where others are refused, unless an override says otherwise.
 //!
-//! A refused call of gRPC ([`OriginalRequest::is_grpc_call`]) is answered with a status of gRPC, `PERMISSION_DENIED`, in fields alone: its clients read
+//! A refused call of gRPC ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered with a status of gRPC, `PERMISSION_DENIED`, in fields alone: its clients read
 //! neither 403 nor a page. gRPC-Web is answered as every other request, because its clients do read 403.
 //!
 //! Under the modes [`Mode::Off`](crate::policy::Mode::Off) and [`Mode::Observe`](crate::policy::Mode::Observe) all of this only
@@ -71,7 +71,7 @@
 //! # In any Tower stack
 //!
 //! Code of your own calls [`RobotsLayer::respond`], which does all that the service does, or [`RobotsLayer::decide`] for a request as a
-//! proxy describes it, whose [`Judgement`] makes the answer.
+//! proxy describes it, whose [`Judgement`](crate::parts::Judgement) makes the answer.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -100,17 +100,17 @@
 // The parts that an application builds, and those that its requests and responses go through.
 #[cfg(feature = "axum08")]
 pub mod axum08;
-mod grpc;
+pub(crate) mod grpc;
 #[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
-mod layer;
-mod service;
+pub(crate) mod layer;
+pub(crate) mod service;
 #[cfg(feature = "verify")]
-mod verify;
+pub(crate) mod verify;
 
 // A request, and its path from top to bottom: begin with `enforce`.
 mod enforce;
 mod enforcer;
-mod original;
+pub(crate) mod original;
 
 // The steps of the path.
 pub(crate) mod forwarded;
@@ -119,30 +119,20 @@ mod robots_txt;
 mod sender_check;
 
 // The outcome of a request, and its record.
-mod answer;
+pub(crate) mod answer;
 mod event;
-mod pace;
+pub(crate) mod pace;
 pub(crate) mod record;
-mod refusal;
+pub(crate) mod refusal;
 
 // A request that meets several layers.
 mod nesting;
 
-pub use self::answer::{Answer, Outcome};
 pub use self::event::Event;
-pub use self::grpc::GrpcCode;
-pub use self::layer::{Judgement, RobotsLayer, SameBodyLayer};
-pub use self::original::OriginalRequest;
-pub use self::pace::PacedRequest;
+pub use self::layer::RobotsLayer;
 pub use self::record::{Limit, Record};
-pub use self::refusal::IntoRefusal;
 #[cfg(feature = "verify")]
 pub use self::sender_check::SenderCheck;
-#[doc(hidden)]
-pub use self::service::{AnyBody, BodyKind, SameBody};
-pub use self::service::{ResponseBody, ResponseFuture, Robots, RobotsTxtService};
-#[cfg(feature = "verify")]
-pub use self::verify::{Verify, VerifyFuture, VerifyLayer};
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use crate::policy::{Pace, RateMode};
 use crate::rate::{Quota, RateKey, RateSender};
 
 /// The bucket of a site that a request takes from, for a store that several processes share: see
-/// [`Judgement::paced`](super::Judgement::paced).
+/// [`Judgement::paced`](crate::parts::Judgement::paced).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PacedRequest {

@@ -98,7 +98,7 @@ pub struct Limit {
     /// The delay, as written in the robots.txt.
     pub interval: Duration,
     /// The interval that is enforced, which may be shorter than the delay as written.
-    pub held_to: Duration,
+    pub enforced_interval: Duration,
     /// The line of the delay.
     pub line: usize,
     /// The name, as written, that makes the delay's group one for this agent.
@@ -235,7 +235,7 @@ fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     let delay = pace.delay;
     let limit = || Limit {
         interval: delay.interval(),
-        held_to: pace.interval,
+        enforced_interval: pace.interval,
         line: delay.line(),
         group: text(delay.name().value()).into_owned(),
         wait: decision.wait,

@@ -102,7 +102,7 @@ impl<'a> Event<'a> {
     /// The default refusal: 403 with problem details (RFC 9457) where the client accepts JSON by name, else with text. Of a
     /// request that came too soon it is [`limited`](Self::limited).
     ///
-    /// A [call of gRPC](super::OriginalRequest::is_grpc_call) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
+    /// A [call of gRPC](crate::parts::OriginalRequest::is_grpc_call) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
     pub fn refusal(&self) -> Response<Bytes> {
         if self.record.reason == Reason::Limited {
             return self.limited();
@@ -273,7 +273,7 @@ impl Event<'_> {
     /// name, else with text. The time to wait is rounded up to seconds, and has up to a tenth more for some, so that clients
     /// which were refused together do not come back together.
     ///
-    /// A [call of gRPC](super::OriginalRequest::is_grpc_call) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no
+    /// A [call of gRPC](crate::parts::OriginalRequest::is_grpc_call) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no
     /// body.
     pub fn limited(&self) -> Response<Bytes> {
         let limit = self.record.limit.as_deref();
@@ -318,7 +318,7 @@ impl Event<'_> {
 
     /// The interval that is enforced.
     fn interval(&self) -> Duration {
-        self.record.limit.as_ref().map_or(Duration::from_secs(1), |limit| limit.held_to)
+        self.record.limit.as_ref().map_or(Duration::from_secs(1), |limit| limit.enforced_interval)
     }
 
     fn limit_text(&self, retry_after: u64) -> String {
@@ -362,11 +362,11 @@ impl Event<'_> {
         self.push_file(out);
         out.push_str(" asks ");
         push_printable(out, self.record.name());
-        let held_to = self.interval();
-        let asked = self.record.limit.as_ref().map_or(held_to, |limit| limit.interval);
+        let enforced_interval = self.interval();
+        let asked = self.record.limit.as_ref().map_or(enforced_interval, |limit| limit.interval);
         out.extend([" for one request in ", &seconds(asked), " s"]);
-        if asked > held_to {
-            out.extend([". One in ", &seconds(held_to), " s is enforced"]);
+        if asked > enforced_interval {
+            out.extend([". One in ", &seconds(enforced_interval), " s is enforced"]);
         }
         out.push_str(", and this one came too soon.");
     }

@@ -129,7 +129,7 @@ impl<B> Service<Request<B>> for RobotsTxtService {
 robots_core::debug_as!(|it| RobotsTxtService { sites: it.enforcer.sites });
 
 pin_project! {
-    /// The future of [`Robots`](super::Robots).
+    /// The future of [`Robots`](crate::parts::Robots).
     #[derive(Debug)]
     pub struct ResponseFuture<F, K = AnyBody> {
         #[pin]
@@ -182,7 +182,7 @@ where
 }
 
 pin_project! {
-    /// The response body of [`Robots`](super::Robots): the inner service's, or bytes of the layer.
+    /// The response body of [`Robots`](crate::parts::Robots): the inner service's, or bytes of the layer.
     #[derive(Debug)]
     pub struct ResponseBody<B> {
         #[pin]

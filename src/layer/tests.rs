@@ -26,6 +26,11 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
+use super::answer::{Answer, Outcome};
+use super::original::OriginalRequest;
+use super::service::ResponseBody;
+#[cfg(feature = "verify")]
+use super::verify::VerifyLayer;
 use super::*;
 use crate::agent::{Identity, Refutation};
 use crate::live::{Enforcement, LiveRobots, WhenMissing};

@@ -65,7 +65,8 @@ impl RobotsLayer {
 /// ```
 /// use std::time::Duration;
 /// use tower::ServiceBuilder;
-/// use tower_robots::layer::{RobotsLayer, VerifyLayer};
+/// use tower_robots::layer::RobotsLayer;
+/// use tower_robots::parts::VerifyLayer;
 /// # use tower_robots::live::LiveRobots;
 /// # let live = LiveRobots::text("# nothing restricted\n").open()?;
 ///
@@ -96,15 +97,15 @@ pub struct Verify<S> {
 
 impl VerifyLayer {
     /// The longest that a request waits.
-    pub const LONGEST_WAIT: Duration = Duration::from_millis(250);
+    pub const MAX_WAIT: Duration = Duration::from_millis(250);
 
-    /// Waits for the evidence of the [`Verifier`] that a layer has. `wait` is cut to [`VerifyLayer::LONGEST_WAIT`]; with zero,
+    /// Waits for the evidence of the [`Verifier`] that a layer has. `wait` is cut to [`VerifyLayer::MAX_WAIT`]; with zero,
     /// and where the layer has no `Verifier`, nothing waits.
     ///
     /// Both look up the agents of a request. If [`RobotsLayer::count_agent_lookups`] is to count each request once, make this of a
     /// layer that counts, and serve with one that does not.
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
-        let longest = wait.min(Self::LONGEST_WAIT);
+        let longest = wait.min(Self::MAX_WAIT);
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();
         let enforcer = layer.enforcer.clone();
         Self { wait: verifier.map(|verifier| EvidenceWait { enforcer, verifier, longest }) }

@@ -168,7 +168,8 @@ impl Appending {
 /// Cheap to clone; clones are the same.
 ///
 /// ```
-/// use tower_robots::live::{Appendix, LiveRobots};
+/// use tower_robots::internals::Appendix;
+/// use tower_robots::live::LiveRobots;
 /// use tower_robots::rules::Fragment;
 ///
 /// let appendix = Appendix::new(["ai.txt"]);

@@ -19,7 +19,7 @@ pub struct LiveBuilder<S> {
     pub(super) settings: SiteSettings,
 }
 
-/// A source of a site: a text (`Arc<[u8]>`), [`FileSource`](super::FileSource), and with the feature
+/// A source of a site: a text (`Arc<[u8]>`), [`FileSource`](crate::internals::FileSource), and with the feature
 /// `fetch` `RemoteSource`. Nothing outside of this crate can make a site, so there are no others.
 pub trait SiteSource: Sized {
     /// Brings the first version live and keeps it up to date.
@@ -178,7 +178,7 @@ impl<S> LiveBuilder<S> {
 
 impl LiveBuilder<Arc<[u8]>> {
     /// The name of the text in place of `inline`, for one of many: in messages, the history, and
-    /// [`PacedRequest::origin`](crate::layer::PacedRequest::origin), by which a store of several processes keeps the requests of this
+    /// [`PacedRequest::origin`](crate::parts::PacedRequest::origin), by which a store of several processes keeps the requests of this
     /// site apart from those of others. Default: `inline`. A second call replaces the first.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.with_settings(|settings| settings.text_name = Some(name.into()))

@@ -232,9 +232,9 @@ proptest! {
 
 #[cfg(feature = "watch")]
 mod live {
+    use tower_robots::internals::{Appendix, Condition};
     use tower_robots::live::{
-        Appendix, Cause, Condition, Gate, LiveRobots, RejectionKind, ReloadOutcome, ReloadOutcomeKind, StateDir,
-        WhenMissing,
+        Cause, Gate, LiveRobots, RejectionKind, ReloadOutcome, ReloadOutcomeKind, StateDir, WhenMissing,
     };
     use tower_robots::rules::Fragment;
 

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use http::Request;
 use tempfile::TempDir;
-use tower_robots::layer::{OriginalRequest, Outcome, RobotsLayer};
+use tower_robots::internals::DirectoryEvent;
+use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{LiveRobots, RejectionKind};
+use tower_robots::parts::{OriginalRequest, Outcome};
 use tower_robots::policy::{Mode, Policy};
-use tower_robots::source::{Directory, DirectoryBuilder, DirectoryEvent, LiveBuilder, Watcher};
+use tower_robots::source::{Directory, DirectoryBuilder, LiveBuilder, Watcher};
 
 use crate::waiting::{PATIENCE, WrittenInPlace, replace, wait_for, wait_or_explain};
 

@@ -8,12 +8,14 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tower_robots::agent::Registry;
 use tower_robots::check::{Expectations, Guard, Severity};
+use tower_robots::internals::FileSource;
+use tower_robots::internals::{Appendix, Condition};
 use tower_robots::live::{
-    Appendix, Cause, Condition, Gate, LiveRobots, NoSuchVersion, ObjectionKind, RejectionKind, ReloadOutcome,
-    ReloadOutcomeKind, StateDir, VersionHash, VersionHashPrefix, WhenMissing,
+    Cause, Gate, LiveRobots, NoSuchVersion, ObjectionKind, RejectionKind, ReloadOutcome, ReloadOutcomeKind, StateDir,
+    VersionHash, VersionHashPrefix, WhenMissing,
 };
 use tower_robots::rules::{Access, Fragment, RobotsTxt};
-use tower_robots::source::{FileSource, LiveBuilder};
+use tower_robots::source::LiveBuilder;
 
 use crate::waiting::{PATIENCE, body, replace_dated, wait_or_explain};
 

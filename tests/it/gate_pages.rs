@@ -6,7 +6,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use tower_robots::agent::Registry;
 use tower_robots::check::{Options, Page, check};
-use tower_robots::live::{Gate, LiveRobots, ObjectionKind, RejectionKind, WatchedPages};
+use tower_robots::internals::WatchedPages;
+use tower_robots::live::{Gate, LiveRobots, ObjectionKind, RejectionKind};
 use tower_robots::rules::RobotsTxt;
 
 use crate::shared::drawn;

@@ -42,6 +42,8 @@ mod events;
 mod fetch;
 mod findings;
 mod fixes;
+#[cfg(feature = "watch")]
+mod front;
 #[cfg(all(target_os = "linux", feature = "watch"))]
 mod full_disk;
 mod fuzz_corpora;

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use tower_robots::live::{Cause, Condition, Gate, LiveRobots, RejectionKind, ReloadOutcomeKind, StateDir, VersionHash};
+use tower_robots::internals::Condition;
+use tower_robots::live::{Cause, Gate, LiveRobots, RejectionKind, ReloadOutcomeKind, StateDir, VersionHash};
 
 use crate::waiting::{PATIENCE, body};
 

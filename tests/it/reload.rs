@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
+use tower_robots::internals::FileSource;
 use tower_robots::live::{Cause, LiveRobots, Rejection, RejectionKind, ReloadOutcome, WhenMissing};
-use tower_robots::source::{FileSource, LiveBuilder};
+use tower_robots::source::LiveBuilder;
 
 use crate::waiting::{PATIENCE, WrittenInPlace, replace, replace_dated, wait_or_explain};
 

@@ -1,8 +1,10 @@
 //! Which robots.txt a URL and a request belong to.
 
 use serde_json::Value;
-use tower_robots::live::{CompileCache, LiveRobots};
-use tower_robots::source::{HostMap, Origin, SiteMap};
+use tower_robots::internals::CompileCache;
+use tower_robots::internals::Origin;
+use tower_robots::live::LiveRobots;
+use tower_robots::source::{HostMap, SiteMap};
 
 #[test]
 fn rfc_2_3_a_robots_txt_is_valid_for_its_scheme_host_and_port() {

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use tower_robots::live::{
-    Cause, Condition, Enforcement, Gate, KillSwitch, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind,
-};
+use tower_robots::internals::Condition;
+use tower_robots::live::{Cause, Enforcement, Gate, KillSwitch, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind};
 use tower_robots::policy::{Action, Mode, Policy, Reason, RequestFacts};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::LiveBuilder;

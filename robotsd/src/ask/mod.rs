@@ -37,7 +37,8 @@ use http::header::{CONTENT_LENGTH, HOST, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
-use tower_robots::layer::{Answer, OriginalRequest, Outcome, Record, RobotsLayer};
+use tower_robots::layer::{Record, RobotsLayer};
+use tower_robots::parts::{Answer, OriginalRequest, Outcome};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::RequestPath;
 

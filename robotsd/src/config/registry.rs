@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use toml::Spanned;
 use tower_robots::agent::{Category, Crawler, Obeys, Registry, RegistryRow};
+use tower_robots::internals::FollowedDocument;
 use tower_robots::live::VersionHashPrefix;
 use tower_robots::rules::ProductToken;
 use tower_robots::source::fetch::FetchUrl;
-use tower_robots::source::follow::FollowedDocument;
 
 use super::{ConfigError, Document, DocumentSettings, Fault, Faults, Placed, RawAgents, parsed, reader, tables};
 use crate::input::{self, place};

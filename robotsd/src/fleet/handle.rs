@@ -13,7 +13,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 use tokio_rustls::rustls::crypto::ring;
-use tower_robots::live::{Attribution, Enforcement, KillSwitch};
+use tower_robots::internals::Attribution;
+use tower_robots::live::{Enforcement, KillSwitch};
 use tower_robots::source::LiveBuilder;
 
 use super::asks::{Asked, Asks, WriteAnswers};

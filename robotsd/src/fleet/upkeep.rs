@@ -1,6 +1,6 @@
 //! What an operator does to the document as a whole: it is made, restored and repaired.
 
-use tower_robots::live::Attribution;
+use tower_robots::internals::Attribution;
 
 use super::document::{Document, Mend, Write, WriteAnswer, WriteCall};
 use super::handle::{Fleet, random, stamp};

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{Request, Response, StatusCode};
 use http_body_util::{Either, Full};
-use tower_robots::layer::{OriginalRequest, Outcome};
+use tower_robots::parts::{OriginalRequest, Outcome};
 use tower_robots::source::HostMap;
 
 use crate::counting::OutcomeCounts;
@@ -137,8 +137,9 @@ mod tests {
 
     use http_body_util::Empty;
     use tower::Service;
-    use tower_robots::layer::{RobotsLayer, VerifyLayer};
+    use tower_robots::layer::RobotsLayer;
     use tower_robots::live::LiveRobots;
+    use tower_robots::parts::VerifyLayer;
     use tower_robots::policy::{Mode, Policy, RateMode};
 
     use super::*;

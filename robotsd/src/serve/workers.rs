@@ -23,7 +23,7 @@ use futures_util::future::join_all;
 use tokio::runtime::{Builder, Handle};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tower_robots::live::AgentLookups;
+use tower_robots::internals::AgentLookups;
 
 use super::router::{Router, WorkerOutcomes};
 use crate::ask::{DecisionSite, DecisionSites, SiteTable};

@@ -13,11 +13,13 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::live::{Appendix, LiveRobots, VersionHash, VersionHashPrefix};
+use tower_robots::internals::Appendix;
+use tower_robots::internals::Watched;
+use tower_robots::internals::{DocumentEvent, FollowedDocument};
+use tower_robots::live::{LiveRobots, VersionHash, VersionHashPrefix};
 use tower_robots::rules::Fragment;
+use tower_robots::source::Watcher;
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
-use tower_robots::source::follow::{DocumentEvent, FollowedDocument};
-use tower_robots::source::{Watched, Watcher};
 
 use crate::authorities::Authorities;
 use crate::config::{AppendSettings, AppendSource, DocumentSettings, read_published};

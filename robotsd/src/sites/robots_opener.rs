@@ -9,11 +9,12 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::live::{
-    Cause, CompileCache, Gate, LiveRobots, Reload, ReloadOutcome, Snapshot, StateDir, WhenMissing,
-};
-use tower_robots::source::fetch::{Fetcher, RemoteSource, Schedule};
-use tower_robots::source::{Directory, DirectoryEvent, FileSource, LiveBuilder, SiteSource, Watcher};
+use tower_robots::internals::CompileCache;
+use tower_robots::internals::{DirectoryEvent, FileSource, SiteSource};
+use tower_robots::internals::{RemoteSource, Schedule};
+use tower_robots::live::{Cause, Gate, LiveRobots, Reload, ReloadOutcome, Snapshot, StateDir, WhenMissing};
+use tower_robots::source::fetch::Fetcher;
+use tower_robots::source::{Directory, LiveBuilder, Watcher};
 
 use super::appended_parts::{AppendedParts, FIRST_FETCH, FollowedRegistry, fetcher_trusting};
 use super::gate_settings::GateSettings;

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tower_robots::agent::Registry;
-use tower_robots::layer::{RobotsLayer, VerifyLayer};
-use tower_robots::live::{AgentLookups, Enforcement, Snapshot};
+use tower_robots::internals::AgentLookups;
+use tower_robots::layer::RobotsLayer;
+use tower_robots::live::{Enforcement, Snapshot};
+use tower_robots::parts::VerifyLayer;
 
 use super::backend::{BackendSource, SiteBackend};
 use super::gate_settings::GateSettings;

@@ -197,7 +197,8 @@ fn percent(part: usize, of: usize) -> String {
 ///
 /// ```
 /// use tower_robots::check::Page;
-/// use tower_robots::live::{Gate, LiveRobots, WatchedPages};
+/// use tower_robots::internals::WatchedPages;
+/// use tower_robots::live::{Gate, LiveRobots};
 ///
 /// let pages = WatchedPages::default();
 /// let live = LiveRobots::text("User-agent: *\nDisallow: /cart/\n")

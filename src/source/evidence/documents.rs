@@ -275,7 +275,8 @@ mod tests {
 
     use super::*;
     use crate::agent::Category;
-    use crate::source::fetch::{Freshness, Validators};
+    use crate::source::fetch::Validators;
+    use crate::source::fetch::freshness::Freshness;
 
     /// Until the next fetch, after an answer with this `Cache-Control`.
     fn interval<D: Document>(cache_control: &'static str) -> Duration {

@@ -22,10 +22,10 @@
 //!
 //! [`FollowedDocument`]: super::follow::FollowedDocument
 
-mod claim_paths;
+pub(crate) mod claim_paths;
 mod claimants;
-mod dns_resolver;
-mod documents;
+pub(crate) mod dns_resolver;
+pub(crate) mod documents;
 mod lookup_queue;
 mod lookups;
 mod path_breaker;
@@ -38,7 +38,6 @@ mod verifier_builder;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use self::claim_paths::{ClaimPath, SuspectPath};
-pub use self::dns_resolver::NameResolver;
-pub use self::documents::ListCopy;
+pub(crate) use self::claim_paths::{ClaimPath, SuspectPath};
+pub(crate) use self::documents::ListCopy;
 pub use self::verifier::{Verifier, VerifierStatus};

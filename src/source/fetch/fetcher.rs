@@ -105,7 +105,8 @@ impl Fetcher {
     /// allows. A body that is neither taken nor dropped keeps one of the places of this fetcher.
     ///
     /// ```no_run
-    /// use tower_robots::source::fetch::{FetchRequest, Fetcher};
+    /// use tower_robots::source::fetch::FetchRequest;
+    /// use tower_robots::source::fetch::Fetcher;
     ///
     /// # async fn read() -> Result<usize, Box<dyn std::error::Error>> {
     /// let request = FetchRequest { most: 50 << 20, ..FetchRequest::new("https://example.com/sitemap.xml".parse()?) };

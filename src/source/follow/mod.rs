@@ -11,11 +11,12 @@
 
 mod builder;
 mod document;
-mod published;
+pub(crate) mod published;
 mod saved;
 
 pub use self::builder::FollowBuilder;
-pub use self::published::{DocumentEvent, DocumentStatus, FollowedDocument};
+pub use self::published::DocumentStatus;
+pub(crate) use self::published::{DocumentEvent, FollowedDocument};
 pub use self::saved::FollowError;
 
 pub(super) use self::document::{Demand, Document, HOUR, MINUTE};

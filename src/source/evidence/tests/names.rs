@@ -301,7 +301,7 @@ fn names_asked_for_one_by_one_keep_the_bounds() {
     let start = Instant::now();
     let outcomes = runtime.block_on(async {
         let resolver = DnsResolver::new(&[dns.address], dns_resolver::PACE, LONG).expect("a resolver");
-        let resolver = NameResolver { resolver, in_flight: Semaphore::new(IN_FLIGHT) };
+        let resolver = dns_resolver::NameResolver { resolver, in_flight: Semaphore::new(IN_FLIGHT) };
         let patterns: Arc<[NamePattern]> = [".googlebot.com".parse().expect("a pattern")].as_slice().into();
         let check = |address: &str| resolver.check(public(address), patterns.clone(), |_, _| ());
         let unknown = (0..23).map(|number| format!("9.9.8.{number}"));

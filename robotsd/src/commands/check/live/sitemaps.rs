@@ -3,8 +3,8 @@
 //! Where one stands is known without a request, and is looked at always. Sitemaps that an index lists are not fetched.
 
 use serde::Serialize;
+use tower_robots::internals::Origin;
 use tower_robots::rules::RobotsTxt;
-use tower_robots::source::Origin;
 use tower_robots::source::fetch::FetchUrl;
 
 use super::lints;
