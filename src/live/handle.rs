@@ -120,8 +120,8 @@ impl LiveRobots {
     /// # Errors
     ///
     /// Why the text is not live; the version before stays. A text that the gate refuses waits to be accepted
-    /// ([`RejectionKind::Gated`], with its hash in [`Rejection::pending`]). A site that reads a file or fetches takes none
-    /// ([`RejectionKind::NotInline`]), because its source would bring the other text back.
+    /// ([`RejectionKind::Gated`](super::RejectionKind::Gated), with its hash in [`Rejection::pending`]). A site that reads a file or fetches takes none
+    /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because its source would bring the other text back.
     ///
     /// A text may take the rule away that an override is for, and it goes live all the same: an admin page shows
     /// [`Snapshot::overrides_without_rule`] after it, which is an event too.
