@@ -52,7 +52,7 @@ pub mod parts {
     pub use crate::layer::refusal::IntoRefusal;
     pub use crate::layer::service::{ResponseBody, Robots, RobotsTxtService};
     #[cfg(feature = "verify")]
-    pub use crate::layer::verify::{Verify, VerifyLayer};
+    pub use crate::layer::verify::VerifyLayer;
 }
 
 /// Items for robotsd. No promise: any release may change it.
@@ -67,7 +67,7 @@ pub mod internals {
     #[cfg(feature = "layer")]
     pub use crate::layer::service::{AnyBody, BodyKind, ResponseFuture, SameBody};
     #[cfg(feature = "verify")]
-    pub use crate::layer::verify::VerifyFuture;
+    pub use crate::layer::verify::{Verify, VerifyFuture};
     pub use crate::live::agent_cache::AgentLookups;
     pub use crate::live::compile_cache::CompileCache;
     pub use crate::live::gate::WatchedPages;
