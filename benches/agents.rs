@@ -35,7 +35,7 @@ fn first(criterion: &mut Criterion) {
 }
 
 fn cached(criterion: &mut Criterion) {
-    let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open().expect("a robots.txt");
+    let live = LiveRobots::text("User-agent: *\nDisallow: /private/\n").open().expect("a robots.txt");
     let snapshot = live.snapshot();
     let content = snapshot.content.as_ref().expect("content");
     let mut group = criterion.benchmark_group("cached");

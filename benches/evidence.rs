@@ -22,8 +22,9 @@ use played::{NAMED, serve_list, serve_names};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use tower_robots::agent::{Agent, Category, Class, Crawler, Identity, Recognizer, Registry, RegistryRow};
 use tower_robots::identity::{FieldLines, IdentityRequest, KeySet, MessageHead, RangeSet, SignatureCandidate};
+use tower_robots::internals::ClaimPath;
 use tower_robots::rules::RobotsTxt;
-use tower_robots::source::evidence::{ClaimPath, Verifier};
+use tower_robots::source::evidence::Verifier;
 
 const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 const DIRECTORY: &str = "https://localhost:1";

@@ -24,8 +24,9 @@ use instant_app::InstantApp;
 use played::{NAMED, serve_list, serve_names};
 use tower::{Layer, Service};
 use tower_robots::agent::{Category, Crawler, Registry, RegistryRow};
-use tower_robots::layer::{Robots, RobotsLayer, SenderCheck};
+use tower_robots::layer::{RobotsLayer, SenderCheck};
 use tower_robots::live::LiveRobots;
+use tower_robots::parts::Robots;
 use tower_robots::source::evidence::Verifier;
 
 const FILE: &str = "User-agent: Playbot\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /private/\n";
@@ -112,7 +113,7 @@ fn main() {
     let removed = Registry::builtin().crawlers().map(|crawler| RegistryRow::Remove(crawler.name.clone()));
     let registry = Arc::new(Registry::builtin().extended_with(removed.chain([row.into()])).expect("a registry"));
     let verifier = Verifier::builder(&registry).resolvers([resolver]).start().expect("a verifier");
-    let live = LiveRobots::inline(FILE).registry(registry).open().expect("a robots.txt");
+    let live = LiveRobots::text(FILE).registry(registry).open().expect("a robots.txt");
     let layer = RobotsLayer::new(live).verifier(SenderCheck::new(&verifier));
     let layer = layer.address_from(|extensions| extensions.get::<IpAddr>().copied());
     let mut service = layer.layer(InstantApp);

@@ -40,7 +40,7 @@ fn run<S: Service<Request<Empty<Bytes>>, Error = Infallible>>(service: &mut S, r
 
 fn layers(criterion: &mut Criterion) {
     let policy = Policy::builder().mode(Mode::Refuse).build();
-    let live = LiveRobots::inline(FILE).policy(policy).open().expect("a robots.txt");
+    let live = LiveRobots::text(FILE).policy(policy).open().expect("a robots.txt");
     let mut empty = Identity::new().layer(InstantApp);
     let mut robots = RobotsLayer::new(live).layer(InstantApp);
     let mut group = criterion.benchmark_group("a request through");

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, criterion_group, criterion_main};
 use http::Request;
 use tower_robots::agent::{Identity, IdentityMethod};
-use tower_robots::layer::{OriginalRequest, RobotsLayer};
+use tower_robots::layer::RobotsLayer;
 use tower_robots::live::LiveRobots;
+use tower_robots::parts::OriginalRequest;
 use tower_robots::policy::{Mode, Policy, RateMode};
 use tower_robots::rate::{NetworkBuckets, Quota, RateKey, RateSender, SiteBuckets};
 use tower_robots::rules::ProductToken;
@@ -53,7 +54,7 @@ fn buckets(criterion: &mut Criterion) {
 fn requests(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("request");
     let layer = |file: &str, rate: RateMode| {
-        let live = LiveRobots::inline(file)
+        let live = LiveRobots::text(file)
             .policy(Policy::builder().mode(Mode::Refuse).rate(rate).build())
             .open()
             .expect("a robots.txt");
@@ -72,7 +73,7 @@ fn requests(criterion: &mut Criterion) {
             let mut request = Request::get("/page").header("user-agent", agent).body(()).expect("a request");
             request.extensions_mut().insert(identity);
             group.bench_function(format!("{who}, {name}"), |bencher| {
-                bencher.iter(|| black_box(layer.answer(&OriginalRequest::of(black_box(&request)))));
+                bencher.iter(|| black_box(layer.decide(&OriginalRequest::of(black_box(&request))).respond(None)));
             });
         }
     }

@@ -7,10 +7,10 @@ use axum::Router;
 use axum::routing::get;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{LiveRobots, Rejection};
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::Mode;
 
 fn app(robots: &str) -> Result<Router, Rejection> {
-    let live = LiveRobots::file(robots).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
+    let live = LiveRobots::file(robots).mode(Mode::Refuse).open()?;
     // Nested routers strip prefixes, but rules are about the path that the client sent. This
     // variant of the layer uses that path.
     let layer = RobotsLayer::for_axum08(live);

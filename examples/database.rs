@@ -17,7 +17,7 @@ use axum::http::StatusCode;
 use axum::routing::{post, put};
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{Gate, LiveRobots, StateDir, VersionHashPrefix};
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::Mode;
 
 /// Stands for a table with one row: the published text, and the hash that an operator accepted.
 #[derive(Clone)]
@@ -45,9 +45,7 @@ fn open(database: &Database, state: Option<&Path>) -> Result<LiveRobots, Box<dyn
     let text = if text.is_empty() { "User-agent: *\nDisallow: /cart\n".to_owned() } else { text };
     let accepted: Option<VersionHashPrefix> =
         Some(accepted).filter(|hash| !hash.is_empty()).map(|hash| hash.parse()).transpose()?;
-    let builder = LiveRobots::inline(text)
-        .policy(Policy::builder().mode(Mode::Refuse).build())
-        .gate(Gate::new().accept(accepted));
+    let builder = LiveRobots::text(text).mode(Mode::Refuse).gate(Gate::new().accept(accepted));
     let builder = match state {
         Some(folder) => builder.state(&StateDir::open(folder)?, "shop"),
         None => builder,
@@ -69,7 +67,7 @@ type Answer = (StatusCode, String);
 
 async fn publish(State((live, database)): State<(LiveRobots, Database)>, text: Bytes) -> Answer {
     // Publishing compiles and saves the text, which must not block a thread that serves requests.
-    in_background(move || match live.publish(&text) {
+    in_background(move || match live.publish_blocking(&text) {
         Ok(reload) => saved(&database, &text, "", reload.to_string()),
         // If the text is held, the response contains the hash to accept.
         Err(rejection) => (StatusCode::CONFLICT, format!("{rejection}\n")),

@@ -14,9 +14,9 @@ use axum::http::header::AUTHORIZATION;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
-use tower_robots::layer::{OriginalRequest, RobotsLayer};
+use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{LiveRobots, Rejection};
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::Mode;
 
 /// A valid session.
 #[derive(Clone)]
@@ -36,14 +36,14 @@ async fn sessions(State(open): State<Arc<HashSet<String>>>, mut request: Request
 }
 
 async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
-    match layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request) {
+    match layer.respond(&mut request) {
         Some(response) => response.map(Body::from),
         None => next.run(request).await,
     }
 }
 
 fn app(robots_txt: &str, open: HashSet<String>) -> Result<Router, Rejection> {
-    let live = LiveRobots::file(robots_txt).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
+    let live = LiveRobots::file(robots_txt).mode(Mode::Refuse).open()?;
     // Requests with a session are allowed, whatever their `User-Agent`. This also works with
     // `.layer(layer)` instead of the function.
     let layer = RobotsLayer::for_axum08(live).exempt_if(|extensions| extensions.get::<Session>().is_some());

@@ -20,7 +20,7 @@ use tonic::transport::server::{TcpConnectInfo, TcpIncoming};
 use tower::Service;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::LiveRobots;
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::Mode;
 
 /// Answers every call with `UNIMPLEMENTED`.
 #[derive(Clone)]
@@ -45,9 +45,7 @@ impl Service<Request<Body>> for Greeter {
 }
 
 async fn serve(listener: TcpListener) -> Result<(), Box<dyn std::error::Error>> {
-    let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /demo.Greeter/\n")
-        .policy(Policy::builder().mode(Mode::Refuse).build())
-        .open()?;
+    let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /demo.Greeter/\n").mode(Mode::Refuse).open()?;
     Server::builder()
         .accept_http1(true)
         .layer(RobotsLayer::new(live).address_from(|extensions| {

@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::routing::get;
 use tower_robots::layer::{Event, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::Mode;
 
 /// Returns the page for a refused request. The layer adds `Cache-Control: no-store` and `Vary:
 /// User-Agent`, and removes the body from the response to a HEAD request.
@@ -48,9 +48,7 @@ fn escaped(text: &str) -> String {
 }
 
 fn app() -> Result<Router, Rejection> {
-    let live = LiveRobots::inline("User-agent: *\nDisallow: /drafts/\n")
-        .policy(Policy::builder().mode(Mode::Refuse).build())
-        .open()?;
+    let live = LiveRobots::text("User-agent: *\nDisallow: /drafts/\n").mode(Mode::Refuse).open()?;
     let layer = RobotsLayer::for_axum08(live).refuse_with(page);
     Ok(Router::new().route("/drafts/{page}", get(async || "a draft\n")).layer(layer))
 }

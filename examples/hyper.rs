@@ -17,15 +17,14 @@ use tokio::net::TcpListener;
 use tower::{ServiceBuilder, service_fn};
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::LiveRobots;
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::Mode;
 
 async fn hello<B>(_: Request<B>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::from("hello\n")))
 }
 
 async fn serve(listener: TcpListener) -> Result<(), Box<dyn std::error::Error>> {
-    let live =
-        LiveRobots::file("examples/site/robots.txt").policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
+    let live = LiveRobots::file("examples/site/robots.txt").mode(Mode::Refuse).open()?;
     let robots = RobotsLayer::new(live).address_from(|extensions| Some(extensions.get::<SocketAddr>()?.ip()));
     let service = ServiceBuilder::new().layer(robots).service(service_fn(hello));
     loop {

@@ -15,7 +15,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use tower_robots::layer::{Event, Record, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::Mode;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 
@@ -44,12 +44,12 @@ fn app() -> Result<Router, Rejection> {
     registry.register("crawler_requests", "Requests of crawlers, by what was done about them", requests.clone());
     let registry = Arc::new(registry);
 
-    let live = LiveRobots::inline(ROBOTS).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
+    let live = LiveRobots::text(ROBOTS).mode(Mode::Refuse).open()?;
     // The request waits for the observer, so it only counts; a scrape does the rest.
     let count = move |event: &Event<'_>| {
         requests.get_or_create(&Labels::from(event.record)).inc();
     };
-    let layer = RobotsLayer::for_axum08(live).observe_crawlers(count);
+    let layer = RobotsLayer::for_axum08(live).on_crawler(count);
     let metrics = async move || {
         let mut text = String::new();
         // Writing to a string does not fail.

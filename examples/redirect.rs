@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::routing::get;
 use tower_robots::layer::{Event, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::Mode;
 
 /// The robots.txt must allow the target of the redirect with an exact `Allow`. Otherwise the target
 /// would redirect to itself.
@@ -26,7 +26,7 @@ fn to_the_terms(_: &Event<'_>) -> Response<Bytes> {
 }
 
 fn app() -> Result<Router, Rejection> {
-    let live = LiveRobots::inline(ROBOTS).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
+    let live = LiveRobots::text(ROBOTS).mode(Mode::Refuse).open()?;
     let layer = RobotsLayer::for_axum08(live).refuse_with(to_the_terms);
     let drafts = Router::new().route("/{page}", get(async || "a draft\n"));
     Ok(Router::new().nest("/drafts", drafts).route("/terms", get(async || "the terms\n")).layer(layer))

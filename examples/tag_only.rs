@@ -9,7 +9,7 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use tower_robots::layer::{Record, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
-use tower_robots::policy::{Action, Mode, Policy};
+use tower_robots::policy::{Action, Mode};
 
 /// Returns a draft. The layer adds a record to every crawler's request, allowed or not.
 async fn draft(record: Option<Extension<Record>>) -> String {
@@ -35,19 +35,17 @@ async fn news(crawler: Option<Extension<Record>>) -> ([(&'static str, &'static s
 }
 
 fn app() -> Result<Router, Rejection> {
-    let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n")
-        .policy(Policy::builder().mode(Mode::Tag).build())
-        .open()?;
+    let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").mode(Mode::Tag).open()?;
     let layer = RobotsLayer::for_axum08(live)
         .with_crawler_extension()
-        .observe(|event| {
+        .on_disallowed(|event| {
             eprintln!(
                 "{} is not to fetch {}",
                 event.record.name().escape_debug(),
                 event.request.target().escape_ascii()
             );
         })
-        .observe_crawlers(|event| {
+        .on_crawler(|event| {
             eprintln!("{} asks for {}", event.record.name().escape_debug(), event.request.target().escape_ascii());
         });
     Ok(Router::new().route("/drafts/{page}", get(draft)).route("/news", get(news)).layer(layer))

@@ -28,13 +28,13 @@ fn sites() -> Result<HostMap<LiveRobots>, Box<dyn std::error::Error>> {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let mut sites = HostMap::new();
     for (host, text) in HOSTS {
-        let live = LiveRobots::inline(text).policy(policy.clone()).gate(gate.clone()).open()?;
+        let live = LiveRobots::text(text).policy(policy.clone()).gate(gate.clone()).open()?;
         sites.insert(&format!("www.{host}"), live.clone())?;
         sites.insert(host, live)?;
     }
     // The app answers for any host. Without a site for all other hosts, a crawler could bypass the
     // rules by requesting the server's address or an invented name.
-    sites.insert("*", LiveRobots::inline("User-agent: *\nDisallow: /\n").policy(policy).open()?)?;
+    sites.insert("*", LiveRobots::text("User-agent: *\nDisallow: /\n").policy(policy).open()?)?;
     Ok(sites)
 }
 
@@ -64,12 +64,9 @@ async fn publish(
     let Some(live) = sites.get(&host).filter(|_| is_ours).cloned() else {
         return (StatusCode::NOT_FOUND, format!("there is no site {host:?}\n"));
     };
-    // Publishing checks and compiles the text and notifies listeners, which must not block a thread
-    // that serves requests.
-    match tokio::task::spawn_blocking(move || live.publish(text)).await {
-        Ok(Ok(reload)) => (StatusCode::OK, format!("{reload}\n")),
-        Ok(Err(rejection)) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{rejection}\n")),
-        Err(panic) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{panic}\n")),
+    match live.publish(text).await {
+        Ok(reload) => (StatusCode::OK, format!("{reload}\n")),
+        Err(rejection) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{rejection}\n")),
     }
 }
 

@@ -25,11 +25,15 @@ pub use robots_core::rate;
 #[doc(inline)]
 pub use robots_core::{agent, check, identity, policy, rules};
 
+// The front page: what an application names.
+#[cfg(feature = "axum08")]
+#[doc(no_inline)]
+pub use crate::layer::axum08::CrawlerRequest;
 #[cfg(feature = "layer")]
 #[doc(no_inline)]
-pub use crate::layer::RobotsLayer;
+pub use crate::layer::{Event, Record, RobotsLayer};
 #[doc(no_inline)]
-pub use crate::live::LiveRobots;
+pub use crate::live::{Gate, LiveRobots, Rejection, StateDir, StateError, Status};
 #[doc(no_inline)]
 pub use crate::policy::{Mode, Policy};
 #[doc(no_inline)]
@@ -37,20 +41,72 @@ pub use crate::rules::RobotsTxt;
 #[doc(no_inline)]
 pub use crate::source::{HostMap, Sites};
 
+/// What a proxy or another framework is built of: a request as its client sent it, the decision and the answer; the service that the
+/// layer makes, and what it waits for.
+#[cfg(feature = "layer")]
+pub mod parts {
+    pub use crate::layer::answer::{Answer, Outcome};
+    pub use crate::layer::layer::{Judgement, SameBodyLayer};
+    pub use crate::layer::original::OriginalRequest;
+    pub use crate::layer::rate_limit::RateLimitedRequest;
+    pub use crate::layer::refusal::IntoRefusal;
+    pub use crate::layer::service::{ResponseBody, Robots, RobotsTxtService};
+    #[cfg(feature = "verify")]
+    pub use crate::layer::verify::VerifyLayer;
+}
+
 /// Items for robotsd. No promise: any release may change it.
 #[doc(hidden)]
 pub mod internals {
     #[cfg(feature = "layer")]
     pub use crate::layer::forwarded::ForwardedWay;
     #[cfg(feature = "layer")]
+    pub use crate::layer::grpc::GrpcCode;
+    #[cfg(feature = "layer")]
     pub use crate::layer::record::text;
+    #[cfg(feature = "layer")]
+    pub use crate::layer::service::{AnyBody, BodyKind, ResponseFuture, SameBody};
+    #[cfg(feature = "verify")]
+    pub use crate::layer::verify::{Verify, VerifyFuture};
+    pub use crate::live::agent_cache::AgentLookups;
+    pub use crate::live::compile_cache::CompileCache;
+    pub use crate::live::gate::WatchedPages;
+    pub use crate::live::handle::Condition;
+    pub use crate::live::publisher::Remembered;
+    pub use crate::live::reload::Attribution;
+    pub use crate::live::source::Appendix;
+    pub use crate::live::state::TroubleEvent;
     pub use crate::live::state::disk::is_cut;
     pub use crate::live::state::folder_name::folder_name;
     pub use crate::live::state::replacement::replace;
+    pub use crate::source::builder::SiteSource;
+    pub use crate::source::directory::DirectoryEvent;
+    #[cfg(feature = "verify")]
+    pub use crate::source::evidence::claim_paths::{ClaimPath, SuspectPath};
+    #[cfg(feature = "verify")]
+    pub use crate::source::evidence::dns_resolver::NameResolver;
+    #[cfg(feature = "verify")]
+    pub use crate::source::evidence::documents::ListCopy;
+    #[cfg(feature = "fetch")]
+    pub use crate::source::fetch::client::FetchAnswer;
+    #[cfg(feature = "fetch")]
+    pub use crate::source::fetch::fetcher::FetchBody;
+    #[cfg(feature = "fetch")]
+    pub use crate::source::fetch::freshness::{Freshness, Schedule};
+    #[cfg(feature = "fetch")]
+    pub use crate::source::fetch::outcome::Validators;
+    #[cfg(feature = "fetch")]
+    pub use crate::source::fetch::remote::RemoteSource;
     #[cfg(feature = "tls")]
     pub use crate::source::fetch::tls::{certificate_fault, client_config, roots_of, system_roots};
     #[cfg(feature = "fetch")]
     pub use crate::source::fetch::wire::{Excess, exchange, send};
+    pub use crate::source::file_source::FileSource;
+    #[cfg(feature = "fetch")]
+    pub use crate::source::follow::published::{DocumentEvent, FollowedDocument};
+    pub use crate::source::hosts::Origin;
+    #[cfg(feature = "watch")]
+    pub use crate::source::watch::Watched;
     pub use robots_core::debug_as;
     pub use robots_core::internals::{AddressClass, Grace, first_few};
 }

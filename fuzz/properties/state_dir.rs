@@ -58,7 +58,7 @@ fn parts(mut octets: &[u8]) -> Vec<&[u8]> {
 /// history entries.
 fn opened(given: &[&[u8]]) -> (Vec<u8>, Enforcement, Enforcement, usize) {
     let state = StateDir::open(&*FOLDER).expect("a folder that nobody else has");
-    let live = LiveRobots::inline(TEXT).gate(Gate::new()).state(&state, "shop").open().expect("a site");
+    let live = LiveRobots::text(TEXT).gate(Gate::new()).state(&state, "shop").open().expect("a site");
     let bytes = live.with(|snapshot| snapshot.content.as_ref().map(|content| content.body().to_vec()));
     let bytes = bytes.expect("a source that has a text");
     assert!(

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // `cargo test --benches` only checks that this runs.
     let rounds = if std::env::args().any(|argument| argument == "--bench") { 5_000 } else { 2 };
     let policy = Policy::builder().mode(Mode::Refuse).build();
-    let mut bench = CountingBench::new(&RobotsLayer::new(LiveRobots::inline(FILE).policy(policy).open()?));
+    let mut bench = CountingBench::new(&RobotsLayer::new(LiveRobots::text(FILE).policy(policy).open()?));
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     println!(
         "| request | not counted | in the layer | bar | around it | in all |\n| --- | --- | --- | --- | --- | --- |"

@@ -5,7 +5,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use http::{Request, StatusCode};
-use tower_robots::layer::{Answer, OriginalRequest, RobotsLayer};
+use tower_robots::layer::RobotsLayer;
+use tower_robots::parts::{Answer, OriginalRequest};
 
 use crate::counting::OutcomeCounts;
 
@@ -48,9 +49,9 @@ impl CountingBench {
 
 /// Returns the status of the response; the service behind the layer does nothing.
 fn send(layer: &RobotsLayer, mut request: Request<()>, decided: impl FnOnce(&Answer)) -> StatusCode {
-    let answer = layer.answer(&OriginalRequest::of(&request));
+    let answer = layer.decide(&OriginalRequest::of(&request)).respond(None);
     decided(&answer);
-    let refusal = answer.carry_out(&mut request);
+    let refusal = answer.respond(&mut request);
     black_box(&request);
     refusal.map_or(StatusCode::OK, |refusal| refusal.status())
 }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use tower_robots::layer::{Answer, OriginalRequest, RateLimitedRequest, RobotsLayer, VerifyLayer};
+use tower_robots::layer::RobotsLayer;
+use tower_robots::parts::{Answer, OriginalRequest, RateLimitedRequest, VerifyLayer};
 use tower_robots::policy::{RateLimit, RateMode};
 
 use crate::counting::{CountedRequest, OutcomeCounts, SendingServices};
@@ -49,17 +50,18 @@ impl SiteJudge {
         counted: &mut CountedRequest,
     ) -> Answer {
         self.evidence.evidence(request).await;
-        let judgement = match robots_txt {
-            RobotsTxtFrom::Site => self.layer.judge(request),
-            RobotsTxtFrom::AskingProxy => self.layer.decide(request),
+        let original = match robots_txt {
+            RobotsTxtFrom::Site => *request,
+            RobotsTxtFrom::AskingProxy => request.answered_elsewhere(),
         };
+        let judgement = self.layer.decide(&original);
         let wait = match (&self.store, judgement.rate_limited()) {
             // Boxed: nearly no request waits, and otherwise all would need the memory of those that
             // do.
             (Some(store), Some(rate_limited)) => Box::pin(store.ask(rate_limited)).await,
             _ => None,
         };
-        let answer = judgement.answer(request, wait);
+        let answer = judgement.respond(wait);
         if let Some(services) = &self.services {
             counted.sent_by(services.of_request(request, answer.record.as_deref()));
             if let Some(record) = answer.record.as_deref().filter(|_| is_for_page(request)) {

@@ -15,7 +15,7 @@ pub struct Answer {
     /// The outcome of the request.
     pub outcome: Outcome,
     /// The client, and the decision about its request: of one that is tagged, refused or observed, and of every other one of a
-    /// crawler if somebody wants it ([`RobotsLayer::observe_crawlers`](super::RobotsLayer::observe_crawlers),
+    /// crawler if somebody wants it ([`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler),
     /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records)).
     pub record: Option<Box<Record>>,
     /// Whether the extensions are to hold the record of a request that passes as any other.
@@ -50,13 +50,13 @@ impl Answer {
         self
     }
 
-    /// Carries the answer out: returns the response of a request that goes no further, and prepares any other to go on.
-    /// Nothing else in the layer changes a request.
+    /// Returns the response to a request that goes no further, and prepares any other to go on. Nothing else in the layer changes a
+    /// request.
     ///
     /// A client's own `Robots-Verdict` field is removed, spelled with hyphen or underscore; a request that is tagged gets ours, and
     /// its [`Record`] as an extension, and so does the response to one that is refused. If the extensions hold the record of a tagged
     /// request already, a layer outside has tagged it, and its field stays.
-    pub fn carry_out<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
+    pub fn respond<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         let Self { outcome, record, in_extensions, extensions } = self;
         let record = record.filter(|record| in_extensions || record.action != Action::Pass);
         match outcome {

@@ -4,91 +4,30 @@
 //! depends on its path: path, address and cookies are looked at once a group applies.
 
 use std::cell::OnceCell;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-#[cfg(feature = "tracing")]
-use std::sync::Once;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Extensions, HeaderValue, Response, Uri};
+use http::Response;
 
 use super::answer::{Answer, Outcome};
-use super::event::{
-    AddressFrom, AgentFrom, Event, ExemptIf, IdentityFrom, Observers, RefuseWith, Sender, TargetFrom, guarded,
-    human_evidence,
-};
-use super::forwarded::ForwardedWay;
+use super::enforcer::{Counting, CrawlerRecords, Enforcer, RobotsTxtPlace};
+use super::event::{Event, guarded, human_evidence};
 use super::nesting::{self, Mark};
-use super::original::OriginalRequest;
+use super::original::{AnsweredBy, OriginalRequest};
 use super::rate_limit::{RateLimitedRequest, is_part_of_page};
 use super::record::{Record, may_be_of_crawler};
-#[cfg(feature = "verify")]
-use super::sender_check::SenderCheck;
 use super::{refusal, robots_txt};
+use crate::agent::{Agent, Identity, UndecidedReason};
 #[cfg(feature = "verify")]
-use crate::agent::UndecidedReason;
-use crate::agent::{Agent, Identity};
-use crate::live::{AgentLookups, Content, Enforcement, LiveRobots, Snapshot};
-use crate::policy::{Action, Decision, Network, RateMode, Reason, RequestFacts};
+use crate::live::AgentLookups;
+use crate::live::{Content, Enforcement, LiveRobots, Snapshot};
+use crate::policy::{Action, Decision, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, RateSender};
 use crate::rules::{ProductToken, RequestPath};
-use crate::source::Sites;
-#[cfg(feature = "verify")]
-use crate::source::evidence::Verifier;
-
-/// The sites and the callbacks of a layer, which it shares with its services.
-#[derive(Clone)]
-pub(super) struct Enforcer {
-    pub(super) sites: Sites,
-    pub(super) target_from: Option<TargetFrom>,
-    pub(super) address_from: Option<AddressFrom>,
-    pub(super) trusted_proxies: Arc<[Network]>,
-    pub(super) agent_from: Option<AgentFrom>,
-    pub(super) identity_from: Option<IdentityFrom>,
-    pub(super) exempt_if: Option<ExemptIf>,
-    pub(super) counting: Counting,
-    #[cfg(feature = "verify")]
-    pub(super) sender_check: Option<SenderCheck>,
-    pub(super) observers: Observers,
-    pub(super) crawler_records: CrawlerRecords,
-    pub(super) refuse_with: Option<RefuseWith>,
-    pub(super) agent_lookups: Option<Arc<AgentLookups>>,
-    /// Done once a request for a host of no site has been reported.
-    #[cfg(feature = "tracing")]
-    pub(super) no_site: Arc<Once>,
-    /// Finds the target that the outermost of nested routers got; `None` where routers do not nest.
-    pub(super) nested_target: Option<fn(&Extensions) -> Option<&Uri>>,
-}
-
-/// Whether a request for `/robots.txt` is answered with the file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum RobotsTxtRequests {
-    Serve,
-    Judge,
-}
-
-/// The place at which a request that has a rate limit is counted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counting {
-    Here,
-    /// In a store of the caller of the judgement.
-    InStore,
-    /// It was counted and refused a moment ago.
-    Before,
-}
-
-/// Whether a crawler's request that passes as any other has a [`Record`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum CrawlerRecords {
-    /// Only for observers.
-    Omit,
-    InAnswer,
-    /// And the extensions of the request hold it.
-    InExtensions,
-}
 
 /// The answer to a request, or the request if a store is to be asked before it is answered.
 pub(super) type Judged = Result<Answer, Box<RateLimited>>;
@@ -120,8 +59,8 @@ struct JudgedRequest<'j> {
 
 impl Enforcer {
     /// The answer to a request that is counted here.
-    pub(super) fn answer(&self, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Answer {
-        self.answer_judged(self.judge(request, robots_txt), request, None)
+    pub(super) fn answer(&self, request: OriginalRequest<'_>) -> Answer {
+        self.answer_judged(self.judge(request), request, None)
     }
 
     /// The answer to a judged request that has to wait for this long by the word of a store; `None` if no store answered.
@@ -169,11 +108,11 @@ impl Enforcer {
     }
 
     /// Finds the site of a request, and judges it. Without a site a request passes.
-    pub(super) fn judge(&self, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judged {
+    pub(super) fn judge(&self, request: OriginalRequest<'_>) -> Judged {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else {
             #[cfg(feature = "tracing")]
-            self.no_site.call_once(|| {
+            self.notes.no_site.get_or_init(|| {
                 tracing::warn!(
                     target: "tower_robots::layer",
                     host = request.host(),
@@ -183,16 +122,22 @@ impl Enforcer {
             });
             return Ok(Answer::pass());
         };
-        unless_it_panics(live, || self.judge_for(live, request, robots_txt)).unwrap_or_else(|| Ok(Answer::pass()))
+        unless_it_panics(live, || self.judge_for(live, request)).unwrap_or_else(|| Ok(Answer::pass()))
     }
 
     /// Judges a request for a site, counts it where it has a rate limit, and answers it.
-    fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>, robots_txt: RobotsTxtRequests) -> Judged {
+    fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>) -> Judged {
         let snapshot = &live.load();
         let request = &self.with_target(request);
         let content = enforced_content(snapshot);
-        if robots_txt == RobotsTxtRequests::Serve && RequestPath::is_robots_txt_target(request.target()) {
-            return Ok(self.robots_txt(live, snapshot, content, request));
+        let is_answered_here = request.answered_by == AnsweredBy::Layer;
+        if is_answered_here && RequestPath::is_robots_txt_target(request.target()) {
+            let answer = self.robots_txt(live, snapshot, content, request);
+            let is_answered = matches!(answer.outcome, Outcome::Respond(_));
+            if is_answered && nesting::has_route(request.extensions) && !self.notes.has_route.load(Ordering::Relaxed) {
+                live.site.counts.count_shadowed_route();
+            }
+            return Ok(answer);
         }
         let Some(content) = content else { return Ok(Answer::pass()) };
         let outside = self.mark_of(live, request);
@@ -207,8 +152,22 @@ impl Enforcer {
                 return Ok(Answer::pass());
             }
             let (identity, address) = (sender.identity, OnceCell::new());
+            if is_answered_here && self.robots_txt == RobotsTxtPlace::Here && outside.is_none() {
+                live.site.counts.count_unserved();
+            }
             JudgedRequest { layer: self, live, snapshot, content, request, agents, identity, address, outside }.judge()
         })
+    }
+
+    /// The answer to a request for the robots.txt, whatever its path.
+    pub(super) fn answer_robots_txt(&self, request: OriginalRequest<'_>) -> Answer {
+        let sites = self.sites.load();
+        let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return Answer::pass() };
+        let answer = || {
+            let snapshot = live.load();
+            self.robots_txt(live, &snapshot, enforced_content(&snapshot), &request)
+        };
+        unless_it_panics(live, answer).unwrap_or_else(Answer::pass)
     }
 
     /// `/robots.txt`, which every agent may always read.
@@ -219,6 +178,7 @@ impl Enforcer {
         content: Option<&Content>,
         request: &OriginalRequest<'_>,
     ) -> Answer {
+        live.site.counts.note_robots_txt_request();
         let Some(response) = robots_txt::serve(snapshot, request) else { return Answer::pass() };
         let record = match content {
             // A fault here must not cost anyone the file.
@@ -260,41 +220,6 @@ impl Enforcer {
         }
     }
 
-    /// The sender of a request of these agents.
-    fn sender(
-        &self,
-        #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
-        live: &LiveRobots,
-        request: &OriginalRequest<'_>,
-        #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
-        agents: &[Agent],
-    ) -> Sender {
-        if let Some(identity) = self.identity_from.as_ref().and_then(|identity| identity(request.extensions)) {
-            return Sender::checked(identity);
-        }
-        #[cfg(feature = "verify")]
-        if let Some(check) = &self.sender_check {
-            return check.sender(&live.site.origin, request, agents, || self.address(request));
-        }
-        Sender::default()
-    }
-
-    pub(super) fn address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
-        let peer = self.address_from.as_ref()?(request.extensions)?;
-        let trusts = |address| self.trusted_proxies.iter().any(|network| network.contains(address));
-        if !trusts(peer) {
-            return Some(peer);
-        }
-        let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), trusts);
-        // A proxy that names no client leaves it unknown.
-        (way.hops.len() > 1).then(|| way.client().ip())
-    }
-
-    #[cfg(feature = "verify")]
-    pub(super) fn verifier(&self) -> Option<&Verifier> {
-        self.sender_check.as_ref().map(|check| &check.verifier)
-    }
-
     /// Whether evidence about the sender of a request is on its way. Lookups of its agents are counted there.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
@@ -312,41 +237,6 @@ impl Enforcer {
             })
         });
         catch_unwind(awaited).unwrap_or_default()
-    }
-
-    fn records_crawlers(&self) -> bool {
-        self.crawler_records > CrawlerRecords::Omit || self.observers.follow_crawlers()
-    }
-
-    /// The request with the target its client sent, as far as the layer can find it.
-    fn with_target<'r>(&self, request: OriginalRequest<'r>) -> OriginalRequest<'r> {
-        let request = self.target_from.as_ref().map_or(request, |target| request.looked_up(&**target));
-        self.nested_target.map_or(request, |target| request.looked_up(target))
-    }
-
-    /// Calls `judge` with the request's agents: of the lines a trusted proxy kept, else of its own. Nearly every request
-    /// has one line, and its agents are borrowed from the cache.
-    #[inline]
-    fn with_agents<T>(
-        &self,
-        content: &Content,
-        request: &OriginalRequest<'_>,
-        lookups: Option<&AgentLookups>,
-        judge: impl FnOnce(&[Agent]) -> T,
-    ) -> T {
-        let kept = self.kept_lines(request);
-        if let Some(line) = nesting::only_line(request, kept) {
-            return judge(&content.cached_agents(line.map(HeaderValue::as_bytes).unwrap_or_default(), lookups));
-        }
-        let own = request.headers.get_all(&nesting::AGENT_FIELD).iter();
-        let own = own.take(if kept.is_empty() { usize::MAX } else { 0 });
-        let agents = |line: &HeaderValue| content.cached_agents(line.as_bytes(), lookups).to_vec();
-        judge(&kept.iter().chain(own).flat_map(agents).collect::<Vec<_>>())
-    }
-
-    /// The lines of `User-Agent` that a trusted proxy kept; none where the request's own count.
-    fn kept_lines<'r>(&self, request: &OriginalRequest<'r>) -> &'r [HeaderValue] {
-        self.agent_from.as_ref().and_then(|agent| agent(request.extensions)).unwrap_or_default()
     }
 }
 
@@ -375,13 +265,15 @@ impl<'j> JudgedRequest<'j> {
             self.count_unchecked_claim();
             self.decide()
         };
-        let Some((key, quota, mode)) = self.bucket(&decision) else {
+        let bucket = self.bucket(&decision);
+        // An address that nothing has looked for is not missing.
+        if self.address.get() == Some(&None) {
+            self.count_missing_address(bucket.as_ref().map(|(key, ..)| key));
+        }
+        let Some((key, quota, mode)) = bucket else {
             // Nearly no request has a record.
             return Ok(if self.is_recorded(&decision) { self.complete(decision) } else { self.pass(&decision) });
         };
-        if key.sender == RateSender::Claimed(None) {
-            self.live.site.count_shared_bucket();
-        }
         let wait = match layer.counting {
             Counting::Here => self.snapshot.take(&key, quota).err(),
             Counting::InStore => {
@@ -400,18 +292,24 @@ impl<'j> JudgedRequest<'j> {
         Ok(self.complete(wait.map_or(decision, |wait| decision.too_soon(wait))))
     }
 
-    /// Counts a claim that the policy heeds and that nobody checks, or only by an address that is unknown.
+    /// Counts a claim that the policy heeds and that nobody checks.
     fn count_unchecked_claim(&self) {
         if self.identity.is_none() && self.snapshot.policy.heeds_claims(self.agents) {
-            self.live.site.count_unchecked_claim();
+            self.live.site.counts.count_unchecked_claim();
         }
-        #[cfg(feature = "verify")]
-        if self.layer.sender_check.is_some()
-            && self.identity == Some(Identity::Undecided(UndecidedReason::Address))
-            && self.address().is_none()
-            && self.snapshot.policy.heeds_claims(self.agents)
+    }
+
+    /// Counts a request whose client has no address, if the policy needs one: for exempt networks, for the bucket of a delay, or to check
+    /// the claim.
+    fn count_missing_address(&self, bucket: Option<&RateKey<'_>>) {
+        let policy = &self.snapshot.policy;
+        let is_undecided = || self.identity == Some(Identity::Undecided(UndecidedReason::Address));
+        if policy.exempts_networks()
+            || bucket.is_some_and(|key| key.sender == RateSender::Claimed(None))
+            || is_undecided() && policy.heeds_claims(self.agents)
         {
-            self.live.site.count_claim_without_address();
+            let rules = || policy.rules_by_address().join(", and ");
+            self.live.site.counts.count_without_address(rules, || self.layer.without_address(self.request));
         }
     }
 
@@ -556,14 +454,6 @@ impl Enforcer {
         let lacks_check = self.checks_senders() && !mark.is_sender_checked;
         !lacks_extension && !lacks_check && mark.is_final() && self.observers.are_among(&mark.notified)
     }
-
-    const fn checks_senders(&self) -> bool {
-        #[cfg(feature = "verify")]
-        if self.sender_check.is_some() {
-            return true;
-        }
-        self.identity_from.is_some()
-    }
 }
 
 impl JudgedRequest<'_> {
@@ -571,9 +461,9 @@ impl JudgedRequest<'_> {
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {
             _ if reason == Reason::NoGroup => {}
-            None if nesting::is_stripped(self.request) => self.live.site.count_stripped_target(),
+            None if nesting::is_stripped(self.request) => self.live.site.counts.count_stripped_target(),
             Some(_) if nesting::is_unmarked(self.request, self.layer.kept_lines(self.request)) => {
-                self.live.site.count_nested_only();
+                self.live.site.counts.count_nested_only();
             }
             _ => {}
         }

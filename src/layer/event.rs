@@ -41,8 +41,8 @@ pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence
         .referer(field(&REFERER), request.host().unwrap_or_default().as_bytes())
 }
 
-/// A request and its record, for [`RobotsLayer::observe`](super::RobotsLayer::observe),
-/// [`RobotsLayer::observe_crawlers`](super::RobotsLayer::observe_crawlers) and
+/// A request and its record, for [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed),
+/// [`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler) and
 /// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
 ///
 /// The record is owned, because it stays in the extensions; the request is borrowed.
@@ -82,6 +82,7 @@ pub(super) type IdentityFrom = Arc<dyn Fn(&Extensions) -> Option<Identity> + Sen
 #[cfg(feature = "verify")]
 pub(super) type ListenerFrom = Arc<dyn Fn(&Extensions) -> Option<Arc<str>> + Send + Sync>;
 pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+/// Makes a response whose status is final.
 pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
 
 /// The sender of a request, as far as anything checks it.
@@ -107,7 +108,7 @@ impl Sender {
 /// Which requests an observer is notified of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interest {
-    /// Those of [`RobotsLayer::observe`](super::RobotsLayer::observe).
+    /// Those of [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed).
     Reported,
     /// Every one that has a record.
     Crawlers,

@@ -13,7 +13,7 @@
 //!    extensions and a `Robots-Verdict` field; anything else goes on as it came. Search engines that people use are
 //!    tagged where others are refused, unless an override says otherwise.
 //!
-//! A refused call of gRPC ([`OriginalRequest::is_grpc_call`]) is answered with a status of gRPC, `PERMISSION_DENIED`, in fields alone: its clients read
+//! A refused call of gRPC ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered with a status of gRPC, `PERMISSION_DENIED`, in fields alone: its clients read
 //! neither 403 nor a page. gRPC-Web is answered as every other request, because its clients do read 403.
 //!
 //! Under the modes [`Mode::Off`](crate::policy::Mode::Off) and [`Mode::Observe`](crate::policy::Mode::Observe) all of this only
@@ -45,9 +45,8 @@
 //! matches it. A `ServiceBuilder` within an axum app takes `RobotsLayer::for_axum08` as well. The chapter `axum` has all cases, and its
 //! place among other layers.
 //!
-//! Networks are exempt by the client's address, which [`RobotsLayer::address_from`] finds: with
-//! `into_make_service_with_connect_info::<SocketAddr>()` it is in
-//! `extensions.get::<ConnectInfo<SocketAddr>>()`, where no proxy is in front.
+//! Networks are exempt by the client's address. `for_axum08` finds it if the app is served with
+//! `into_make_service_with_connect_info::<SocketAddr>()`; any other form needs [`RobotsLayer::address_from`].
 //!
 //! ```
 //! # #[cfg(feature = "axum08")] {
@@ -56,8 +55,8 @@
 //! use tower_robots::layer::RobotsLayer;
 //! # use tower_robots::live::LiveRobots;
 //! # use tower_robots::policy::{Mode, Policy};
-//! # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /blog/drafts/\n")
-//! #     .policy(Policy::builder().mode(Mode::Refuse).build())
+//! # let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /blog/drafts/\n")
+//! #     .mode(Mode::Refuse)
 //! #     .open()?;
 //!
 //! let blog = Router::new().route("/drafts/{page}", get(async || "a draft"));
@@ -66,13 +65,13 @@
 //! # Ok::<(), tower_robots::live::Rejection>(())
 //! ```
 //!
-//! A handler learns which crawler sends a request from `axum08::Crawler`, in any other framework from the [`Record`] in the
+//! A handler learns which crawler sends a request from `axum08::CrawlerRequest`, in any other framework from the [`Record`] in the
 //! extensions, where [`RobotsLayer::with_crawler_extension`] is set.
 //!
 //! # In any Tower stack
 //!
-//! Code of your own calls [`RobotsLayer::answer`], which does all of this, or [`RobotsLayer::decide`], whose [`Judgement`] is
-//! answered, for steps 3 and 4 alone; the service calls the former.
+//! Code of your own calls [`RobotsLayer::respond`], which does all that the service does, or [`RobotsLayer::decide`] for a request as a
+//! proxy describes it, whose [`Judgement`](crate::parts::Judgement) makes the answer.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -85,8 +84,8 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n")
-//!     .policy(Policy::builder().mode(Mode::Refuse).build())
+//! let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n")
+//!     .mode(Mode::Refuse)
 //!     .open()?;
 //! let service = ServiceBuilder::new()
 //!     .layer(RobotsLayer::new(live))
@@ -101,16 +100,17 @@
 // The parts that an application builds, and those that its requests and responses go through.
 #[cfg(feature = "axum08")]
 pub mod axum08;
-mod grpc;
+pub(crate) mod grpc;
 #[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
-mod layer;
-mod service;
+pub(crate) mod layer;
+pub(crate) mod service;
 #[cfg(feature = "verify")]
-mod verify;
+pub(crate) mod verify;
 
 // A request, and its path from top to bottom: begin with `enforce`.
 mod enforce;
-mod original;
+mod enforcer;
+pub(crate) mod original;
 
 // The steps of the path.
 pub(crate) mod forwarded;
@@ -119,27 +119,20 @@ mod robots_txt;
 mod sender_check;
 
 // The outcome of a request, and its record.
-mod answer;
+pub(crate) mod answer;
 mod event;
-mod rate_limit;
+pub(crate) mod rate_limit;
 pub(crate) mod record;
-mod refusal;
+pub(crate) mod refusal;
 
 // A request that meets several layers.
 mod nesting;
 
-pub use self::answer::{Answer, Outcome};
 pub use self::event::Event;
-pub use self::grpc::GrpcCode;
-pub use self::layer::{Judgement, RobotsLayer};
-pub use self::original::OriginalRequest;
-pub use self::rate_limit::RateLimitedRequest;
+pub use self::layer::RobotsLayer;
 pub use self::record::{Limit, Record};
 #[cfg(feature = "verify")]
 pub use self::sender_check::SenderCheck;
-pub use self::service::{ResponseBody, ResponseFuture, Robots};
-#[cfg(feature = "verify")]
-pub use self::verify::{Verify, VerifyFuture, VerifyLayer};
 
 #[cfg(test)]
 mod tests;

@@ -10,12 +10,12 @@
 //! which gets no requests for `/robots.txt`.
 
 #[cfg(feature = "axum08")]
-use axum::extract::{NestedPath, OriginalUri};
+use axum::extract::{MatchedPath, NestedPath, OriginalUri};
+#[cfg(feature = "axum08")]
+use http::Uri;
 use http::header::{HeaderName, USER_AGENT};
 use http::uri::PathAndQuery;
-#[cfg(feature = "axum08")]
-use http::{Extensions, Uri};
-use http::{HeaderValue, Method};
+use http::{Extensions, HeaderValue, Method};
 
 use super::event::Observers;
 use super::original::OriginalRequest;
@@ -26,6 +26,18 @@ use crate::policy::{Action, Reason};
 #[cfg(feature = "axum08")]
 pub(super) fn original_uri(extensions: &Extensions) -> Option<&Uri> {
     extensions.get::<OriginalUri>().map(|original| &original.0)
+}
+
+/// Whether a route of the application is for `/robots.txt` alone, which the layer answers instead.
+#[cfg(feature = "axum08")]
+pub(super) fn has_route(extensions: &Extensions) -> bool {
+    extensions.get::<MatchedPath>().is_some_and(|route| route.as_str() == "/robots.txt")
+}
+
+/// No router is known that says which route matches.
+#[cfg(not(feature = "axum08"))]
+pub(super) const fn has_route(_: &Extensions) -> bool {
+    false
 }
 
 /// Whether the request is judged by its own target although that is not what the outermost router got.

@@ -28,6 +28,17 @@ pub struct OriginalRequest<'a> {
     pub headers: &'a HeaderMap,
     /// The request's extensions.
     pub extensions: &'a Extensions,
+    /// The server that answers the request.
+    pub(super) answered_by: AnsweredBy,
+}
+
+/// The server that answers a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AnsweredBy {
+    /// This process, also a request for `/robots.txt`.
+    Layer,
+    /// Another server, which only asks for a decision.
+    Elsewhere,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +66,13 @@ impl<'a> OriginalRequest<'a> {
             host: HostIs::InRequest,
             headers: request.headers(),
             extensions: request.extensions(),
+            answered_by: AnsweredBy::Layer,
         }
+    }
+
+    /// A request that another server answers, which only asks for a decision: one for `/robots.txt` passes, like anything that is exempt.
+    pub const fn answered_elsewhere(self) -> Self {
+        Self { answered_by: AnsweredBy::Elsewhere, ..self }
     }
 
     /// With the method the client used.

@@ -11,7 +11,7 @@ use crate::policy::{RateLimit, RateMode};
 use crate::rate::{Quota, RateKey, RateSender};
 
 /// The bucket of a site that a request takes from, for a store that several processes share: see
-/// [`Judgement::rate_limited`](super::Judgement::rate_limited).
+/// [`Judgement::rate_limited`](crate::parts::Judgement::rate_limited).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimitedRequest {

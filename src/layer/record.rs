@@ -10,7 +10,7 @@ use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 
 use crate::agent::{Agent, Identity};
 use crate::live::{Content, VersionHash};
-use crate::policy::{Action, Decision, HumanSigns, Policy, Reason, Would};
+use crate::policy::{Action, Decision, HumanSigns, Policy, Reason, UnderRefuse};
 use crate::rules::{Access, PathForm};
 
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
@@ -41,7 +41,7 @@ pub struct Record {
     pub reason: Reason,
     /// The action of the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) once no grace holds, whatever the mode is: look at it before
     /// that mode is on.
-    pub would: Would,
+    pub would: UnderRefuse,
     /// Until when, at the latest, the request would only be observed, because the file did not disallow it, or not limit it, before;
     /// `None` where no grace holds, or nothing would be done about the request.
     pub grace_end: Option<SystemTime>,
@@ -145,7 +145,7 @@ impl Record {
             would: decision.would(),
             grace_end: decision
                 .grace_end
-                .filter(|_| decision.action != Action::Refuse && decision.would() > Would::Pass),
+                .filter(|_| decision.action != Action::Refuse && decision.would() > UnderRefuse::Pass),
             grace_rules: None,
             access: verdict.map(|verdict| verdict.access()),
             group,

@@ -47,7 +47,51 @@ const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-p
 /// The type of a problem that is a quota (the same draft, section 7).
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
+/// A response to a refused request: a `Response<Bytes>`, axum's `Html`, or one of them behind a status, as
+/// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with) describes. Nothing outside of this crate implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a refusal",
+    label = "not a refusal",
+    note = "a refusal is an `http::Response<Bytes>`, axum's `Html(page)`, or `(StatusCode, Html(page))`"
+)]
+pub trait IntoRefusal: sealed::Sealed {
+    /// The response, with this status unless it has one that was set on purpose.
+    fn into_refusal(self, default: StatusCode) -> Response<Bytes>;
+}
+
+pub(super) mod sealed {
+    pub trait Sealed {}
+}
+
+impl sealed::Sealed for Response<Bytes> {}
+
+/// 200 is the status of a new response, and of no refusal.
+impl IntoRefusal for Response<Bytes> {
+    fn into_refusal(mut self, default: StatusCode) -> Self {
+        if self.status() == StatusCode::OK {
+            *self.status_mut() = default;
+        }
+        self
+    }
+}
+
+impl<R: sealed::Sealed> sealed::Sealed for (StatusCode, R) {}
+
+impl<R: IntoRefusal> IntoRefusal for (StatusCode, R) {
+    fn into_refusal(self, default: StatusCode) -> Response<Bytes> {
+        let (status, response) = self;
+        let mut response = response.into_refusal(default);
+        *response.status_mut() = status;
+        response
+    }
+}
+
 impl<'a> Event<'a> {
+    /// The status of a refusal that does not set one. A refused call of gRPC has 200 (gRPC over HTTP/2, "Responses").
+    pub(super) fn default_status(&self) -> StatusCode {
+        if self.request.is_grpc_call() { StatusCode::OK } else { StatusCode::FORBIDDEN }
+    }
+
     /// The request's `X-Request-Id`, where it is a plain word of at most 128 characters.
     pub fn request_id(&self) -> Option<&'a str> {
         let id = self.request.headers.get(X_REQUEST_ID)?.to_str().ok()?;
@@ -58,7 +102,7 @@ impl<'a> Event<'a> {
     /// The default refusal: 403 with problem details (RFC 9457) where the client accepts JSON by name, else with text. Of a
     /// request that came too soon it is [`limited`](Self::limited).
     ///
-    /// A [call of gRPC](super::OriginalRequest::is_grpc_call) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
+    /// A [call of gRPC](crate::parts::OriginalRequest::is_grpc_call) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
     pub fn refusal(&self) -> Response<Bytes> {
         if self.record.reason == Reason::Limited {
             return self.limited();
@@ -229,7 +273,7 @@ impl Event<'_> {
     /// name, else with text. The time to wait is rounded up to seconds, and has up to a tenth more for some, so that clients
     /// which were refused together do not come back together.
     ///
-    /// A [call of gRPC](super::OriginalRequest::is_grpc_call) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no
+    /// A [call of gRPC](crate::parts::OriginalRequest::is_grpc_call) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no
     /// body.
     pub fn limited(&self) -> Response<Bytes> {
         let limit = self.record.limit.as_deref();

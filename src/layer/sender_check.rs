@@ -37,13 +37,13 @@ impl SenderCheck {
     }
 
     /// Names the site in what the [`VerifierStatus`](crate::source::evidence::VerifierStatus) says about claims. Default: where
-    /// its robots.txt comes from.
+    /// its robots.txt comes from. A second call replaces the first.
     pub fn site(self, site: impl Into<Arc<str>>) -> Self {
         Self { site: Some(site.into()), ..self }
     }
 
     /// Finds the listener that a request came in at. Claims are counted by site and listener: at one of them every address may
-    /// be that of a proxy. Default: there is one.
+    /// be that of a proxy. Default: there is one. A second call replaces the first.
     pub fn listener_from(self, listener: impl Fn(&Extensions) -> Option<Arc<str>> + Send + Sync + 'static) -> Self {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }

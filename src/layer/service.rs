@@ -1,55 +1,140 @@
 //! The service the layer makes, with the future and the body of its responses: ours, or those of the inner service.
 
-use std::future::Future;
+use std::convert::Infallible;
+use std::future::{Future, Ready, ready};
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{self, Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::enforce::{Enforcer, RobotsTxtRequests};
+use super::enforcer::Enforcer;
 use super::original::OriginalRequest;
 
 /// Serves `/robots.txt` and holds crawlers to it, in front of `S`. Made by [`RobotsLayer`](super::RobotsLayer).
-#[derive(Clone)]
-pub struct Robots<S> {
+///
+/// Its responses have a [`ResponseBody`] around the body of the inner service; behind
+/// [`RobotsLayer::same_body`](super::RobotsLayer::same_body) they have that body itself.
+pub struct Robots<S, K = AnyBody> {
     pub(super) enforcer: Arc<Enforcer>,
     pub(super) inner: S,
+    pub(super) kind: PhantomData<fn() -> K>,
 }
 
-impl<S, A, B> Service<Request<A>> for Robots<S>
+/// The kind of bodies that a layer gives its own responses.
+pub trait BodyKind<B> {
+    /// The body of every response.
+    type Body;
+
+    /// The body of a response of the inner service.
+    fn inner(body: B) -> Self::Body;
+
+    /// The body of a response of the layer.
+    fn own(bytes: Bytes) -> Self::Body;
+}
+
+/// The body of the inner service.
+#[derive(Debug)]
+pub struct SameBody;
+
+/// A [`ResponseBody`] around it.
+#[derive(Debug)]
+pub struct AnyBody;
+
+impl<B: From<Bytes>> BodyKind<B> for SameBody {
+    type Body = B;
+
+    fn inner(body: B) -> B {
+        body
+    }
+
+    fn own(bytes: Bytes) -> B {
+        bytes.into()
+    }
+}
+
+impl<B: Body<Data: From<Bytes>>> BodyKind<B> for AnyBody {
+    type Body = ResponseBody<B>;
+
+    fn inner(body: B) -> ResponseBody<B> {
+        ResponseBody::inner(body)
+    }
+
+    fn own(bytes: Bytes) -> ResponseBody<B> {
+        ResponseBody::full(bytes)
+    }
+}
+
+impl<S: Clone, K> Clone for Robots<S, K> {
+    fn clone(&self) -> Self {
+        Self { enforcer: self.enforcer.clone(), inner: self.inner.clone(), kind: PhantomData }
+    }
+}
+
+impl<S, A, B, K> Service<Request<A>> for Robots<S, K>
 where
     S: Service<Request<A>, Response = Response<B>>,
-    B: Body<Data: From<Bytes>>,
+    K: BodyKind<B>,
 {
-    type Response = Response<ResponseBody<B>>;
+    type Response = Response<K::Body>;
     type Error = S::Error;
-    type Future = ResponseFuture<S::Future>;
+    type Future = ResponseFuture<S::Future, K>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
     }
 
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
-        match self.enforcer.answer(OriginalRequest::of(&request), RobotsTxtRequests::Serve).carry_out(&mut request) {
+        match self.enforcer.answer(OriginalRequest::of(&request)).respond(&mut request) {
             None => ResponseFuture::pass(self.inner.call(request)),
             Some(response) => ResponseFuture::ready(response),
         }
     }
 }
 
-robots_core::debug_as!(|it| [S: std::fmt::Debug] Robots::<S> { inner: it.inner });
+robots_core::debug_as!(|it| [S: std::fmt::Debug, K] Robots::<S, K> { inner: it.inner });
+
+/// Answers every request as the layer answers one for `/robots.txt`. Made by
+/// [`RobotsLayer::robots_txt_service`](super::RobotsLayer::robots_txt_service).
+#[derive(Clone)]
+pub struct RobotsTxtService {
+    pub(super) enforcer: Arc<Enforcer>,
+}
+
+impl<B> Service<Request<B>> for RobotsTxtService {
+    type Response = Response<ResponseBody<String>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let answer = self.enforcer.answer_robots_txt(OriginalRequest::of(&request));
+        let response = answer.respond(&mut request).unwrap_or_else(|| {
+            let mut missing = Response::new(Bytes::new());
+            *missing.status_mut() = StatusCode::NOT_FOUND;
+            missing
+        });
+        ready(Ok(response.map(ResponseBody::full)))
+    }
+}
+
+robots_core::debug_as!(|it| RobotsTxtService { sites: it.enforcer.sites });
 
 pin_project! {
-    /// The future of [`Robots`](super::Robots).
+    /// The future of [`Robots`](crate::parts::Robots).
     #[derive(Debug)]
-    pub struct ResponseFuture<F> {
+    pub struct ResponseFuture<F, K = AnyBody> {
         #[pin]
         state: State<F>,
+        kind: PhantomData<fn() -> K>,
     }
 }
 
@@ -62,22 +147,22 @@ pin_project! {
     }
 }
 
-impl<F> ResponseFuture<F> {
+impl<F, K> ResponseFuture<F, K> {
     pub(super) const fn pass(future: F) -> Self {
-        Self { state: State::Pass { future } }
+        Self { state: State::Pass { future }, kind: PhantomData }
     }
 
     pub(super) const fn ready(response: Response<Bytes>) -> Self {
-        Self { state: State::Ready { response: Some(response) } }
+        Self { state: State::Ready { response: Some(response) }, kind: PhantomData }
     }
 }
 
-impl<F, B, E> Future for ResponseFuture<F>
+impl<F, B, E, K> Future for ResponseFuture<F, K>
 where
     F: Future<Output = Result<Response<B>, E>>,
-    B: Body<Data: From<Bytes>>,
+    K: BodyKind<B>,
 {
-    type Output = Result<Response<ResponseBody<B>>, E>;
+    type Output = Result<Response<K::Body>, E>;
 
     /// # Panics
     ///
@@ -85,11 +170,11 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             StateProjection::Pass { future } => {
-                let response = ready!(future.poll(context))?;
-                Poll::Ready(Ok(response.map(ResponseBody::inner)))
+                let response = task::ready!(future.poll(context))?;
+                Poll::Ready(Ok(response.map(K::inner)))
             }
             StateProjection::Ready { response } => match response.take() {
-                Some(response) => Poll::Ready(Ok(response.map(ResponseBody::full))),
+                Some(response) => Poll::Ready(Ok(response.map(K::own))),
                 None => panic!("the future was polled after it was done"),
             },
         }
@@ -97,7 +182,7 @@ where
 }
 
 pin_project! {
-    /// The response body of [`Robots`](super::Robots): the inner service's, or bytes of our own.
+    /// The response body of [`Robots`](crate::parts::Robots): the inner service's, or bytes of the layer.
     #[derive(Debug)]
     pub struct ResponseBody<B> {
         #[pin]

@@ -26,6 +26,11 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
+use super::answer::{Answer, Outcome};
+use super::original::OriginalRequest;
+use super::service::ResponseBody;
+#[cfg(feature = "verify")]
+use super::verify::VerifyLayer;
 use super::*;
 use crate::agent::{Identity, Refutation};
 use crate::live::{Enforcement, LiveRobots, WhenMissing};
@@ -48,7 +53,7 @@ fn live(mode: Mode) -> LiveRobots {
 
 /// A site with this file under this policy.
 fn live_by(file: &str, policy: PolicyBuilder) -> LiveRobots {
-    LiveRobots::inline(file).policy(policy.build()).open().expect("a robots.txt")
+    LiveRobots::text(file).policy(policy.build()).open().expect("a robots.txt")
 }
 
 /// A layer of a site that refuses what this file disallows.

@@ -14,14 +14,14 @@ use tokio::time::{Instant, timeout_at};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::enforce::Enforcer;
+use super::enforcer::Enforcer;
 use super::layer::RobotsLayer;
 use super::original::OriginalRequest;
 use super::sender_check::SenderCheck;
 use crate::source::evidence::Verifier;
 
 impl RobotsLayer {
-    /// Has a `Verifier` check the claims that requests make about their sender.
+    /// Has a `Verifier` check the claims that requests make about their sender. A second call replaces the first.
     ///
     /// A request waits for nothing: it is judged by the evidence at hand, and missing evidence is there for the next one.
     /// To wait a moment, put a [`VerifyLayer`] outside of this layer. The policy decides about impostors
@@ -41,7 +41,7 @@ impl RobotsLayer {
     /// use tower_robots::source::evidence::Verifier;
     ///
     /// let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
-    /// let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
+    /// let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
     /// let verifier = Verifier::builder(Registry::builtin()).saved_in("/var/lib/app/evidence").start()?;
     /// let layer = RobotsLayer::for_axum08(live)
     ///     .address_from(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.ip()))
@@ -65,9 +65,10 @@ impl RobotsLayer {
 /// ```
 /// use std::time::Duration;
 /// use tower::ServiceBuilder;
-/// use tower_robots::layer::{RobotsLayer, VerifyLayer};
+/// use tower_robots::layer::RobotsLayer;
+/// use tower_robots::parts::VerifyLayer;
 /// # use tower_robots::live::LiveRobots;
-/// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
+/// # let live = LiveRobots::text("# nothing restricted\n").open()?;
 ///
 /// let robots = RobotsLayer::new(live);
 /// let stack = ServiceBuilder::new().layer(VerifyLayer::new(&robots, Duration::from_millis(100))).layer(robots);
@@ -96,15 +97,15 @@ pub struct Verify<S> {
 
 impl VerifyLayer {
     /// The longest that a request waits.
-    pub const LONGEST_WAIT: Duration = Duration::from_millis(250);
+    pub const MAX_WAIT: Duration = Duration::from_millis(250);
 
-    /// Waits for the evidence of the [`Verifier`] that a layer has. `wait` is cut to [`VerifyLayer::LONGEST_WAIT`]; with zero,
+    /// Waits for the evidence of the [`Verifier`] that a layer has. `wait` is cut to [`VerifyLayer::MAX_WAIT`]; with zero,
     /// and where the layer has no `Verifier`, nothing waits.
     ///
     /// Both look up the agents of a request. If [`RobotsLayer::count_agent_lookups`] is to count each request once, make this of a
     /// layer that counts, and serve with one that does not.
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
-        let longest = wait.min(Self::LONGEST_WAIT);
+        let longest = wait.min(Self::MAX_WAIT);
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();
         let enforcer = layer.enforcer.clone();
         Self { wait: verifier.map(|verifier| EvidenceWait { enforcer, verifier, longest }) }

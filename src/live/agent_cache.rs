@@ -7,7 +7,7 @@
 //! has to be held.
 //!
 //! Of thousands of sites most see few headers, so a cache starts small and grows while headers push each other out, as
-//! far as the slots last that all caches of a [`CompileCache`](super::CompileCache) share.
+//! far as the slots last that all caches of a [`CompileCache`](crate::internals::CompileCache) share.
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Deref;

@@ -7,19 +7,20 @@ use std::time::{Duration, SystemTime};
 use arc_swap::Guard;
 use robots_core::keyword_enum;
 
+use super::mishaps::SERVED;
 use super::publisher::Publisher;
 use super::reload_record::effect;
 use super::state::SiteState;
 use super::switch::Switched;
 use super::{
-    Attribution, Cause, Enforcement, FetchStatus, Gate, HistoryEntry, NoSuchVersion, Pending, Rejection, RejectionKind,
-    Reload, ReloadOutcome, ReloadOutcomeKind, Reloading, Remembered, Site, Snapshot, StateError, Trouble, TroubleKind,
-    VersionHash, VersionHashPrefix, load_text,
+    Attribution, Cause, Enforcement, FetchStatus, Gate, HistoryEntry, NoSuchVersion, Pending, Rejection, Reload,
+    ReloadOutcome, ReloadOutcomeKind, Reloading, Remembered, Site, Snapshot, StateError, Trouble, TroubleKind,
+    VersionHash, VersionHashPrefix,
 };
 use crate::agent::Registry;
 use crate::check;
 use crate::check::Report;
-use crate::policy::Policy;
+use crate::policy::{Mode, Policy};
 use crate::rules::RobotsTxt;
 
 /// One site's robots.txt, live: read, checked and compiled, and replaced while requests flow.
@@ -29,7 +30,7 @@ use crate::rules::RobotsTxt;
 /// ```
 /// use tower_robots::live::LiveRobots;
 ///
-/// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
+/// let live = LiveRobots::text("User-agent: *\nDisallow: /private/\n").open()?;
 /// let snapshot = live.snapshot();
 /// assert_eq!(snapshot.content.as_ref().map(|content| content.robots().groups().len()), Some(1));
 /// # Ok::<(), tower_robots::live::Rejection>(())
@@ -92,81 +93,106 @@ impl LiveRobots {
     }
 
     /// Publishes a text that a database, an admin page or a test holds, in place of the one a site was opened with by
-    /// [`LiveRobots::inline`]. It is checked, gated, recorded and notified of like a file that changed, and a later
+    /// [`LiveRobots::text`]. It is checked, gated, recorded and notified of like a file that changed, and a later
     /// [`LiveRobots::reload`] reads it. A text that is live already is fine.
     ///
     /// The application has to keep the text: after a restart the site begins with the text that it is opened with, so open
     /// it with the one that was published last.
     ///
-    /// It blocks until the text is compiled, which takes milliseconds, and until the listeners have run: in async code call
-    /// it with `tokio::task::spawn_blocking` or its like. Of calls at the same time, the last one that begins wins.
+    /// It is compiled on a thread of its own, which goes on without the future; the future only gives the outcome, and needs no runtime of
+    /// its own. Of calls at the same time any may be the last: await one before the next.
     ///
     /// ```
     /// use tower_robots::live::{LiveRobots, RejectionKind};
     ///
-    /// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
-    /// live.publish("User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n")?;
-    /// let rejection = live.publish("<!doctype html>").expect_err("a page");
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), tower_robots::live::Rejection> {
+    /// let live = LiveRobots::text("User-agent: *\nDisallow: /private/\n").open()?;
+    /// live.publish("User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n").await?;
+    /// let rejection = live.publish("<!doctype html>").await.expect_err("a page");
     /// assert_eq!(rejection.kind, RejectionKind::Html);
     /// let body = live.snapshot().content.as_ref().map(|content| content.body().clone());
     /// assert!(body.is_some_and(|body| body.ends_with(b"/drafts/\n")), "what was published before stays");
-    /// # Ok::<(), tower_robots::live::Rejection>(())
+    /// # Ok(())
+    /// # }
     /// ```
     ///
     /// # Errors
     ///
     /// Why the text is not live; the version before stays. A text that the gate refuses waits to be accepted
-    /// ([`RejectionKind::Gated`], with its hash in [`Rejection::pending`]). A site that reads a file or fetches takes none
-    /// ([`RejectionKind::NotInline`]), because its source would bring the other text back.
+    /// ([`RejectionKind::Gated`](super::RejectionKind::Gated), with its hash in [`Rejection::pending`]). A site that reads a file or fetches takes none
+    /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because its source would bring the other text back.
     ///
     /// A text may take the rule away that an override is for, and it goes live all the same: an admin page shows
     /// [`Snapshot::overrides_without_rule`] after it, which is an event too.
-    pub fn publish(&self, text: impl AsRef<[u8]>) -> Result<Reload, Rejection> {
-        let site = &self.site;
-        let Some(held) = site.source.text() else {
-            return Err(Rejection::new(RejectionKind::NotInline, &site.origin));
-        };
-        let loaded = load_text(text.as_ref(), &site.origin);
-        let reload = {
-            let _reading = site.reading.lock();
-            let reload = site.consider(Cause::Publish, loaded.clone().into());
-            // One that is no robots.txt leaves the source as it is.
-            if let (Ok(version), false) = (loaded, matches!(reload.outcome, ReloadOutcome::Kept { .. })) {
-                *held.lock() = version;
-            }
-            reload
-        };
-        site.notices.deliver();
-        reload.refusal().map_or(Ok(reload), Err)
+    pub fn publish<T: AsRef<[u8]>>(&self, text: T) -> impl Future<Output = Result<Reload, Rejection>> + Send + use<T> {
+        let (reloading, completion) = Reloading::new(&self.site.origin);
+        let text: Arc<[u8]> = text.as_ref().into();
+        Site::reload_apart(self.site.clone(), completion, move |site| site.offer_text(&text));
+        async { reloading.await.into_result() }
     }
 
-    /// Replaces the policy, exemptions and overrides included; the rules stay as they are. Another mode is written down in the history:
-    /// it is what an operator looks for where crawlers are refused all at once. The policy ends with the process, also where a state
-    /// directory keeps the kill switch: the site is opened with the application's again.
+    /// [`LiveRobots::publish`] where there is no runtime: blocks until the text is compiled, which takes milliseconds, and until the
+    /// listeners have run. Of calls at the same time, the last one that begins wins.
     ///
-    /// The same policy in another mode, once observing has shown what it would do:
+    /// # Errors
+    ///
+    /// As those of [`LiveRobots::publish`].
+    pub fn publish_blocking(&self, text: impl AsRef<[u8]>) -> Result<Reload, Rejection> {
+        self.site.offer_text(text.as_ref()).into_result()
+    }
+
+    /// Replaces the policy, exemptions and overrides included: by a [`Policy`], its builder, or a [`Mode`] for the default policy. The rules
+    /// stay as they are. Another mode is recorded in the history: an operator looks for it when crawlers are suddenly refused.
+    ///
+    /// The policy ends with the process, even if a state directory keeps the kill switch: after a restart the site has the policy that it
+    /// is opened with.
+    pub fn set_policy(&self, policy: impl Into<Policy>) {
+        let policy = policy.into();
+        self.update_policy(|current| *current = policy);
+    }
+
+    /// Replaces the mode of the policy, once observing has shown what it would do; exemptions and overrides stay.
     ///
     /// ```
     /// use tower_robots::{LiveRobots, Mode, Policy};
     ///
-    /// let policy = Policy::builder().exempt_networks(["10.0.0.0/8"])?.build();
-    /// let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
-    /// let mut policy = Policy::clone(&live.snapshot().policy);
-    /// policy.mode = Mode::Refuse;
-    /// live.set_policy(policy);
+    /// let policy = Policy::builder().exempt_networks(["10.0.0.0/8"])?;
+    /// let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
+    /// live.set_mode(Mode::Refuse);
+    /// assert_eq!(live.snapshot().policy.mode, Mode::Refuse);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn set_policy(&self, policy: Policy) {
+    pub fn set_mode(&self, mode: Mode) {
+        self.update_policy(|policy| policy.mode = mode);
+    }
+
+    /// Changes the policy in place. Other changes of the policy wait meanwhile, so `update` must not make one.
+    ///
+    /// ```
+    /// use tower_robots::policy::Override;
+    /// use tower_robots::{LiveRobots, Mode};
+    ///
+    /// let live = LiveRobots::text("User-agent: *\nDisallow: /drafts/\n").mode(Mode::Refuse).open()?;
+    /// let spared = Override::agent("CCBot", Mode::Observe)?;
+    /// live.update_policy(|policy| policy.overrides.push(spared));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn update_policy(&self, update: impl FnOnce(&mut Policy)) {
+        let site = &self.site;
+        let _updating = site.policy.lock();
+        let before = Arc::clone(&site.current.load().policy);
+        let mut policy = Policy::clone(&before);
+        update(&mut policy);
         let policy = Arc::new(policy);
-        let before = self.site.current.load().policy.mode;
-        self.site.change(|next| next.policy = policy.clone());
-        if before != policy.mode {
-            let detail = format!("mode: {before} → {}", policy.mode);
-            let state = self.site.note(Cause::Policy, ReloadOutcomeKind::ModeChanged, detail);
+        site.change(|next| next.policy = policy.clone());
+        if before.mode != policy.mode {
+            let detail = format!("mode: {} → {}", before.mode, policy.mode);
+            let state = site.note(Cause::Policy, ReloadOutcomeKind::ModeChanged, detail);
             state.into_iter().for_each(SiteState::write_soon);
         }
         #[cfg(feature = "tracing")]
-        super::reload::trace_troubles(Cause::Policy, &self.site.origin, &self.site.current.load());
+        super::reload::trace_troubles(Cause::Policy, &site.origin, &site.current.load());
     }
 
     /// Replaces the registry: the live version is compiled again for it, and later ones are, unless it is the same registry.
@@ -291,7 +317,9 @@ impl LiveRobots {
             stripped_targets: count(&counts.stripped_targets),
             nested_only: count(&counts.nested_only),
             unchecked_claims: count(&counts.unchecked_claims),
-            shared_buckets: count(&counts.shared_buckets),
+            without_address: count(&counts.without_address),
+            unserved: Some(count(&counts.unserved)).filter(|count| *count != SERVED).unwrap_or_default(),
+            shadowed_routes: count(&counts.shadowed_routes),
             state_troubles: state.as_ref().map(SiteState::troubles).unwrap_or_default(),
             watch_trouble: source.watch_trouble(),
             fetch: source.fetch_status(),
@@ -379,13 +407,23 @@ pub struct Status {
     /// outside does: crawlers read 404 as "nothing is disallowed". A layer outside for another site counts as one where a group of that site's
     /// file is for the crawler. Put the layer on the outermost router (chapter `axum`).
     pub nested_only: u64,
-    /// How many requests claimed to be a crawler's while the policy tags or refuses impostors, and nothing checked the claim: the layer
-    /// has neither a `Verifier` nor [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or the latter returned `None`
-    /// for the request, or it has a `Verifier` and no address of the client. Impostors among them are not found.
+    /// Number of requests that claimed to be a crawler's, and whose claim nothing checked although the policy depends on it: it tags or
+    /// refuses impostors, or overrides and exemptions need an identity. The layer has neither a `Verifier` nor
+    /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or the latter returned `None` for the request. Impostors
+    /// among them are not found. The first is logged as a warning.
     pub unchecked_claims: u64,
-    /// How many requests to which a delay applies came without a client's address: unless their crawler is verified, they share one
-    /// bucket. The layer has no [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), or it finds none.
-    pub shared_buckets: u64,
+    /// Number of requests for which the policy needs the client's address, and none was found: networks are exempt, a delay applies, or a
+    /// claim has to be checked. The layer has no [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), the function finds
+    /// none, or a proxy of [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) named no client. The first is logged
+    /// as a warning, with the rules that are not in force.
+    pub without_address: u64,
+    /// Number of requests of crawlers that were judged before the first request for `/robots.txt`; 0 once one has come. The hundredth is
+    /// logged as a warning: the layer may be in a place that requests for `/robots.txt` do not reach, or another server answers them
+    /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
+    pub unserved: u64,
+    /// Number of requests for `/robots.txt` that the layer answered instead of a route of the application for that path. The first is
+    /// logged as a warning. 0 without the feature `axum08`, which finds the route.
+    pub shadowed_routes: u64,
     /// Everything that is wrong with the site's part of the state directory, the most pressing first.
     pub state_troubles: Vec<Trouble>,
     /// Why changes are found by polling only, where the file system reports no events.

@@ -15,34 +15,39 @@
     allow(dead_code, unused_imports)
 )]
 
-mod agent_cache;
+pub(crate) mod agent_cache;
 mod clock;
-mod compile_cache;
-mod gate;
+pub(crate) mod compile_cache;
+pub(crate) mod gate;
 mod grace;
-mod handle;
+pub(crate) mod handle;
+mod mishaps;
 mod mutex;
-mod publisher;
+pub(crate) mod publisher;
 mod rejection;
-mod reload;
+pub(crate) mod reload;
 mod reload_record;
 mod site;
 mod snapshot;
-mod source;
+pub(crate) mod source;
 pub(crate) mod state;
 mod switch;
 mod versions;
 
-pub use self::agent_cache::AgentLookups;
-pub use self::compile_cache::CompileCache;
-pub use self::gate::{Gate, Objection, ObjectionKind, Pending, WatchedPages};
-pub use self::handle::{Condition, LiveRobots, Status};
-pub use self::publisher::{NoSuchVersion, Remembered};
+pub(crate) use self::agent_cache::AgentLookups;
+pub(crate) use self::compile_cache::CompileCache;
+pub use self::gate::{Gate, Objection, ObjectionKind, Pending};
+pub use self::handle::{LiveRobots, Status};
+pub use self::publisher::NoSuchVersion;
+pub(crate) use self::publisher::Remembered;
 pub use self::rejection::{Rejection, RejectionKind};
-pub use self::reload::{Attribution, Cause, HistoryEntry, Reload, ReloadOutcome, ReloadOutcomeKind};
+pub(crate) use self::reload::Attribution;
+pub use self::reload::{Cause, HistoryEntry, Reload, ReloadOutcome, ReloadOutcomeKind};
 pub use self::snapshot::{Content, Snapshot, WhenMissing};
-pub use self::source::{Appendix, FetchStatus};
-pub use self::state::{StateDir, StateError, Trouble, TroubleEvent, TroubleKind};
+pub(crate) use self::source::Appendix;
+pub use self::source::FetchStatus;
+pub(crate) use self::state::TroubleEvent;
+pub use self::state::{StateDir, StateError, Trouble, TroubleKind};
 pub use self::switch::{Enforcement, KillSwitch};
 pub use self::versions::{VersionHash, VersionHashPrefix};
 

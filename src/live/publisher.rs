@@ -146,7 +146,8 @@ impl Publisher {
             return ReloadOutcome::Gated { pending: pending.clone(), live };
         }
         let robots = self.document(&version);
-        if let Some(rejection) = Rejection::of(&robots, self.before(), &version.origin) {
+        if let Some(mut rejection) = Rejection::of(&robots, self.before(), &version.origin) {
+            rejection.report = Some(check::check(&robots, &self.settings.check).into());
             return ReloadOutcome::Kept { rejection, live };
         }
         let compiled = self.cache.compile(hash, robots, &self.settings);
@@ -160,7 +161,7 @@ impl Publisher {
         }
         // One that is examined anew, after a restart say, has waited all along.
         let since = self.pending.as_ref().filter(|before| before.hash() == hash).map_or(now, |before| before.since);
-        let pending = Pending::new(version, since, objections);
+        let pending = Pending::new(version, since, objections).with_report(compiled.report.clone());
         self.wait(pending.clone(), Some(compiled));
         ReloadOutcome::Gated { pending, live }
     }
@@ -396,7 +397,7 @@ impl fmt::Display for NoSuchVersion {
 impl Error for NoSuchVersion {}
 
 /// What is remembered of a robots.txt: its versions, the one that waits, its history and its switch. Another one goes on from that
-/// under a name of its own ([`LiveBuilder::take_over`](crate::source::LiveBuilder::take_over)).
+/// under a name of its own ([`LiveBuilder::inherit_state`](crate::source::LiveBuilder::inherit_state)).
 #[derive(Clone, Debug, Default)]
 pub struct Remembered {
     pub(super) versions: AcceptedVersions,

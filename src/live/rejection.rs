@@ -11,6 +11,7 @@ use robots_core::keyword_enum;
 
 use super::clock;
 use super::gate::Pending;
+use crate::check::Report;
 use crate::rules::{Directive, LineKind, RobotsTxt};
 
 /// Octets of the largest robots.txt that is read.
@@ -28,6 +29,8 @@ pub struct Rejection {
     /// The version that the gate refused, if it refused one.
     pub pending: Option<Box<Pending>>,
     why: Option<Arc<str>>,
+    /// The report of the check, with every finding; `None` if no file was read.
+    pub report: Option<Arc<Report>>,
     /// Until when a version that is missing at its source stays in force: [`RejectionKind::Held`].
     pub until: Option<SystemTime>,
 }
@@ -75,7 +78,7 @@ keyword_enum! {
 
 impl Rejection {
     pub(crate) fn new(kind: RejectionKind, origin: &Arc<str>) -> Self {
-        Self { kind, origin: origin.clone(), cause: None, pending: None, why: None, until: None }
+        Self { kind, origin: origin.clone(), cause: None, pending: None, why: None, report: None, until: None }
     }
 
     pub(crate) fn io(cause: io::Error, origin: &Arc<str>) -> Self {
@@ -94,7 +97,8 @@ impl Rejection {
     }
 
     pub(crate) fn gated(pending: Pending, origin: &Arc<str>) -> Self {
-        Self { pending: Some(pending.into()), ..Self::new(RejectionKind::Gated, origin) }
+        let report = pending.report.clone();
+        Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
     /// Says how a version that waits can be accepted where there is no handle to accept it with; `is_remembered` where a state directory
@@ -103,7 +107,15 @@ impl Rejection {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();
         let accept = format!("open the site with Gate::accept of \"{hash}\"");
-        let why = if is_remembered {
+        let mut lines: Vec<_> = pending.objections.iter().flat_map(|it| &it.findings).map(|it| it.line).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        let why = if let Some(lines) = enumerated(&lines) {
+            {
+                let plural = if lines.contains(" and ") { "s" } else { "" };
+                format!("fix line{plural} {lines}; if the version is intended, {accept}")
+            }
+        } else if is_remembered {
             format!("it was not accepted before: if it is intended, {accept}")
         } else {
             format!(
@@ -158,6 +170,13 @@ impl Rejection {
     }
 }
 
+/// Numbers of lines as a person writes them: `2`, `2 and 5`, `2, 3 and 5`; `None` if there are none.
+fn enumerated(lines: &[usize]) -> Option<String> {
+    let (last, others) = lines.split_last()?;
+    let others: Vec<_> = others.iter().map(ToString::to_string).collect();
+    Some(if others.is_empty() { last.to_string() } else { format!("{} and {last}", others.join(", ")) })
+}
+
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.origin)?;
@@ -198,7 +217,7 @@ impl fmt::Display for Rejection {
                 self.until.map_or(Ok(()), |until| write!(f, ", which is believed from {} on", clock::shown(until)))
             }
             RejectionKind::NotInline => f.write_str(
-                "this site's robots.txt comes from there: change it there, or open the site with LiveRobots::inline to \
+                "this site's robots.txt comes from there: change it there, or open the site with LiveRobots::text to \
                  publish text",
             ),
             RejectionKind::NotAppended => write!(

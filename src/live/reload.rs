@@ -175,6 +175,14 @@ impl Reload {
         }
     }
 
+    /// The reload, or why what it is about is not live.
+    pub(crate) fn into_result(self) -> Result<Self, Rejection> {
+        match self.refusal() {
+            Some(refusal) => Err(refusal),
+            None => Ok(self),
+        }
+    }
+
     /// A reload that a fault in this crate cut short.
     pub(crate) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<VersionHash>) -> Self {
         let rejection = Rejection::new(RejectionKind::Interrupted, origin);

@@ -6,6 +6,7 @@
 //! | `publisher` | a candidate is parsed, compiled and compared, and its snapshot stored | a source or the disk is read or written, a listener runs |
 //! | `record` | a value is read or replaced | anything else |
 //! | `switch` | the site's kill switch is turned and written down | anything else |
+//! | `policy` | the policy is changed and its mode recorded | anything else |
 //!
 //! Readers take `record` and no other of them, so reading status, history or a switch waits for no disk. The locks that
 //! are held over a read or a write (`reading`, `switch`, `KillSwitch::turning`) are taken only by what reads or writes
@@ -13,17 +14,17 @@
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 
 use super::compile_cache::CompileSettings;
+use super::mishaps::MishapCounts;
 use super::publisher::{Publisher, Remembered};
 use super::reload::{Notices, ReloadListener};
 use super::reload_record::{ReloadRecord, Restoration, history_entry};
-use super::source::{Appending, AppendsParts, Durability};
+use super::source::{Appending, AppendsParts, Durability, load_text};
 use super::state::SiteState;
 use super::switch::{Switched, Switches};
 use super::{
@@ -33,7 +34,7 @@ use super::{
 };
 use crate::agent::Registry;
 use crate::check;
-use crate::policy::Policy;
+use crate::policy::{Mode, Policy};
 use crate::rules::{Reading, RobotsTxt};
 
 /// One site's published state, shared by its handles and its source.
@@ -47,24 +48,12 @@ pub(crate) struct Site {
     pub(super) publisher: Mutex<Publisher>,
     pub(super) record: Mutex<ReloadRecord>,
     pub(super) switch: Mutex<()>,
+    pub(super) policy: Mutex<()>,
     pub(super) notices: Notices,
     pub(super) state: Option<SiteState>,
     pub(super) appending: Option<Appending>,
     pub(crate) clock: Clock,
     pub(crate) counts: MishapCounts,
-}
-
-/// The faults of requests, as [`Status`](super::Status) has them.
-#[derive(Default)]
-pub(crate) struct MishapCounts {
-    /// Requests that passed because judging them ended in a panic.
-    pub(crate) faults: AtomicU64,
-    /// Panics of callbacks that ran once a request was decided.
-    pub(crate) callback_faults: AtomicU64,
-    pub(super) stripped_targets: AtomicU64,
-    pub(super) nested_only: AtomicU64,
-    pub(super) unchecked_claims: AtomicU64,
-    pub(super) shared_buckets: AtomicU64,
 }
 
 impl Site {
@@ -75,16 +64,17 @@ impl Site {
         origin: &Arc<str>,
         source: impl FnOnce(Weak<Self>) -> Arc<S>,
     ) -> Arc<Self> {
-        let SiteSettings { policy, registry, check, gate, reading, max_age, grace, appendix, .. } = settings;
+        let SiteSettings { mut policy, registry, check, gate, reading, max_age, grace, appendix, .. } = settings;
+        policy.mode = settings.mode.unwrap_or(policy.mode);
         let (when_missing, opened_by) = (settings.when_missing, settings.opened_by);
         let (listeners, cache) = (settings.listeners, settings.compile_cache);
         let clock = settings.clock.beginning(cache.began());
         let state = settings.state.as_ref().map(|(state, name)| state.site(name));
         let now = clock.now();
         let mut remembered = state.as_ref().map(|state| state.load(now)).unwrap_or_default();
-        let is_heir = settings.takes_over.is_some();
-        if let Some(before) = settings.takes_over {
-            take_over(&mut remembered, before, state.as_ref());
+        let is_heir = settings.inherited.is_some();
+        if let Some(before) = settings.inherited {
+            inherit(&mut remembered, before, state.as_ref());
         }
         let Remembered { versions, pending, history, enforcement, was_live } = remembered;
         let snapshot = Snapshot {
@@ -115,11 +105,12 @@ impl Site {
             publisher: Mutex::new(Publisher::new(compile, cache, gate, grace, (versions, pending, was_live))),
             record: Mutex::new(ReloadRecord { last, read, since: now, history, pending: None, before: None }),
             switch: Mutex::default(),
+            policy: Mutex::default(),
             notices: Notices::new(listeners),
             state,
             appending: appendix.clone().map(Appending::new),
             clock,
-            counts: MishapCounts::default(),
+            counts: MishapCounts::new(origin),
         });
         if let Some(appendix) = &appendix {
             let site: Weak<Self> = Arc::downgrade(&site);
@@ -127,7 +118,7 @@ impl Site {
         }
         let all = settings.state.as_ref().map(|(state, _)| state.switch()).or(settings.switch.as_ref());
         let mut of_all = None;
-        for (place, switch) in (0..).zip(all.into_iter().chain(&settings.outer_switches)) {
+        for (place, switch) in (0..).zip(all.into_iter().chain(&settings.additional_kill_switches)) {
             of_all = of_all.or(switch.join(place, &site));
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
@@ -253,6 +244,26 @@ impl Site {
         reload
     }
 
+    /// Publishes a text that a caller hands in. A site whose source is elsewhere keeps its version.
+    pub(super) fn offer_text(&self, text: &[u8]) -> Reload {
+        let Some(held) = self.source.text() else {
+            let rejection = Rejection::new(RejectionKind::NotInline, &self.origin);
+            return Reload::new(Cause::Publish, &self.origin, ReloadOutcome::Kept { rejection, live: self.live() });
+        };
+        let loaded = load_text(text, &self.origin);
+        let reload = {
+            let _reading = self.reading.lock();
+            let reload = self.consider(Cause::Publish, loaded.clone().into());
+            // One that is no robots.txt leaves the source as it is.
+            if let (Ok(version), false) = (loaded, matches!(reload.outcome, ReloadOutcome::Kept { .. })) {
+                *held.lock() = version;
+            }
+            reload
+        };
+        self.notices.deliver();
+        reload
+    }
+
     /// As [`Site::offer`]; the caller has the listeners notified, once it holds no lock.
     pub(super) fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
         let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> {
@@ -280,64 +291,6 @@ impl Site {
         match &self.appending {
             Some(appending) => appending.source_of(live?),
             None => live,
-        }
-    }
-
-    /// Counts a request that was judged by a target without its prefix.
-    pub(crate) fn count_stripped_target(&self) {
-        self.count_mistake(
-            &self.counts.stripped_targets,
-            "RobotsLayer::new in a nested axum router judges targets without their prefix, so crawlers pass: use \
-             RobotsLayer::for_axum08 there",
-        );
-    }
-
-    /// Counts a request that was judged in a nested router alone.
-    pub(crate) fn count_nested_only(&self) {
-        self.count_mistake(
-            &self.counts.nested_only,
-            "RobotsLayer::for_axum08 judges in a nested axum router, where it does not get requests for /robots.txt, and no such \
-             layer outside has judged: put it on the outermost router, after its routes and fallback",
-        );
-    }
-
-    /// Counts a request whose claim nothing has checked.
-    pub(crate) fn count_unchecked_claim(&self) {
-        self.count_mistake(
-            &self.counts.unchecked_claims,
-            "the policy tags or refuses impostors, and nothing has checked the claim of a request, so it passes: give the \
-             layer a Verifier (RobotsLayer::verifier), or a RobotsLayer::identity_from that answers for every request",
-        );
-    }
-
-    /// Counts a request whose claim is checked without an address.
-    #[cfg(feature = "verify")]
-    pub(crate) fn count_claim_without_address(&self) {
-        self.count_mistake(
-            &self.counts.unchecked_claims,
-            "the policy tags or refuses impostors, and no address of the client is found, so they pass: give the layer \
-             RobotsLayer::address_from, and in axum serve the app with into_make_service_with_connect_info",
-        );
-    }
-
-    /// Counts a request whose client has no address, and so no bucket of its own.
-    pub(crate) fn count_shared_bucket(&self) {
-        self.count_mistake(
-            &self.counts.shared_buckets,
-            "no address of the client is found, so all that claim to be one crawler share its delay: give the layer \
-             RobotsLayer::address_from, and in axum serve the app with into_make_service_with_connect_info",
-        );
-    }
-
-    /// Counts a mistake of the application. The first is reported: each further request repeats it.
-    fn count_mistake(
-        &self,
-        count: &AtomicU64,
-        #[cfg_attr(not(feature = "tracing"), expect(unused_variables, reason = "for an event"))] mistake: &str,
-    ) {
-        if count.fetch_add(1, Ordering::Relaxed) == 0 {
-            #[cfg(feature = "tracing")]
-            tracing::warn!(target: "tower_robots::layer", "{}: {mistake}", self.origin);
         }
     }
 
@@ -486,7 +439,7 @@ impl AppendsParts for Site {
 
 /// Has a site go on from what is remembered of another. Entries that it has already, because it was called so before, are not doubled:
 /// on the disk they are dated to the millisecond.
-fn take_over(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
+fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
     for entry in before.history.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
         to.history.push(entry.clone());
@@ -506,6 +459,8 @@ pub(super) const LONGEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// The settings of a site, whatever its source. Their defaults are written here and nowhere else.
 pub(crate) struct SiteSettings {
     pub(crate) policy: Policy,
+    /// Replaces the mode of the policy.
+    pub(crate) mode: Option<Mode>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) check: check::Options,
     pub(crate) gate: Gate,
@@ -521,9 +476,9 @@ pub(crate) struct SiteSettings {
     /// The directory in which the site remembers what it accepted, and its name there.
     pub(crate) state: Option<(StateDir, String)>,
     /// What is remembered of a site of another name, from which this one goes on.
-    pub(crate) takes_over: Option<Remembered>,
+    pub(crate) inherited: Option<Remembered>,
     pub(crate) switch: Option<KillSwitch>,
-    pub(crate) outer_switches: Vec<KillSwitch>,
+    pub(crate) additional_kill_switches: Vec<KillSwitch>,
     pub(crate) compile_cache: CompileCache,
     /// The origin of a text.
     pub(crate) text_name: Option<Arc<str>>,
@@ -538,6 +493,7 @@ impl Default for SiteSettings {
     fn default() -> Self {
         Self {
             policy: Policy::default(),
+            mode: None,
             registry: Registry::builtin().clone(),
             check: check::Options::default(),
             gate: Gate::open(),
@@ -549,9 +505,9 @@ impl Default for SiteSettings {
             opened_by: Cause::Start,
             listeners: Vec::new(),
             state: None,
-            takes_over: None,
+            inherited: None,
             switch: None,
-            outer_switches: Vec::new(),
+            additional_kill_switches: Vec::new(),
             compile_cache: CompileCache::default(),
             text_name: None,
             counted_as: None,

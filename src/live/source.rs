@@ -168,11 +168,12 @@ impl Appending {
 /// Cheap to clone; clones are the same.
 ///
 /// ```
-/// use tower_robots::live::{Appendix, LiveRobots};
+/// use tower_robots::internals::Appendix;
+/// use tower_robots::live::LiveRobots;
 /// use tower_robots::rules::Fragment;
 ///
 /// let appendix = Appendix::new(["ai.txt"]);
-/// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").append(&appendix).open()?;
+/// let live = LiveRobots::text("User-agent: *\nDisallow: /private/\n").append(&appendix).open()?;
 /// assert_eq!(appendix.missing(), ["ai.txt"]);
 /// appendix.set(0, Fragment::parse("ai.txt", "User-agent: GPTBot\nDisallow: /\n").unwrap(), None);
 /// let body = live.snapshot().content.as_ref().map(|content| content.body().clone());

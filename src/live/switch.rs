@@ -12,7 +12,7 @@ use robots_core::keywords;
 /// use tower_robots::live::{Enforcement, KillSwitch, LiveRobots};
 ///
 /// let switch = KillSwitch::default();
-/// let live = LiveRobots::inline("User-agent: *\nDisallow: /\n").kill_switch(&switch).open()?;
+/// let live = LiveRobots::text("User-agent: *\nDisallow: /\n").kill_switch(&switch).open()?;
 /// switch.set_enforcement(Enforcement::Off); // for every site that has it, at once
 /// assert_eq!(live.snapshot().enforcement(), Enforcement::Off);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -47,20 +47,22 @@ impl LiveBuilder<FileSource> {
     /// Sets how often the file is polled for changes that no file system event reports. Default:
     /// [`Watcher::DEFAULT_POLL`](super::Watcher::DEFAULT_POLL); minimum:
     /// [`Watcher::SHORTEST_POLL`](super::Watcher::SHORTEST_POLL).
+    /// A second call replaces the first.
     ///
     /// Only a file source has this setting:
     ///
     /// ```compile_fail
     /// # use std::time::Duration;
     /// # use tower_robots::live::LiveRobots;
-    /// let builder = LiveRobots::inline("User-agent: *\nDisallow:\n");
+    /// let builder = LiveRobots::text("User-agent: *\nDisallow:\n");
     /// let live = builder.poll_every(Duration::from_secs(9)).open();
     /// ```
     pub fn poll_every(self, poll: Duration) -> Self {
         self.with_source(|source| source.poll = poll.max(Watcher::SHORTEST_POLL))
     }
 
-    /// Sets the watcher of the file, which may watch other files too. Default: a new watcher.
+    /// Sets the watcher of the file, which may watch other files too. Default: a new watcher. A
+    /// second call replaces the first.
     pub fn watcher(self, watcher: &Watcher) -> Self {
         self.with_source(|source| source.watcher = Some(watcher.clone()))
     }

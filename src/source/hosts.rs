@@ -294,7 +294,7 @@ pub(crate) enum Scheme {
 /// origin.
 ///
 /// ```
-/// use tower_robots::source::Origin;
+/// use tower_robots::internals::Origin;
 ///
 /// let origin = Origin::of_robots_txt("http://example.com:80/robots.txt").expect("a robots.txt");
 /// assert!(origin.covers("http://EXAMPLE.com/folder/file"));

@@ -14,30 +14,29 @@
     allow(dead_code, unused_imports)
 )]
 
-mod builder;
-mod directory;
+pub(crate) mod builder;
+pub(crate) mod directory;
 #[cfg(feature = "verify")]
 pub mod evidence;
 #[cfg(feature = "fetch")]
 pub mod fetch;
 mod file;
-mod file_source;
+pub(crate) mod file_source;
 mod file_system;
 #[cfg(feature = "fetch")]
 pub mod follow;
-mod hosts;
+pub(crate) mod hosts;
 mod sites;
 #[cfg(feature = "watch")]
-mod watch;
+pub(crate) mod watch;
 
-pub use self::builder::{LiveBuilder, SiteSource};
-pub use self::directory::{Directory, DirectoryBuilder, DirectoryEvent};
-pub use self::file_source::FileSource;
+pub use self::builder::LiveBuilder;
+pub use self::directory::{Directory, DirectoryBuilder};
+pub use self::hosts::HostMap;
 pub(crate) use self::hosts::Scheme;
-pub use self::hosts::{HostMap, Origin};
 pub use self::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
-pub use self::watch::{Watched, Watcher};
+pub use self::watch::Watcher;
 
 /// Replacement for `watch` if its feature is off: nothing is watched, and a file is reloaded only
 /// on request.

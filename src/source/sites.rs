@@ -33,7 +33,7 @@ enum SiteLookup {
 ///
 /// let sites = SiteMap::new(HostMap::new());
 /// let mut hosts = HostMap::new();
-/// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
+/// let live = LiveRobots::text("User-agent: *\nDisallow: /private/\n").open()?;
 /// hosts.insert("example.com", live)?;
 /// sites.replace(hosts);
 /// assert!(sites.load().get("example.com").is_some());
@@ -41,7 +41,7 @@ enum SiteLookup {
 /// // Add a site while requests are served. Give each inline robots.txt a name if there are several
 /// // sites, for the log. To remove sites, build a new map from the handles that you keep.
 /// let mut hosts = HostMap::clone(&sites.load());
-/// let shop = LiveRobots::inline("User-agent: *\nDisallow: /cart\n").named("shop").open()?;
+/// let shop = LiveRobots::text("User-agent: *\nDisallow: /cart\n").named("shop").open()?;
 /// hosts.insert("shop.example", shop)?;
 /// sites.replace(hosts);
 /// assert!(sites.load().get("shop.example").is_some());
@@ -121,14 +121,14 @@ robots_core::debug_as!(|it| SiteMap { sites: it.hosts.load().len() });
 /// use tower_robots::layer::RobotsLayer;
 /// use tower_robots::live::LiveRobots;
 ///
-/// let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n"));
+/// let layer = RobotsLayer::new(LiveRobots::text("User-agent: *\nDisallow: /private/\n"));
 /// ```
 ///
 /// ```
 /// use tower_robots::layer::RobotsLayer;
 /// use tower_robots::live::LiveRobots;
 ///
-/// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
+/// let live = LiveRobots::text("User-agent: *\nDisallow: /private/\n").open()?;
 /// let layer = RobotsLayer::new(live);
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```

@@ -232,9 +232,9 @@ proptest! {
 
 #[cfg(feature = "watch")]
 mod live {
+    use tower_robots::internals::{Appendix, Condition};
     use tower_robots::live::{
-        Appendix, Cause, Condition, Gate, LiveRobots, RejectionKind, ReloadOutcome, ReloadOutcomeKind, StateDir,
-        WhenMissing,
+        Cause, Gate, LiveRobots, RejectionKind, ReloadOutcome, ReloadOutcomeKind, StateDir, WhenMissing,
     };
     use tower_robots::rules::Fragment;
 
@@ -262,17 +262,17 @@ mod live {
     #[test]
     fn a_part_that_comes_later_or_changes_makes_a_version() {
         let appendix = Appendix::new(["ai.txt"]);
-        let live = LiveRobots::inline(OWN).append(&appendix).open().expect("a robots.txt");
+        let live = LiveRobots::text(OWN).append(&appendix).open().expect("a robots.txt");
         assert_eq!(served(&live), OWN, "nothing was live before, so the file alone is served");
         // The operator goes on meanwhile.
-        live.publish(MORE).expect("published");
+        live.publish_blocking(MORE).expect("published");
         assert_eq!(served(&live), MORE);
         appendix.set(0, list(LIST), None);
         assert_eq!(served(&live), with(MORE, LIST));
         assert!(appendix.missing().is_empty());
-        live.publish(OWN).expect("published");
+        live.publish_blocking(OWN).expect("published");
         assert_eq!(served(&live), with(OWN, LIST));
-        assert_eq!(live.publish(OWN).expect("published").outcome.kind(), ReloadOutcomeKind::Unchanged);
+        assert_eq!(live.publish_blocking(OWN).expect("published").outcome.kind(), ReloadOutcomeKind::Unchanged);
         assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Unchanged);
         let entries = live.history().len();
         appendix.set(0, list(LIST), None);
@@ -293,7 +293,7 @@ mod live {
     fn a_part_that_shuts_search_engines_out_waits_at_the_gate() {
         let appendix = Appendix::new(["ai.txt"]);
         appendix.set(0, list(LIST), None);
-        let builder = LiveRobots::inline(OWN).append(&appendix).gate(Gate::new());
+        let builder = LiveRobots::text(OWN).append(&appendix).gate(Gate::new());
         let live = builder.open().expect("a robots.txt");
         appendix.set(0, list("User-agent: Googlebot\nUser-agent: bingbot\nDisallow: /\n"), None);
         assert_eq!(served(&live), with(OWN, LIST));
@@ -351,14 +351,14 @@ mod live {
     fn what_is_no_robots_txt_does_not_become_one_by_what_is_appended() {
         let appendix = Appendix::new(["ai.txt"]);
         appendix.set(0, list(LIST), None);
-        let live = LiveRobots::inline(OWN).append(&appendix).open().expect("a robots.txt");
+        let live = LiveRobots::text(OWN).append(&appendix).open().expect("a robots.txt");
         for (text, kind) in [
             ("", RejectionKind::Empty),
             ("<html>", RejectionKind::Html),
             ("502 Bad Gateway\n", RejectionKind::NoField),
             ("\0\0\0\0", RejectionKind::Binary),
         ] {
-            assert_eq!(live.publish(text).expect_err(text).kind, kind, "{text}");
+            assert_eq!(live.publish_blocking(text).expect_err(text).kind, kind, "{text}");
             assert_eq!(served(&live), with(OWN, LIST));
         }
         // As large as a file may be, without what is appended; in long lines, so that it has few.
@@ -369,6 +369,6 @@ mod live {
         let large = format!("{start}{lines}");
         assert!(large.len() <= size && large.len() + line.len() > size);
         let large = format!("{large}{}", "#".repeat(size - large.len()));
-        assert_eq!(live.publish(&large).expect_err("too large").kind, RejectionKind::TooLarge);
+        assert_eq!(live.publish_blocking(&large).expect_err("too large").kind, RejectionKind::TooLarge);
     }
 }

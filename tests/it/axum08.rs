@@ -13,8 +13,8 @@ use axum::response::Response;
 use axum::routing::get;
 use tower::{Layer, ServiceBuilder, ServiceExt};
 use tower_robots::agent::{Identity, Refutation};
-use tower_robots::layer::axum08::Crawler;
-use tower_robots::layer::{OriginalRequest, RobotsLayer};
+use tower_robots::layer::RobotsLayer;
+use tower_robots::layer::axum08::CrawlerRequest;
 use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Impostors, Mode, Policy, SuspectHuman};
 use tower_robots::source::{HostMap, IntoSites, SiteMap, Sites};
@@ -24,7 +24,7 @@ const GPTBOT: &str = "GPTBot/1.2";
 const FILE: &str = "User-agent: GPTBot\nDisallow: /a/b/drafts/\nDisallow: /drafts/\nAllow: /drafts/open\n\nUser-agent: CCBot\nDisallow: /x/\n";
 
 fn live(file: &str, mode: Mode) -> LiveRobots {
-    LiveRobots::inline(file).policy(Policy::builder().mode(mode).build()).open().unwrap()
+    LiveRobots::text(file).policy(Policy::builder().mode(mode).build()).open().unwrap()
 }
 
 fn request(target: &str, agent: &str) -> Request {
@@ -206,7 +206,7 @@ impl Counts {
                 judged.fetch_add(1, Ordering::Relaxed);
                 None
             })
-            .observe(move |_| {
+            .on_disallowed(move |_| {
                 observed.fetch_add(1, Ordering::Relaxed);
             })
     }
@@ -278,7 +278,7 @@ async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
     };
     let watch = |layer: RobotsLayer, counts: &Counts| {
         let (crawler, disallowed) = count(counts);
-        layer.observe_crawlers(move |_| crawler()).observe(move |_| disallowed())
+        layer.on_crawler(move |_| crawler()).on_disallowed(move |_| disallowed())
     };
     for mode in [Mode::Observe, Mode::Tag] {
         let outer = watch(RobotsLayer::for_axum08(live(FILE, mode)), &shared);
@@ -308,7 +308,7 @@ async fn an_exemption_outside_is_none_inside() {
         .session_cookies(["sid"])
         .unwrap()
         .suspect_human(SuspectHuman::Exempt);
-    let site = LiveRobots::inline(FILE).policy(policy.build()).open().unwrap();
+    let site = LiveRobots::text(FILE).policy(policy.build()).open().unwrap();
     let outer = RobotsLayer::for_axum08(site.clone()).address_from(|_| Some([10, 0, 0, 1].into()));
     let inner = RobotsLayer::for_axum08(site.clone()).address_from(|_| Some([11, 0, 0, 1].into()));
     let app = in_two_layers(outer.clone(), inner.clone());
@@ -317,7 +317,7 @@ async fn an_exemption_outside_is_none_inside() {
 
     let counts = Counts::default();
     let observed = counts.observed.clone();
-    let inner = inner.observe(move |_| {
+    let inner = inner.on_disallowed(move |_| {
         observed.fetch_add(1, Ordering::Relaxed);
     });
     let person = || {
@@ -394,7 +394,7 @@ async fn an_inner_layer_judges_again_what_has_changed_on_the_way() {
 
     // A method that is no longer the one that was judged: the groups for `*` are not for POST.
     let star = live("User-agent: *\nDisallow: /drafts/\n", Mode::Refuse);
-    let layer = RobotsLayer::for_axum08(star).observe_crawlers(|_| {});
+    let layer = RobotsLayer::for_axum08(star).on_crawler(|_| {});
     let change = map_request(async |mut request: Request| {
         *request.method_mut() = Method::GET;
         request
@@ -453,7 +453,7 @@ async fn a_mark_that_is_copied_to_another_request_lets_nothing_pass() {
 #[tokio::test]
 async fn a_function_of_the_application_judges_once_too() {
     async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
-        match layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request) {
+        match layer.respond(&mut request) {
             Some(response) => response.map(Body::from),
             None => next.run(request).await,
         }
@@ -490,7 +490,7 @@ async fn an_inner_layer_that_adds_the_extension_adds_it() {
 async fn an_inner_layer_that_checks_senders_judges_again_where_none_outside_does() {
     let impostor = Identity::Refuted(Refutation::NotListed);
     let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
-    let live = LiveRobots::inline(FILE).policy(policy).open().unwrap();
+    let live = LiveRobots::text(FILE).policy(policy).open().unwrap();
     let unchecked = RobotsLayer::for_axum08(live.clone());
     let checked = RobotsLayer::for_axum08(live).identity_from(move |_| Some(impostor));
     let crawler = |layer: &RobotsLayer| layer.clone().with_crawler_extension();
@@ -503,9 +503,10 @@ async fn an_inner_layer_that_checks_senders_judges_again_where_none_outside_does
 
 #[tokio::test]
 async fn a_handler_learns_which_crawler_asks() {
-    let name =
-        async |crawler: Option<Crawler>| crawler.map_or("nobody".to_owned(), |crawler| crawler.name().to_owned());
-    let only = async |crawler: Crawler| crawler.name().to_owned();
+    let name = async |crawler: Option<CrawlerRequest>| {
+        crawler.map_or("nobody".to_owned(), |crawler| crawler.name().to_owned())
+    };
+    let only = async |crawler: CrawlerRequest| crawler.name().to_owned();
     let file = format!("{FILE}\nUser-agent: curl\nDisallow: /x/\n");
     let pages = Router::new().route("/open", get(name)).route("/only", get(only));
     let app = Router::new().nest("/a", pages).layer(RobotsLayer::for_axum08(live(&file, Mode::Refuse)));

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use http::Request;
 use tempfile::TempDir;
-use tower_robots::layer::{OriginalRequest, Outcome, RobotsLayer};
+use tower_robots::internals::DirectoryEvent;
+use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{LiveRobots, RejectionKind};
+use tower_robots::parts::{OriginalRequest, Outcome};
 use tower_robots::policy::{Mode, Policy};
-use tower_robots::source::{Directory, DirectoryBuilder, DirectoryEvent, LiveBuilder, Watcher};
+use tower_robots::source::{Directory, DirectoryBuilder, LiveBuilder, Watcher};
 
 use crate::waiting::{PATIENCE, WrittenInPlace, replace, wait_for, wait_or_explain};
 
@@ -126,7 +128,7 @@ fn sites_follow_their_folder_though_the_directory_is_dropped() {
     fs::write(folder.path().join("b.test.txt"), "User-agent: GPTBot\nDisallow: /\n").unwrap();
     let request = Request::get("/x").header("host", "b.test").header("user-agent", "GPTBot/1.2").body(()).unwrap();
     for layer in layers {
-        let answer = || layer.answer(&OriginalRequest::of(&request)).outcome;
+        let answer = || layer.decide(&OriginalRequest::of(&request)).respond(None).outcome;
         wait_for("the new host", || matches!(answer(), Outcome::Respond(_)));
     }
 }

@@ -19,7 +19,7 @@ fn every_file_with_an_error_is_reported_wherever_it_goes_live() {
         let listened = Arc::clone(&notified);
         let listen = move |reload: &tower_robots::live::Reload, _: &_| *listened.lock().unwrap() = reload.to_string();
         // A text that is no robots.txt at all is an error in itself.
-        let opened: Result<LiveRobots, Rejection> = LiveRobots::inline(body.clone()).on_reload(listen).open();
+        let opened: Result<LiveRobots, Rejection> = LiveRobots::text(body.clone()).on_reload(listen).open();
         let Ok(live) = opened else { continue };
         let status = live.status();
         let report = status.report.as_deref().unwrap();
@@ -28,7 +28,7 @@ fn every_file_with_an_error_is_reported_wherever_it_goes_live() {
             continue;
         };
         with_errors += usize::from(report.count(Severity::Error) > 0);
-        let published = live.publish(&body).unwrap().to_string();
+        let published = live.publish_blocking(&body).unwrap().to_string();
         for said in [status.last_reload.to_string(), published, notified.lock().unwrap().clone()] {
             assert!(said.ends_with(&format!("; {summary}")), "{}: {said}", case["robots"]);
         }

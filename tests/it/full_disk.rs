@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tower_robots::live::{
-    Condition, Enforcement, Gate, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind, VersionHash,
-};
-use tower_robots::source::{FileSource, LiveBuilder};
+use tower_robots::internals::Condition;
+use tower_robots::internals::FileSource;
+use tower_robots::live::{Enforcement, Gate, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind, VersionHash};
+use tower_robots::source::LiveBuilder;
 
 use crate::small_disk::SmallDisk;
 use crate::waiting::{PATIENCE, replace_dated, served, wait_for, wait_or_explain};

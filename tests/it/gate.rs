@@ -8,12 +8,14 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tower_robots::agent::Registry;
 use tower_robots::check::{Expectations, Guard, Severity};
+use tower_robots::internals::FileSource;
+use tower_robots::internals::{Appendix, Condition};
 use tower_robots::live::{
-    Appendix, Cause, Condition, Gate, LiveRobots, NoSuchVersion, ObjectionKind, RejectionKind, ReloadOutcome,
-    ReloadOutcomeKind, StateDir, VersionHash, VersionHashPrefix, WhenMissing,
+    Cause, Gate, LiveRobots, NoSuchVersion, ObjectionKind, RejectionKind, ReloadOutcome, ReloadOutcomeKind, StateDir,
+    VersionHash, VersionHashPrefix, WhenMissing,
 };
 use tower_robots::rules::{Access, Fragment, RobotsTxt};
-use tower_robots::source::{FileSource, LiveBuilder};
+use tower_robots::source::LiveBuilder;
 
 use crate::waiting::{PATIENCE, body, replace_dated, wait_or_explain};
 
@@ -182,14 +184,14 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended() {
     let list = |name: &str| Fragment::parse("ai.txt", format!("User-agent: {name}\nDisallow: /\n")).unwrap();
     let appendix = Appendix::new(["ai.txt"]);
     appendix.set(0, list("GPTBot"), None);
-    let live = LiveRobots::inline(OPEN).append(&appendix).gate(Gate::new()).open().unwrap();
+    let live = LiveRobots::text(OPEN).append(&appendix).gate(Gate::new()).open().unwrap();
     for lost in ["User-agent: *\n", "# generated\n", "User-agent: * Disallow: /cart\n"] {
-        let rejection = live.publish(lost).unwrap_err();
+        let rejection = live.publish_blocking(lost).unwrap_err();
         assert_eq!(rejection.kind, RejectionKind::Gated, "{rejection}");
     }
-    assert_eq!(live.publish(format!("{OPEN}Disal")).unwrap_err().kind, RejectionKind::Cut);
-    assert_eq!(live.publish(format!("{OPEN}User-agent:")).unwrap_err().kind, RejectionKind::Cut);
-    live.publish("User-agent: *\nDisallow:\n").unwrap();
+    assert_eq!(live.publish_blocking(format!("{OPEN}Disal")).unwrap_err().kind, RejectionKind::Cut);
+    assert_eq!(live.publish_blocking(format!("{OPEN}User-agent:")).unwrap_err().kind, RejectionKind::Cut);
+    live.publish_blocking("User-agent: *\nDisallow:\n").unwrap();
     appendix.set(0, list("CCBot"), None);
     assert!(body(&live).is_some_and(|body| body.contains("User-agent: CCBot")), "a list may change alone");
 }
@@ -215,24 +217,24 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended_also_after_a_restar
             let folder = TempDir::new().unwrap();
             let open = |text: &str, gate, name| {
                 let state = StateDir::open(folder.path()).unwrap();
-                LiveRobots::inline(text).append(&with(list(name))).gate(gate).state(&state, "a").open().unwrap()
+                LiveRobots::text(text).append(&with(list(name))).gate(gate).state(&state, "a").open().unwrap()
             };
             let live = open(OWN, Gate::new(), "GPTBot");
             let served = body(&live).unwrap();
-            assert_eq!(live.publish(text).unwrap_err().kind, RejectionKind::Gated, "{text}");
+            assert_eq!(live.publish_blocking(text).unwrap_err().kind, RejectionKind::Gated, "{text}");
             drop(live);
             let started = open(text, Gate::new(), name);
             assert_eq!(body(&started).unwrap(), served, "{text}");
             let baseline = Gate::new().baseline(RobotsTxt::parse(served.as_bytes()));
-            let live = LiveRobots::inline(OWN).append(&with(list(name))).gate(baseline).open().unwrap();
-            assert_eq!(live.publish(text).unwrap_err().kind, RejectionKind::Gated, "{text}");
+            let live = LiveRobots::text(OWN).append(&with(list(name))).gate(baseline).open().unwrap();
+            assert_eq!(live.publish_blocking(text).unwrap_err().kind, RejectionKind::Gated, "{text}");
         }
     }
     // The same file with another list, and an edit of it, go live.
     let folder = TempDir::new().unwrap();
     for (text, name) in [(OWN, "GPTBot"), (OWN, "CCBot"), ("# From ai.txt\nUser-agent: *\nDisallow: /c\n", "CCBot")] {
         let state = StateDir::open(folder.path()).unwrap();
-        let builder = LiveRobots::inline(text).append(&with(list(name))).gate(Gate::new());
+        let builder = LiveRobots::text(text).append(&with(list(name))).gate(Gate::new());
         let live = builder.state(&state, "a").open().unwrap();
         assert!(live.status().pending.is_none(), "{:?}", live.status().pending);
         assert!(body(&live).unwrap().starts_with(text));
@@ -292,7 +294,7 @@ fn a_pending_version_is_reported_once_and_forgotten_when_the_old_file_comes_back
 #[test]
 fn a_first_version_is_one_of_those_that_are_known_elsewhere() {
     let hash = |text: &str| VersionHash::of(text.as_bytes());
-    let gate = |known: &str| Gate::new().first_of([hash(known)], "others serve another");
+    let gate = |known: &str| Gate::new().allow_first_versions([hash(known)], "others serve another");
     // One that is known passes, whatever it does; later versions are compared with it.
     let site = Site::new(STAGING);
     let live = site.builder().gate(gate(STAGING)).open().unwrap();
@@ -397,7 +399,7 @@ fn another_text_in_place_of_a_robots_txt_is_never_taken() {
     };
     for text in OTHER_TEXTS {
         let kind = if text.starts_with('<') { RejectionKind::Html } else { RejectionKind::NoField };
-        let rejection = LiveRobots::inline(text).open().unwrap_err();
+        let rejection = LiveRobots::text(text).open().unwrap_err();
         assert_eq!(rejection.kind, kind, "{text:?}");
         let site = Site::new(text);
         assert_eq!(LiveRobots::file(site.path()).open().unwrap_err().kind, kind, "{text:?}");

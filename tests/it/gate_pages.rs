@@ -6,7 +6,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use tower_robots::agent::Registry;
 use tower_robots::check::{Options, Page, check};
-use tower_robots::live::{Gate, LiveRobots, ObjectionKind, RejectionKind, WatchedPages};
+use tower_robots::internals::WatchedPages;
+use tower_robots::live::{Gate, LiveRobots, ObjectionKind, RejectionKind};
 use tower_robots::rules::RobotsTxt;
 
 use crate::shared::drawn;
@@ -149,17 +150,18 @@ fn what_was_disallowed_before_is_not_lost_and_each_list_counts_by_itself() {
     assert!(objections(OLD, "User-agent: *\nDisallow: /cart\nDisallow: /cart/\n", &pages).is_empty());
 
     let watched = WatchedPages::default();
-    let live = LiveRobots::inline(OLD).gate(Gate::new().pages(&watched)).open().unwrap();
+    let live = LiveRobots::text(OLD).gate(Gate::new().pages(&watched)).open().unwrap();
     watched.set("of the sitemaps", expanded("/shop/{1..20000}").iter().map(Page::new));
     watched.set("of urls.txt", ["/news/", "/news/today", "/contact"].map(Page::new));
     assert_eq!(watched.counts(), [("of the sitemaps".to_owned(), 20_000), ("of urls.txt".to_owned(), 3)]);
-    let rejection = live.publish("User-agent: *\nDisallow: /cart/\nDisallow: /news/\n").expect_err("two of three");
+    let rejection =
+        live.publish_blocking("User-agent: *\nDisallow: /cart/\nDisallow: /news/\n").expect_err("two of three");
     assert_eq!(rejection.kind, RejectionKind::Gated);
     let why = live.status().pending.as_ref().unwrap().to_string();
     assert!(why.contains(" lose 2 of 3 pages of urls.txt (66 %); \"/news/\" by line 3, \"/news/\""), "{why}");
     // A list that is replaced counts from the next version on.
     watched.set("of urls.txt", []);
-    assert!(live.publish("User-agent: *\nDisallow: /cart/\nDisallow: /news/\nDisallow: /x\n").is_ok());
+    assert!(live.publish_blocking("User-agent: *\nDisallow: /cart/\nDisallow: /news/\nDisallow: /x\n").is_ok());
 }
 
 #[test]
@@ -181,8 +183,8 @@ fn a_baseline_counts_as_the_version_accepted_last() {
     assert!(examine(&gate(OLD), "User-agent: *\nDisallow: /\n", None) > 0);
 
     // A version that waits goes live once the baseline is that one.
-    let live = LiveRobots::inline(OLD).gate(gate(OLD)).open().unwrap();
-    assert!(live.publish(ACCIDENT).is_err());
+    let live = LiveRobots::text(OLD).gate(gate(OLD)).open().unwrap();
+    assert!(live.publish_blocking(ACCIDENT).is_err());
     live.set_gate(gate(ACCIDENT));
-    assert!(live.publish(ACCIDENT).is_ok());
+    assert!(live.publish_blocking(ACCIDENT).is_ok());
 }

@@ -36,10 +36,14 @@ mod differences;
 #[cfg(all(feature = "layer", feature = "watch"))]
 mod directory;
 mod edits;
+#[cfg(all(feature = "tracing", feature = "layer", feature = "watch"))]
+mod events;
 #[cfg(feature = "fetch")]
 mod fetch;
 mod findings;
 mod fixes;
+#[cfg(feature = "watch")]
+mod front;
 #[cfg(all(target_os = "linux", feature = "watch"))]
 mod full_disk;
 mod fuzz_corpora;
@@ -50,6 +54,8 @@ mod gate_pages;
 mod google_suite;
 #[cfg(feature = "verify")]
 mod identity;
+#[cfg(all(feature = "axum08", feature = "tracing", feature = "verify"))]
+mod in_force;
 mod keywords;
 mod lints;
 #[cfg(all(feature = "layer", feature = "watch"))]

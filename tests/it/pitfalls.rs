@@ -15,7 +15,7 @@ const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.goo
 fn is_refused(file: &str, agent: &str, method: &str, target: &str) -> bool {
     // By default search engines are only tagged; which requests are judged at all is what these tests ask.
     let policy = Policy::builder().mode(Mode::Refuse).with_override(Override::index_engines(Mode::Refuse)).build();
-    let live = LiveRobots::inline(file).policy(policy).open().unwrap();
+    let live = LiveRobots::text(file).policy(policy).open().unwrap();
     live.with(|snapshot| {
         let agents = snapshot.content.as_ref().unwrap().agents(agent.as_bytes());
         let path = RequestPath::new(target.as_bytes());
@@ -142,7 +142,7 @@ fn certificates_probes_and_webhooks_go_on() {
 #[test]
 fn the_answer_for_one_header_is_not_the_answer_for_the_next() {
     let policy = Policy::builder().mode(Mode::Refuse).build();
-    let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /\n").policy(policy).open().unwrap();
+    let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /\n").policy(policy).open().unwrap();
     for _ in 0..3 {
         for (agent, action) in
             [(GPTBOT, Action::Refuse), (FIREFOX, Action::Pass), ("GPTBot", Action::Refuse), ("", Action::Pass)]

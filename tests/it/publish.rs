@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use tower_robots::live::{Cause, Condition, Gate, LiveRobots, RejectionKind, ReloadOutcomeKind, StateDir, VersionHash};
+use tower_robots::internals::Condition;
+use tower_robots::live::{Cause, Gate, LiveRobots, RejectionKind, ReloadOutcomeKind, StateDir, VersionHash};
 
 use crate::waiting::{PATIENCE, body};
 
@@ -19,14 +20,14 @@ fn hash(text: &str) -> VersionHash {
 fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
     let notices: Arc<Mutex<Vec<String>>> = Arc::default();
     let listener = notices.clone();
-    let live = LiveRobots::inline(OPEN)
+    let live = LiveRobots::text(OPEN)
         .on_reload(move |reload, _| listener.lock().unwrap().push(reload.to_string()))
         .open()
         .unwrap();
-    let reload = live.publish(MORE).unwrap();
+    let reload = live.publish_blocking(MORE).unwrap();
     assert_eq!((reload.cause, reload.outcome.kind()), (Cause::Publish, ReloadOutcomeKind::Published));
     assert_eq!(body(&live).as_deref(), Some(MORE));
-    assert_eq!(live.publish(MORE).unwrap().outcome.kind(), ReloadOutcomeKind::Unchanged);
+    assert_eq!(live.publish_blocking(MORE).unwrap().outcome.kind(), ReloadOutcomeKind::Unchanged);
     assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Unchanged, "the source holds the new text");
     assert_eq!(body(&live).as_deref(), Some(MORE));
     let history: Vec<_> = live.history().iter().map(|entry| (entry.cause, entry.outcome)).collect();
@@ -40,7 +41,7 @@ fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
 
 #[test]
 fn what_is_no_robots_txt_changes_nothing() {
-    let live = LiveRobots::inline(OPEN).open().unwrap();
+    let live = LiveRobots::text(OPEN).open().unwrap();
     for (text, kind) in [
         (&b""[..], RejectionKind::Empty),
         (b"<!doctype html>", RejectionKind::Html),
@@ -48,7 +49,7 @@ fn what_is_no_robots_txt_changes_nothing() {
         (b"\xFF\xFEU\0s\0", RejectionKind::Binary),
         (&vec![b'#'; LiveRobots::MAX_FILE as usize + 1], RejectionKind::TooLarge),
     ] {
-        let rejection = live.publish(text).unwrap_err();
+        let rejection = live.publish_blocking(text).unwrap_err();
         assert_eq!(rejection.kind, kind);
         assert_eq!(body(&live).as_deref(), Some(OPEN));
         assert_eq!(live.status().condition(), Condition::LastGood, "the status reports it");
@@ -60,8 +61,8 @@ fn what_is_no_robots_txt_changes_nothing() {
 
 #[test]
 fn what_the_gate_refuses_waits_and_is_accepted_by_its_hash() {
-    let live = LiveRobots::inline(OPEN).gate(Gate::new()).open().unwrap();
-    let rejection = live.publish(STAGING).unwrap_err();
+    let live = LiveRobots::text(OPEN).gate(Gate::new()).open().unwrap();
+    let rejection = live.publish_blocking(STAGING).unwrap_err();
     assert_eq!(rejection.kind, RejectionKind::Gated);
     let waiting = rejection.pending.as_ref().unwrap().hash();
     assert_eq!(waiting, hash(STAGING));
@@ -71,8 +72,8 @@ fn what_the_gate_refuses_waits_and_is_accepted_by_its_hash() {
     live.accept(&waiting.into()).unwrap();
     assert_eq!(body(&live).as_deref(), Some(STAGING));
     // One that waits is forgotten when the live one is published again.
-    assert_eq!(live.publish(OPEN).unwrap_err().kind, RejectionKind::Gated, "it opens the site");
-    live.publish(STAGING).unwrap();
+    assert_eq!(live.publish_blocking(OPEN).unwrap_err().kind, RejectionKind::Gated, "it opens the site");
+    live.publish_blocking(STAGING).unwrap();
     assert_eq!(live.status().pending.as_ref().map(|pending| pending.hash()), None);
 }
 
@@ -82,10 +83,10 @@ fn a_site_that_reads_a_file_takes_no_text() {
     let path = folder.path().join("robots.txt");
     std::fs::write(&path, OPEN).unwrap();
     let live = LiveRobots::file(&path).open().unwrap();
-    let rejection = live.publish(MORE).unwrap_err();
+    let rejection = live.publish_blocking(MORE).unwrap_err();
     assert_eq!(rejection.kind, RejectionKind::NotInline);
     let want = format!(
-        "{}: this site's robots.txt comes from there: change it there, or open the site with LiveRobots::inline to publish \
+        "{}: this site's robots.txt comes from there: change it there, or open the site with LiveRobots::text to publish \
          text",
         path.display()
     );
@@ -100,31 +101,31 @@ fn a_listener_may_publish_and_many_callers_at_once_leave_one_text() {
     let (sender, receiver) = mpsc::channel();
     let (handle, listening) = mpsc::channel::<LiveRobots>();
     let listening = Mutex::new(Some(listening));
-    let live = LiveRobots::inline(OPEN)
+    let live = LiveRobots::text(OPEN)
         .state(&state, "shop")
         .on_reload(move |reload, _| {
             let first = (reload.cause == Cause::Publish).then(|| listening.lock().unwrap().take()).flatten();
             if let Some(live) = first.and_then(|handles| handles.recv().ok()) {
-                sender.send(live.publish(MORE).map(|reload| reload.outcome.kind())).unwrap();
+                sender.send(live.publish_blocking(MORE).map(|reload| reload.outcome.kind())).unwrap();
             }
         })
         .open()
         .unwrap();
     handle.send(live.clone()).unwrap();
     let publishing = live.clone();
-    thread::spawn(move || publishing.publish(format!("{OPEN}# 1\n")).unwrap());
+    thread::spawn(move || publishing.publish_blocking(format!("{OPEN}# 1\n")).unwrap());
     let from_listener = receiver.recv_timeout(PATIENCE).expect("the listener waits for no lock");
     assert_eq!(from_listener.unwrap(), ReloadOutcomeKind::Published);
     thread::scope(|scope| {
         for number in 0..8 {
             let live = &live;
-            scope.spawn(move || live.publish(format!("{OPEN}# {number}\n")).unwrap());
+            scope.spawn(move || live.publish_blocking(format!("{OPEN}# {number}\n")).unwrap());
         }
     });
     let last = body(&live).unwrap();
     assert_eq!(live.reload_blocking().outcome.hash(), Some(hash(&last)), "the source holds what is live");
     assert!(state.flush());
     drop(live);
-    let live = LiveRobots::inline(OPEN).state(&state, "shop").open().unwrap();
+    let live = LiveRobots::text(OPEN).state(&state, "shop").open().unwrap();
     assert_eq!(live.rollback().unwrap().outcome.hash(), Some(hash(&last)), "what was published is remembered");
 }

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
+use tower_robots::internals::FileSource;
 use tower_robots::live::{Cause, LiveRobots, Rejection, RejectionKind, ReloadOutcome, WhenMissing};
-use tower_robots::source::{FileSource, LiveBuilder};
+use tower_robots::source::LiveBuilder;
 
 use crate::waiting::{PATIENCE, WrittenInPlace, replace, replace_dated, wait_or_explain};
 
@@ -437,7 +438,7 @@ fn a_listener_that_panics_stops_nothing() {
 
 #[tokio::test]
 async fn reload_is_a_future_too() {
-    let live = LiveRobots::inline("# x\n").open().unwrap();
+    let live = LiveRobots::text("# x\n").open().unwrap();
     assert!(matches!(live.reload().await.outcome, ReloadOutcome::Unchanged { .. }));
 }
 
@@ -458,7 +459,7 @@ fn a_site_that_starts_without_a_file_takes_it_when_it_comes() {
 fn a_request_sees_one_version_while_others_are_published() {
     // Small, so that there are many versions; how they come is nothing to a request.
     let text = |name: &str| format!("# version {name}\nUser-agent: *\nDisallow: /{name}/\n");
-    let live = LiveRobots::inline(text("old")).open().unwrap();
+    let live = LiveRobots::text(text("old")).open().unwrap();
     let has_seen = [false, false].map(std::sync::atomic::AtomicBool::new);
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -477,7 +478,7 @@ fn a_request_sees_one_version_while_others_are_published() {
         let mut round = 0;
         let publish = || {
             for name in ["new", "old"] {
-                live.publish(text(name)).unwrap();
+                live.publish_blocking(text(name)).unwrap();
             }
         };
         let has_seen_both = || has_seen.iter().all(|seen| seen.load(std::sync::atomic::Ordering::Relaxed));

@@ -1,8 +1,10 @@
 //! Which robots.txt a URL and a request belong to.
 
 use serde_json::Value;
-use tower_robots::live::{CompileCache, LiveRobots};
-use tower_robots::source::{HostMap, Origin, SiteMap};
+use tower_robots::internals::CompileCache;
+use tower_robots::internals::Origin;
+use tower_robots::live::LiveRobots;
+use tower_robots::source::{HostMap, SiteMap};
 
 #[test]
 fn rfc_2_3_a_robots_txt_is_valid_for_its_scheme_host_and_port() {
@@ -56,19 +58,19 @@ fn rfc_2_3_equal_origins_are_written_in_many_ways() {
 }
 
 fn live(text: &str) -> LiveRobots {
-    LiveRobots::inline(text).open().unwrap()
+    LiveRobots::text(text).open().unwrap()
 }
 
 #[test]
 fn equal_files_share_what_is_made_of_them() {
     let compile_cache = CompileCache::default();
-    let open = |text: &str| LiveRobots::inline(text).compile_cache(&compile_cache).open().unwrap();
+    let open = |text: &str| LiveRobots::text(text).compile_cache(&compile_cache).open().unwrap();
     let rules = |live: &LiveRobots| std::ptr::from_ref(live.snapshot().content.as_ref().unwrap().rules()) as usize;
     let (one, same, other) = (open("# a\n"), open("# a\n"), open("# b\n"));
     assert_eq!(rules(&one), rules(&same));
     assert_ne!(rules(&one), rules(&other));
     let strict = tower_robots::check::Options::default().exempt_paths(["/x/"]).unwrap();
-    let apart = LiveRobots::inline("# a\n").compile_cache(&compile_cache).check(strict).open().unwrap();
+    let apart = LiveRobots::text("# a\n").compile_cache(&compile_cache).check(strict).open().unwrap();
     assert_ne!(rules(&one), rules(&apart), "another check has other findings");
     assert_ne!(rules(&one), rules(&live("# a\n")), "another cache");
     let before = format!("{compile_cache:?}");

@@ -12,7 +12,7 @@ fn an_error_of_starting_is_printed_as_it_is_displayed() {
     let state = StateDir::open(folder.path().join("state")).unwrap();
     let mut hosts = HostMap::new();
     let errors: [Box<dyn Error>; 6] = [
-        LiveRobots::inline("<html>").open().unwrap_err().into(),
+        LiveRobots::text("<html>").open().unwrap_err().into(),
         LiveRobots::file(folder.path().join("robots.txt")).open().unwrap_err().into(),
         StateDir::open(state.path()).unwrap_err().into(),
         Policy::builder().exempt_paths(["drafts"]).unwrap_err().into(),

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use tower_robots::live::{
-    Cause, Condition, Enforcement, Gate, KillSwitch, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind,
-};
+use tower_robots::internals::Condition;
+use tower_robots::live::{Cause, Enforcement, Gate, KillSwitch, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind};
 use tower_robots::policy::{Action, Mode, Policy, Reason, RequestFacts};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::LiveBuilder;
@@ -47,7 +46,7 @@ impl Site {
 
     fn builder(&self, text: &str) -> LiveBuilder<Arc<[u8]>> {
         let now = self.now.clone();
-        LiveRobots::inline(text)
+        LiveRobots::text(text)
             .gate(Gate::new())
             .policy(Policy::builder().mode(Mode::Refuse).build())
             .clock(move || start() + Duration::from_secs(now.load(Ordering::SeqCst)))
@@ -125,7 +124,7 @@ fn the_kill_switch_waits_for_no_reload() {
     let (started, has_started) = std::sync::mpsc::channel();
     let (finish, may_finish) = std::sync::mpsc::channel::<()>();
     let may_finish = std::sync::Mutex::new(may_finish);
-    let live = LiveRobots::inline(OPEN)
+    let live = LiveRobots::text(OPEN)
         .policy(Policy::builder().mode(Mode::Refuse).build())
         .on_reload(move |reload, _| {
             if reload.outcome.kind() == ReloadOutcomeKind::Unchanged {
@@ -411,7 +410,7 @@ fn a_switch_that_counts_as_off_stands_in_the_history_once_with_the_reason_and_so
 fn a_switch_that_no_operator_turned_gives_every_site_the_reason() {
     let (switch, why) = (KillSwitch::default(), "nothing is known");
     switch.set_enforcement_because(Enforcement::Off, Some(why.to_owned()));
-    let live = LiveRobots::inline(OPEN).outer_switch(&switch).open().unwrap();
+    let live = LiveRobots::text(OPEN).additional_kill_switch(&switch).open().unwrap();
     switch.set_enforcement(Enforcement::On);
     switch.set_enforcement_because(Enforcement::Off, Some(why.to_owned()));
     let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of every site is switched off: {why}"));
@@ -420,7 +419,7 @@ fn a_switch_that_no_operator_turned_gives_every_site_the_reason() {
     // An operator turns it off too: there is nothing new, and no other reason for those that come later.
     switch.set_enforcement(Enforcement::Off);
     assert_eq!(turns(&live).len(), 3);
-    let late = LiveRobots::inline(OPEN).outer_switch(&switch).open().unwrap();
+    let late = LiveRobots::text(OPEN).additional_kill_switch(&switch).open().unwrap();
     let by_operator = (ReloadOutcomeKind::SwitchedOff, "enforcement of every site is switched off".to_owned());
     assert_eq!(turns(&late), [by_operator]);
 }
@@ -430,12 +429,12 @@ fn entries_of_a_time_that_is_yet_to_come_keep_it_and_are_a_trouble() {
     for (ahead, is_trouble) in [(Duration::from_secs(1800), false), (Duration::from_secs(86400), true)] {
         let site = Site::new();
         let later = SystemTime::now() + ahead;
-        drop(LiveRobots::inline(OPEN).clock(move || later).state(&site.state(), "shop").open().unwrap());
+        drop(LiveRobots::text(OPEN).clock(move || later).state(&site.state(), "shop").open().unwrap());
         // The last entry is that of the start before, and at the next one that of this start.
         for is_trouble in [is_trouble, false] {
             let state = site.state();
             assert_eq!(state.clock_trouble(), None, "no site is open");
-            let live = LiveRobots::inline(OPEN).state(&state, "shop").open().unwrap();
+            let live = LiveRobots::text(OPEN).state(&state, "shop").open().unwrap();
             let shown = live.history()[0].when;
             assert!(later.duration_since(shown).unwrap() < Duration::from_millis(1), "{shown:?} {later:?}");
             let troubles = state.troubles();

@@ -24,7 +24,7 @@ fn folder() -> (TempDir, PathBuf) {
 }
 
 fn open(path: &Path, text: &str) -> LiveRobots {
-    LiveRobots::inline(text).state(&StateDir::open(path).unwrap(), "shop").open().unwrap()
+    LiveRobots::text(text).state(&StateDir::open(path).unwrap(), "shop").open().unwrap()
 }
 
 /// Another process that has a folder open.
@@ -103,12 +103,12 @@ fn a_second_handle_is_refused() {
 fn a_site_keeps_the_lock() {
     let (_folder, path) = folder();
     let state = StateDir::open(&path).unwrap();
-    let live = LiveRobots::inline(FIRST).state(&state.clone(), "shop").open().unwrap();
+    let live = LiveRobots::text(FIRST).state(&state.clone(), "shop").open().unwrap();
     drop(state);
     let clone = live.clone();
     drop(live);
     assert!(StateDir::open(&path).is_err(), "the site goes on writing");
-    clone.publish(SECOND).unwrap();
+    clone.publish_blocking(SECOND).unwrap();
     drop(clone);
     // A version that was written at the end is found, although nothing was flushed.
     let live = open(&path, SECOND);
@@ -164,7 +164,7 @@ fn a_holder_that_left_no_number_is_another_process() {
 fn a_site_is_replaced_within_a_process_and_finds_what_waits_to_be_written() {
     let (_folder, path) = folder();
     let state = StateDir::open(&path).unwrap();
-    let open = |text: &str| LiveRobots::inline(text).state(&state, "shop").open().unwrap();
+    let open = |text: &str| LiveRobots::text(text).state(&state, "shop").open().unwrap();
     let mut hosts = HostMap::new();
     hosts.insert("shop.example", open(FIRST)).unwrap();
     let sites = SiteMap::new(hosts);
@@ -215,7 +215,7 @@ fn a_folder_that_gives_no_lock_is_used_all_the_same_and_says_so() {
         path.join("lock").display()
     );
     assert!(trouble.starts_with(&want), "{trouble}");
-    let live = LiveRobots::inline(FIRST).state(&state, "shop").open().unwrap();
+    let live = LiveRobots::text(FIRST).state(&state, "shop").open().unwrap();
     assert!(state.flush());
     assert_eq!(live.status().state_troubles, []);
     assert!(path.join("sites/shop/state.json").is_file());

@@ -1,83 +1,28 @@
 //! The events of the feature `tracing`: their targets and levels are documented, so filters can rely on them.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fmt;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 #[cfg(feature = "axum08")]
 use http::Uri;
 use http::{Request, Response, StatusCode};
+use http_body_util::Full;
 use tower::{Layer, ServiceExt, service_fn};
-use tower_robots::layer::{OriginalRequest, RobotsLayer};
+use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{Enforcement, Gate, KillSwitch, LiveRobots};
+use tower_robots::parts::OriginalRequest;
 use tower_robots::policy::{Impostors, Mode, Override, Policy, RateMode};
 use tower_robots::source::{Directory, HostMap};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::Level;
 
-/// Level and target of an event, and its message or all of its fields.
-type Emitted<D = String> = (Level, &'static str, D);
-
-/// The fields of an event, its message among them.
-#[derive(Clone, Debug, Default)]
-struct Fields(BTreeMap<&'static str, String>);
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name(), format!("{value:?}"));
-    }
-}
-
-/// Keeps the events of the library.
-#[derive(Clone, Default)]
-struct Events(Arc<Mutex<Vec<Emitted<Fields>>>>);
-
-impl Subscriber for Events {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("tower_robots")
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        self.0.lock().unwrap().push((*event.metadata().level(), event.metadata().target(), fields));
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-/// The events that `work` emits on this thread, with all fields.
-fn events_with_fields(work: impl FnOnce()) -> Vec<Emitted<Fields>> {
-    let events = Events::default();
-    tracing::subscriber::with_default(events.clone(), work);
-    let events = events.0.lock().unwrap();
-    events.clone()
-}
-
-/// Level, target and message of what `work` emits on this thread.
-fn events(work: impl FnOnce()) -> Vec<Emitted> {
-    let message = |mut fields: Fields| fields.0.remove("message").unwrap_or_default();
-    events_with_fields(work).into_iter().map(|(level, target, fields)| (level, target, message(fields))).collect()
-}
+use crate::events::{Emitted, Fields, events, events_with_fields};
 
 #[test]
 fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
     let events = events(|| {
-        let live = LiveRobots::inline("User-agent: *\nDisallow: /cart\n").open().unwrap();
-        live.publish("<html>").unwrap_err();
+        let live = LiveRobots::text("User-agent: *\nDisallow: /cart\n").open().unwrap();
+        live.publish_blocking("<html>").unwrap_err();
     });
     let [(Level::INFO, "tower_robots::reload", live), (Level::WARN, "tower_robots::reload", rejected)] = &events[..]
     else {
@@ -90,10 +35,10 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
 #[test]
 fn a_reload_names_the_mode_and_a_version_that_waits_the_call_that_accepts_it() {
     let events = events_with_fields(|| {
-        let live = LiveRobots::inline("User-agent: *\nDisallow: /cart\n").gate(Gate::new()).open().unwrap();
-        live.publish("User-agent: *\nDisallow: /\n").unwrap_err();
+        let live = LiveRobots::text("User-agent: *\nDisallow: /cart\n").gate(Gate::new()).open().unwrap();
+        live.publish_blocking("User-agent: *\nDisallow: /\n").unwrap_err();
         live.set_policy(Policy::builder().mode(Mode::Refuse).build());
-        live.publish("User-agent: *\nDisallow: /cart\nDisallow: /x\n").unwrap();
+        live.publish_blocking("User-agent: *\nDisallow: /cart\nDisallow: /x\n").unwrap();
     });
     let of = |word: &str| {
         let has_word = |(_, _, Fields(fields)): &&Emitted<Fields>| fields["message"].contains(word);
@@ -115,7 +60,7 @@ fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
     let misspelled = || Policy::builder().with_override(Override::agent("Googelbot", Mode::Off).unwrap());
     let policy = misspelled().build();
     let file = "User-agent: *\nDisalow: /a\nDisallow: private/\nDisallow /x\n";
-    let events = events(|| drop(LiveRobots::inline(file).policy(policy).open().unwrap()));
+    let events = events(|| drop(LiveRobots::text(file).policy(policy).open().unwrap()));
     let [(Level::WARN, "tower_robots::reload", live), (Level::WARN, "tower_robots::reload", name)] = &events[..] else {
         panic!("{events:?}");
     };
@@ -130,8 +75,8 @@ fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
     let limited = Override::agent("bingbott", RateMode::Refuse).unwrap();
     let exempt = ["GPTBott", "Google-Extended", "GPTBot"];
     let policy = misspelled().with_rate_override(limited).exempt_agents(exempt).unwrap().build();
-    let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").open().unwrap();
-    let events = self::events(|| live.set_policy(policy));
+    let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").open().unwrap();
+    let events = crate::events::events(|| live.set_policy(policy));
     assert_eq!(events.len(), 4, "{events:?}");
     for want in [
         "override for \"googelbot\"",
@@ -152,7 +97,7 @@ fn an_override_that_has_ended_is_a_warning() {
     let later = Override::agent("CCBot", Mode::Off).unwrap().until(SystemTime::now() + Duration::from_secs(3600));
     let policy = Policy::builder().with_override(Override::agent("GPTBot", Mode::Off).unwrap().until(past));
     let policy = policy.with_override(later).with_rate_override(rate).build();
-    let open = || LiveRobots::inline("User-agent: *\nDisallow: /a\n").policy(policy.clone()).open().unwrap();
+    let open = || LiveRobots::text("User-agent: *\nDisallow: /a\n").policy(policy.clone()).open().unwrap();
     let warned = |work: &dyn Fn()| {
         let is_warned = |(level, _, text): &Emitted| *level == Level::WARN && text.contains("has no effect");
         events(work).into_iter().filter(is_warned).map(|(_, _, text)| text).collect::<Vec<_>>()
@@ -162,7 +107,7 @@ fn an_override_that_has_ended_is_a_warning() {
     assert_eq!(warned(&|| drop(open())), want);
     let live = open();
     assert_eq!(warned(&|| live.set_policy(policy.clone())), want);
-    assert_eq!(warned(&|| drop(live.publish("User-agent: *\nDisallow: /b\n").unwrap())), Vec::<String>::new());
+    assert_eq!(warned(&|| drop(live.publish_blocking("User-agent: *\nDisallow: /b\n").unwrap())), Vec::<String>::new());
 }
 
 /// The policy of a folder is that of all its files: an override is warned about once, where it has no effect at any of them.
@@ -190,7 +135,7 @@ fn an_override_that_some_file_of_a_folder_has_a_rule_or_a_group_for_is_no_warnin
 #[test]
 fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
     let of = |pattern: &str| Policy::builder().with_override(Override::pattern(pattern, Mode::Refuse).unwrap()).build();
-    let open = |policy| LiveRobots::inline("User-agent: *\nDisallow: /drafts\nAllow: /open\n").policy(policy);
+    let open = |policy| LiveRobots::text("User-agent: *\nDisallow: /drafts\nAllow: /open\n").policy(policy);
     for pattern in ["/drafts/", "/open"] {
         let events = events(|| drop(open(of(pattern)).open().unwrap()));
         let [_, (Level::WARN, "tower_robots::reload", text)] = &events[..] else { panic!("{events:?}") };
@@ -212,7 +157,7 @@ fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
 #[test]
 fn another_mode_and_a_turn_of_the_kill_switch_are_events() {
     let switch = KillSwitch::default();
-    let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").kill_switch(&switch).open().unwrap();
+    let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").kill_switch(&switch).open().unwrap();
     let events = events(|| {
         live.set_policy(Policy::builder().mode(Mode::Refuse).build());
         live.set_policy(Policy::builder().mode(Mode::Refuse).build());
@@ -263,10 +208,10 @@ fn requests_without_an_address_that_a_delay_is_for_are_warned_of_once() {
     let as_it_is = |layer: RobotsLayer| layer;
     for (layer, shared) in [(address as fn(RobotsLayer) -> RobotsLayer, 0), (as_it_is, 2)] {
         let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
-        let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 9\n").policy(policy).open().unwrap();
+        let live = LiveRobots::text("User-agent: GPTBot\nCrawl-delay: 9\n").policy(policy).open().unwrap();
         let layer = layer(RobotsLayer::new(live.clone()));
         let events = events(|| (0..2).for_each(|_| assert_eq!(status(layer.clone(), by_gptbot("/x")), StatusCode::OK)));
-        assert_eq!(live.status().shared_buckets, shared);
+        assert_eq!(live.status().without_address, shared);
         let warned = events.iter().filter(|(_, _, text)| text.contains("give the layer RobotsLayer::address_from"));
         assert_eq!(warned.count(), usize::from(shared > 0), "{events:?}");
     }
@@ -277,7 +222,7 @@ fn requests_without_an_address_that_a_delay_is_for_are_warned_of_once() {
 fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
     for (impostors, warned) in [(Impostors::Observe, 0), (Impostors::Refuse, 2)] {
         let policy = Policy::builder().mode(Mode::Refuse).impostors(impostors).build();
-        let live = LiveRobots::inline("User-agent: *\nDisallow: /b\n").policy(policy).open().unwrap();
+        let live = LiveRobots::text("User-agent: *\nDisallow: /b\n").policy(policy).open().unwrap();
         let layer = RobotsLayer::new(live.clone());
         let events = events(|| {
             for agent in [
@@ -286,7 +231,7 @@ fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
                 "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0",
             ] {
                 let request = Request::get("/a").header("user-agent", agent).body(()).unwrap();
-                let _ = layer.answer(&OriginalRequest::of(&request));
+                let _ = layer.decide(&OriginalRequest::of(&request)).respond(None);
             }
         });
         assert_eq!(live.status().unchecked_claims, warned);
@@ -296,7 +241,7 @@ fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
             .collect();
         assert_eq!(said.len(), usize::from(warned > 0), "{events:?}");
         // One that says nothing of a request is not what is missing.
-        let unanswered = "nothing has checked the claim of a request, so it passes: ";
+        let unanswered = "nothing has checked the claim of a request, so impostors pass: ";
         let answering = "or a RobotsLayer::identity_from that answers for every request";
         assert!(said.iter().all(|(_, _, text)| text.contains(unanswered) && text.ends_with(answering)), "{events:?}");
     }
@@ -317,15 +262,15 @@ fn claims_that_are_checked_without_an_address_are_warned_of_once() {
     let none_found: fn(RobotsLayer) -> RobotsLayer = |layer| layer.address_from(|_| None);
     for (layer, warned) in [(address, 0), (none_found, 2), (|layer| layer, 2)] {
         let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
-        let live = LiveRobots::inline("User-agent: *\nDisallow: /b\n").policy(policy).open().unwrap();
+        let live = LiveRobots::text("User-agent: *\nDisallow: /b\n").policy(policy).open().unwrap();
         let layer = layer(RobotsLayer::new(live.clone()).verifier(SenderCheck::new(&verifier)));
         let events = events(|| {
             for agent in ["Googlebot/2.1", "Googlebot/2.1", "Mozilla/5.0 Firefox/143.0"] {
                 let request = Request::get("/a").header("user-agent", agent).body(()).unwrap();
-                let _ = layer.answer(&OriginalRequest::of(&request));
+                let _ = layer.decide(&OriginalRequest::of(&request)).respond(None);
             }
         });
-        assert_eq!(live.status().unchecked_claims, warned);
+        assert_eq!(live.status().without_address, warned);
         let said =
             events.iter().filter(|(_, target, text)| *target == "tower_robots::layer" && text.contains("no address"));
         assert_eq!(said.count(), usize::from(warned > 0), "{events:?}");
@@ -336,11 +281,11 @@ fn claims_that_are_checked_without_an_address_are_warned_of_once() {
 fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own() {
     let file = "User-agent: GPTBot\nCrawl-delay: 60\nDisallow: /cart\n";
     let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
-    let layer = RobotsLayer::new(LiveRobots::inline(file).policy(policy).open().unwrap());
-    let layer = layer.address_from(|_| Some([192, 0, 2, 1].into()));
+    let layer = RobotsLayer::new(LiveRobots::text(file).policy(policy).open().unwrap());
+    let layer = layer.address_from(|_| Some([192, 0, 2, 1].into())).robots_txt_served_elsewhere();
     let request = |path: &str| {
         let request = Request::get(path).header("user-agent", "GPTBot/1.2").body(()).unwrap();
-        let _ = layer.answer(&OriginalRequest::of(&request));
+        let _ = layer.decide(&OriginalRequest::of(&request)).respond(None);
     };
     let events = events_with_fields(|| {
         request("/cart");
@@ -372,7 +317,7 @@ fn a_directory_reports_its_hosts_and_what_it_passes_over() {
 /// A layer that refuses GPTBot its drafts, and the service behind it.
 fn drafts() -> (LiveRobots, RobotsLayer) {
     let policy = Policy::builder().mode(Mode::Refuse).build();
-    let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open().unwrap();
+    let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open().unwrap();
     (live.clone(), RobotsLayer::new(live))
 }
 
@@ -384,7 +329,7 @@ fn by_gptbot(target: &str) -> Request<()> {
 
 /// The status of the answer of a service that answers 200.
 fn status(layer: RobotsLayer, request: Request<()>) -> StatusCode {
-    let service = layer.layer(service_fn(async |_| Ok::<_, Infallible>(Response::new(String::new()))));
+    let service = layer.layer(service_fn(async |_| Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))));
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(service.oneshot(request)).unwrap().status()
 }
 

@@ -59,7 +59,7 @@ mod registry;
 pub use self::agents::{Agent, Agents};
 pub use self::crawler::{Category, Class, Crawler, Obeys, RegistryError, RegistryRow};
 pub use self::identity::{Identity, IdentityMethod, Refutation, UndecidedReason};
-pub use self::network::Network;
+pub use self::network::{IntoNetwork, Network};
 pub use self::recognizer::{NamedAs, Recognizer};
 #[doc(hidden)]
 pub use self::referrer::Referrer;

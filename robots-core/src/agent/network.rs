@@ -98,6 +98,55 @@ impl FromStr for Network {
     }
 }
 
+/// A network as a setting takes it: a [`Network`], an address, or the text of either. Nothing outside of this crate implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a network",
+    label = "not a network",
+    note = "a network is a `Network`, an `IpAddr`, or a text such as \"10.0.0.0/8\""
+)]
+pub trait IntoNetwork: sealed::Sealed {
+    /// The network.
+    ///
+    /// # Errors
+    ///
+    /// If a text is not a valid network.
+    fn network(&self) -> Result<Network, ValueError>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Implements [`IntoNetwork`] for types, by a function that makes the network of a reference.
+macro_rules! into_network {
+    ($($type:ty: $network:expr),* $(,)?) => {
+        $(impl sealed::Sealed for $type {}
+
+        impl IntoNetwork for $type {
+            fn network(&self) -> Result<Network, ValueError> {
+                $network(self)
+            }
+        })*
+    };
+}
+
+into_network! {
+    Network: |network: &Self| Ok(*network),
+    IpAddr: |address: &Self| Ok((*address).into()),
+    Ipv4Addr: |address: &Self| Ok(IpAddr::V4(*address).into()),
+    Ipv6Addr: |address: &Self| Ok(IpAddr::V6(*address).into()),
+    str: str::parse,
+    String: |text: &Self| text.parse(),
+}
+
+impl<N: sealed::Sealed + ?Sized> sealed::Sealed for &N {}
+
+impl<N: IntoNetwork + ?Sized> IntoNetwork for &N {
+    fn network(&self) -> Result<Network, ValueError> {
+        (**self).network()
+    }
+}
+
 /// Parses digits only; `parse` alone would accept a sign.
 fn digits(text: &str) -> Option<u32> {
     let is_number = text.bytes().all(|octet| octet.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));

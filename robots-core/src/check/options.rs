@@ -49,15 +49,14 @@ impl Options {
         self
     }
 
-    /// Sets the path patterns (as in robots.txt) whose requests are never judged, in addition to
-    /// `/.well-known/`.
+    /// Adds path patterns (as in robots.txt) whose requests are never judged. Default: `/.well-known/`. A second call adds to the first.
     ///
     /// # Errors
     ///
     /// Returns an error if one of them begins with neither `/` nor `*`, because it would match no
     /// path.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
-        self.site.exempt = PathPattern::of_exempt(patterns)?;
+        self.site.exempt.extend(PathPattern::parse_all(patterns)?);
         Ok(self)
     }
 
@@ -117,7 +116,7 @@ pub(super) struct SiteContext {
 
 impl Default for SiteContext {
     fn default() -> Self {
-        let exempt = PathPattern::of_exempt([""; 0]).unwrap_or_default();
+        let exempt = PathPattern::exempt_by_default();
         Self { registry: Registry::builtin().clone(), exempt, refused: Vec::new(), host: None }
     }
 }

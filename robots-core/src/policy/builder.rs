@@ -8,7 +8,7 @@ use super::human_evidence::{Cookies, SuspectHuman};
 use super::overrides::{Mode, Override, called};
 use super::rate::{RateMode, RateRules};
 use super::scope::{EmptyAgent, Star, WildcardExceptions, WildcardScope};
-use crate::agent::Category;
+use crate::agent::{Category, IntoNetwork};
 use crate::rules::{PathForm, PathForms, PathPattern, ValueError};
 
 /// Builds a [`Policy`]. Each method rejects a value that would match nothing.
@@ -25,6 +25,19 @@ impl Policy {
     }
 }
 
+impl From<PolicyBuilder> for Policy {
+    fn from(builder: PolicyBuilder) -> Self {
+        builder.build()
+    }
+}
+
+/// The default policy in this mode.
+impl From<Mode> for Policy {
+    fn from(mode: Mode) -> Self {
+        Self { mode, ..Self::default() }
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -38,11 +51,7 @@ impl Default for Policy {
             },
             family: true,
             forms: PathForms::ALL,
-            exempt: Exemptions {
-                patterns: PathPattern::of_exempt([""; 0]).unwrap_or_default(),
-                networks: Vec::new(),
-                agents: Vec::new(),
-            },
+            exempt: Exemptions { patterns: PathPattern::exempt_by_default(), networks: Vec::new(), agents: Vec::new() },
             cookies: Cookies::default(),
             suspect_human: SuspectHuman::default(),
             identity: IdentityRules::default(),
@@ -60,7 +69,8 @@ impl PolicyBuilder {
 
     /// Sets how disallowed requests are handled. The mode also limits what is done about any other
     /// request: [`rate`](Self::rate) and [`impostors`](Self::impostors) only refuse under
-    /// [`Mode::Refuse`]. Only an override can go beyond it. Default: [`Mode::Observe`].
+    /// [`Mode::Refuse`]. Only an override can go beyond it. Default: [`Mode::Observe`]. A second
+    /// call replaces the first.
     ///
     /// Under [`Mode::Refuse`], the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`](crate::agent::Agent::is_index_engine)) are only tagged, unless
@@ -70,7 +80,7 @@ impl PolicyBuilder {
     }
 
     /// Sets the classes of agents that the groups for `*` apply to. Default:
-    /// [`WildcardScope::Declared`].
+    /// [`WildcardScope::Declared`]. A second call replaces the first.
     pub fn wildcard_scope(self, scope: WildcardScope) -> Self {
         self.with(|policy| policy.star.scope = scope)
     }
@@ -78,6 +88,7 @@ impl PolicyBuilder {
     /// Sets the methods that the groups for `*` apply to; case is ignored. Default: `GET` and
     /// `HEAD`. Those groups always apply to methods outside IANA's registry, because most servers
     /// answer them like `GET`. A group that names an agent applies to every method.
+    /// A second call replaces the first.
     ///
     /// # Errors
     ///
@@ -88,19 +99,19 @@ impl PolicyBuilder {
     }
 
     /// Sets the categories of registered crawlers that the groups for `*` do not apply to. Default:
-    /// infrastructure, monitoring, preview, feed and user-fetch.
+    /// infrastructure, monitoring, preview, feed and user-fetch. A second call replaces the first.
     pub fn wildcard_exempt(self, categories: impl AsRef<[Category]>) -> Self {
         self.with(|policy| policy.star.exempt = categories.as_ref().into())
     }
 
     /// Sets whether the groups for `*` apply to crawlers documented to ignore them. Default:
-    /// [`WildcardExceptions::Honour`].
+    /// [`WildcardExceptions::Honour`]. A second call replaces the first.
     pub fn wildcard_exceptions(self, exceptions: WildcardExceptions) -> Self {
         self.with(|policy| policy.star.exceptions = exceptions)
     }
 
     /// Sets whether the groups for `*` apply to requests without a `User-Agent`. Default:
-    /// [`EmptyAgent::ByScope`].
+    /// [`EmptyAgent::ByScope`]. A second call replaces the first.
     pub fn wildcard_empty(self, empty: EmptyAgent) -> Self {
         self.with(|policy| policy.star.empty = empty)
     }
@@ -114,28 +125,26 @@ impl PolicyBuilder {
 
     /// Sets the forms of a path that are judged in addition to the form as sent. Default:
     /// [`PathForm::OPTIONAL`]. An application whose path parameters are part of its page addresses
-    /// leaves out [`PathForm::Parameters`].
+    /// leaves out [`PathForm::Parameters`]. A second call replaces the first.
     pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
         self.with(|policy| policy.forms = forms.into_iter().collect())
     }
 
-    /// Sets further path patterns whose requests pass unchecked. Patterns are prefixes with `*` and
-    /// `$`, as in robots.txt: `/health` also exempts `/healthy`, but `/health$` does not.
-    /// `/robots.txt` and `/.well-known/` are always exempt.
-    ///
-    /// A second call replaces the patterns of the first.
+    /// Adds path patterns whose requests pass unchecked. Patterns are prefixes with `*` and `$`, as
+    /// in robots.txt: `/health` also exempts `/healthy`, but `/health$` does not. `/robots.txt` and
+    /// `/.well-known/` are always exempt. A second call adds to the first.
     ///
     /// # Errors
     ///
     /// Returns an error if one of them begins with neither `/` nor `*`, because it would match no
     /// path.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, ValueError> {
-        self.policy.exempt.patterns = PathPattern::of_exempt(patterns)?;
+        self.policy.exempt.patterns.extend(PathPattern::parse_all(patterns)?);
         Ok(self)
     }
 
-    /// Sets networks whose requests pass unchecked: [`Network`](crate::agent::Network)s, addresses,
-    /// or their string forms. Default: none. A second call replaces the networks of the first.
+    /// Adds networks whose requests pass unchecked: [`Network`](crate::agent::Network)s, addresses,
+    /// or their string forms. Default: none. A second call adds to the first.
     ///
     /// ```
     /// use robots_core::policy::Policy;
@@ -161,48 +170,48 @@ impl PolicyBuilder {
     /// # Errors
     ///
     /// Returns an error if a string is not a valid network.
-    pub fn exempt_networks<N: ToString>(mut self, networks: impl AsRef<[N]>) -> Result<Self, ValueError> {
-        let networks = networks.as_ref().iter().map(|network| network.to_string().parse());
-        self.policy.exempt.networks = networks.collect::<Result<_, _>>()?;
+    pub fn exempt_networks<N: IntoNetwork>(mut self, networks: impl AsRef<[N]>) -> Result<Self, ValueError> {
+        let networks: Vec<_> = networks.as_ref().iter().map(N::network).collect::<Result<_, _>>()?;
+        self.policy.exempt.networks.extend(networks);
         Ok(self)
     }
 
-    /// Sets crawlers whose requests pass unchecked, by the names that [`Override::agent`] accepts.
-    /// Default: none. A second call replaces the crawlers of the first.
+    /// Adds crawlers whose requests pass unchecked, by the names that [`Override::agent`] accepts.
+    /// Default: none. A second call adds to the first.
     ///
     /// # Errors
     ///
     /// Returns the same errors as [`Override::agent`].
     pub fn exempt_agents<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
-        self.policy.exempt.agents = names.into_iter().map(|name| called(name.as_ref())).collect::<Result<_, _>>()?;
+        let names: Vec<_> = names.into_iter().map(|name| called(name.as_ref())).collect::<Result<_, _>>()?;
+        self.policy.exempt.agents.extend(names);
         Ok(self)
     }
 
-    /// Sets the names of cookies whose requests pass. Default: none. A second call replaces the
-    /// names of the first. Only the name is compared, and any client can send it: choose one that
-    /// is hard to guess.
+    /// Adds names of cookies whose requests pass. Default: none. A second call adds to the first.
+    /// Only the name is compared, and any client can send it: choose one that is hard to guess.
     ///
     /// # Errors
     ///
     /// Returns an error if a `Cookie` field cannot contain such a name.
     pub fn exempt_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
-        self.policy.cookies.exempt = Cookies::names(names)?;
+        self.policy.cookies.exempt.extend(Cookies::names(names)?);
         Ok(self)
     }
 
-    /// Sets the names of cookies that suggest that a person made a request. Default: none. A second
-    /// call replaces the names of the first.
+    /// Adds names of cookies that suggest that a person made a request. Default: none. A second call
+    /// adds to the first.
     ///
     /// # Errors
     ///
     /// Returns an error if a `Cookie` field cannot contain such a name.
     pub fn session_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
-        self.policy.cookies.session = Cookies::names(names)?;
+        self.policy.cookies.session.extend(Cookies::names(names)?);
         Ok(self)
     }
 
     /// Sets how a disallowed request with signs of a person is handled. Default:
-    /// [`SuspectHuman::Record`].
+    /// [`SuspectHuman::Record`]. A second call replaces the first.
     pub fn suspect_human(self, suspect_human: SuspectHuman) -> Self {
         self.with(|policy| policy.suspect_human = suspect_human)
     }
@@ -210,7 +219,8 @@ impl PolicyBuilder {
     /// Sets the action for requests whose claim is refuted
     /// ([`RequestFacts::identity`](super::RequestFacts::identity)), within the limits of the
     /// [`mode`](Self::mode): they are refused under [`Mode::Refuse`], tagged at most under
-    /// [`Mode::Tag`], and recorded under [`Mode::Observe`]. Default: [`Impostors::Observe`].
+    /// [`Mode::Tag`], and recorded under [`Mode::Observe`]. Default: [`Impostors::Observe`]. A
+    /// second call replaces the first.
     ///
     /// The site's own tools count as impostors if they send the name of a crawler: exempt their
     /// networks ([`exempt_networks`](Self::exempt_networks)) or cookies.
@@ -219,7 +229,8 @@ impl PolicyBuilder {
     }
 
     /// Sets the identity that a request needs to benefit from overrides milder than the mode, and
-    /// from the exemption of agents. Default: [`IdentityNeeded::Claimed`].
+    /// from the exemption of agents. Default: [`IdentityNeeded::Claimed`]. A second call replaces
+    /// the first.
     pub fn identity_needed(self, needed: IdentityNeeded) -> Self {
         self.with(|policy| policy.identity.needed = needed)
     }
@@ -228,7 +239,8 @@ impl PolicyBuilder {
     /// added counts. Default: none.
     ///
     /// For the crawlers of an override, its mode also replaces the [`mode`](Self::mode) as the
-    /// limit for [`rate`](Self::rate) and [`impostors`](Self::impostors).
+    /// limit for [`rate`](Self::rate) and [`impostors`](Self::impostors). A second call adds to the
+    /// first.
     pub fn with_override(self, over: Override) -> Self {
         self.with(|policy| policy.overrides.push(over))
     }
@@ -236,7 +248,7 @@ impl PolicyBuilder {
     /// Sets the action for allowed requests that exceed the `Crawl-delay` of their crawler's
     /// groups. [`RateMode::Refuse`] refuses them only under [`Mode::Refuse`]. Under [`Mode::Tag`]
     /// and [`Mode::Observe`] it records them, and under [`Mode::Off`] nothing is counted. Default:
-    /// [`RateMode::Off`].
+    /// [`RateMode::Off`]. A second call replaces the first.
     ///
     /// The crawlers of search engines that people use are observed at most, unless an override
     /// names one of them ([`with_rate_override`](Self::with_rate_override)). Even then, delays of
@@ -249,13 +261,14 @@ impl PolicyBuilder {
     }
 
     /// Sets the number of requests that pass at once after a pause. Default:
-    /// [`Policy::DEFAULT_BURST`], 5.
+    /// [`Policy::DEFAULT_BURST`], 5. A second call replaces the first.
     pub fn rate_burst(self, burst: NonZeroU32) -> Self {
         self.with(|policy| policy.rate.burst = burst)
     }
 
     /// Adds another mode of rate limiting for some crawlers, which the [`mode`](Self::mode) does
-    /// not limit. If several apply, the last one added counts. Default: none.
+    /// not limit. If several apply, the last one added counts. Default: none. A second call adds to
+    /// the first.
     pub fn with_rate_override(self, over: Override<RateMode>) -> Self {
         self.with(|policy| policy.rate.overrides.push(over))
     }

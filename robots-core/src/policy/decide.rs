@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::SystemTime;
 
-use super::decision::{Action, Decision, IdentityRules, Impostors, Reason};
+use super::decision::{Action, Decision, IdentityNeeded, IdentityRules, Impostors, Reason};
 use super::facts::RequestFacts;
 use super::grace::Grace;
 use super::human_evidence::{Cookies, HumanEvidence, SuspectHuman};
@@ -217,11 +217,38 @@ impl Policy {
         self.rate.burst
     }
 
-    /// Reports whether impostors among these agents would be tagged or refused if their claims were
-    /// checked.
+    /// Reports whether the check of a crawler's claim can change how its request is handled: if
+    /// impostors are tagged or refused, or if what is granted to a name needs evidence.
     #[doc(hidden)]
     pub fn heeds_claims(&self, agents: &[Agent]) -> bool {
-        self.identity.impostors != Impostors::Observe && agents.iter().any(|agent| agent.class().is_crawler())
+        (self.identity.impostors != Impostors::Observe || self.grants_by_evidence())
+            && agents.iter().any(|agent| agent.class().is_crawler())
+    }
+
+    /// Whether something is granted to the name of a crawler, and only with evidence.
+    fn grants_by_evidence(&self) -> bool {
+        let has_grants =
+            || !(self.exempt.agents.is_empty() && self.overrides.is_empty() && self.rate.overrides.is_empty());
+        self.identity.needed != IdentityNeeded::Claimed && has_grants()
+    }
+
+    /// Whether networks are exempt, by the address of a client.
+    #[doc(hidden)]
+    pub const fn exempts_networks(&self) -> bool {
+        !self.exempt.networks.is_empty()
+    }
+
+    /// The rules that are not in force while no client has an address, one clause for each.
+    #[doc(hidden)]
+    pub fn rules_by_address(&self) -> Vec<&'static str> {
+        let limits = self.rate.mode != RateMode::Off || !self.rate.overrides.is_empty();
+        let rules = [
+            (self.exempts_networks(), "no network is exempt"),
+            (limits, "all clients that claim to be one crawler share its delay"),
+            (self.identity.impostors != Impostors::Observe, "impostors pass"),
+            (self.grants_by_evidence(), "overrides and exemptions that need an identity do not apply"),
+        ];
+        rules.into_iter().filter_map(|(is_set, rule)| is_set.then_some(rule)).collect()
     }
 
     /// Reports whether a group of these rules applies to an agent, for the methods that the groups

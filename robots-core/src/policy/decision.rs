@@ -38,7 +38,7 @@ pub struct Decision<'r> {
     /// grace applies. [`Decision::would`] returns what happens after it.
     pub grace_end: Option<SystemTime>,
     /// Action under [`Mode::Refuse`], if it differs from `action`.
-    pub(super) would: Option<Would>,
+    pub(super) would: Option<UnderRefuse>,
 }
 
 /// The action of a decision.
@@ -57,7 +57,7 @@ keyword_enum! {
     /// The action that [`Mode::Refuse`] would take on a request after all grace periods, whatever
     /// the mode of the site is; later variants are stricter.
     #[derive(PartialOrd, Ord)]
-    Would, "an action of the mode that refuses", {
+    UnderRefuse, "an action of the mode that refuses", {
         /// The request would pass unchanged: it is allowed or exempt, or an override lets it pass.
         Pass = "pass",
         /// The request would be tagged, as requests of search engines are.
@@ -126,7 +126,7 @@ impl Mode {
     }
 }
 
-impl Would {
+impl UnderRefuse {
     const fn of(action: Action) -> Self {
         match action {
             Action::Pass => Self::Pass,
@@ -137,7 +137,7 @@ impl Would {
 }
 
 impl Reason {
-    /// Reports whether the observers of disallowed requests (`RobotsLayer::observe`) are notified
+    /// Reports whether the observers of disallowed requests (`RobotsLayer::on_disallowed`) are notified
     /// of a decision with this reason.
     pub const fn is_reported(self) -> bool {
         !matches!(
@@ -150,8 +150,12 @@ impl Reason {
 impl<'r> Decision<'r> {
     /// Returns the action that [`Mode::Refuse`] would take on the request, with the same overrides
     /// and exemptions. Grace is ignored, because it ends: see [`Decision::grace_end`].
-    pub fn would(&self) -> Would {
-        self.would.unwrap_or(if self.reason == Reason::Limited { Would::Limit } else { Would::of(self.action) })
+    pub fn would(&self) -> UnderRefuse {
+        self.would.unwrap_or(if self.reason == Reason::Limited {
+            UnderRefuse::Limit
+        } else {
+            UnderRefuse::of(self.action)
+        })
     }
 
     /// Adds what the decision would be under [`Mode::Refuse`], given as `refusing`.
@@ -166,7 +170,7 @@ impl<'r> Decision<'r> {
     /// is the action after that.
     pub(super) fn in_grace(end: SystemTime, would: Action, verdict: Verdict<'r>) -> Self {
         let decision = Self::judged(Action::Pass, Reason::Grace, verdict);
-        Self { grace_end: Some(end), would: Some(Would::of(would)), ..decision }
+        Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }
     }
 
     /// Returns the decision changed for a request that exceeds its crawl delay by `wait`.
@@ -174,7 +178,7 @@ impl<'r> Decision<'r> {
     pub fn too_soon(self, wait: Duration) -> Self {
         let Some(rate_limit) = self.rate_limit else { return self };
         let is_limited = rate_limit.refusing == RateMode::Refuse;
-        let would = if is_limited { Some(self.would().max(Would::Limit)) } else { self.would };
+        let would = if is_limited { Some(self.would().max(UnderRefuse::Limit)) } else { self.would };
         let limited = |action, reason| {
             let (agent, verdict) = (rate_limit.agent, Some(rate_limit.verdict));
             Self { action, reason, agent, verdict, wait, would, ..self }
@@ -196,7 +200,7 @@ impl<'r> Decision<'r> {
         if mode.action() <= self.action && !is_allowed {
             return self;
         }
-        let would = self.would.map(|would| would.max(Would::of(mode.action())));
+        let would = self.would.map(|would| would.max(UnderRefuse::of(mode.action())));
         Self { action: mode.action(), reason: Reason::Impostor, would, ..self }.with_rate_limit(self.rate_limit)
     }
 

@@ -17,7 +17,7 @@ mod scope;
 
 pub use self::builder::PolicyBuilder;
 pub use self::decide::Policy;
-pub use self::decision::{Action, Decision, IdentityNeeded, Impostors, Reason, Would};
+pub use self::decision::{Action, Decision, IdentityNeeded, Impostors, Reason, UnderRefuse};
 pub use self::facts::RequestFacts;
 pub use self::human_evidence::{HumanEvidence, HumanSigns, SuspectHuman};
 pub use self::overrides::{Mode, Override};

@@ -136,7 +136,7 @@ impl RateLimit<'_> {
         !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
     }
 
-    /// Returns the pace with the values for [`Mode::Refuse`], given as `refusing`, and keeps its
+    /// Returns the rate limit with the values for [`Mode::Refuse`], given as `refusing`, and keeps its
     /// own mode. If there are several agents, `refusing` may be another agent's: the counts are the
     /// same as they will be when the mode refuses.
     pub(super) fn with_refusing(self, refusing: Self) -> Self {

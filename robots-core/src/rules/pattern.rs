@@ -24,11 +24,15 @@ pub struct PathPattern {
 }
 
 impl PathPattern {
-    /// Parses the patterns of exempt paths: those of a setting, and `/.well-known/`, whose files
-    /// (RFC 8615) are needed to issue the site's certificates.
-    pub(crate) fn of_exempt<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
-        let well_known = Self::new(b"/.well-known/", Reading::Standard);
-        std::iter::once(Ok(well_known)).chain(patterns.into_iter().map(Self::parse)).collect()
+    /// Returns the patterns of paths that are always exempt: `/.well-known/`, whose files (RFC 8615)
+    /// are needed to issue the site's certificates.
+    pub(crate) fn exempt_by_default() -> Vec<Self> {
+        vec![Self::new(b"/.well-known/", Reading::Standard)]
+    }
+
+    /// Parses several patterns, as [`PathPattern::parse`] does.
+    pub(crate) fn parse_all<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Result<Vec<Self>, ValueError> {
+        patterns.into_iter().map(Self::parse).collect()
     }
 
     /// Parses the pattern of a setting, in [`Reading::Standard`].

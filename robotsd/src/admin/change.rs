@@ -13,7 +13,7 @@ use futures_util::future::OptionFuture;
 use http::StatusCode;
 use http::request::Parts;
 use tokio::time::timeout;
-use tower_robots::live::Attribution;
+use tower_robots::internals::Attribution;
 
 use super::access_rule::AccessRule;
 use super::audit_writer::AuditWriter;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use tokio::task::spawn_blocking;
-use tower_robots::live::{Attribution, Enforcement, Status, VersionHashPrefix};
+use tower_robots::internals::Attribution;
+use tower_robots::live::{Enforcement, Status, VersionHashPrefix};
 
 use super::reply::{AdminReply, Answer, Outcome};
 use super::state::{ServerState, Serving};

@@ -12,7 +12,8 @@ use http::{HeaderMap, Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout, timeout_at};
-use tower_robots::live::{Attribution, Enforcement, VersionHashPrefix};
+use tower_robots::internals::Attribution;
+use tower_robots::live::{Enforcement, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
 use super::client::ROWS;

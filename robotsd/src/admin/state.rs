@@ -11,7 +11,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use tokio::sync::{RwLock, mpsc, oneshot};
 use tokio::time::timeout;
-use tower_robots::live::AgentLookups;
+use tower_robots::internals::AgentLookups;
 
 use super::audit_writer::AuditWriter;
 use super::watchdog::Watchdog;

@@ -41,7 +41,8 @@ use http::header::{CONTENT_LENGTH, HOST, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
-use tower_robots::layer::{Answer, OriginalRequest, Outcome, Record, RobotsLayer};
+use tower_robots::layer::{Record, RobotsLayer};
+use tower_robots::parts::{Answer, OriginalRequest, Outcome};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::RequestPath;
 
@@ -449,7 +450,7 @@ impl Strictness {
 
 /// Returns the decision of a layer that counts nothing.
 fn decided(quiet: &RobotsLayer, request: &OriginalRequest<'_>) -> Answer {
-    quiet.decide(request).answer(request, None)
+    quiet.decide(&request.answered_elsewhere()).respond(None)
 }
 
 #[cfg(test)]

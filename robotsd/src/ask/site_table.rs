@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tower_robots::internals::Origin;
 use tower_robots::layer::RobotsLayer;
-use tower_robots::source::{HostMap, Origin};
+use tower_robots::source::HostMap;
 
 use super::asked_request::AskedRequest;
 use crate::config::UnknownHost;

@@ -381,7 +381,7 @@ mod tests {
     fn lines_without_hits_since_the_version_went_live_are_listed() {
         let mut text = "User-agent: *\nDisallow: /a\nDisallow: /b\nAllow: /c\nDisallow:\n".to_owned();
         (0..60).for_each(|number| text += &format!("Disallow: /{number}\n"));
-        let live = LiveRobots::inline(text).open().unwrap();
+        let live = LiveRobots::text(text).open().unwrap();
         let content = live.with(|snapshot| snapshot.content.clone()).unwrap();
         let version = recorder::written(content.hash());
         let watch =
@@ -411,7 +411,7 @@ mod tests {
     /// Hits that are missing, or those of another replica, may be of any line.
     #[test]
     fn nothing_is_certain_of_a_time_that_was_not_watched() {
-        let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").open().unwrap();
+        let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").open().unwrap();
         let content = live.with(|snapshot| snapshot.content.clone()).unwrap();
         let version = recorder::written(content.hash());
         let watch = |from, to| Watch { from, to, version: Some(version.clone()), process: 1, live_since: None };

@@ -14,7 +14,7 @@ use tower_robots::identity::{
     ClaimEvidence, DnsAnswer, IdentityRequest, ListEvidence, MethodOutcome, NamePattern, PublicAddress, RdnsCheck,
     RdnsQuestion,
 };
-use tower_robots::source::evidence::{ListCopy, NameResolver};
+use tower_robots::internals::{ListCopy, NameResolver};
 
 use super::arguments::site::EvidencePlaces;
 use crate::date::rfc3339;

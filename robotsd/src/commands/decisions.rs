@@ -16,7 +16,8 @@ use std::process::ExitCode;
 
 use askama::Template;
 use http::Method;
-use tower_robots::live::{Attribution, Enforcement, StateDir, StateError, VersionHashPrefix};
+use tower_robots::internals::Attribution;
+use tower_robots::live::{Enforcement, StateDir, StateError, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
 use super::fleet::{self, FleetArg};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 use tower_robots::identity::{DirectoryUrl, RangeList, RequiredComponent};
-use tower_robots::layer::VerifyLayer;
+use tower_robots::parts::VerifyLayer;
 use tower_robots::policy::{IdentityNeeded, Impostors, Network};
 use tower_robots::rules::ValueError;
 
@@ -18,8 +18,8 @@ tables! {
         impostors: Spanned<Impostors> = unplaced(Impostors::default()),
         needed: IdentityNeeded,
         wait: Spanned<Span> = unplaced(Span(Duration::ZERO)) => bound(
-            Span::NONE..=Span(VerifyLayer::LONGEST_WAIT),
-            format!("wait is longer than a request may wait for evidence, {}", Span(VerifyLayer::LONGEST_WAIT)),
+            Span::NONE..=Span(VerifyLayer::MAX_WAIT),
+            format!("wait is longer than a request may wait for evidence, {}", Span(VerifyLayer::MAX_WAIT)),
         ),
         rdns: bool = true,
         resolvers: Vec<Spanned<String>>,

@@ -22,7 +22,7 @@ use std::{fs, iter, mem};
 use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
-use tower_robots::source::Origin;
+use tower_robots::internals::Origin;
 
 use super::fleet::RawFleet;
 use super::joined_text::Parts;

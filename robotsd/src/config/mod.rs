@@ -55,7 +55,7 @@ pub(crate) use self::listener::{
     ListenerConfig, ListenerKind, OnError, QuestionSettings, RawListener, UnknownHost, uncovered,
 };
 pub(crate) use self::log::{AccessFormat, AccessSettings, AddressLogging, LogConfig, LogFormat, QueryLogging};
-pub(crate) use self::published::PublishedSettings;
+pub(crate) use self::published::DocumentSettings;
 pub(crate) use self::reader::{Document, Place, Reader, Table, Value, as_utf8, read as read_document};
 pub(crate) use self::registry::{RegistrySources, extended_registry, load_registry, read_published};
 pub(crate) use self::resolve::ConfigFile;

@@ -12,7 +12,7 @@ use crate::authorities::Authorities;
 /// The URL of a published registry, or of a published part of a robots.txt, and the folder for its
 /// copy.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct PublishedSettings {
+pub(crate) struct DocumentSettings {
     pub(crate) url: FetchUrl,
     /// Certificate authorities to trust instead of the system's.
     pub(crate) ca: Option<Authorities>,
@@ -20,9 +20,9 @@ pub(crate) struct PublishedSettings {
     pub(crate) saved_in: Option<PathBuf>,
 }
 
-tower_robots::internals::debug_as!(|it| PublishedSettings { url: it.url.to_string() });
+tower_robots::internals::debug_as!(|it| DocumentSettings { url: it.url.to_string() });
 
-impl PublishedSettings {
+impl DocumentSettings {
     /// Resolves the settings. The copy is saved in the folder `kept_in` of the state directory.
     pub(super) fn resolve(
         url: FetchUrl,

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use toml::Spanned;
 use tower_robots::agent::{Category, Crawler, Obeys, Registry, RegistryRow};
+use tower_robots::internals::FollowedDocument;
 use tower_robots::live::VersionHashPrefix;
 use tower_robots::rules::ProductToken;
 use tower_robots::source::fetch::FetchUrl;
-use tower_robots::source::follow::Published;
 
-use super::{ConfigError, Document, Fault, Faults, Placed, PublishedSettings, RawAgents, parsed, reader, tables};
+use super::{ConfigError, Document, DocumentSettings, Fault, Faults, Placed, RawAgents, parsed, reader, tables};
 use crate::input::{self, place};
 use crate::names::did_you_mean;
 
@@ -26,7 +26,7 @@ use crate::names::did_you_mean;
 pub(crate) struct RegistrySources {
     /// File with crawlers that are added, changed or removed.
     pub(crate) extra: Option<PathBuf>,
-    pub(crate) published: Option<PublishedSettings>,
+    pub(crate) published: Option<DocumentSettings>,
 }
 
 /// Written for people.
@@ -100,10 +100,10 @@ pub(crate) fn read_published(url: &FetchUrl, text: &str) -> Result<Registry, Str
 
 /// Reads the published registry that a server saved last; `None` if there is none or it cannot be
 /// read.
-fn saved(settings: &PublishedSettings) -> Option<Registry> {
+fn saved(settings: &DocumentSettings) -> Option<Registry> {
     let folder = settings.saved_in.as_ref()?;
     let of = settings.url.clone();
-    let published = Published::<Registry>::builder(of.clone(), move |text| read_published(&of, text));
+    let published = FollowedDocument::<Registry>::builder(of.clone(), move |text| read_published(&of, text));
     published.saved_in(folder).saved().ok().flatten()
 }
 
@@ -230,7 +230,7 @@ fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
 /// Name of the folder in the state directory that contains the published registry.
 const FOLDER: &str = "registry";
 
-fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Result<Option<PublishedSettings>, Fault> {
+fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Result<Option<DocumentSettings>, Fault> {
     let Some(written) = &agents.registry_url else {
         let stray = agents.registry_ca.as_ref().map(|ca| ("registry_ca", ca.span()));
         let accept = || agents.registry_accept.first().map(|hash| ("registry_accept", hash.span()));
@@ -244,7 +244,7 @@ fn published(agents: &RawAgents, state_dir: Option<&Path>, folder: &Path) -> Res
         let message = "a registry decides who is refused, so it is not fetched without TLS: write an https URL";
         return Err(written.fault(message));
     }
-    PublishedSettings::resolve(url, agents.registry_ca.as_ref(), state_dir, FOLDER, folder).map(Some)
+    DocumentSettings::resolve(url, agents.registry_ca.as_ref(), state_dir, FOLDER, folder).map(Some)
 }
 
 pub(super) fn accepted(agents: &RawAgents) -> Result<Vec<VersionHashPrefix>, Fault> {

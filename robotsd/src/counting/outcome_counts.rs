@@ -9,8 +9,9 @@ use foldhash::fast::RandomState;
 use http::StatusCode;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use tower_robots::agent::{Agent, Identity, Referrer};
-use tower_robots::layer::{Answer, Outcome, Record};
-use tower_robots::live::AgentLookups;
+use tower_robots::internals::AgentLookups;
+use tower_robots::layer::Record;
+use tower_robots::parts::{Answer, Outcome};
 use tower_robots::rules::RequestPath;
 
 use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, RequestOutcome};

@@ -10,7 +10,8 @@ use arc_swap::ArcSwap;
 use http::Method;
 use http::header::REFERER;
 use tower_robots::agent::{Referrer, Registry};
-use tower_robots::layer::{OriginalRequest, Record};
+use tower_robots::layer::Record;
+use tower_robots::parts::OriginalRequest;
 use tower_robots::policy::RateLimit;
 use tower_robots::rules::Authority;
 

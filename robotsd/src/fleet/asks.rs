@@ -5,7 +5,8 @@
 use std::sync::atomic::AtomicBool;
 
 use tokio::sync::{mpsc, oneshot, watch};
-use tower_robots::live::{Attribution, Status};
+use tower_robots::internals::Attribution;
+use tower_robots::live::Status;
 
 use super::document::{WriteAnswer, WriteCall};
 use crate::publish_hook::{Turn, TurnOf};

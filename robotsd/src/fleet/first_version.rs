@@ -49,7 +49,7 @@ impl Fleet {
         }
         let shown = known.iter().map(|hash| short_hash(hash)).collect::<Vec<_>>().join(", ");
         let hashes = known.iter().filter_map(|hash| hash.parse::<VersionHashPrefix>().ok());
-        gate.first_of(
+        gate.allow_first_versions(
             hashes,
             format!("it would be the first version here, and the fleet has accepted or serves {shown}"),
         )

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 use tokio_rustls::rustls::crypto::ring;
-use tower_robots::live::{Attribution, Enforcement, KillSwitch};
+use tower_robots::internals::Attribution;
+use tower_robots::live::{Enforcement, KillSwitch};
 use tower_robots::source::LiveBuilder;
 
 use super::asks::{Asked, Asks, WriteAnswers};
@@ -161,7 +162,7 @@ impl Fleet {
     pub(crate) fn join<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let switch = self.sites.lock().entry(name.to_owned()).or_default().clone();
         self.follow_site(name, &switch);
-        builder.outer_switch(&self.every_site).outer_switch(&switch)
+        builder.additional_kill_switch(&self.every_site).additional_kill_switch(&switch)
     }
 
     /// Changes what this replica knows. The change is in force on return, and stored if the state

@@ -16,7 +16,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, LocalSet, spawn_blocking, spawn_local};
-use tower_robots::live::{Attribution, Pending, VersionHash};
+use tower_robots::internals::Attribution;
+use tower_robots::live::{Pending, VersionHash};
 
 use super::asks::{Asked, BeatRequest, FleetSites, WriteRequest};
 use super::document::{Field, WriteAnswer, WriteCall};

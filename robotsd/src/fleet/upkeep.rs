@@ -1,6 +1,6 @@
 //! Operations on the document as a whole: creating, restoring and repairing it.
 
-use tower_robots::live::Attribution;
+use tower_robots::internals::Attribution;
 
 use super::document::{Document, Mend, Write, WriteAnswer, WriteCall};
 use super::handle::{Fleet, random, stamp};

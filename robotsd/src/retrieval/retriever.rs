@@ -12,8 +12,10 @@ use http::header::{ACCEPT_ENCODING, LOCATION};
 use http::{HeaderMap, HeaderValue};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout_at;
+use tower_robots::internals::FetchAnswer;
 use tower_robots::live::LiveRobots;
-use tower_robots::source::fetch::{FetchAnswer, FetchError, FetchErrorKind, FetchRequest, FetchUrl, Fetcher};
+use tower_robots::source::fetch::FetchRequest;
+use tower_robots::source::fetch::{FetchError, FetchErrorKind, FetchUrl, Fetcher};
 
 use super::coding::ACCEPTED_CODINGS;
 use crate::input;

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
-use tower_robots::source::Watched;
+use tower_robots::internals::Watched;
 
 use super::listeners::{ListenerPlan, Listeners};
 use super::watched_files::WatchedFiles;

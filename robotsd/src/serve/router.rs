@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{Request, Response, StatusCode};
 use http_body_util::{Either, Full};
-use tower_robots::layer::{OriginalRequest, Outcome};
+use tower_robots::parts::{OriginalRequest, Outcome};
 use tower_robots::source::HostMap;
 
 use crate::counting::OutcomeCounts;
@@ -107,7 +107,7 @@ impl<B: EdgeService + Sync> EdgeService for Router<B> {
             // The record is not read from the response here.
             answer.record = None;
         }
-        let response = match answer.carry_out(&mut request) {
+        let response = match answer.respond(&mut request) {
             Some(response) => response.map(|body| Either::Right(Full::new(body))),
             None => site.backend.clone().answer(request).await.map(Either::Left),
         };
@@ -139,8 +139,9 @@ mod tests {
 
     use http_body_util::Empty;
     use tower::Service;
-    use tower_robots::layer::{RobotsLayer, VerifyLayer};
+    use tower_robots::layer::RobotsLayer;
     use tower_robots::live::LiveRobots;
+    use tower_robots::parts::VerifyLayer;
     use tower_robots::policy::{Mode, Policy, RateMode};
 
     use super::*;
@@ -169,7 +170,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_is_judged_once_and_counted_then_and_not_when_the_upstream_answers() {
         let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
-        let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 1\n").policy(policy).open().unwrap();
+        let live = LiveRobots::text("User-agent: GPTBot\nCrawl-delay: 1\n").policy(policy).open().unwrap();
         // It is never available, so each request is counted here without a wait.
         let store = StoreSettings::new(StoreUrl::new("redis://127.0.0.1:1").unwrap());
         let store = SharedRate::start(store, |_| {}).unwrap();

@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
-use tower_robots::source::{Watched, Watcher};
+use tower_robots::internals::Watched;
+use tower_robots::source::Watcher;
 
 use crate::config::{Config, IncludePattern};
 use crate::edge::{CertificateEvent, CertificateEventKind, LiveCertificates};

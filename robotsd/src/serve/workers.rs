@@ -28,7 +28,7 @@ use futures_util::future::join_all;
 use tokio::runtime::{Builder, Handle};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tower_robots::live::AgentLookups;
+use tower_robots::internals::AgentLookups;
 
 use super::router::{Router, WorkerOutcomes};
 use crate::ask::{DecisionSite, DecisionSites, SiteTable};
@@ -174,7 +174,7 @@ fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> DecisionSites {
         let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
         let decides = DecisionSite {
             judge: site.judge(&counts, sites.rate_store.as_ref(), Duration::ZERO),
-            quiet: site.quiet_layer().of_refused_requests().with_crawler_records(),
+            quiet: site.quiet_layer().refusals_only().with_crawler_records(),
         };
         table.add(decides, site.host_patterns());
     }

@@ -15,14 +15,16 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::live::{Appendix, LiveRobots, VersionHash, VersionHashPrefix};
+use tower_robots::internals::Appendix;
+use tower_robots::internals::Watched;
+use tower_robots::internals::{DocumentEvent, FollowedDocument};
+use tower_robots::live::{LiveRobots, VersionHash, VersionHashPrefix};
 use tower_robots::rules::Fragment;
+use tower_robots::source::Watcher;
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
-use tower_robots::source::follow::{Published, PublishedEvent};
-use tower_robots::source::{Watched, Watcher};
 
 use crate::authorities::Authorities;
-use crate::config::{AppendSettings, AppendSource, PublishedSettings, read_published};
+use crate::config::{AppendSettings, AppendSource, DocumentSettings, read_published};
 use crate::date::rfc3339;
 use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
@@ -44,7 +46,7 @@ pub(super) struct AppendedParts {
 struct AppendedPart {
     reader: PartReader,
     _watched: Option<Watched>,
-    followed: Option<Published<Fragment>>,
+    followed: Option<FollowedDocument<Fragment>>,
 }
 
 /// Reads one part and logs its changes.
@@ -99,8 +101,8 @@ fn left_out(fragment: &Fragment) -> Option<&'static str> {
 fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
     match &part.source {
         AppendSource::File(path) => read(path, &part.title).map(|(fragment, _)| fragment),
-        AppendSource::Url(PublishedSettings { url, saved_in: Some(folder), .. }) => {
-            let saved = Published::<Fragment>::builder(url.clone(), &part.title).saved_in(folder).saved();
+        AppendSource::Url(DocumentSettings { url, saved_in: Some(folder), .. }) => {
+            let saved = FollowedDocument::<Fragment>::builder(url.clone(), &part.title).saved_in(folder).saved();
             saved.map_err(|error| error.to_string())?.ok_or_else(|| "no running robotsd has fetched it yet".to_owned())
         }
         AppendSource::Url(_) => Err("it is fetched from its URL, and no copy is kept without a state_dir".to_owned()),
@@ -155,7 +157,7 @@ impl AppendedParts {
     /// runtime.
     pub(super) fn read_again(&self) {
         self.parts.iter().for_each(|part| part.reader.read_file());
-        let fetching = self.parts.iter().filter_map(|part| part.followed.as_ref()).map(Published::fetch_again);
+        let fetching = self.parts.iter().filter_map(|part| part.followed.as_ref()).map(FollowedDocument::fetch_again);
         Handle::current().block_on(join_all(fetching));
     }
 
@@ -192,14 +194,14 @@ impl PartReader {
                 self.read_file();
                 Ok(AppendedPart { reader: self, _watched: Some(watched), followed: None })
             }
-            AppendSource::Url(PublishedSettings { url, ca, saved_in }) => {
+            AppendSource::Url(DocumentSettings { url, ca, saved_in }) => {
                 let failed = |error: &dyn Display| format!("{url}: the part to append cannot be fetched: {error}");
                 let reader = self.clone();
-                let builder = Published::<Fragment>::builder(url.clone(), &self.settings.title)
+                let builder = FollowedDocument::<Fragment>::builder(url.clone(), &self.settings.title)
                     .fetcher(&fetcher_trusting(ca.as_ref(), fetcher).map_err(|error| failed(&error))?)
                     .on_event(move |event| match event {
-                        PublishedEvent::Changed(fragment, _) => reader.take(Ok((Fragment::clone(fragment), None))),
-                        PublishedEvent::Failed(why) => reader.take(Err(why.to_string())),
+                        DocumentEvent::Changed(fragment, _) => reader.take(Ok((Fragment::clone(fragment), None))),
+                        DocumentEvent::Failed(why) => reader.take(Err(why.to_string())),
                         _ => reader.recovered(),
                     });
                 let builder = saved_in.into_iter().fold(builder, |builder, folder| builder.saved_in(folder));
@@ -306,7 +308,7 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
 
 /// A published registry that is followed until the last clone is dropped. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct FollowedRegistry(Published<Registry>);
+pub(super) struct FollowedRegistry(FollowedDocument<Registry>);
 
 impl FollowedRegistry {
     /// Starts to follow a registry. Changes are notified; everything else is logged.
@@ -315,7 +317,7 @@ impl FollowedRegistry {
     ///
     /// If the system cannot start a thread.
     pub(super) fn start(
-        settings: &PublishedSettings,
+        settings: &DocumentSettings,
         accept: &[VersionHashPrefix],
         fetcher: impl FnOnce() -> std::io::Result<Fetcher>,
         changed: Arc<Notify>,
@@ -324,17 +326,18 @@ impl FollowedRegistry {
         let failed = |error: &dyn Display| format!("{}: the registry cannot be fetched: {error}", settings.url);
         let (of, to) = (settings.url.clone(), log.clone());
         let reading = settings.url.clone();
-        let builder = Published::<Registry>::builder(settings.url.clone(), move |text| read_published(&reading, text))
-            .fetcher(&fetcher_trusting(settings.ca.as_ref(), fetcher).map_err(|error| failed(&error))?)
-            .accept(accept.iter().cloned())
-            .on_event(move |event| match event {
-                PublishedEvent::Changed(..) => changed.notify_one(),
-                PublishedEvent::Waiting { hash, .. } => {
-                    to.say(LogEvent::RegistryGated, format!("{of}: {event}; {}", how_to_accept(hash)));
-                }
-                PublishedEvent::Failed(_) => to.say(LogEvent::RegistryRejected, format!("{of}: {event}")),
-                _ => to.say(LogEvent::Registry, format!("{of}: {event}")),
-            });
+        let builder =
+            FollowedDocument::<Registry>::builder(settings.url.clone(), move |text| read_published(&reading, text))
+                .fetcher(&fetcher_trusting(settings.ca.as_ref(), fetcher).map_err(|error| failed(&error))?)
+                .accept(accept.iter().cloned())
+                .on_event(move |event| match event {
+                    DocumentEvent::Changed(..) => changed.notify_one(),
+                    DocumentEvent::Waiting { hash, .. } => {
+                        to.say(LogEvent::RegistryGated, format!("{of}: {event}; {}", how_to_accept(hash)));
+                    }
+                    DocumentEvent::Failed(_) => to.say(LogEvent::RegistryRejected, format!("{of}: {event}")),
+                    _ => to.say(LogEvent::Registry, format!("{of}: {event}")),
+                });
         let builder = settings.saved_in.iter().fold(builder, |builder, folder| builder.saved_in(folder));
         let (registry, trouble) = builder.start().map_err(|error| failed(&error))?;
         if let Some(trouble) = trouble {

@@ -17,7 +17,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
-use tower_robots::live::{Enforcement, Remembered, StateDir};
+use tower_robots::internals::Remembered;
+use tower_robots::live::{Enforcement, StateDir};
 
 use super::served_site::ServedSite;
 use super::site_robots::{FormerSite, SiteRobots};

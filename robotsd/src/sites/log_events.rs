@@ -7,15 +7,15 @@ use std::time::SystemTime;
 
 use tower_robots::agent::{Category, Identity, IdentityMethod};
 use tower_robots::check::{Finding, Severity};
+use tower_robots::internals::DirectoryEvent;
+use tower_robots::internals::TroubleEvent;
 use tower_robots::internals::text;
 use tower_robots::layer::{Event, Record};
 use tower_robots::live::{
-    Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, Status, TroubleEvent,
-    TroubleKind,
+    Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, Status, TroubleKind,
 };
 use tower_robots::policy::{Override, Policy, Reason};
 use tower_robots::rules::{Access, PathForm};
-use tower_robots::source::DirectoryEvent;
 
 use crate::counting::RequestOutcome;
 use crate::date::rfc3339;

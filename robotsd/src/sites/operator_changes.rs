@@ -7,8 +7,9 @@
 
 use std::fmt::Write as _;
 
+use tower_robots::internals::Attribution;
 use tower_robots::live::{
-    Attribution, Enforcement, LiveRobots, ObjectionKind, ReloadOutcome, Status, TroubleKind, VersionHashPrefix,
+    Enforcement, LiveRobots, ObjectionKind, ReloadOutcome, Status, TroubleKind, VersionHashPrefix,
 };
 
 use super::log_events;

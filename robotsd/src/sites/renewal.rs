@@ -295,7 +295,8 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R +
 mod tests {
     use std::time::UNIX_EPOCH;
 
-    use tower_robots::live::{Attribution, Enforcement};
+    use tower_robots::internals::Attribution;
+    use tower_robots::live::Enforcement;
 
     use super::super::dry_run::{DryRun, rehearse};
     use super::super::inheritance::keep;

@@ -9,11 +9,12 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower_robots::agent::Registry;
-use tower_robots::live::{
-    Cause, CompileCache, Gate, LiveRobots, Reload, ReloadOutcome, Snapshot, StateDir, WhenMissing,
-};
-use tower_robots::source::fetch::{Fetcher, RemoteSource, Schedule};
-use tower_robots::source::{Directory, DirectoryEvent, FileSource, LiveBuilder, SiteSource, Watcher};
+use tower_robots::internals::CompileCache;
+use tower_robots::internals::{DirectoryEvent, FileSource, SiteSource};
+use tower_robots::internals::{RemoteSource, Schedule};
+use tower_robots::live::{Cause, Gate, LiveRobots, Reload, ReloadOutcome, Snapshot, StateDir, WhenMissing};
+use tower_robots::source::fetch::Fetcher;
+use tower_robots::source::{Directory, LiveBuilder, Watcher};
 
 use super::appended_parts::{AppendedParts, FIRST_FETCH, FollowedRegistry, fetcher_trusting};
 use super::gate_settings::GateSettings;
@@ -179,7 +180,7 @@ impl RobotsOpener {
                 opener.open_directory(site, path, fallback, settings, when_missing)
             }
             RobotsSource::File(path) => opener.open_one(LiveRobots::file(path).watcher(&self.watcher), one),
-            RobotsSource::Inline(text) => opener.open_one(LiveRobots::inline(text), one),
+            RobotsSource::Inline(text) => opener.open_one(LiveRobots::text(text), one),
             RobotsSource::Upstream { upstreams, host, server_name, remote } => {
                 let builder = LiveRobots::upstream(upstreams, host).map_err(|error| error.to_string())?;
                 let builder = self.fetched(builder, remote)?;
@@ -294,7 +295,7 @@ impl RobotsOpener {
         let builder = self.parts.iter().fold(builder, |builder, parts| builder.append(&parts.appendix));
         let inheritance = self.inheritance.upgrade();
         let before = inheritance.as_ref().and_then(|all| all.robots(&site.name, name));
-        let builder = before.into_iter().fold(builder, LiveBuilder::take_over);
+        let builder = before.into_iter().fold(builder, LiveBuilder::inherit_state);
         let listeners = self.publish.iter().map(|publish| publish.listen(&site.name, name));
         let builder = listeners.fold(builder, LiveBuilder::on_reload);
         self.state.attach(builder, name)

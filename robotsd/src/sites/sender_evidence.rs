@@ -97,7 +97,7 @@ impl SenderEvidence {
     /// Reports that impostors are allowed although the config tags or refuses them, because nothing
     /// can refute a claim.
     pub(super) fn trouble(&self) -> Option<String> {
-        self.verifier.status().refutes_nothing().filter(|_| self.settings.impostors != Impostors::Observe)
+        self.verifier.status().ineffective_reason().filter(|_| self.settings.impostors != Impostors::Observe)
     }
 
     /// Reports the current evidence.

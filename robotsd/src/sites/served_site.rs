@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tower_robots::agent::Registry;
-use tower_robots::layer::{RobotsLayer, VerifyLayer};
-use tower_robots::live::{AgentLookups, Enforcement, Snapshot};
+use tower_robots::internals::AgentLookups;
+use tower_robots::layer::RobotsLayer;
+use tower_robots::live::{Enforcement, Snapshot};
+use tower_robots::parts::VerifyLayer;
 
 use super::backend::{BackendSource, SiteBackend};
 use super::gate_settings::GateSettings;
@@ -102,12 +104,12 @@ impl ServedSite {
         let observer =
             log_events::request(self.name.clone(), self.settings.policy.clone(), self.log.clone(), self.privacy);
         let layer = match self.evidence {
-            Some(_) => self.quiet_layer().observe_crawlers(observer),
+            Some(_) => self.quiet_layer().on_crawler(observer),
             // Without evidence, requests that robots.txt allows are not logged.
-            None => self.quiet_layer().observe(observer),
+            None => self.quiet_layer().on_disallowed(observer),
         };
         let Some(recorder) = self.recorders.as_deref().map(SiteRecorders::recorder) else { return layer };
-        layer.observe_crawlers(move |event| recorder.observe(event))
+        layer.on_crawler(move |event| recorder.observe(event))
     }
 
     /// Reports whether it has a directory with a robots.txt for each host.

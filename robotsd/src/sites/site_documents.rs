@@ -22,8 +22,10 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tower_robots::check::Page;
+use tower_robots::internals::{FetchAnswer, FetchBody};
 use tower_robots::rules::RobotsTxt;
-use tower_robots::source::fetch::{FetchAnswer, FetchBody, FetchRequest, FetchUrl, Fetcher};
+use tower_robots::source::fetch::FetchRequest;
+use tower_robots::source::fetch::{FetchUrl, Fetcher};
 
 use super::appended_parts::fetcher_trusting;
 use super::served_site::ServedSite;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tower_robots::check::Severity;
-use tower_robots::live::{Condition, Enforcement};
+use tower_robots::internals::Condition;
+use tower_robots::live::Enforcement;
 
 use super::appended_parts::AppendedParts;
 use super::backend::BackendSource;

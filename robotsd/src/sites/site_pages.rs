@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 use tower_robots::check::Page;
-use tower_robots::live::{VersionHash, WatchedPages};
+use tower_robots::internals::WatchedPages;
+use tower_robots::live::VersionHash;
 
 use super::log_events::SiteName;
 use crate::files;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tower_robots::agent::Registry;
 use tower_robots::check;
+use tower_robots::internals::Remembered;
 use tower_robots::layer::RobotsLayer;
-use tower_robots::live::{Enforcement, Gate, LiveRobots, Reload, Remembered, Snapshot};
+use tower_robots::live::{Enforcement, Gate, LiveRobots, Reload, Snapshot};
 use tower_robots::policy::Policy;
 use tower_robots::source::Directory;
 

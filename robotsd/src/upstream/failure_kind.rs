@@ -6,7 +6,7 @@ use std::{fmt, io};
 
 use h2::Reason;
 use http::StatusCode;
-use tower_robots::layer::GrpcCode;
+use tower_robots::internals::GrpcCode;
 
 use crate::word_enum::word_enum;
 

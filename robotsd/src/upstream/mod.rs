@@ -55,7 +55,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use http::{Request, Response};
-use tower_robots::layer::OriginalRequest;
+use tower_robots::parts::OriginalRequest;
 
 pub(crate) use self::endpoint::{Endpoint, HttpVersions, UpstreamLimits};
 pub(crate) use self::failure::{UpstreamEvent, UpstreamEventKind};

@@ -20,7 +20,7 @@ fn every_file_with_an_error_is_reported_alike_by_log_status_and_reload() {
     let step = if is_long() { 5 } else { 30 };
     for (number, case) in cases("robots_files.jsonl.gz").into_iter().enumerate().step_by(step) {
         let body = base64::engine::general_purpose::STANDARD.decode(case["body_base64"].as_str().unwrap()).unwrap();
-        let Ok(live) = LiveRobots::inline(body.clone()).open() else { continue };
+        let Ok(live) = LiveRobots::text(body.clone()).open() else { continue };
         let Some(summary) = live.status().report.as_deref().unwrap().summary() else { continue };
         if summary.contains(" error") {
             fs::write(folder.at(format!("sites/f{number}.example.txt")), body).unwrap();

@@ -100,7 +100,7 @@ async fn signs_of_a_person_behind_a_crawlers_name_are_recorded() {
 #[tokio::test]
 async fn the_client_behind_trusted_proxies_is_the_one_that_they_name() {
     let policy = Policy::builder().mode(Mode::Refuse).exempt_networks(["192.0.2.0/24"]).expect("a network").build();
-    let live = LiveRobots::inline(FILE).policy(policy).open().expect("open");
+    let live = LiveRobots::text(FILE).policy(policy).open().expect("open");
     let layer = RobotsLayer::new(live)
         .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
         .forwarded_for(["10.0.0.0/8", "2001:db8::/32"])

@@ -8,7 +8,7 @@ async fn observers_are_notified_of_every_disallowed_request_and_of_no_other() {
         [(Mode::Off, None), (Mode::Observe, Some(None)), (Mode::Tag, Some(None)), (Mode::Refuse, Some(Some(403)))]
     {
         let (notified, sink) = noting(Vec::new());
-        let layer = RobotsLayer::new(live(mode)).observe(move |event| {
+        let layer = RobotsLayer::new(live(mode)).on_disallowed(move |event| {
             let status = event.status.map(|status| status.as_u16());
             sink.lock().push((status, String::from_utf8_lossy(event.request.target()).into_owned(), event.record.line));
         });
@@ -63,8 +63,8 @@ async fn a_panic_of_an_observer_changes_no_decision_and_is_counted() {
         let live = live(mode);
         let (notified, sink) = noting(0);
         let layer = RobotsLayer::new(live.clone())
-            .observe(|event| panic!("{} is too much", event.record.name()))
-            .observe(move |_| *sink.lock() += 1);
+            .on_disallowed(|event| panic!("{} is too much", event.record.name()))
+            .on_disallowed(move |_| *sink.lock() += 1);
         for asked in 1..=3 {
             let response = ask(layer.clone(), get("/drafts/x", GPTBOT)).await;
             assert_eq!((response.status(), field(&response, "saw-robots-verdict").is_some()), (status, tagged));
@@ -79,7 +79,7 @@ async fn a_panic_of_an_observer_changes_no_decision_and_is_counted() {
 async fn the_kill_switch_passes_everything_but_robots_txt() {
     let live = live(Mode::Refuse);
     let (notified, sink) = noting(0);
-    let layer = RobotsLayer::new(live.clone()).observe(move |_| *sink.lock() += 1);
+    let layer = RobotsLayer::new(live.clone()).on_disallowed(move |_| *sink.lock() += 1);
     for (enforcement, status, events) in
         [(Enforcement::Off, StatusCode::OK, 0), (Enforcement::On, StatusCode::FORBIDDEN, 1)]
     {
@@ -93,10 +93,10 @@ async fn the_kill_switch_passes_everything_but_robots_txt() {
 #[tokio::test]
 async fn a_request_in_grace_is_observed_with_that_reason() {
     let policy = Policy::builder().mode(Mode::Refuse).build();
-    let live = LiveRobots::inline(FILE).policy(policy).grace(Duration::from_secs(3600)).open().expect("a robots.txt");
+    let live = LiveRobots::text(FILE).policy(policy).grace(Duration::from_secs(3600)).open().expect("a robots.txt");
     let (notified, sink) = noting(Vec::new());
     let layer =
-        RobotsLayer::new(live).observe(move |event| sink.lock().push((event.record.action, event.record.reason)));
+        RobotsLayer::new(live).on_disallowed(move |event| sink.lock().push((event.record.action, event.record.reason)));
     assert_eq!(ask(layer, get("/drafts/x", GPTBOT)).await.status(), StatusCode::OK);
     assert_eq!(*notified.lock(), [(Action::Pass, Reason::Grace)]);
 }
@@ -109,7 +109,7 @@ async fn a_request_that_the_application_exempts_passes_and_is_not_counted() {
     let (notified, sink) = noting(Vec::new());
     let layer = RobotsLayer::new(live_by(file, policy))
         .exempt_if(|extensions| extensions.get::<&str>() == Some(&"session"))
-        .observe(move |event| sink.lock().push(event.record.reason));
+        .on_disallowed(move |event| sink.lock().push(event.record.reason));
     let of = |target: &str, session: &'static str| {
         let mut request = get(target, GPTBOT);
         request.extensions_mut().insert(session);
@@ -137,12 +137,12 @@ fn an_observer_learns_the_address_that_the_layer_judges_by() {
     let layer = layer.forwarded_for(["10.0.0.0/8"]).expect("a network");
     let finder = layer.clone();
     let (notified, sink) = noting(Vec::new());
-    let layer = layer.observe(move |event| sink.lock().push(finder.client_address(&event.request)));
+    let layer = layer.on_disallowed(move |event| sink.lock().push(finder.client_address(&event.request)));
     for peer in [[10, 0, 0, 1], [192, 0, 2, 1]] {
         let mut request = get("/drafts/x", GPTBOT);
         request.extensions_mut().insert(std::net::IpAddr::from(peer));
         request.headers_mut().insert("x-forwarded-for", "198.51.100.1, 203.0.113.9".parse().expect("a field"));
-        let _ = layer.answer(&OriginalRequest::of(&request));
+        let _ = layer.decide(&OriginalRequest::of(&request)).respond(None);
     }
     let want = ["203.0.113.9", "192.0.2.1"].map(|address| Some(address.parse().expect("an address")));
     assert_eq!(*notified.lock(), want);

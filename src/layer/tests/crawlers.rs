@@ -62,10 +62,10 @@ async fn an_exempt_agent_that_only_the_file_names_is_a_crawler_too() {
 fn an_answer_shows_what_a_request_will_carry() {
     let layer = RobotsLayer::new(robots(Mode::Tag));
     let request = get("/", GPTBOT);
-    let with = layer.clone().with_crawler_extension().answer(&OriginalRequest::of(&request));
+    let with = layer.clone().with_crawler_extension().decide(&OriginalRequest::of(&request)).respond(None);
     assert_eq!(with.record.expect("a crawler").name(), "GPTBot");
-    assert!(layer.answer(&OriginalRequest::of(&request)).record.is_none());
-    assert!(layer.with_crawler_records().answer(&OriginalRequest::of(&request)).record.is_some());
+    assert!(layer.decide(&OriginalRequest::of(&request)).respond(None).record.is_none());
+    assert!(layer.with_crawler_records().decide(&OriginalRequest::of(&request)).respond(None).record.is_some());
 }
 
 #[tokio::test]
@@ -105,8 +105,8 @@ async fn observers_of_crawlers_are_notified_of_every_request_of_theirs() {
     let (notified, sink) = noting(Vec::new());
     let live = robots(Mode::Refuse);
     let layer = RobotsLayer::new(live.clone())
-        .observe_crawlers(|event| panic!("{} is too much", event.record.name()))
-        .observe_crawlers(move |event| {
+        .on_crawler(|event| panic!("{} is too much", event.record.name()))
+        .on_crawler(move |event| {
             let target = String::from_utf8_lossy(event.request.target()).into_owned();
             let status = event.status.map(|status| status.as_u16());
             sink.lock().push((event.record.name().to_owned(), target, status));

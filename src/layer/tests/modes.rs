@@ -235,11 +235,11 @@ async fn mirror(request: Request<Body>) -> Result<Response<Body>, Infallible> {
 #[tokio::test]
 async fn the_mode_bounds_what_is_done_about_a_request() {
     let clock = TestClock::new();
-    let live = LiveRobots::inline(FILE).clock(clock.read()).open().expect("a robots.txt");
+    let live = LiveRobots::text(FILE).clock(clock.read()).open().expect("a robots.txt");
     let (noted, sink) = noting(None);
     let layer = RobotsLayer::new(live.clone())
         .identity_from(|extensions| extensions.get::<Identity>().copied())
-        .observe(move |event| *sink.lock() = Some(event.record.clone()));
+        .on_disallowed(move |event| *sink.lock() = Some(event.record.clone()));
     let (mut compared, mut bare_rows) = (0, 0);
     let policies = Settings::all().flat_map(|settings| Mode::ALL.iter().map(move |mode| (settings, *mode)));
     let step = if std::env::var_os("ROBOTSD_LONG").is_some() { 1 } else { STEP };

@@ -15,7 +15,7 @@ fn refusing() -> PolicyBuilder {
 
 fn limited(policy: PolicyBuilder) -> (RobotsLayer, LiveRobots, TestClock) {
     let clock = TestClock::new();
-    let live = LiveRobots::inline(DELAYED).policy(policy.build()).clock(clock.read()).open().expect("a robots.txt");
+    let live = LiveRobots::text(DELAYED).policy(policy.build()).clock(clock.read()).open().expect("a robots.txt");
     (told_senders(&live), live, clock)
 }
 
@@ -53,9 +53,11 @@ fn at(target: &str, mut request: Request<Body>) -> Request<Body> {
 
 /// The refusal of a request that a store says this of, if it is refused.
 fn told(layer: &RobotsLayer, mut request: Request<Body>, wait: Option<Duration>) -> Option<Response<Bytes>> {
-    let judgement = layer.clone().counted_in_store().judge(&OriginalRequest::of(&request));
-    let answer = judgement.answer(&OriginalRequest::of(&request), wait);
-    answer.carry_out(&mut request)
+    let store = layer.clone().counted_in_store();
+    let original = OriginalRequest::of(&request);
+    let judgement = store.decide(&original);
+    let answer = judgement.respond(wait);
+    answer.respond(&mut request)
 }
 
 fn from(agent: &str, address: [u8; 4]) -> Request<Body> {
@@ -123,7 +125,7 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
 #[tokio::test]
 async fn those_who_are_refused_together_come_back_apart_and_never_too_early() {
     let (layer, live, _) = limited(refusing().rate_burst(std::num::NonZeroU32::MIN));
-    live.publish(DELAYED.replace("10", "30")).expect("a robots.txt");
+    live.publish_blocking(DELAYED.replace("10", "30")).expect("a robots.txt");
     // Counted here, and by a store, whose waits are whole microseconds.
     for elsewhere in [None, Some(Duration::from_secs(30)), Some(Duration::from_micros(29_000_001))] {
         let _ = ask(layer.clone(), from(GPTBOT, [192, 0, 2, 1])).await;
@@ -201,7 +203,7 @@ async fn search_engines_are_limited_only_one_by_one() {
         (DELAYED, Policy::builder().with_rate_override(over("bingbot")), 10),
     ] {
         let (layer, live, _) = limited(policy);
-        live.publish(file).expect("a robots.txt");
+        live.publish_blocking(file).expect("a robots.txt");
         assert_eq!(passed(&layer, || from(BINGBOT, [192, 0, 2, 1])).await, want, "{file}");
     }
     let (layer, _, _) = limited(refusing());
@@ -216,7 +218,7 @@ async fn search_engines_are_limited_only_one_by_one() {
 async fn what_is_observed_passes_and_is_reported() {
     let (reports, notes) = noting(Vec::new());
     let (layer, live, _) = limited(Policy::builder().rate(RateMode::Observe));
-    let layer = layer.observe(move |event| notes.lock().push((event.record.action, event.record.reason)));
+    let layer = layer.on_disallowed(move |event| notes.lock().push((event.record.action, event.record.reason)));
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
     assert_eq!(*reports.lock(), [(Action::Pass, Reason::LimitObserved); 5]);
     // Off, and switched off.
@@ -241,19 +243,19 @@ async fn a_reload_gives_no_sender_a_new_burst() {
     for sender in &senders {
         assert_eq!(passed(&layer, || again(sender)).await, 5);
     }
-    live.publish(format!("# moved\n{DELAYED}")).expect("a robots.txt");
-    live.publish("# no delay\nUser-agent: GPTBot\nDisallow: /drafts/\n").expect("a robots.txt");
+    live.publish_blocking(format!("# moved\n{DELAYED}")).expect("a robots.txt");
+    live.publish_blocking("# no delay\nUser-agent: GPTBot\nDisallow: /drafts/\n").expect("a robots.txt");
     clock.pass(Duration::from_secs(1));
-    live.publish(DELAYED).expect("a robots.txt");
+    live.publish_blocking(DELAYED).expect("a robots.txt");
     for sender in &senders {
         assert_eq!(passed(&layer, || again(sender)).await, 0);
     }
     // A shorter delay holds at once, and a delay of more than 30 s is 30.
-    live.publish(DELAYED.replace("10", "0.5")).expect("a robots.txt");
+    live.publish_blocking(DELAYED.replace("10", "0.5")).expect("a robots.txt");
     assert_eq!(passed(&layer, || again(&senders[0])).await, 0, "what is owed is cut to a burst");
     clock.pass(Duration::from_millis(500));
     assert_eq!(passed(&layer, || again(&senders[0])).await, 1);
-    live.publish(DELAYED.replace("10", "86400")).expect("a robots.txt");
+    live.publish_blocking(DELAYED.replace("10", "86400")).expect("a robots.txt");
     clock.pass(Duration::from_secs(30));
     assert!(passed(&layer, || again(&senders[0])).await >= 1);
 }
@@ -261,7 +263,7 @@ async fn a_reload_gives_no_sender_a_new_burst() {
 /// As [`limited`], with this file.
 fn limited_by(file: &str, policy: PolicyBuilder) -> RobotsLayer {
     let (layer, live, _) = limited(policy);
-    live.publish(file).expect("a robots.txt");
+    live.publish_blocking(file).expect("a robots.txt");
     layer
 }
 
@@ -335,7 +337,7 @@ async fn a_verified_crawler_has_a_word_of_its_own_where_the_file_names_another_o
     // Strangers, more than there are buckets of networks.
     for number in 0..100_000_u32 {
         let [_, b, c, d] = number.to_be_bytes();
-        let _ = layer.answer(&OriginalRequest::of(&from("Googlebot-Image/1.0", [10, b, c, d])));
+        let _ = layer.decide(&OriginalRequest::of(&from("Googlebot-Image/1.0", [10, b, c, d]))).respond(None);
     }
     assert_eq!(passed(&layer, image).await, 0);
 }
@@ -359,7 +361,7 @@ async fn exempt_requests_take_nothing() {
         let exempt = || with(from(GPTBOT, [192, 0, 2, 1]), "cookie", cookie);
         assert_eq!(passed(&layer, exempt).await, 10, "{cookie}");
         assert!(
-            layer.clone().counted_in_store().judge(&OriginalRequest::of(&exempt())).rate_limited().is_none(),
+            layer.clone().counted_in_store().decide(&OriginalRequest::of(&exempt())).rate_limited().is_none(),
             "{cookie}"
         );
     }
@@ -369,7 +371,7 @@ async fn exempt_requests_take_nothing() {
 #[tokio::test]
 async fn a_second_question_about_a_refused_request_takes_nothing() {
     let (layer, live, clock) = limited(refusing());
-    let again = told_senders(&live).of_refused_requests();
+    let again = told_senders(&live).refusals_only();
     for sender in [|| from(GPTBOT, [192, 0, 2, 1]), || known(GPTBOT, [192, 0, 2, 1], VERIFIED)] {
         assert_eq!(passed(&layer, sender).await, 5);
         let response = ask(again.clone(), sender()).await;
@@ -390,7 +392,7 @@ async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
     let (layer, _, _) = limited(policy);
     let store = layer.clone().counted_in_store();
     let key = |request: Request<Body>| {
-        store.judge(&OriginalRequest::of(&request)).rate_limited().map(|rate_limited| rate_limited.key.clone())
+        store.decide(&OriginalRequest::of(&request)).rate_limited().map(|rate_limited| rate_limited.key.clone())
     };
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], VERIFIED)), None);
     assert_eq!(key(known(GPTBOT, [192, 0, 2, 1], REFUTED)).as_deref(), Some("gptbot refuted"));
@@ -434,7 +436,7 @@ fn a_panic_after_the_word_of_a_store_passes_the_request() {
 fn texts_that_have_names_are_told_apart_in_a_store() {
     let mut hosts = HostMap::new();
     for host in ["a.example", "b.example"] {
-        let live = LiveRobots::inline(DELAYED).named(host).policy(refusing().build()).open().expect("rules");
+        let live = LiveRobots::text(DELAYED).named(host).policy(refusing().build()).open().expect("rules");
         assert!(live.status().last_reload.to_string().starts_with(&format!("{host}: version ")));
         hosts.insert(host, live).expect("a host");
     }
@@ -442,7 +444,7 @@ fn texts_that_have_names_are_told_apart_in_a_store() {
     for host in ["a.example", "b.example"] {
         let request = from(GPTBOT, [192, 0, 2, 1]);
         let request = OriginalRequest::of(&request).with_host(Some(host.as_bytes()));
-        assert_eq!(layer.judge(&request).rate_limited().map(|rate_limited| &*rate_limited.origin), Some(host));
+        assert_eq!(layer.decide(&request).rate_limited().map(|rate_limited| &*rate_limited.origin), Some(host));
     }
 }
 
@@ -451,7 +453,7 @@ async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
     let (cache, clock) = (crate::live::CompileCache::default(), TestClock::new());
     let open = |name: Option<&str>, max_age: u64| {
         let policy = refusing().build();
-        let builder = LiveRobots::inline(DELAYED).policy(policy).clock(clock.read()).compile_cache(&cache);
+        let builder = LiveRobots::text(DELAYED).policy(policy).clock(clock.read()).compile_cache(&cache);
         let builder = builder.max_age(Duration::from_secs(max_age));
         let live = name.into_iter().fold(builder, |builder, name| builder.counted_as(name)).open().expect("rules");
         told_senders(&live)

@@ -90,7 +90,7 @@ async fn a_custom_refusal_keeps_what_must_be_kept() {
 async fn a_panic_of_a_custom_refusal_leaves_the_default_one() {
     let live = live(Mode::Refuse);
     let plain = RobotsLayer::new(live.clone());
-    let layer = plain.clone().refuse_with(|event| panic!("{} is too much", event.record.name()));
+    let layer = plain.clone().refuse_with(|event| -> Response<Bytes> { panic!("{} is too much", event.record.name()) });
     let want = ask(plain, get("/drafts/x", GPTBOT)).await;
     let response = ask(layer, get("/drafts/x", GPTBOT)).await;
     assert_eq!((response.status(), response.headers()), (want.status(), want.headers()));
@@ -193,7 +193,7 @@ async fn the_content_type_alone_makes_no_call() {
     let original = OriginalRequest::of(&question).with_target(b"/drafts/x");
     for (method, status) in [(Method::POST, Some("7")), (Method::GET, None)] {
         let original = original.with_method(&method);
-        let Outcome::Respond(response) = layer.decide(&original).answer(&original, None).outcome else {
+        let Outcome::Respond(response) = layer.decide(&original.answered_elsewhere()).respond(None).outcome else {
             panic!("{method} passes")
         };
         assert_eq!(field(&response, "grpc-status"), status, "{method}");
@@ -232,11 +232,11 @@ async fn observers_learn_the_status_of_a_call() {
     let of_crawlers = Arc::new(Mutex::new(Vec::new()));
     let noted_of_crawlers = Arc::clone(&of_crawlers);
     let layer = RobotsLayer::new(live(Mode::Refuse))
-        .observe(move |event| {
+        .on_disallowed(move |event| {
             let status = event.status.map(|status| status.as_u16());
             noted.lock().push((status, event.grpc_status));
         })
-        .observe_crawlers(move |event| {
+        .on_crawler(move |event| {
             let status = event.status.map(|status| status.as_u16());
             noted_of_crawlers.lock().push((status, event.grpc_status));
         });

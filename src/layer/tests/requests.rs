@@ -14,7 +14,7 @@ async fn forms_that_a_policy_leaves_out_are_not_judged() {
 async fn each_host_has_its_own_site_and_an_unknown_one_none() {
     let mut hosts = HostMap::new();
     hosts.insert("a.example", live(Mode::Refuse)).expect("a host");
-    let open = LiveRobots::inline("# b\n").open().expect("open");
+    let open = LiveRobots::text("# b\n").open().expect("open");
     hosts.insert("*.b.example", open).expect("a host");
     let layer = RobotsLayer::new(hosts.into_sites());
     for (target, host, status) in [
@@ -46,7 +46,7 @@ fn a_decision_is_about_the_original_request() {
     let mut question = get("/auth?x=/drafts/", GPTBOT);
     question.extensions_mut().insert(Uri::from_static("/elsewhere"));
     let refused = |original: &OriginalRequest<'_>| {
-        matches!(layer.decide(original).answer(original, None).outcome, Outcome::Respond(_))
+        matches!(layer.decide(&original.answered_elsewhere()).respond(None).outcome, Outcome::Respond(_))
     };
     // A target that `http::Uri` refuses is an ordinary one here.
     for target in [&b"/drafts/\xFF"[..], b"/x/..//drafts/ \"", b"http://h.test/drafts/x"] {
@@ -56,8 +56,8 @@ fn a_decision_is_about_the_original_request() {
     assert!(!refused(&OriginalRequest::of(&question).with_target(b"/")));
     // A robots.txt is no decision, and an answer of the layer's all the same.
     let file = OriginalRequest::of(&question).with_target(b"/robots.txt");
-    assert!(matches!(layer.decide(&file).answer(&file, None).outcome, Outcome::Pass));
-    let Outcome::Respond(response) = layer.answer(&file).outcome else { panic!("no answer") };
+    assert!(matches!(layer.decide(&file.answered_elsewhere()).respond(None).outcome, Outcome::Pass));
+    let Outcome::Respond(response) = layer.decide(&file).respond(None).outcome else { panic!("no answer") };
     assert_eq!((response.status(), &**response.body()), (StatusCode::OK, FILE.as_bytes()));
     assert!(response.extensions().get::<Record>().is_none());
 }
@@ -71,7 +71,7 @@ fn the_original_host_and_method_decide_where_they_are_given() {
     let layer = RobotsLayer::new(hosts);
     let question = with(get("/drafts/x", GPTBOT), "host", "a.test");
     let refused = |original: &OriginalRequest<'_>| {
-        matches!(layer.decide(original).answer(original, None).outcome, Outcome::Respond(_))
+        matches!(layer.decide(&original.answered_elsewhere()).respond(None).outcome, Outcome::Respond(_))
     };
     assert!(refused(&OriginalRequest::of(&question)));
     assert!(!refused(&OriginalRequest::of(&question).with_host(Some(b"other.test"))));

@@ -26,7 +26,7 @@ fn from(agent: &str, target: &str, identity: Identity) -> Request<Full<Bytes>> {
 #[tokio::test]
 async fn an_impostor_is_refused_where_the_file_allows_what_it_asks_for() {
     let (notified, sink) = noting(Vec::new());
-    let layer = layer(Mode::Refuse, Impostors::Refuse).observe(move |event| {
+    let layer = layer(Mode::Refuse, Impostors::Refuse).on_disallowed(move |event| {
         let record = event.record;
         let rule = record.rule.as_deref().map(str::to_owned).zip(record.line);
         sink.lock().push((record.reason, record.access, rule, record.identity));
@@ -101,7 +101,7 @@ async fn the_field_of_a_tagged_request_says_what_became_of_the_claim() {
     ] {
         let mut request = from(agent, target, identity);
         let layer = layer(mode, Impostors::Tag);
-        assert!(layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request).is_none());
+        assert!(layer.respond(&mut request).is_none());
         assert_eq!(request.headers()[Record::FIELD], want);
     }
 }
@@ -111,11 +111,11 @@ async fn handlers_learn_what_became_of_the_claim() {
     let layer = layer(Mode::Refuse, Impostors::Observe).with_crawler_extension();
     for (agent, identity) in [(GPTBOT, REFUTED), (BINGBOT, Identity::Verified(IdentityMethod::Range))] {
         let mut request = from(agent, "/", identity);
-        assert!(layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request).is_none());
+        assert!(layer.respond(&mut request).is_none());
         assert_eq!(request.extensions().get::<Record>().and_then(|crawler| crawler.identity), Some(identity));
     }
     // This one was not checked.
     let mut request = get("/", GPTBOT);
-    assert!(layer.answer(&OriginalRequest::of(&request)).carry_out(&mut request).is_none());
+    assert!(layer.respond(&mut request).is_none());
     assert_eq!(request.extensions().get::<Record>().expect("a crawler").identity, None);
 }

@@ -25,7 +25,7 @@ fn layer(server: &PlayedHttp, pem: &str, clock: &TestClock) -> RobotsLayer {
     let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
     let builder = Verifier::builder(&registry).clock(clock.read()).without_names().fetcher(&fetcher);
     let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).rate(RateMode::Refuse).build();
-    let live = LiveRobots::inline(PLAYED).registry(registry).policy(policy).open().expect("rules");
+    let live = LiveRobots::text(PLAYED).registry(registry).policy(policy).open().expect("rules");
     RobotsLayer::new(live).verifier(SenderCheck::new(&builder.start().expect("a verifier")))
 }
 
@@ -60,7 +60,7 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
     let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
     let store = layer.clone().counted_in_store();
     let rate_limited = |fields: &[_]| {
-        store.judge(&OriginalRequest::of(&ours(fields))).rate_limited().map(|rate_limited| rate_limited.key.clone())
+        store.decide(&OriginalRequest::of(&ours(fields))).rate_limited().map(|rate_limited| rate_limited.key.clone())
     };
     assert_eq!(rate_limited(&fields).as_deref(), Some("playbot verified"));
     assert_eq!(rate_limited(&[]), None);

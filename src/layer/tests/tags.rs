@@ -91,7 +91,7 @@ async fn a_tag_is_ascii_whatever_the_rule_holds() {
 
 #[tokio::test]
 async fn a_layer_inside_another_keeps_its_tag() {
-    let inner = RobotsLayer::new(LiveRobots::inline("# open\n").open().expect("open"));
+    let inner = RobotsLayer::new(LiveRobots::text("# open\n").open().expect("open"));
     let outer = RobotsLayer::new(live(Mode::Tag));
     let response =
         outer.layer(inner.layer(service_fn(app))).oneshot(get("/drafts/x", GPTBOT)).await.expect("infallible");
@@ -101,11 +101,11 @@ async fn a_layer_inside_another_keeps_its_tag() {
 #[test]
 fn carrying_out_marks_what_goes_on() {
     let mut request = with(get("/drafts/x", GPTBOT), "robots-verdict", "allow");
-    let answer = RobotsLayer::new(live(Mode::Tag)).answer(&OriginalRequest::of(&request));
+    let answer = RobotsLayer::new(live(Mode::Tag)).decide(&OriginalRequest::of(&request)).respond(None);
     let field = answer.record.as_ref().expect("a record").to_field();
-    assert!(answer.carry_out(&mut request).is_none());
+    assert!(answer.respond(&mut request).is_none());
     assert_eq!(request.headers().get_all("robots-verdict").iter().collect::<Vec<_>>(), [field]);
     assert!(request.extensions().get::<Record>().is_some());
-    assert!(Answer::pass().carry_out(&mut request).is_none());
+    assert!(Answer::pass().respond(&mut request).is_none());
     assert!(request.headers().contains_key("robots-verdict"), "a layer outside has tagged it");
 }

@@ -25,13 +25,12 @@ async fn first_identities(
     let registry: Arc<Registry> = Arc::new(only(row));
     let builder = Verifier::builder(&registry).resolvers([dns.address]).question_times(PACE, LONG);
     let verifier = builder.start().expect("a verifier");
-    let live =
-        LiveRobots::inline("User-agent: Playbot\nDisallow: /drafts/\n").registry(registry).open().expect("rules");
+    let live = LiveRobots::text("User-agent: Playbot\nDisallow: /drafts/\n").registry(registry).open().expect("rules");
     let (identities, sink) = noting(Vec::new());
     let layer = RobotsLayer::new(live)
         .address_from(|extensions| extensions.get::<IpAddr>().copied())
         .verifier(SenderCheck::new(&verifier))
-        .observe_crawlers(move |event| sink.lock().push(event.record.identity));
+        .on_crawler(move |event| sink.lock().push(event.record.identity));
     let mut verify = VerifyLayer::new(&layer, wait);
     // A busy machine takes longer than a request may wait.
     verify.wait.iter_mut().for_each(|evidence| evidence.longest = wait);

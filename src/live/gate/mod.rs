@@ -11,7 +11,7 @@
 //!    operator never accepts a version unseen.
 //!
 //! A process that shares its sites with others can have its very first version wait unless it is accepted
-//! ([`Gate::first_of`]): theirs is what it would be compared with.
+//! ([`Gate::allow_first_versions`]): theirs is what it would be compared with.
 //!
 //! A baseline stands in the place of the version that was accepted last: what version control holds, for example.
 //!
@@ -28,12 +28,13 @@ use crate::agent::Registry;
 use crate::check::{DiffOptions, DrasticChange, Expectations, Guard, Report, Severity, diff};
 use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 
-/// The conditions under which a version goes live without an operator. Begin with [`Gate::new`]; the default is [`Gate::open`].
+/// The conditions under which a version goes live without an operator. Begin with [`Gate::new`], which is also its default; a site
+/// without a gate has [`Gate::open`].
 ///
 /// ```
 /// use tower_robots::live::{Gate, LiveRobots, WhenMissing};
 ///
-/// let live = LiveRobots::inline("User-agent: *\nDisallow: /\n")
+/// let live = LiveRobots::text("User-agent: *\nDisallow: /\n")
 ///     .gate(Gate::new())
 ///     .when_missing(WhenMissing::Unavailable)
 ///     .open()?;
@@ -44,7 +45,7 @@ use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 /// assert_eq!(live.status().live, Some(pending.hash()));
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct Gate {
     /// Whether a version is compared with the one that was accepted last, in what it does to crawlers.
@@ -58,6 +59,13 @@ pub struct Gate {
     baseline: Option<Baseline>,
     /// The versions that pass where there is nothing to compare with, and why others wait.
     first: Option<(Vec<VersionHashPrefix>, String)>,
+}
+
+/// [`Gate::new`].
+impl Default for Gate {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// A version that counts as the one accepted last.
@@ -76,12 +84,22 @@ struct MustAllow {
 impl Gate {
     /// A gate that compares effects, and has no other conditions yet.
     pub fn new() -> Self {
-        Self { compares_effects: true, ..Self::open() }
+        Self {
+            compares_effects: true,
+            findings: None,
+            must_allow: Vec::new(),
+            expectations: None,
+            guards: Vec::new(),
+            accepted: Vec::new(),
+            pages: Vec::new(),
+            baseline: None,
+            first: None,
+        }
     }
 
     /// A gate that every version passes: the default of a [`LiveRobots`](super::LiveRobots).
     pub fn open() -> Self {
-        Self::default()
+        Self { compares_effects: false, ..Self::new() }
     }
 
     /// The objections to a version, compared with the baseline or else with the one that was `accepted` last; none where it
@@ -182,14 +200,14 @@ impl Gate {
     }
 
     /// Refuses a version with findings of this severity or worse. Default: none, because
-    /// crawlers read every file, and the version before need be no better.
+    /// crawlers read every file, and the version before need be no better. A second call replaces the first.
     pub fn refuse_findings(self, severity: Severity) -> Self {
         Self { findings: Some(severity), ..self }
     }
 
     /// Refuses a version that does not allow each of these agents (a name, a product token, `*` or a `User-Agent`, as in
     /// [`Expectations`]) each of these paths, and one in which a name of them is nearly that of a registered crawler, but of
-    /// none, nor of a group: it would guard nothing. May be called again. Default: nothing.
+    /// none, nor of a group: it would guard nothing. Default: nothing. A second call adds to the first.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,
@@ -201,18 +219,19 @@ impl Gate {
         self
     }
 
-    /// Refuses a version that does not meet these. Default: none.
+    /// Refuses a version that does not meet these. Default: none. A second call replaces the first.
     pub fn expectations(self, expectations: Expectations) -> Self {
         Self { expectations: Some(expectations), ..self }
     }
 
-    /// Refuses a version in which something changes that must not. May be called again. Default: nothing.
+    /// Refuses a version in which something changes that must not. Default: nothing. A second call adds to the first.
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guards.push(guard);
         self
     }
 
     /// Lets these versions pass, whatever they do: a [`VersionHash`], or as much of one as an application has kept of it. Default: none.
+    /// A second call adds to the first.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.accepted.extend(hashes.into_iter().map(Into::into));
         self
@@ -220,8 +239,8 @@ impl Gate {
 
     /// Refuses a version that newly disallows to a search engine with an index
     /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) more than 1 % or more than 100 of the pages in a
-    /// list, and at least two of them, or the front page. A page that the version before disallowed too does not count. May be
-    /// called again. Default: no pages.
+    /// list, and at least two of them, or the front page. A page that the version before disallowed too does not count.
+    /// Default: no pages. A second call adds to the first.
     ///
     /// One page alone would be more than 1 % of a list of less than a hundred. It may be lost, because a rule that meets one page
     /// was written for that page; an accident meets a folder or every query.
@@ -232,7 +251,8 @@ impl Gate {
 
     /// Where there is nothing to compare with, lets these versions pass, whatever they do, and refuses others for this reason: what other
     /// processes serve or have accepted, for one that begins without. Default: a first version passes if it meets the other conditions.
-    pub fn first_of(
+    /// A second call replaces the first.
+    pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,
         why: impl Into<String>,
@@ -243,7 +263,7 @@ impl Gate {
 
     /// Compares versions with this one, such as what version control holds, in place of the one that was accepted last. The
     /// very bytes of it pass. If nothing was accepted yet and the source's version waits or cannot be used, it goes live.
-    /// Default: none.
+    /// Default: none. A second call replaces the first.
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use robots_core::keyword_enum;
 
 use crate::agent::Registry;
-use crate::check::{Breach, DrasticChange, Page, PageLoss, Report, Severity, Unmet};
+use crate::check::{Breach, DrasticChange, Finding, Page, PageLoss, Report, Severity, Unmet};
 use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
@@ -27,6 +27,10 @@ pub struct Objection {
     pub kind: ObjectionKind,
     /// The clause.
     pub text: String,
+    /// The findings of the check that it is about, all of them; empty for an objection of another kind, and for one that an earlier
+    /// process remembered.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub findings: Vec<Finding>,
 }
 
 keyword_enum! {
@@ -57,7 +61,7 @@ keyword_enum! {
 
 impl Objection {
     pub(in crate::live) fn new(kind: ObjectionKind, text: String) -> Self {
-        Self { kind, text }
+        Self { kind, text, findings: Vec::new() }
     }
 
     pub(in crate::live) fn rolled_back() -> Self {
@@ -104,7 +108,11 @@ impl Objection {
     pub(super) fn findings(severity: Severity, report: &Report) -> Vec<Self> {
         let findings = report.findings.iter().filter(|finding| finding.severity >= severity);
         let count = Severity::ALL.into_iter().filter(|other| *other >= severity).map(|other| report.count(other)).sum();
-        some_of(ObjectionKind::Finding, count, findings.map(ToString::to_string))
+        let mut objections = some_of(ObjectionKind::Finding, count, findings.clone().map(ToString::to_string));
+        for (objection, finding) in objections.iter_mut().zip(findings) {
+            objection.findings = vec![finding.clone()];
+        }
+        objections
     }
 }
 
@@ -189,15 +197,16 @@ fn percent(part: usize, of: usize) -> String {
 ///
 /// ```
 /// use tower_robots::check::Page;
-/// use tower_robots::live::{Gate, LiveRobots, WatchedPages};
+/// use tower_robots::internals::WatchedPages;
+/// use tower_robots::live::{Gate, LiveRobots};
 ///
 /// let pages = WatchedPages::default();
-/// let live = LiveRobots::inline("User-agent: *\nDisallow: /cart/\n")
+/// let live = LiveRobots::text("User-agent: *\nDisallow: /cart/\n")
 ///     .gate(Gate::new().pages(&pages))
 ///     .open()?;
 /// pages.set("of the sitemaps", ["/", "/news/1", "/news/2"].map(Page::new));
-/// assert!(live.publish("User-agent: *\nDisallow: /cart/\nDisallow: /news/\n").is_err());
-/// assert!(live.publish("User-agent: *\nDisallow: /cart/\nDisallow: /account/\n").is_ok());
+/// assert!(live.publish_blocking("User-agent: *\nDisallow: /cart/\nDisallow: /news/\n").is_err());
+/// assert!(live.publish_blocking("User-agent: *\nDisallow: /cart/\nDisallow: /account/\n").is_ok());
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
 #[derive(Clone, Default)]
@@ -258,11 +267,17 @@ pub struct Pending {
     pub since: SystemTime,
     /// Why it waits; never empty.
     pub objections: Arc<[Objection]>,
+    /// The report of its check; `None` if an earlier process examined it, and for one that was rolled back.
+    pub report: Option<Arc<Report>>,
 }
 
 impl Pending {
     pub(in crate::live) fn new(version: Version, since: SystemTime, objections: Vec<Objection>) -> Self {
-        Self { version, since, objections: objections.into() }
+        Self { version, since, objections: objections.into(), report: None }
+    }
+
+    pub(in crate::live) fn with_report(self, report: Arc<Report>) -> Self {
+        Self { report: Some(report), ..self }
     }
 
     /// Its hash, by which it is accepted.

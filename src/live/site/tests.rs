@@ -163,7 +163,7 @@ fn a_listener_that_blocks_holds_up_no_publication() {
 
 #[test]
 fn a_caller_that_drops_the_site_after_a_reload_drops_it_for_good() {
-    let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").open().expect("a robots.txt");
+    let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").open().expect("a robots.txt");
     for _ in 0..50 {
         let _ = live.reload_blocking();
         assert_eq!(Arc::strong_count(&live.site), 1, "the thread that reloaded holds it no longer");

@@ -110,7 +110,7 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
         StateDir::open_on(disk, StateWriter::default(), folder.path().join("state")).expect("no other has it open");
     let path = folder.path().join("robots.txt");
     std::fs::write(&path, "User-agent: *\nDisallow: /a\n").expect("written");
-    let shop = LiveRobots::inline("User-agent: *\nDisallow: /b\n").state(&state, "shop").open().expect("a robots.txt");
+    let shop = LiveRobots::text("User-agent: *\nDisallow: /b\n").state(&state, "shop").open().expect("a robots.txt");
     let other = LiveRobots::file(&path).state(&state, "other").open().expect("a robots.txt");
     assert!(state.flush());
     hanging.is_hanging.store(true, Ordering::SeqCst);
@@ -137,7 +137,7 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
             let reload = other.reload_blocking();
             assert_eq!((reload.outcome.hash(), other.status().enforcement), (other.status().live, Enforcement::Off));
             let text = "User-agent: *\nDisallow: /d\n";
-            let third = LiveRobots::inline(text).when_missing(WhenMissing::Fail).open().expect("a robots.txt");
+            let third = LiveRobots::text(text).when_missing(WhenMissing::Fail).open().expect("a robots.txt");
             assert!(third.status().live.is_some());
         }
     });
@@ -157,7 +157,7 @@ fn a_site_that_is_opened_on_a_disk_that_hangs_holds_up_no_other() {
     hanging.is_hanging.store(true, Ordering::SeqCst);
     let open = |site: &'static str| {
         let state = state.clone();
-        move || LiveRobots::inline("User-agent: *\nDisallow: /\n").state(&state, site).open().is_ok()
+        move || LiveRobots::text("User-agent: *\nDisallow: /\n").state(&state, site).open().is_ok()
     };
     let hung = thread::spawn(open("shop"));
     hanging.wait_for(1);
@@ -178,11 +178,11 @@ fn the_bytes_of_a_version_are_written_once_and_again_where_they_have_to_outlive_
     let disk = Disk { before: Some(Arc::new(before)), ..Disk::default() };
     let state =
         StateDir::open_on(disk, StateWriter::default(), folder.path().join("state")).expect("no other has it open");
-    let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").state(&state, "shop").open().expect("a robots.txt");
+    let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").state(&state, "shop").open().expect("a robots.txt");
     assert!(state.flush());
     let written = || files.swap(0, Ordering::SeqCst);
     assert_eq!(written(), 1, "the first version");
-    live.publish("User-agent: *\nDisallow: /b\n").expect("a robots.txt");
+    live.publish_blocking("User-agent: *\nDisallow: /b\n").expect("a robots.txt");
     assert!(state.flush());
     assert_eq!(written(), 1, "the second one only");
     live.rollback().expect("a version before");

@@ -136,7 +136,7 @@ impl IntoSites for Directory {
 
 impl DirectoryBuilder {
     /// Sets the name of the file for every host that has no file. Default:
-    /// [`Directory::DEFAULT_FALLBACK`].
+    /// [`Directory::DEFAULT_FALLBACK`]. A second call replaces the first.
     pub fn fallback(mut self, name: impl Into<String>) -> Self {
         self.settings.fallback = name.into();
         self
@@ -147,7 +147,8 @@ impl DirectoryBuilder {
     /// current value of any setting that changes at run time. The directory's compile cache,
     /// watcher and polling replace those set here. [`WhenMissing::Fail`] is treated as
     /// [`WhenMissing::Unavailable`], so that one bad file does not keep the others out. If there
-    /// are many files, several threads call this at once. Default: the builder unchanged.
+    /// are many files, several threads call this at once. Default: the builder unchanged. A second
+    /// call replaces the first.
     ///
     /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
     /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable
@@ -160,27 +161,30 @@ impl DirectoryBuilder {
     }
 
     /// Adds a callback for the events of the folder. The callback delays the next scan of the
-    /// folder, so it must not call [`Directory::rescan`].
+    /// folder, so it must not call [`Directory::rescan`]. A second call adds to the first.
     pub fn on_event(mut self, listener: impl Fn(&DirectoryEvent<'_>) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self
     }
 
-    /// Shares compiled files with other sites, too. Default: shared only within the folder.
+    /// Shares compiled files with other sites, too. Default: shared only within the folder. A
+    /// second call replaces the first.
     pub fn compile_cache(mut self, compile_cache: &CompileCache) -> Self {
         self.settings.compile_cache = compile_cache.clone();
         self
     }
 
     /// Sets how often the folder and each file are polled for changes that the file system has not
-    /// reported. Default: [`Watcher::DEFAULT_POLL`](crate::source::Watcher::DEFAULT_POLL).
+    /// reported. Default: [`Watcher::DEFAULT_POLL`](crate::source::Watcher::DEFAULT_POLL). A second
+    /// call replaces the first.
     #[cfg(feature = "watch")]
     pub fn poll_every(mut self, poll: Duration) -> Self {
         self.settings.poll = poll.max(Watcher::SHORTEST_POLL);
         self
     }
 
-    /// Sets the watcher of the folder and its files. Default: a new watcher.
+    /// Sets the watcher of the folder and its files. Default: a new watcher. A second call replaces
+    /// the first.
     #[cfg(feature = "watch")]
     pub fn watcher(mut self, watcher: &Watcher) -> Self {
         self.settings.watcher = watcher.clone();

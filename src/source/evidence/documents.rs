@@ -14,7 +14,7 @@ use crate::rules::RobotsTxt;
 use crate::source::fetch::{FetchMode, FetchUrl, Schedule};
 use crate::source::file;
 use crate::source::follow::{
-    Demand, Document, EMBEDDED, FollowBuilder, FollowError, HOUR, MINUTE, OWN_FILE, Published, PublishedSettings,
+    Demand, Document, DocumentSettings, EMBEDDED, FollowBuilder, FollowError, FollowedDocument, HOUR, MINUTE, OWN_FILE,
     SAVED, SavedDocuments,
 };
 
@@ -80,7 +80,7 @@ impl Document for KeySet {
     }
 }
 
-impl Published<Registry> {
+impl FollowedDocument<Registry> {
     /// Follows the registry at an `https` URL. `read` parses the registry; its error gives line and
     /// column of the problem.
     ///
@@ -90,7 +90,7 @@ impl Published<Registry> {
     pub fn builder(
         url: FetchUrl,
         read: impl Fn(&str) -> Result<Registry, String> + Send + Sync + 'static,
-    ) -> FollowBuilder<PublishedSettings<Registry>> {
+    ) -> FollowBuilder<DocumentSettings<Registry>> {
         let read: <Registry as Document>::Reading = Box::new(read);
         FollowBuilder::of(url, read)
     }
@@ -280,7 +280,8 @@ mod tests {
 
     use super::*;
     use crate::agent::Category;
-    use crate::source::fetch::{Freshness, Validators};
+    use crate::source::fetch::Validators;
+    use crate::source::fetch::freshness::Freshness;
 
     /// Returns the time until the next fetch after a response with this `Cache-Control`.
     fn interval<D: Document>(cache_control: &'static str) -> Duration {

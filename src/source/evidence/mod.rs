@@ -5,7 +5,7 @@
 //! evidence. No request waits for it: missing evidence makes a claim undecided, and is available
 //! for a later request.
 //!
-//! 1. Lists and key directories are [`Published`] documents that are followed (`documents`). They
+//! 1. Lists and key directories are [`FollowedDocument`] documents that are followed (`documents`). They
 //!    are fetched with validators, checked for their format, and kept through every failure.
 //! 2. Names of addresses are looked up as requests need them (`lookups`, `lookup_queue`). No client
 //!    can exceed the limits, and every network has its share.
@@ -20,14 +20,14 @@
 //! A registry of crawlers, which names whose evidence is fetched, is followed in the same way
 //! (`documents`).
 //!
-//! Nothing leaves the machine unless a [`Verifier`] or a [`Published`] is started.
+//! Nothing leaves the machine unless a [`Verifier`] or a [`FollowedDocument`] is started.
 //!
-//! [`Published`]: super::follow::Published
+//! [`FollowedDocument`]: super::follow::FollowedDocument
 
-mod claim_paths;
+pub(crate) mod claim_paths;
 mod claimants;
-mod dns_resolver;
-mod documents;
+pub(crate) mod dns_resolver;
+pub(crate) mod documents;
 mod lookup_queue;
 mod lookups;
 mod path_breaker;
@@ -40,7 +40,6 @@ mod verifier_builder;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use self::claim_paths::{ClaimPath, SuspectPath};
-pub use self::dns_resolver::NameResolver;
-pub use self::documents::ListCopy;
+pub(crate) use self::claim_paths::{ClaimPath, SuspectPath};
+pub(crate) use self::documents::ListCopy;
 pub use self::verifier::{Verifier, VerifierStatus};

@@ -12,7 +12,7 @@ use crate::agent::{Crawler, Registry};
 use crate::identity::{DirectoryUrl, NamePattern, PublicAddress, RangeList};
 use crate::live::Mutex;
 use crate::source::fetch::FetchUrl;
-use crate::source::follow::{FollowError, Published};
+use crate::source::follow::{FollowError, FollowedDocument};
 
 /// Methods of all crawlers of a registry, with parsed URLs and patterns.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ fn written(patterns: &[NamePattern]) -> String {
 /// Methods to check the claims of one crawler, with their evidence.
 #[derive(Debug)]
 pub(super) struct CrawlerMethods {
-    pub(super) lists: Box<[Published<RangeList>]>,
+    pub(super) lists: Box<[FollowedDocument<RangeList>]>,
     pub(super) names: Option<Arc<OperatorNames>>,
 }
 

@@ -23,7 +23,7 @@ use crate::identity::{
 };
 use crate::live::Mutex;
 use crate::source::fetch::{FetchUrl, FetcherTask};
-use crate::source::follow::{FollowBuilder, FollowError, Following, Held, Published, PublishedStatus};
+use crate::source::follow::{DocumentStatus, FollowBuilder, FollowError, FollowedDocument, Following, Held};
 
 /// Keeps the evidence about crawlers up to date, and judges requests by it.
 ///
@@ -51,7 +51,7 @@ pub(super) struct Evidence {
     pub(super) trusted_proxies: ArcSwap<RangeSet>,
     /// Lists by URL. If the registry is replaced, lists that the new registry names are kept. Held
     /// while the registry changes.
-    pub(super) lists: Mutex<BTreeMap<String, Published<RangeList>>>,
+    pub(super) lists: Mutex<BTreeMap<String, FollowedDocument<RangeList>>>,
     pub(super) methods: ArcSwap<MethodTable>,
     pub(super) directories: ArcSwap<DirectoryTable>,
     pub(super) signers: ArcSwap<Signers>,
@@ -89,7 +89,7 @@ impl Configured {
     }
 }
 
-pub(super) type DirectoryTable = HashMap<DirectoryUrl, Published<KeySet>, RandomState>;
+pub(super) type DirectoryTable = HashMap<DirectoryUrl, FollowedDocument<KeySet>, RandomState>;
 
 impl Verifier {
     /// Checks whether another registry can be followed. Changes nothing.
@@ -124,7 +124,7 @@ impl Verifier {
         }
         let before = evidence.directories.load();
         let follow_keys = |(directory, url)| {
-            let start = || Published::start(FollowBuilder::of(url, ()).followed, None, &evidence.following).0;
+            let start = || FollowedDocument::start(FollowBuilder::of(url, ()).followed, None, &evidence.following).0;
             let keys = before.get(&directory).cloned().unwrap_or_else(start);
             (directory, keys)
         };
@@ -231,19 +231,21 @@ impl Verifier {
         let evidence = &*self.inner;
         let (lists, unnamed_lists): (Vec<_>, _) = {
             let lists = evidence.lists.lock();
-            (lists.values().map(Published::status).collect(), evidence.configured.unnamed(lists.keys()))
+            (lists.values().map(FollowedDocument::status).collect(), evidence.configured.unnamed(lists.keys()))
         };
         let lookups = evidence.lookups.as_ref();
         let now = evidence.following.clock.now();
-        let is_confirmed = |list: &PublishedStatus| list.confirmed.is_some_and(|at| ListEvidence::is_fresh(at, now));
+        let is_confirmed = |list: &DocumentStatus| list.confirmed.is_some_and(|at| ListEvidence::is_fresh(at, now));
         let are_names_answered = lookups.and_then(|lookups| lookups.is_answered());
-        let can_refute = lists.iter().any(is_confirmed) || are_names_answered == Some(true);
+        let is_list_fresh = lists.iter().any(is_confirmed);
+        let can_refute = is_list_fresh || are_names_answered == Some(true);
         let has_tried = !lists.is_empty() && self.has_asked();
         let is_settled = has_tried || evidence.began.elapsed() > FIRST_FETCHES;
         let directories = evidence.directories.load();
-        let mut directories: Vec<_> = directories.values().map(Published::status).collect();
+        let mut directories: Vec<_> = directories.values().map(FollowedDocument::status).collect();
         directories.sort_by(|left, right| left.url.cmp(&right.url));
         VerifierStatus {
+            is_list_fresh: (is_list_fresh || is_settled && !lists.is_empty()).then_some(is_list_fresh),
             lists,
             directories,
             unnamed_lists,
@@ -301,15 +303,15 @@ impl ClaimEvidence for Verifier {
 }
 
 impl Evidence {
-    fn follow_list(&self, url: FetchUrl) -> Published<RangeList> {
+    fn follow_list(&self, url: FetchUrl) -> FollowedDocument<RangeList> {
         let text = url.to_string();
         // A saved copy takes precedence over these: the same order as in `ListCopy::all`.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
         let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
-        Published::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
+        FollowedDocument::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
     }
 
-    fn range(&self, lists: &[Published<RangeList>], address: PublicAddress, now: SystemTime) -> MethodOutcome {
+    fn range(&self, lists: &[FollowedDocument<RangeList>], address: PublicAddress, now: SystemTime) -> MethodOutcome {
         let examine = |first_seen: Option<SystemTime>| {
             ListEvidence::combine(lists.iter().map(|list| {
                 list.with_held(|held| {
@@ -348,15 +350,18 @@ robots_core::debug_as!(|it| Verifier { status: it.status() });
 #[non_exhaustive]
 pub struct VerifierStatus {
     /// Published lists, by URL.
-    pub lists: Vec<PublishedStatus>,
+    pub lists: Vec<DocumentStatus>,
     /// Key directories, by URL. Each is fetched when a request needs it.
-    pub directories: Vec<PublishedStatus>,
+    pub directories: Vec<DocumentStatus>,
     /// Messages about copies of lists that no row of the registry names, each with the URL that was
     /// probably meant. Such copies verify nothing.
     pub unnamed_lists: Vec<String>,
     /// Whether any evidence can refute a claim: a list that its server confirmed within a day, or a
     /// resolver that answers. `None` until the lists were requested, for at most a minute.
     pub can_refute: Option<bool>,
+    /// Whether a list was confirmed by its server within a day. `None` until the lists were requested, for at most a minute, and if there
+    /// are no lists.
+    pub is_list_fresh: Option<bool>,
     /// Whether a resolver answers questions about names. It does if it has answered, and no
     /// question has failed an hour or more later. `None` if no question was asked.
     pub are_names_answered: Option<bool>,
@@ -382,10 +387,16 @@ impl VerifierStatus {
         self.by_cause().into_values().collect()
     }
 
-    /// Returns the line that reports that nothing can refute a claim, if so. Then impostors pass,
-    /// whatever the policy.
-    pub fn refutes_nothing(&self) -> Option<String> {
-        self.by_cause().remove(NOTHING)
+    /// Returns why impostors pass, whatever the policy: nothing can refute a claim, or no list can,
+    /// so that crawlers without host names are never refuted. `None` if claims can be refuted, and
+    /// until the lists were requested, for at most a minute.
+    pub fn ineffective_reason(&self) -> Option<String> {
+        let of_lists = || {
+            let unconfirmed = "no list was confirmed by its server within a day, so the lists refute no claim, and impostors of crawlers \
+                               without host names pass";
+            (self.is_list_fresh == Some(false)).then(|| unconfirmed.to_owned())
+        };
+        self.by_cause().remove(NOTHING).or_else(of_lists)
     }
 
     /// Returns the problems by cause, which is the message without its details. So a network that

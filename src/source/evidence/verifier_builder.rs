@@ -19,7 +19,7 @@ use super::signature_results::SignatureResults;
 use super::verified_claims::{EvidenceVersion, VerifiedClaims};
 use super::verifier::{Configured, Evidence, FIRST_FETCHES, NOTHING, Verifier};
 use crate::agent::{Network, Registry};
-use crate::identity::{DirectoryUrl, RangeSet, RequiredComponent};
+use crate::identity::{DirectoryUrl, RequiredComponent};
 use crate::live::{Clock, Mutex, TroubleEvent, TroubleListener};
 use crate::source::fetch::{FetchUrl, FetcherTask};
 use crate::source::follow::{FollowBuilder, FollowError};
@@ -33,7 +33,7 @@ pub struct VerifierSettings {
     looks_names_up: bool,
     /// Time between two questions about names, and time limit for an answer.
     question_times: (Duration, Duration),
-    trusted_proxies: RangeSet,
+    trusted_proxies: Vec<Network>,
     required: Vec<RequiredComponent>,
     listeners: Vec<TroubleListener>,
 }
@@ -48,7 +48,7 @@ impl Verifier {
             resolvers: Vec::new(),
             looks_names_up: true,
             question_times: (PACE, TIMEOUT),
-            trusted_proxies: RangeSet::default(),
+            trusted_proxies: Vec::new(),
             required: Vec::new(),
             listeners: Vec::new(),
         };
@@ -58,7 +58,8 @@ impl Verifier {
 
 impl FollowBuilder<VerifierSettings> {
     /// Adds a file with a copy of the list at a URL, for a start without a network. The copy can
-    /// verify claims, but refutes none until the list itself is fetched.
+    /// verify claims, but refutes none until the list itself is fetched. A second call adds to the
+    /// first.
     ///
     /// # Errors
     ///
@@ -70,7 +71,7 @@ impl FollowBuilder<VerifierSettings> {
     }
 
     /// Adds a key directory whose signatures verify, in addition to those that rows of the registry
-    /// name.
+    /// name. A second call adds to the first.
     ///
     /// # Errors
     ///
@@ -86,14 +87,15 @@ impl FollowBuilder<VerifierSettings> {
     /// that lacks one of them verifies nothing and refutes nobody. Default: none. Then a signature
     /// over `@authority` alone verifies for every path of the site while it is valid, for any
     /// sender.
+    /// A second call adds to the first.
     pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
-        self.followed.required = components.into_iter().collect();
+        self.followed.required.extend(components);
         self
     }
 
-    /// Sets the resolvers to ask, instead of the system's.
+    /// Sets the resolvers to ask, instead of the system's. A second call adds to the first.
     pub fn resolvers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
-        self.followed.resolvers = servers.into_iter().collect();
+        self.followed.resolvers.extend(servers);
         self
     }
 
@@ -112,9 +114,10 @@ impl FollowBuilder<VerifierSettings> {
 
     /// Sets the networks of the proxies that are trusted to name the client. If a request has the
     /// address of such a proxy, no address is used to judge it
-    /// ([`public_address`](Verifier::public_address)). Default: none.
+    /// ([`public_address`](Verifier::public_address)). Default: none. A second call adds to the
+    /// first.
     pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
-        self.followed.trusted_proxies = networks.into_iter().collect();
+        self.followed.trusted_proxies.extend(networks);
         self
     }
 
@@ -122,6 +125,7 @@ impl FollowBuilder<VerifierSettings> {
     /// [`troubles`](super::VerifierStatus::troubles), and once when nothing is missing any more. It
     /// runs on the fetcher's thread and must not block. With the feature `tracing`, both are also
     /// logged with the target `tower_robots::evidence`. Panics are caught.
+    /// A second call adds to the first.
     pub fn on_event(mut self, listener: impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static) -> Self {
         self.followed.listeners.push(Box::new(listener));
         self
@@ -163,7 +167,7 @@ impl FollowBuilder<VerifierSettings> {
         let inner = Arc::new(Evidence {
             began: Instant::now().into_std(),
             configured: settings.configured,
-            trusted_proxies: ArcSwap::from_pointee(settings.trusted_proxies),
+            trusted_proxies: ArcSwap::from_pointee(settings.trusted_proxies.into_iter().collect()),
             lists: Mutex::default(),
             methods: ArcSwap::default(),
             directories: ArcSwap::default(),

@@ -109,7 +109,8 @@ impl Fetcher {
     /// neither taken nor dropped occupies one of the fetcher's concurrent fetches.
     ///
     /// ```no_run
-    /// use tower_robots::source::fetch::{FetchRequest, Fetcher};
+    /// use tower_robots::source::fetch::FetchRequest;
+    /// use tower_robots::source::fetch::Fetcher;
     ///
     /// # async fn read() -> Result<usize, Box<dyn std::error::Error>> {
     /// let request = FetchRequest::new("https://example.com/sitemap.xml".parse()?);
@@ -171,7 +172,8 @@ impl Drop for FetcherTask {
 }
 
 impl FetcherBuilder {
-    /// Sets the `User-Agent` of the requests. Default: `robotsd/` and the version of this crate.
+    /// Sets the `User-Agent` of the requests. Default: `robotsd/` and the version of this crate. A
+    /// second call replaces the first.
     pub fn user_agent(mut self, user_agent: HeaderValue) -> Self {
         self.client.user_agent = user_agent;
         self
@@ -179,12 +181,14 @@ impl FetcherBuilder {
 
     /// Sets the time limit for a connection, and separately for its TLS session. Default: ten
     /// seconds each.
+    /// A second call replaces the first.
     pub fn connect_within(mut self, time: Duration) -> Self {
         self.client.connect = time;
         self
     }
 
-    /// Sets the time limit for a whole fetch, including redirects. Default: 30 seconds.
+    /// Sets the time limit for a whole fetch, including redirects. Default: 30 seconds. A second
+    /// call replaces the first.
     pub fn fetch_within(mut self, time: Duration) -> Self {
         self.client.total = time;
         self
@@ -193,13 +197,14 @@ impl FetcherBuilder {
     /// Connects to a different host and port if `place` returns them for the host and port of a
     /// URL. This shows how a server answers before its name points to it. The certificate must
     /// still be valid for the URL's host. Redirects may lead to such a place whatever its address
-    /// is.
+    /// is. A second call replaces the first.
     pub fn connect_to(mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) -> Self {
         self.client.network.connect_to(place);
         self
     }
 
-    /// Sets the maximum number of concurrent fetches. Default: 64; minimum: one.
+    /// Sets the maximum number of concurrent fetches. Default: 64; minimum: one. A second call
+    /// replaces the first.
     pub fn at_once(mut self, fetches: usize) -> Self {
         self.client.permits = Semaphore::new(fetches.clamp(1, Semaphore::MAX_PERMITS));
         self
@@ -216,7 +221,8 @@ impl FetcherBuilder {
         self.trust(pem)
     }
 
-    /// Trusts the certificates in this PEM text, in addition to those that the system trusts.
+    /// Trusts the certificates in this PEM text, in addition to those that the system trusts. A
+    /// second call adds to the first.
     ///
     /// # Errors
     ///

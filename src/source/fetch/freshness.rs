@@ -20,7 +20,7 @@ const LONGEST: u64 = 1 << 31;
 /// ```
 /// use std::time::Duration;
 /// use http::{HeaderMap, HeaderValue, header::CACHE_CONTROL};
-/// use tower_robots::source::fetch::Freshness;
+/// use tower_robots::internals::Freshness;
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=600, s-maxage=60"));
@@ -149,7 +149,7 @@ pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
 ///
 /// ```
 /// use std::time::Duration;
-/// use tower_robots::source::fetch::Schedule;
+/// use tower_robots::internals::Schedule;
 ///
 /// let (every, hold) = (Duration::from_secs(300), Duration::from_secs(3600));
 /// let often = Schedule { every, hold, ..Schedule::default() };

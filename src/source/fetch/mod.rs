@@ -14,13 +14,13 @@
 //!
 //! This module is an HTTP client; it serves nothing and checks no rules.
 
-mod client;
+pub(crate) mod client;
 mod crawler;
-mod fetcher;
-mod freshness;
-mod outcome;
+pub(crate) mod fetcher;
+pub(crate) mod freshness;
+pub(crate) mod outcome;
 mod poller;
-mod remote;
+pub(crate) mod remote;
 mod resolver;
 mod site_freshness;
 #[cfg(feature = "tls")]
@@ -31,13 +31,14 @@ pub(crate) mod wire;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::client::FetchAnswer;
+pub use self::client::FetchRequest;
 pub(super) use self::client::{Client, FetchMode, FetchTarget};
-pub use self::client::{FetchAnswer, FetchRequest};
 pub use self::crawler::{CrawlerCache, CrawlerReading};
 pub(super) use self::fetcher::FetcherTask;
-pub use self::fetcher::{FetchBody, Fetcher, FetcherBuilder};
+pub use self::fetcher::{Fetcher, FetcherBuilder};
+pub(crate) use self::freshness::Schedule;
 pub(super) use self::freshness::later;
-pub use self::freshness::{Freshness, Schedule};
-pub use self::outcome::{FetchError, FetchErrorKind, FetchOutcome, Validators};
-pub use self::remote::RemoteSource;
+pub(crate) use self::outcome::Validators;
+pub use self::outcome::{FetchError, FetchErrorKind, FetchOutcome};
 pub use self::url::FetchUrl;

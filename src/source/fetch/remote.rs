@@ -101,6 +101,7 @@ impl LiveRobots {
 impl LiveBuilder<RemoteSource> {
     /// Sets the fetcher. Default: a new [`Fetcher`] with its own thread; share one between many
     /// sites.
+    /// A second call replaces the first.
     ///
     /// Only a fetched robots.txt has these settings:
     ///
@@ -116,6 +117,7 @@ impl LiveBuilder<RemoteSource> {
 
     /// Sets when the file is fetched again, and how long it must be missing before that is
     /// believed. Default: [`Schedule::default`].
+    /// A second call replaces the first.
     pub fn schedule(self, schedule: Schedule) -> Self {
         self.with_source(|source| source.schedule = schedule)
     }
@@ -125,6 +127,7 @@ impl LiveBuilder<RemoteSource> {
 impl LiveBuilder<RemoteSource> {
     /// Sets the name that the certificate of an `https` server must contain. Default: the host in
     /// its URL.
+    /// A second call replaces the first.
     pub fn server_name(self, name: &str) -> Self {
         self.with_source(|source| source.target.server_name = Some(name.into()))
     }

@@ -4,13 +4,13 @@ use std::io;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use super::published::PublishedSettings;
-use super::{Document, FollowError, Following, Published, PublishedEvent, SavedDocuments};
+use super::published::DocumentSettings;
+use super::{Document, DocumentEvent, FollowError, FollowedDocument, Following, SavedDocuments};
 use crate::live::{Clock, VersionHashPrefix};
 use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
 
-/// Prepares to follow documents that are fetched and saved: one [`Published`] document, or the
+/// Prepares to follow documents that are fetched and saved: one [`FollowedDocument`] document, or the
 /// evidence of a `Verifier`.
 #[must_use]
 pub struct FollowBuilder<F> {
@@ -25,19 +25,20 @@ impl<F> FollowBuilder<F> {
         Self { followed, fetcher: None, folder: None, clock }
     }
 
-    /// Sets the fetcher. Default: a new fetcher.
+    /// Sets the fetcher. Default: a new fetcher. A second call replaces the first.
     pub fn fetcher(self, fetcher: &Fetcher) -> Self {
         Self { fetcher: Some(fetcher.clone()), ..self }
     }
 
     /// Sets the folder that stores the last fetched version for the next start. A `Verifier` also
-    /// stores when crawlers were last verified on each network path. Default: none.
+    /// stores when crawlers were last verified on each network path. Default: none. A second call
+    /// replaces the first.
     pub fn saved_in(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }
 
     /// Sets the clock, for tests. Default: the system's clock. For a `Verifier`, it may be some
-    /// milliseconds behind if that makes reading it cheaper.
+    /// milliseconds behind if that makes reading it cheaper. A second call replaces the first.
     pub fn clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self { clock: Clock::new(clock), ..self }
     }
@@ -49,28 +50,30 @@ impl<F> FollowBuilder<F> {
     }
 }
 
-impl Published<Fragment> {
+impl FollowedDocument<Fragment> {
     /// Follows the fragment at a URL, such as a list of AI crawlers. The title names it in comments
     /// of the file that is served. A file that is not a list of rules for crawlers is rejected.
-    pub fn builder(url: FetchUrl, title: &str) -> FollowBuilder<PublishedSettings<Fragment>> {
+    pub fn builder(url: FetchUrl, title: &str) -> FollowBuilder<DocumentSettings<Fragment>> {
         FollowBuilder::of(url, title.into())
     }
 }
 
-impl<D: Document> FollowBuilder<PublishedSettings<D>> {
+impl<D: Document> FollowBuilder<DocumentSettings<D>> {
     pub(in crate::source) fn of(url: FetchUrl, reading: D::Reading) -> Self {
-        let followed = PublishedSettings { url, reading, accepted: Vec::new(), on_event: Box::new(|_| {}) };
+        let followed = DocumentSettings { url, reading, accepted: Vec::new(), on_event: Box::new(|_| {}) };
         Self::new(followed, Clock::default())
     }
 
-    /// Sets the versions that are used regardless of their changes. Default: none.
+    /// Sets the versions that are used regardless of their changes. Default: none. A second call
+    /// adds to the first.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
-        self.followed.accepted = hashes.into_iter().map(Into::into).collect();
+        self.followed.accepted.extend(hashes.into_iter().map(Into::into));
         self
     }
 
-    /// Sets a callback for changes. It runs on a thread of the fetcher and may block.
-    pub fn on_event(mut self, listener: impl Fn(&PublishedEvent<D>) + Send + Sync + 'static) -> Self {
+    /// Sets a callback for changes. It runs on a thread of the fetcher and may block. A second call
+    /// replaces the first.
+    pub fn on_event(mut self, listener: impl Fn(&DocumentEvent<D>) + Send + Sync + 'static) -> Self {
         self.followed.on_event = Box::new(listener);
         self
     }
@@ -93,14 +96,14 @@ impl<D: Document> FollowBuilder<PublishedSettings<D>> {
     /// # Errors
     ///
     /// If the URL of a registry is not an `https` URL, or if the system cannot start a thread.
-    pub fn start(self) -> Result<(Published<D>, Option<FollowError>), FollowError> {
+    pub fn start(self) -> Result<(FollowedDocument<D>, Option<FollowError>), FollowError> {
         let url = &self.followed.url;
         if D::ONLY_HTTPS && !url.is_https() {
             let noun = D::NOUN;
             return Err(FollowError::new(format!("{url} is fetched without TLS: write the https URL of the {noun}")));
         }
         let (followed, following) = self.into_parts().map_err(|error| FollowError::new(error.to_string()))?;
-        Ok(Published::start(followed, None, &following))
+        Ok(FollowedDocument::start(followed, None, &following))
     }
 }
 

@@ -31,21 +31,21 @@ use crate::source::fetch::{
 ///
 /// Cheap to clone; dropping the last clone ends the work.
 #[derive(Clone)]
-pub struct Published<D: Document> {
+pub struct FollowedDocument<D: Document> {
     followed: Arc<Followed<D>>,
     _task: Arc<FetcherTask>,
 }
 
 /// The document to follow, and its event callback.
 #[expect(missing_debug_implementations, reason = "the builder around it has one")]
-pub struct PublishedSettings<D: Document> {
+pub struct DocumentSettings<D: Document> {
     pub(super) url: FetchUrl,
     pub(super) reading: D::Reading,
     pub(super) accepted: Vec<VersionHashPrefix>,
     pub(super) on_event: Box<OnEvent<D>>,
 }
 
-type OnEvent<D> = dyn Fn(&PublishedEvent<D>) + Send + Sync;
+type OnEvent<D> = dyn Fn(&DocumentEvent<D>) + Send + Sync;
 
 /// Shared parts that following needs.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ pub(in crate::source) const EMBEDDED: &str = "embedded";
 /// A change in the state of a document. Each change is reported once, not at every fetch.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum PublishedEvent<D> {
+pub enum DocumentEvent<D> {
     /// Another version is in force.
     Changed(Arc<D>, VersionHash),
     /// A version changes much, and is held until it is accepted.
@@ -109,10 +109,10 @@ pub enum PublishedEvent<D> {
     Recovered,
 }
 
-/// Status of a [`Published`] document, or of evidence of a `Verifier`.
+/// Status of a [`FollowedDocument`] document, or of evidence of a `Verifier`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct PublishedStatus {
+pub struct DocumentStatus {
     /// URL of the document, without its query.
     pub url: String,
     /// Origin of the current version: `fetched` by this process, `saved` by an earlier one, the
@@ -167,17 +167,17 @@ impl<D> Held<D> {
     }
 }
 
-impl<D: Document> Published<D> {
+impl<D: Document> FollowedDocument<D> {
     /// Starts to follow a document. Until it is fetched, the saved copy is used, or else `copy`.
     ///
     /// Also returns the reason if the saved copy cannot be used.
     pub(in crate::source) fn start(
-        settings: PublishedSettings<D>,
+        settings: DocumentSettings<D>,
         copy: Option<Held<D>>,
         following: &Following,
     ) -> (Self, Option<FollowError>) {
         let Following { fetcher, clock, saved } = following.clone();
-        let PublishedSettings { url, reading, accepted, on_event } = settings;
+        let DocumentSettings { url, reading, accepted, on_event } = settings;
         let (restored, trouble) = match saved.as_ref().map(|saved| restore(saved, &url, &reading)).transpose() {
             Ok(restored) => (restored.flatten(), None),
             Err(trouble) => (None, Some(trouble)),
@@ -257,11 +257,11 @@ impl<D: Document> Published<D> {
     }
 
     /// Returns the status of the document.
-    pub fn status(&self) -> PublishedStatus {
+    pub fn status(&self) -> DocumentStatus {
         let held = self.followed.held.load();
         let held = held.as_deref();
         let progress = self.followed.progress.lock();
-        PublishedStatus {
+        DocumentStatus {
             url: self.followed.url.to_string(),
             origin: held.map(|held| held.origin),
             entries: held.map(|held| held.document.entries()),
@@ -300,7 +300,7 @@ impl<D: Document> Published<D> {
     }
 }
 
-robots_core::debug_as!(|it| [D: Document] Published::<D> { url: it.followed.url.to_string() });
+robots_core::debug_as!(|it| [D: Document] FollowedDocument::<D> { url: it.followed.url.to_string() });
 
 /// Longest plausible wait for the next fetch. A later time comes from a clock that was wrong.
 const LONGEST_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
@@ -468,18 +468,18 @@ impl<D: Document> Followed<D> {
     }
 
     /// Returns what has changed since the last report.
-    fn news(&self) -> Option<PublishedEvent<D>> {
+    fn news(&self) -> Option<DocumentEvent<D>> {
         let held = self.held.load_full();
         let hash = held.as_ref().and_then(|held| held.hash);
         let mut progress = self.progress.lock();
         let trouble = progress.trouble.clone();
         let (said_hash, said) = std::mem::replace(&mut progress.said, (hash, trouble.clone()));
         match (trouble, &progress.waiting) {
-            _ if hash != said_hash => Some(PublishedEvent::Changed(held?.document.clone(), hash?)),
+            _ if hash != said_hash => Some(DocumentEvent::Changed(held?.document.clone(), hash?)),
             (Some(trouble), _) if said.as_ref() == Some(&trouble) => None,
-            (Some(_), Some((hash, changes))) => Some(PublishedEvent::Waiting { hash: *hash, changes: changes.clone() }),
-            (Some(trouble), None) => Some(PublishedEvent::Failed(trouble)),
-            (None, _) => said.map(|_| PublishedEvent::Recovered),
+            (Some(_), Some((hash, changes))) => Some(DocumentEvent::Waiting { hash: *hash, changes: changes.clone() }),
+            (Some(trouble), None) => Some(DocumentEvent::Failed(trouble)),
+            (None, _) => said.map(|_| DocumentEvent::Recovered),
         }
     }
 }
@@ -503,7 +503,7 @@ fn restore<D: Document>(
     Ok(Some((Held { hash, ..held }, saved.validators(url))))
 }
 
-impl<D> fmt::Display for PublishedEvent<D> {
+impl<D> fmt::Display for DocumentEvent<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Changed(_, hash) => write!(f, "version {} is in force", hash.short()),

@@ -46,7 +46,7 @@ fn go_on(folder: &Path, fault: &str) {
     let path = folder.join("state");
     let state = StateDir::open(&path).unwrap();
     let live = open_site(&state, &text(2));
-    live.publish(text(3)).unwrap();
+    live.publish_blocking(text(3)).unwrap();
     assert!(state.flush());
     let hash = |number: usize| Some(VersionHash::of(text(number).as_bytes()));
     let unwritten = Cell::new(0);
@@ -59,7 +59,7 @@ fn go_on(folder: &Path, fault: &str) {
         assert!(is_written || is_said, "{what}: what is not written is said");
     };
     let failing = Failing::begin(std::process::id(), fault, &[]);
-    live.publish(text(4)).unwrap();
+    live.publish_blocking(text(4)).unwrap();
     check(4, "published");
     if state.set_enforcement(Enforcement::Off).is_err() {
         assert!(!state.is_writable(), "{:?}", state.troubles());
@@ -70,7 +70,7 @@ fn go_on(folder: &Path, fault: &str) {
     if live.set_enforcement(Enforcement::Off).is_err() {
         assert!(!live.status().state_troubles.is_empty());
     }
-    live.publish(text(1)).unwrap_err();
+    live.publish_blocking(text(1)).unwrap_err();
     check(3, "waits");
     live.accept(&hash(1).unwrap().into()).unwrap();
     check(1, "accepted");

@@ -61,7 +61,7 @@ fn folder() -> TempDir {
 }
 
 fn open_site(state: &StateDir, text: &str) -> LiveRobots {
-    let live = LiveRobots::inline(text).registry(REGISTRY.clone()).when_missing(WhenMissing::Unavailable);
+    let live = LiveRobots::text(text).registry(REGISTRY.clone()).when_missing(WhenMissing::Unavailable);
     live.gate(Gate::new()).state(state, "shop").open().unwrap()
 }
 
@@ -118,7 +118,7 @@ fn publish_accept_roll_back_and_switch(folder: &Path) {
         let synced: &[&str] = match what.split_once(' ').unwrap_or((what, "")) {
             ("publish", number) => {
                 source = number.parse().unwrap();
-                let _ = live.publish(text(source));
+                let _ = live.publish_blocking(text(source));
                 assert!(state.flush());
                 // One that waits is synced, so that it does not go live at a restart.
                 if live.status().pending.is_some() { &VERSION } else { &[] }

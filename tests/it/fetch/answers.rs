@@ -2,9 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
+use tower_robots::internals::Validators;
 use tower_robots::live::LiveRobots;
 use tower_robots::source::fetch::{
-    CrawlerCache, CrawlerReading, FetchErrorKind, FetchOutcome, FetchUrl, Fetcher, FetcherBuilder, Validators,
+    CrawlerCache, CrawlerReading, FetchErrorKind, FetchOutcome, FetchUrl, Fetcher, FetcherBuilder,
 };
 
 use super::server::{Server, nowhere, response, robots};

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
+use tower_robots::internals::Schedule;
 use tower_robots::live::{LiveRobots, RejectionKind, ReloadOutcome};
-use tower_robots::source::fetch::{Fetcher, Schedule};
+use tower_robots::source::fetch::Fetcher;
 
 use super::server::{Server, robots};
 use crate::waiting::PATIENCE;

@@ -2,7 +2,9 @@
 
 use http::header::{ACCEPT_ENCODING, LOCATION, USER_AGENT};
 use http::{HeaderValue, StatusCode};
-use tower_robots::source::fetch::{FetchAnswer, FetchError, FetchErrorKind, FetchRequest, Fetcher};
+use tower_robots::internals::FetchAnswer;
+use tower_robots::source::fetch::FetchRequest;
+use tower_robots::source::fetch::{FetchError, FetchErrorKind, Fetcher};
 
 use super::server::{Server, nowhere, response, robots};
 

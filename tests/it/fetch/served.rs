@@ -6,11 +6,11 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use tower::{ServiceBuilder, ServiceExt, service_fn};
+use tower_robots::internals::{RemoteSource, Schedule};
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{LiveRobots, ReloadOutcome};
 use tower_robots::policy::{Mode, Policy};
 use tower_robots::source::LiveBuilder;
-use tower_robots::source::fetch::{RemoteSource, Schedule};
 
 use super::server::{Server, response, robots};
 use crate::waiting::PATIENCE;

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use tower_robots::internals::{RemoteSource, Schedule};
 use tower_robots::live::{
     Cause, Gate, LiveRobots, RejectionKind, Reload, ReloadOutcome, StateDir, TroubleKind, WhenMissing,
 };
 use tower_robots::source::LiveBuilder;
-use tower_robots::source::fetch::{Fetcher, RemoteSource, Schedule};
+use tower_robots::source::fetch::Fetcher;
 
 use super::server::{Server, Stream, nowhere, response, robots};
 use crate::waiting::{PATIENCE, body, wait_for};

@@ -25,7 +25,7 @@ const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 
 
 fn robots() -> RobotsLayer {
     let policy = Policy::builder().mode(Mode::Refuse).build();
-    RobotsLayer::new(LiveRobots::inline(FILE).policy(policy).open().unwrap())
+    RobotsLayer::new(LiveRobots::text(FILE).policy(policy).open().unwrap())
 }
 
 fn app() -> Router {

@@ -136,12 +136,12 @@ fn a_record_says_what_comes_when_the_grace_ends_and_until_when_it_holds() {
     let end = Some(start + length);
     for mode in [Mode::Observe, Mode::Tag, Mode::Refuse] {
         for (fields, target, would, too_soon) in [
-            (&[UNKNOWN][..], "/new", Would::Refuse, Would::Refuse),
-            (&[GOOGLEBOT], "/new", Would::Tag, Would::Tag),
-            (&[GOOGLEBOT, UNKNOWN], "/new", Would::Refuse, Would::Refuse),
+            (&[UNKNOWN][..], "/new", UnderRefuse::Refuse, UnderRefuse::Refuse),
+            (&[GOOGLEBOT], "/new", UnderRefuse::Tag, UnderRefuse::Tag),
+            (&[GOOGLEBOT, UNKNOWN], "/new", UnderRefuse::Refuse, UnderRefuse::Refuse),
             // The other agent is allowed, and has the delay.
-            (&[GOOGLEBOT, UNKNOWN], "/shop", Would::Tag, Would::Limit),
-            (&[UNKNOWN], "/", Would::Pass, Would::Limit),
+            (&[GOOGLEBOT, UNKNOWN], "/shop", UnderRefuse::Tag, UnderRefuse::Limit),
+            (&[UNKNOWN], "/", UnderRefuse::Pass, UnderRefuse::Limit),
         ] {
             assert_eq!(at(start, mode, fields, target), (would, too_soon, end), "{mode} {fields:?} {target}");
             let after = at(start + length, mode, fields, target);

@@ -13,7 +13,8 @@ use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response};
 use prost::Message as _;
 use tower_robots::agent::Category;
-use tower_robots::layer::{GrpcCode, Record};
+use tower_robots::internals::GrpcCode;
+use tower_robots::layer::Record;
 use tower_robots::rules::Access;
 
 use crate::ask::asked_request::{AskedRequest, STRICTEST_METHOD, host_of_url, is_target};

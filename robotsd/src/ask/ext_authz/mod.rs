@@ -15,7 +15,7 @@ use http::header::HeaderName;
 use http::{HeaderMap, Request, Version};
 use http_body_util::BodyExt;
 use tokio::time::timeout;
-use tower_robots::layer::OriginalRequest;
+use tower_robots::parts::OriginalRequest;
 
 use crate::exchange::{RequestBody, RequestBodyError};
 

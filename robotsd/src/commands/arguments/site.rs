@@ -12,10 +12,11 @@ use std::{io, slice};
 
 use tower_robots::agent::{Network, Registry};
 use tower_robots::check::{FileKind, Finding};
-use tower_robots::live::{Enforcement, LiveRobots, Remembered, StateDir, VersionHash, VersionHashPrefix};
+use tower_robots::internals::ListCopy;
+use tower_robots::internals::Remembered;
+use tower_robots::live::{Enforcement, LiveRobots, StateDir, VersionHash, VersionHashPrefix};
 use tower_robots::rules::{Reading, RobotsTxt};
 use tower_robots::source::Directory;
-use tower_robots::source::evidence::ListCopy;
 
 use super::{SiteHosts, sites_of};
 use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment, owners};

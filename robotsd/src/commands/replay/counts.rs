@@ -11,7 +11,7 @@ use std::{io, slice, thread};
 use foldhash::fast::RandomState;
 use indicatif::ProgressBar;
 use tower_robots::agent::Referrer;
-use tower_robots::policy::{Decision, Would};
+use tower_robots::policy::{Decision, UnderRefuse};
 use tower_robots::rules::RequestPath;
 
 use super::chunks;
@@ -261,8 +261,8 @@ impl JudgedEntry {
             Some(Effect::Disallowed) | None => {}
         }
         match decision.as_ref().map(Decision::would) {
-            Some(Would::Refuse) => tally.would_refuse = tally.disallowed,
-            Some(Would::Tag) => tally.would_tag = tally.disallowed,
+            Some(UnderRefuse::Refuse) => tally.would_refuse = tally.disallowed,
+            Some(UnderRefuse::Tag) => tally.would_tag = tally.disallowed,
             _ => {}
         }
         if header.kind.is_index_engine {

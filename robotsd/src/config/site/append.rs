@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use tower_robots::source::fetch::FetchUrl;
 
-use crate::config::{Fault, Faults, Placed, PublishedSettings, parsed, tables};
+use crate::config::{DocumentSettings, Fault, Faults, Placed, parsed, tables};
 
 tables! {
     /// A part that is appended to a robots.txt.
@@ -31,7 +31,7 @@ pub(crate) enum AppendSource {
     #[display("{}", _0.display())]
     File(PathBuf),
     #[display("{}", _0.url)]
-    Url(PublishedSettings),
+    Url(DocumentSettings),
 }
 
 /// Maximum number of parts per site.
@@ -81,7 +81,7 @@ fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Pa
             if let Some(ca) = ca.as_ref().filter(|_| !is_secure) {
                 return Err(ca.fault("this is for TLS, and the url does not begin with \"https://\""));
             }
-            AppendSource::Url(PublishedSettings::resolve(url, ca.as_ref(), state_dir, FOLDER, folder)?)
+            AppendSource::Url(DocumentSettings::resolve(url, ca.as_ref(), state_dir, FOLDER, folder)?)
         }
         (Some(_), Some(url)) => return Err(url.fault("a part has either path or url, not both")),
         (None, None) => {

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toml::Spanned;
+use tower_robots::internals::Origin;
+use tower_robots::internals::Schedule;
 use tower_robots::live::LiveRobots;
-use tower_robots::source::fetch::Schedule;
-use tower_robots::source::{Directory, Origin};
+use tower_robots::source::Directory;
 
 use super::append::RawAppend;
 use super::backend::{Backend, RawBackend};

@@ -6,7 +6,7 @@ use super::*;
 use crate::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
 use crate::identity::{DirectoryUrl, IdentityRequest, MessageHead};
 use crate::source::fetch::Fetcher;
-use crate::source::follow::PublishedStatus;
+use crate::source::follow::DocumentStatus;
 
 /// The key of RFC 9421, and its thumbprint.
 const OTHER_KEY: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
@@ -57,7 +57,7 @@ impl Followed {
         signed(&self.server.url, self.clock.now())
     }
 
-    fn status(&self) -> PublishedStatus {
+    fn status(&self) -> DocumentStatus {
         self.verifier.status().directories.remove(0)
     }
 }

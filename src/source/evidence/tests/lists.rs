@@ -5,7 +5,7 @@ use super::*;
 use crate::agent::{Identity, IdentityMethod, Recognizer, Refutation, UndecidedReason};
 use crate::rules::RobotsTxt;
 use crate::source::evidence::verifier_builder::VerifierSettings;
-use crate::source::follow::{FollowBuilder, PublishedStatus};
+use crate::source::follow::{DocumentStatus, FollowBuilder};
 
 const MISS: MethodOutcome = MethodOutcome::Failed(Refutation::NotListed);
 const STALE: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Stale);
@@ -55,7 +55,7 @@ impl Followed {
         self.verifier.range(playbot(&self.registry), public(address), self.clock.now()).expect("a list")
     }
 
-    fn status(&self) -> PublishedStatus {
+    fn status(&self) -> DocumentStatus {
         self.verifier.status().lists.remove(0)
     }
 

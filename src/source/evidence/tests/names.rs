@@ -119,14 +119,16 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     let resolved = Resolved { dns, clock, verifier: builder.start().expect("a verifier"), registry };
     let can_refute = || resolved.verifier.status().can_refute;
     assert!(!until("the first fetch", can_refute));
-    let said = resolved.verifier.status().refutes_nothing().expect("a trouble");
+    let said = resolved.verifier.status().ineffective_reason().expect("a trouble");
     assert!(said.contains("and no resolver of names has answered within an hour, so impostors pass"), "{said}");
     resolved.dns.names(CLIENT, Played::Code(ResponseCode::ServFail));
     assert_eq!(resolved.rdns(CLIENT), undecided(UndecidedReason::ResolverFailure));
     assert_eq!(can_refute(), Some(false), "an answer that it has none");
     resolved.dns.names("9.9.9.10", Played::Code(ResponseCode::NXDomain));
     assert_eq!(resolved.rdns("9.9.9.10"), undecided(UndecidedReason::UnprovenResolver));
-    assert_eq!((can_refute(), resolved.verifier.status().refutes_nothing()), (Some(true), None));
+    assert_eq!(can_refute(), Some(true));
+    let said = resolved.verifier.status().ineffective_reason().expect("the lists fail");
+    assert!(said.contains("the lists refute no claim"), "{said}");
     // Without a question, the resolver has not failed.
     resolved.clock.pass(HOUR + Duration::from_secs(1));
     assert_eq!(can_refute(), Some(true));
@@ -302,7 +304,7 @@ fn names_asked_for_one_by_one_keep_the_bounds() {
     let start = Instant::now();
     let outcomes = runtime.block_on(async {
         let resolver = DnsResolver::new(&[dns.address], dns_resolver::PACE, LONG).expect("a resolver");
-        let resolver = NameResolver { resolver, in_flight: Semaphore::new(IN_FLIGHT) };
+        let resolver = dns_resolver::NameResolver { resolver, in_flight: Semaphore::new(IN_FLIGHT) };
         let patterns: Arc<[NamePattern]> = [".googlebot.com".parse().expect("a pattern")].as_slice().into();
         let check = |address: &str| resolver.check(public(address), patterns.clone(), |_, _| ());
         let unknown = (0..23).map(|number| format!("9.9.8.{number}"));

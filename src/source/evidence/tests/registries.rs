@@ -8,7 +8,7 @@ use crate::agent::RegistryRow;
 use crate::live::VersionHash;
 use crate::rules::Fragment;
 use crate::source::fetch::{FetchUrl, Fetcher};
-use crate::source::follow::{FollowBuilder, Published, PublishedSettings};
+use crate::source::follow::{DocumentSettings, FollowBuilder, FollowedDocument};
 
 /// Parses a registry: each line is the name of a crawler to add, or after a `-`, of one to remove.
 fn read(text: &str) -> Result<Registry, String> {
@@ -26,7 +26,7 @@ fn published(lines: &str) -> String {
 struct Followed {
     server: PlayedHttp,
     clock: TestClock,
-    registry: Published<Registry>,
+    registry: FollowedDocument<Registry>,
     events: Arc<Mutex<Vec<String>>>,
 }
 
@@ -41,13 +41,13 @@ impl Followed {
 
     fn start_with(
         answer: impl Into<Vec<u8>>,
-        change: impl FnOnce(FollowBuilder<PublishedSettings<Registry>>) -> FollowBuilder<PublishedSettings<Registry>>,
+        change: impl FnOnce(FollowBuilder<DocumentSettings<Registry>>) -> FollowBuilder<DocumentSettings<Registry>>,
     ) -> Self {
         let (server, pem) = PlayedHttp::start_tls(answer);
         let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
         let (clock, events) = (TestClock::new(), Arc::<Mutex<Vec<String>>>::default());
         let said = events.clone();
-        let builder = Published::<Registry>::builder(server.url.parse().expect("a URL"), read)
+        let builder = FollowedDocument::<Registry>::builder(server.url.parse().expect("a URL"), read)
             .clock(clock.read())
             .fetcher(&fetcher)
             .on_event(move |event| said.lock().push(event.to_string()));
@@ -174,14 +174,14 @@ fn the_last_good_registry_outlives_the_process() {
     first.registry.accept([hash("-bingbot")]);
     first.event(1);
     let url: FetchUrl = first.server.url.parse().expect("a URL");
-    let saved = Published::<Registry>::builder(url.clone(), read).saved_in(folder.path()).saved();
+    let saved = FollowedDocument::<Registry>::builder(url.clone(), read).saved_in(folder.path()).saved();
     let saved = saved.expect("a registry").expect("what was saved");
     assert!(saved.crawler("bingbot").is_none());
     drop(first);
 
     // Offline, the saved copy is used immediately, and its earlier acceptance still counts.
     let fetcher = Fetcher::new().expect("a thread");
-    let builder = Published::<Registry>::builder(url.clone(), read).saved_in(folder.path()).fetcher(&fetcher);
+    let builder = FollowedDocument::<Registry>::builder(url.clone(), read).saved_in(folder.path()).fetcher(&fetcher);
     let (registry, trouble) = builder.start().expect("a registry");
     assert!(trouble.is_none() && registry.current().is_some_and(|registry| registry.crawler("bingbot").is_none()));
     assert_eq!(registry.status().origin, Some("saved"));
@@ -189,7 +189,7 @@ fn the_last_good_registry_outlives_the_process() {
     // A saved file may be damaged.
     let file = std::fs::read_dir(folder.path()).expect("a folder").next().expect("a file").expect("a file").path();
     std::fs::write(&file, "{").expect("written");
-    let builder = Published::<Registry>::builder(url, read).saved_in(folder.path()).fetcher(&fetcher);
+    let builder = FollowedDocument::<Registry>::builder(url, read).saved_in(folder.path()).fetcher(&fetcher);
     let (registry, trouble) = builder.start().expect("a registry");
     assert!(registry.current().is_none() && trouble.is_some_and(|trouble| trouble.to_string().contains(".json")));
 }
@@ -197,7 +197,7 @@ fn the_last_good_registry_outlives_the_process() {
 #[test]
 fn a_registry_is_not_fetched_in_the_clear() {
     let url = "http://localhost:1/registry.toml".parse().expect("a URL");
-    let error = Published::<Registry>::builder(url, read).start().expect_err("in the clear");
+    let error = FollowedDocument::<Registry>::builder(url, read).start().expect_err("in the clear");
     assert!(error.to_string().ends_with("write the https URL of the registry"), "{error}");
 }
 
@@ -206,7 +206,7 @@ fn a_fragment_is_followed_by_a_fetcher_that_nobody_else_keeps() {
     let (server, pem) = PlayedHttp::start_tls(published("User-agent: HouseBot\nDisallow: /\n"));
     let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
     let clock = TestClock::new();
-    let builder = Published::<Fragment>::builder(server.url.parse().expect("a URL"), "House");
+    let builder = FollowedDocument::<Fragment>::builder(server.url.parse().expect("a URL"), "House");
     let (fragment, trouble) = builder.clock(clock.read()).fetcher(&fetcher).start().expect("a fragment");
     drop(fetcher);
     assert_eq!(trouble, None);

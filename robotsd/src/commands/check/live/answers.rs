@@ -6,7 +6,8 @@ use std::time::Duration;
 use http::HeaderMap;
 use http::header::{AGE, CONTENT_TYPE};
 use tower_robots::check::Severity;
-use tower_robots::source::fetch::{FetchErrorKind, FetchUrl, Freshness};
+use tower_robots::internals::Freshness;
+use tower_robots::source::fetch::{FetchErrorKind, FetchUrl};
 
 use super::lints;
 use crate::render::{AnswerFinding, AnswerLint};

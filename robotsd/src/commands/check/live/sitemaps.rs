@@ -5,8 +5,8 @@
 //! index lists are not fetched.
 
 use serde::Serialize;
+use tower_robots::internals::Origin;
 use tower_robots::rules::RobotsTxt;
-use tower_robots::source::Origin;
 use tower_robots::source::fetch::FetchUrl;
 
 use super::lints;

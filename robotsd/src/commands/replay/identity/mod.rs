@@ -30,7 +30,7 @@ use tower_robots::agent::{Agent, Category, Crawler, Identity, Network, Registry,
 use tower_robots::identity::{
     ClaimEvidence, IdentityRequest, ListEvidence, MethodOutcome, NamePattern, PublicAddress, RangeSet,
 };
-use tower_robots::source::evidence::ListCopy;
+use tower_robots::internals::ListCopy;
 
 use crate::commands::arguments::site::EvidencePlaces;
 use crate::commands::claim::name_patterns;

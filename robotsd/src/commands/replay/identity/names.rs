@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tower_robots::agent::UndecidedReason;
 use tower_robots::identity::{MethodOutcome, NamePattern, PublicAddress};
-use tower_robots::source::evidence::NameResolver;
+use tower_robots::internals::NameResolver;
 
 use crate::commands::replay::source;
 use crate::commands::replay::tally::FrequentCounts;

@@ -1,0 +1,176 @@
+//! The settings of a layer, and what they find in a request: its target, its agents, its client.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+#[cfg(feature = "tracing")]
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+
+use http::{Extensions, HeaderValue, Uri};
+
+use super::event::{AddressFrom, AgentFrom, ExemptIf, IdentityFrom, Observers, RefuseWith, Sender, TargetFrom};
+use super::forwarded::ForwardedWay;
+use super::nesting;
+use super::original::OriginalRequest;
+#[cfg(feature = "verify")]
+use super::sender_check::SenderCheck;
+use crate::agent::Agent;
+use crate::live::{AgentLookups, Content, LiveRobots};
+use crate::policy::Network;
+use crate::source::Sites;
+#[cfg(feature = "verify")]
+use crate::source::evidence::Verifier;
+
+/// The sites and the callbacks of a layer, which it shares with its services.
+#[derive(Clone)]
+pub(super) struct Enforcer {
+    pub(super) sites: Sites,
+    pub(super) target_from: Option<TargetFrom>,
+    pub(super) address_from: Option<AddressFrom>,
+    pub(super) trusted_proxies: Arc<[Network]>,
+    pub(super) agent_from: Option<AgentFrom>,
+    pub(super) identity_from: Option<IdentityFrom>,
+    pub(super) exempt_if: Option<ExemptIf>,
+    pub(super) counting: Counting,
+    #[cfg(feature = "verify")]
+    pub(super) sender_check: Option<SenderCheck>,
+    pub(super) observers: Observers,
+    pub(super) crawler_records: CrawlerRecords,
+    pub(super) refuse_with: Option<RefuseWith>,
+    pub(super) agent_lookups: Option<Arc<AgentLookups>>,
+    pub(super) robots_txt: RobotsTxtPlace,
+    pub(super) notes: Arc<LayerNotes>,
+    /// Finds the target that the outermost of nested routers got; `None` where routers do not nest.
+    pub(super) nested_target: Option<fn(&Extensions) -> Option<&Uri>>,
+}
+
+/// Notes that a layer and its clones share.
+#[derive(Default)]
+pub(super) struct LayerNotes {
+    /// Done once a request for a host of no site has been reported.
+    #[cfg(feature = "tracing")]
+    pub(super) no_site: OnceLock<()>,
+    /// Whether the application got a [`RobotsTxtService`](crate::parts::RobotsTxtService) for a route of its own.
+    pub(super) has_route: AtomicBool,
+}
+
+/// The server that answers requests for `/robots.txt`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RobotsTxtPlace {
+    /// This process.
+    Here,
+    /// Another one, such as that of a CDN.
+    Elsewhere,
+}
+
+/// The place at which a request with a rate limit is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counting {
+    Here,
+    /// In a store of the caller of the judgement.
+    InStore,
+    /// It was counted and refused a moment ago.
+    Before,
+}
+
+/// Whether a crawler's request that passes as any other has a [`Record`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CrawlerRecords {
+    /// Only for observers.
+    Omit,
+    InAnswer,
+    /// And the extensions of the request hold it.
+    InExtensions,
+}
+
+impl Enforcer {
+    /// The sender of a request of these agents.
+    pub(super) fn sender(
+        &self,
+        #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
+        live: &LiveRobots,
+        request: &OriginalRequest<'_>,
+        #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
+        agents: &[Agent],
+    ) -> Sender {
+        if let Some(identity) = self.identity_from.as_ref().and_then(|identity| identity(request.extensions)) {
+            return Sender::checked(identity);
+        }
+        #[cfg(feature = "verify")]
+        if let Some(check) = &self.sender_check {
+            return check.sender(&live.site.origin, request, agents, || self.address(request));
+        }
+        Sender::default()
+    }
+
+    pub(super) fn address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
+        let peer = self.address_from.as_ref()?(request.extensions)?;
+        let trusts = |address| self.trusted_proxies.iter().any(|network| network.contains(address));
+        if !trusts(peer) {
+            return Some(peer);
+        }
+        let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), trusts);
+        // A proxy that names no client leaves it unknown.
+        (way.hops.len() > 1).then(|| way.client().ip())
+    }
+
+    /// Why no address of a client is found, and how to change that.
+    pub(super) fn without_address(&self, request: &OriginalRequest<'_>) -> &'static str {
+        match self.address_from.as_ref().map(|address| address(request.extensions)) {
+            None => "give the layer RobotsLayer::address_from, or use RobotsLayer::for_axum08",
+            Some(None) => {
+                "RobotsLayer::address_from finds none: serve an app on axum with \
+                 into_make_service_with_connect_info::<SocketAddr>()"
+            }
+            Some(Some(_)) => "a proxy of RobotsLayer::forwarded_for names no client: have it write X-Forwarded-For",
+        }
+    }
+
+    #[cfg(feature = "verify")]
+    pub(super) fn verifier(&self) -> Option<&Verifier> {
+        self.sender_check.as_ref().map(|check| &check.verifier)
+    }
+
+    pub(super) fn records_crawlers(&self) -> bool {
+        self.crawler_records > CrawlerRecords::Omit || self.observers.follow_crawlers()
+    }
+
+    /// The request with the target its client sent, as far as the layer can find it.
+    pub(super) fn with_target<'r>(&self, request: OriginalRequest<'r>) -> OriginalRequest<'r> {
+        let request = self.target_from.as_ref().map_or(request, |target| request.looked_up(&**target));
+        self.nested_target.map_or(request, |target| request.looked_up(target))
+    }
+
+    /// Calls `judge` with the request's agents: of the lines a trusted proxy kept, else of its own. Nearly every request
+    /// has one line, and its agents are borrowed from the cache.
+    #[inline]
+    pub(super) fn with_agents<T>(
+        &self,
+        content: &Content,
+        request: &OriginalRequest<'_>,
+        lookups: Option<&AgentLookups>,
+        judge: impl FnOnce(&[Agent]) -> T,
+    ) -> T {
+        let kept = self.kept_lines(request);
+        if let Some(line) = nesting::only_line(request, kept) {
+            return judge(&content.cached_agents(line.map(HeaderValue::as_bytes).unwrap_or_default(), lookups));
+        }
+        let own = request.headers.get_all(&nesting::AGENT_FIELD).iter();
+        let own = own.take(if kept.is_empty() { usize::MAX } else { 0 });
+        let agents = |line: &HeaderValue| content.cached_agents(line.as_bytes(), lookups).to_vec();
+        judge(&kept.iter().chain(own).flat_map(agents).collect::<Vec<_>>())
+    }
+
+    /// The lines of `User-Agent` that a trusted proxy kept; none where the request's own count.
+    pub(super) fn kept_lines<'r>(&self, request: &OriginalRequest<'r>) -> &'r [HeaderValue] {
+        self.agent_from.as_ref().and_then(|agent| agent(request.extensions)).unwrap_or_default()
+    }
+
+    pub(super) const fn checks_senders(&self) -> bool {
+        #[cfg(feature = "verify")]
+        if self.sender_check.is_some() {
+            return true;
+        }
+        self.identity_from.is_some()
+    }
+}

@@ -1,0 +1,124 @@
+//! The faults of requests and the mistakes of an application that only requests show: each is counted, and the first is logged.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The count of requests before one for `/robots.txt`, once one has come.
+pub(super) const SERVED: u64 = u64::MAX;
+
+/// The faults of requests, as [`Status`](super::Status) has them.
+#[derive(Default)]
+pub(crate) struct MishapCounts {
+    #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "for an event"))]
+    origin: Arc<str>,
+    /// Requests that passed because judging them ended in a panic.
+    pub(crate) faults: AtomicU64,
+    /// Panics of callbacks that ran once a request was decided.
+    pub(crate) callback_faults: AtomicU64,
+    pub(super) stripped_targets: AtomicU64,
+    pub(super) nested_only: AtomicU64,
+    pub(super) unchecked_claims: AtomicU64,
+    pub(super) without_address: AtomicU64,
+    /// Requests of crawlers that were judged before one for `/robots.txt` came; [`SERVED`] since then.
+    pub(super) unserved: AtomicU64,
+    pub(super) shadowed_routes: AtomicU64,
+}
+
+impl MishapCounts {
+    pub(super) fn new(origin: &Arc<str>) -> Self {
+        Self { origin: Arc::clone(origin), ..Self::default() }
+    }
+
+    /// Counts a request that was judged by a target without its prefix.
+    pub(crate) fn count_stripped_target(&self) {
+        self.count_mistake(
+            &self.stripped_targets,
+            "RobotsLayer::new in a nested axum router judges targets without their prefix, so crawlers pass: use \
+             RobotsLayer::for_axum08 there",
+        );
+    }
+
+    /// Counts a request that was judged in a nested router alone.
+    pub(crate) fn count_nested_only(&self) {
+        self.count_mistake(
+            &self.nested_only,
+            "RobotsLayer::for_axum08 judges in a nested axum router, where it does not get requests for /robots.txt, and no such \
+             layer outside has judged: put it on the outermost router, after its routes and fallback",
+        );
+    }
+
+    /// Counts a request whose claim nothing has checked.
+    pub(crate) fn count_unchecked_claim(&self) {
+        self.count_mistake(
+            &self.unchecked_claims,
+            "the policy handles crawlers by their identity, and nothing has checked the claim of a request, so impostors pass: give the \
+             layer a Verifier (RobotsLayer::verifier), or a RobotsLayer::identity_from that answers for every request",
+        );
+    }
+
+    /// Counts a request whose client has no address although the policy needs one: `rules` are not in force, and `remedy` says why.
+    pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
+        self.count_once(&self.without_address, || {
+            format!("no address of the client is found, so {}: {}", rules(), remedy())
+        });
+    }
+
+    /// Counts a request for `/robots.txt` that the layer has answered in place of a route of the application.
+    pub(crate) fn count_shadowed_route(&self) {
+        self.count_mistake(
+            &self.shadowed_routes,
+            "the application has a route for /robots.txt, and RobotsLayer answers instead of it: remove the route, or serve its text with \
+             LiveRobots::text",
+        );
+    }
+
+    /// Notes that a request for `/robots.txt` has come.
+    pub(crate) fn note_robots_txt_request(&self) {
+        let unserved = &self.unserved;
+        // Read first: the file is requested often, and this changes once.
+        if unserved.load(Ordering::Relaxed) != SERVED {
+            unserved.store(SERVED, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a request of a crawler that was judged, until one for `/robots.txt` comes.
+    pub(crate) fn count_unserved(&self) {
+        let counted = |count: u64| count.checked_add(1);
+        let before = self.unserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
+        if before == Ok(Self::MAX_UNSERVED - 1) {
+            self.warn(|| {
+                format!(
+                    "{} requests of crawlers were judged, and none for /robots.txt has come: crawlers read 404 there as \"nothing is \
+                     disallowed\". Put the layer on the outermost router with Router::layer, after its routes and fallback; or merge \
+                     RobotsLayer::robots_txt_route; or, if another server answers it, call RobotsLayer::robots_txt_served_elsewhere",
+                    Self::MAX_UNSERVED
+                )
+            });
+        }
+    }
+
+    /// Requests of crawlers that are judged before one for `/robots.txt` has to come.
+    const MAX_UNSERVED: u64 = 100;
+
+    /// Counts a mistake of the application.
+    fn count_mistake(&self, count: &AtomicU64, mistake: &str) {
+        self.count_once(count, || mistake.to_owned());
+    }
+
+    /// Counts a mistake of the application. The first is reported: each further request repeats it.
+    fn count_once(&self, count: &AtomicU64, mistake: impl FnOnce() -> String) {
+        if count.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.warn(mistake);
+        }
+    }
+
+    #[cold]
+    fn warn(
+        &self,
+        #[cfg_attr(not(feature = "tracing"), expect(unused_variables, reason = "for an event"))]
+        mistake: impl FnOnce() -> String,
+    ) {
+        #[cfg(feature = "tracing")]
+        tracing::warn!(target: "tower_robots::layer", "{}: {}", self.origin, mistake());
+    }
+}

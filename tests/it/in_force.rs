@@ -1,0 +1,429 @@
+//! Settings that are silently not in force: each is answered with a warning and a count, whatever it is.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{ConnectInfo, Request};
+use axum::http::StatusCode;
+use axum::response::Html;
+use axum::routing::get;
+use bytes::Bytes;
+use http::Response;
+use tower::ServiceExt;
+use tower_robots::agent::Registry;
+use tower_robots::layer::{RobotsLayer, SenderCheck};
+use tower_robots::live::{Gate, LiveRobots, Status};
+use tower_robots::policy::{IdentityNeeded, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode};
+use tower_robots::source::evidence::Verifier;
+use tower_robots::source::fetch::Fetcher;
+use tracing::Level;
+
+use crate::events::events;
+
+const FILE: &str = "User-agent: GPTBot\nCrawl-delay: 9\nDisallow: /drafts/\n";
+const GPTBOT: &str = "GPTBot/1.2";
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+}
+
+fn live(policy: PolicyBuilder) -> LiveRobots {
+    LiveRobots::text(FILE).policy(policy.mode(Mode::Refuse).build()).open().unwrap()
+}
+
+fn request(target: &str) -> Request {
+    Request::get(target).header("user-agent", GPTBOT).body(Body::empty()).unwrap()
+}
+
+/// The status and the text that an app answers.
+fn answer(app: &Router, request: Request) -> (u16, String) {
+    let response = block_on(app.clone().oneshot(request)).unwrap();
+    let status = response.status().as_u16();
+    (status, String::from_utf8(block_on(to_bytes(response.into_body(), 10_000)).unwrap().to_vec()).unwrap())
+}
+
+/// The warnings of the layer while `work` is done.
+fn warnings(work: impl FnOnce()) -> Vec<String> {
+    let is_warning = |(level, target, text): (Level, &str, String)| {
+        (level == Level::WARN && target == "tower_robots::layer").then_some(text)
+    };
+    events(work).into_iter().filter_map(is_warning).collect()
+}
+
+fn pages() -> Router {
+    Router::new().route("/drafts/{page}", get(async || "a draft"))
+}
+
+/// A place of the layer, and what is served and warned of there.
+struct Placement {
+    name: &'static str,
+    app: fn(RobotsLayer) -> Router,
+    /// The answer to `/robots.txt`.
+    robots_txt: (u16, &'static str),
+    /// A part of the warning, if crawlers are refused and nobody ever requests `/robots.txt`, or somebody does.
+    warning: Option<&'static str>,
+}
+
+const MISPLACED: &str = "100 requests of crawlers were judged, and none for /robots.txt has come";
+const NESTED: &str = "in a nested axum router";
+const SHADOWED: &str = "the application has a route for /robots.txt";
+
+const PLACEMENTS: [Placement; 13] = [
+    Placement {
+        name: "the outermost router, last",
+        app: |layer| pages().fallback(async || "a page").layer(layer),
+        robots_txt: (200, FILE),
+        warning: None,
+    },
+    Placement {
+        name: "the outermost router, over a nested one",
+        app: |layer| {
+            Router::new().nest("/drafts", Router::new().route("/{page}", get(async || "a draft"))).layer(layer)
+        },
+        robots_txt: (200, FILE),
+        warning: None,
+    },
+    Placement {
+        name: "route_layer",
+        app: |layer| pages().route_layer(layer),
+        robots_txt: (404, ""),
+        warning: Some(MISPLACED),
+    },
+    Placement {
+        name: "a method router",
+        app: |layer| Router::new().route("/drafts/{page}", get(async || "a draft").layer(layer)),
+        robots_txt: (404, ""),
+        warning: Some(MISPLACED),
+    },
+    Placement {
+        name: "before a later fallback",
+        app: |layer| pages().layer(layer).fallback(async || "a page"),
+        robots_txt: (200, "a page"),
+        warning: Some(MISPLACED),
+    },
+    Placement {
+        name: "before a later fallback service",
+        app: |layer| pages().layer(layer).fallback_service(get(async || "a page")),
+        robots_txt: (200, "a page"),
+        warning: Some(MISPLACED),
+    },
+    Placement {
+        name: "before a later merge",
+        app: |layer| pages().layer(layer).merge(Router::new().route("/", get(async || "home"))),
+        robots_txt: (404, ""),
+        warning: Some(MISPLACED),
+    },
+    Placement {
+        name: "a nested router alone",
+        app: |layer| {
+            let inner = Router::new().route("/{page}", get(async || "a draft")).layer(layer);
+            Router::new().nest("/drafts", inner)
+        },
+        robots_txt: (404, ""),
+        warning: Some(NESTED),
+    },
+    Placement {
+        name: "route_layer, with the route",
+        app: |layer| pages().route_layer(layer.clone()).merge(layer.robots_txt_route()),
+        robots_txt: (200, FILE),
+        warning: None,
+    },
+    Placement {
+        name: "a method router, with the service as a route",
+        app: |layer| {
+            let pages = Router::new().route("/drafts/{page}", get(async || "a draft").layer(layer.clone()));
+            pages.route_service("/robots.txt", layer.robots_txt_service())
+        },
+        robots_txt: (200, FILE),
+        warning: None,
+    },
+    Placement {
+        name: "the outermost router, and the route too",
+        app: |layer| pages().merge(layer.robots_txt_route()).layer(layer),
+        robots_txt: (200, FILE),
+        warning: None,
+    },
+    Placement {
+        name: "over a route of the application's own",
+        app: |layer| pages().route("/robots.txt", get(async || "User-agent: *\nAllow: /\n")).layer(layer),
+        robots_txt: (200, FILE),
+        warning: Some(SHADOWED),
+    },
+    Placement {
+        name: "served elsewhere",
+        app: |layer| pages().route_layer(layer.robots_txt_served_elsewhere()),
+        robots_txt: (404, ""),
+        warning: None,
+    },
+];
+
+/// Layer placements × what is served × what warns.
+#[test]
+fn a_layer_that_refuses_and_is_never_asked_for_robots_txt_warns() {
+    type Form = (&'static str, fn(&LiveRobots) -> RobotsLayer);
+    let forms: [Form; 2] =
+        [("for_axum08", |live| RobotsLayer::for_axum08(live)), ("new", |live| RobotsLayer::new(live))];
+    for (Placement { name, app, robots_txt, warning }, (form, layer)) in
+        PLACEMENTS.iter().flat_map(|placement| forms.map(|form| (placement, form)))
+    {
+        // The plain form has another warning in nested routers.
+        if *warning == Some(NESTED) && form == "new" {
+            continue;
+        }
+        let live = live(Policy::builder());
+        let app = app(layer(&live));
+        let is_reached = robots_txt.1 == FILE;
+        let warned = warnings(|| {
+            if is_reached {
+                assert_eq!(answer(&app, request("/robots.txt")), (robots_txt.0, robots_txt.1.to_owned()), "{name}");
+            }
+            for _ in 0..150 {
+                assert_eq!(answer(&app, request("/drafts/x")).0, 403, "{name}");
+            }
+            assert_eq!(answer(&app, request("/robots.txt")), (robots_txt.0, robots_txt.1.to_owned()), "{name}");
+        });
+        let of_place: Vec<_> = warned.iter().filter(|text| warning.is_some_and(|part| text.contains(part))).collect();
+        assert_eq!(of_place.len(), usize::from(warning.is_some()), "{name}: {warned:?}");
+        let others = warned.len() - of_place.len();
+        // A nested router is a place without `/robots.txt` too.
+        assert_eq!(others, usize::from(*warning == Some(NESTED)), "{name}: {warned:?}");
+        let Status { unserved, shadowed_routes, .. } = live.status();
+        let is_misplaced = [Some(MISPLACED), Some(NESTED)].contains(warning);
+        assert_eq!(
+            (unserved, shadowed_routes > 0),
+            (if is_misplaced { 150 } else { 0 }, *warning == Some(SHADOWED)),
+            "{name}"
+        );
+    }
+}
+
+/// A person's requests say nothing about the place, and the hundredth of a crawler does.
+#[test]
+fn only_requests_of_crawlers_count_and_one_for_robots_txt_is_enough() {
+    let site = live(Policy::builder());
+    let app = pages().route_layer(RobotsLayer::for_axum08(&site));
+    let by_person = || {
+        let mut request = request("/drafts/x");
+        request
+            .headers_mut()
+            .insert("user-agent", "Mozilla/5.0 (X11; rv:143.0) Gecko/20100101 Firefox/143.0".parse().unwrap());
+        request
+    };
+    let warned = warnings(|| {
+        (0..200).for_each(|_| drop(answer(&app, by_person())));
+        (0..99).for_each(|_| drop(answer(&app, request("/drafts/x"))));
+    });
+    assert_eq!((warned.len(), site.status().unserved), (0, 99), "{warned:?}");
+    assert_eq!(warnings(|| drop(answer(&app, request("/drafts/x")))).len(), 1);
+    // One layer of a site is enough.
+    let outermost = Router::new().layer(RobotsLayer::for_axum08(&site));
+    assert_eq!(answer(&outermost, request("/robots.txt")).0, 200);
+    assert_eq!(warnings(|| (0..300).for_each(|_| drop(answer(&app, request("/drafts/x"))))).len(), 0);
+    assert_eq!(site.status().unserved, 0);
+}
+
+/// Evidence about a client, as the application gives it to the layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Evidence {
+    /// The layer finds no address.
+    Nothing,
+    /// A proxy is trusted, and no address of the connection is known.
+    ProxyWithoutPeer,
+    /// A trusted proxy names no client.
+    NamelessProxy,
+    /// The address of the connection.
+    Peer,
+    /// The address of a proxy, which names the client.
+    NamedByProxy,
+}
+
+impl Evidence {
+    const ALL: [Self; 5] = [Self::Nothing, Self::ProxyWithoutPeer, Self::NamelessProxy, Self::Peer, Self::NamedByProxy];
+
+    const fn has_address(self) -> bool {
+        matches!(self, Self::Peer | Self::NamedByProxy)
+    }
+
+    fn layer(self, layer: RobotsLayer) -> RobotsLayer {
+        match self {
+            Self::Nothing | Self::Peer => layer,
+            _ => layer.forwarded_for(["10.0.0.0/8"]).unwrap(),
+        }
+    }
+
+    fn request(self) -> Request {
+        let mut request = request("/drafts/x");
+        let peer = match self {
+            Self::Nothing | Self::ProxyWithoutPeer => None,
+            Self::Peer => Some([203, 0, 113, 9]),
+            Self::NamelessProxy | Self::NamedByProxy => Some([10, 0, 0, 1]),
+        };
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(ConnectInfo(SocketAddr::from((peer, 80))));
+        }
+        if matches!(self, Self::ProxyWithoutPeer | Self::NamedByProxy) {
+            request.headers_mut().insert("x-forwarded-for", "203.0.113.9".parse().unwrap());
+        }
+        request
+    }
+}
+
+/// Policy features × missing evidence × what warns.
+#[test]
+fn a_rule_that_needs_an_address_and_gets_none_warns() {
+    let fetcher = Fetcher::builder().connect_to(|_, _| Some(("127.0.0.1".into(), 9))).start().unwrap();
+    let verifier = Verifier::builder(Registry::builtin()).fetcher(&fetcher).without_names().start().unwrap();
+    let granted = || Override::agent("GPTBot", Mode::Observe).unwrap();
+    let features: [(&str, PolicyBuilder, &str); 6] = [
+        ("nothing", Policy::builder(), ""),
+        ("exempt networks", Policy::builder().exempt_networks(["203.0.113.0/24"]).unwrap(), "no network is exempt"),
+        ("delays", Policy::builder().rate(RateMode::Refuse), "share its delay"),
+        ("impostors", Policy::builder().impostors(Impostors::Refuse), "impostors pass"),
+        (
+            "identity for an exemption",
+            Policy::builder().identity_needed(IdentityNeeded::Verified).exempt_agents(["GPTBot"]).unwrap(),
+            "that need an identity do not apply",
+        ),
+        (
+            "identity for an override",
+            Policy::builder().identity_needed(IdentityNeeded::Verified).with_override(granted()),
+            "that need an identity do not apply",
+        ),
+    ];
+    for ((feature, policy, rule), evidence) in
+        features.into_iter().flat_map(|feature| Evidence::ALL.map(|evidence| (feature.clone(), evidence)))
+    {
+        let live = live(policy);
+        let layer = RobotsLayer::for_axum08(&live).verifier(SenderCheck::new(&verifier));
+        let app = pages().route("/page", get(async || "a page")).layer(evidence.layer(layer));
+        let warned = warnings(|| {
+            for target in ["/drafts/x", "/drafts/x", "/page", "/page"] {
+                let mut request = evidence.request();
+                *request.uri_mut() = target.parse().unwrap();
+                let is_exempt = feature == "exempt networks" && evidence.has_address();
+                if target == "/drafts/x" {
+                    let want = if is_exempt { 200 } else { 403 };
+                    assert_eq!(answer(&app, request).0, want, "{feature}, {evidence:?}");
+                } else {
+                    answer(&app, request);
+                }
+            }
+        });
+        let is_missing = feature != "nothing" && !evidence.has_address();
+        assert_eq!(warned.len(), usize::from(is_missing), "{feature}, {evidence:?}: {warned:?}");
+        assert!(warned.iter().all(|text| text.contains(rule)), "{feature}, {evidence:?}: {warned:?}");
+        assert_eq!(live.status().without_address > 0, is_missing, "{feature}, {evidence:?}");
+        assert_eq!(live.status().unchecked_claims, 0, "{feature}, {evidence:?}");
+        let remedy = match evidence {
+            Evidence::NamelessProxy => "have it write X-Forwarded-For",
+            _ => "into_make_service_with_connect_info::<SocketAddr>()",
+        };
+        assert!(warned.iter().all(|text| text.contains(remedy)), "{feature}, {evidence:?}: {warned:?}");
+    }
+}
+
+/// Without a check of claims the policy's rules about them are not in force either.
+#[test]
+fn a_rule_that_needs_an_identity_and_gets_none_warns() {
+    let needed = || Policy::builder().identity_needed(IdentityNeeded::Verified);
+    for (policy, is_warned) in [
+        (Policy::builder(), false),
+        (needed(), false),
+        (Policy::builder().impostors(Impostors::Tag), true),
+        (needed().exempt_agents(["GPTBot"]).unwrap(), true),
+        (needed().with_rate_override(Override::agent("GPTBot", RateMode::Off).unwrap()), true),
+    ] {
+        let live = live(policy);
+        let app = pages().layer(RobotsLayer::for_axum08(&live));
+        let warned = warnings(|| (0..2).for_each(|_| drop(answer(&app, request("/drafts/x")))));
+        assert_eq!(warned.len(), usize::from(is_warned), "{warned:?}");
+        assert!(warned.iter().all(|text| text.contains("nothing has checked the claim")), "{warned:?}");
+        assert_eq!(live.status().unchecked_claims, if is_warned { 2 } else { 0 });
+    }
+}
+
+/// The layer as an application writes it first: a proxy is trusted, and nothing finds addresses.
+#[test]
+fn an_exempt_client_behind_a_proxy_whose_address_nobody_finds_is_warned_of() {
+    let live = live(Policy::builder().exempt_networks(["203.0.113.0/24"]).unwrap());
+    let layer = RobotsLayer::new(&live).forwarded_for(["10.0.0.0/8"]).unwrap();
+    let app = pages().layer(layer);
+    let warned = warnings(|| assert_eq!(answer(&app, Evidence::NamedByProxy.request()).0, 403));
+    assert!(matches!(&warned[..], [text] if text.contains("give the layer RobotsLayer::address_from")), "{warned:?}");
+    assert_eq!(live.status().without_address, 1);
+}
+
+/// A call adds to the one before.
+#[test]
+fn settings_that_are_lists_add_up() {
+    let policy =
+        Policy::builder().exempt_networks(["203.0.113.0/24"]).unwrap().exempt_networks(["198.51.100.7"]).unwrap();
+    let policy = policy.exempt_paths(["/drafts/a"]).unwrap().exempt_paths(["/drafts/b"]).unwrap();
+    let app = |policy: PolicyBuilder| {
+        let layer = RobotsLayer::for_axum08(live(policy)).forwarded_for(["10.0.0.0/8"]).unwrap();
+        pages().layer(layer.forwarded_for([std::net::Ipv4Addr::new(192, 0, 2, 1)]).unwrap())
+    };
+    let exempt = app(policy);
+    for (peer, client, target, want) in [
+        ([10, 0, 0, 1], "203.0.113.9", "/drafts/x", 200),
+        ([192, 0, 2, 1], "203.0.113.9", "/drafts/x", 200),
+        ([192, 0, 2, 1], "198.51.100.7", "/drafts/x", 200),
+        ([192, 0, 2, 1], "198.51.100.8", "/drafts/x", 403),
+        ([192, 0, 2, 2], "203.0.113.9", "/drafts/x", 403),
+        ([192, 0, 2, 2], "", "/drafts/a", 200),
+        ([192, 0, 2, 2], "", "/drafts/b", 200),
+    ] {
+        let mut request = request(target);
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::from((peer, 80))));
+        request.headers_mut().insert("x-forwarded-for", client.parse().unwrap());
+        assert_eq!(answer(&exempt, request).0, want, "{peer:?} {client} {target}");
+    }
+    assert_eq!(answer(&exempt, request("/.well-known/x")).0, 404, "exempt as ever");
+}
+
+#[test]
+fn the_default_gate_is_the_new_one() {
+    assert_eq!(format!("{:?}", Gate::default()), format!("{:?}", Gate::new()));
+    assert_ne!(format!("{:?}", Gate::default()), format!("{:?}", Gate::open()));
+}
+
+/// A response that sets no status is a refusal, and one that sets a status has it.
+#[test]
+fn a_refusal_has_the_status_that_was_set_on_purpose() {
+    let layer = || RobotsLayer::for_axum08(live(Policy::builder()));
+    let page = || Bytes::from_static(b"no");
+    let with_status = |status: StatusCode| Response::builder().status(status).body(Bytes::from_static(b"no")).unwrap();
+    let robots: [(&str, RobotsLayer, u16); 8] = [
+        ("Response::new", layer().refuse_with(move |_| Response::new(page())), 403),
+        ("404", layer().refuse_with(move |_| with_status(StatusCode::NOT_FOUND)), 404),
+        ("451", layer().refuse_with(move |_| with_status(StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS)), 451),
+        ("302", layer().refuse_with(move |_| with_status(StatusCode::FOUND)), 302),
+        ("Html", layer().refuse_with(|_| Html("no")), 403),
+        ("Html of a String", layer().refuse_with(|event| Html(event.record.name().replace("GPTBot", "no"))), 403),
+        ("(StatusCode, Html)", layer().refuse_with(|_| (StatusCode::GONE, Html("no"))), 410),
+        ("(200, Response)", layer().refuse_with(move |_| (StatusCode::OK, Response::new(page()))), 200),
+    ];
+    for (which, robots, want) in robots {
+        let app = pages().layer(robots);
+        assert_eq!(answer(&app, request("/drafts/x")), (want, "no".to_owned()), "{which}");
+        let response = block_on(app.oneshot(request("/drafts/x"))).unwrap();
+        let is_html = response.headers().get("content-type").is_some_and(|kind| kind == "text/html; charset=utf-8");
+        assert_eq!(is_html, which.contains("Html"), "{which}");
+    }
+}
+
+/// A layer that is there or not, as a setting says.
+#[test]
+fn a_layer_is_optional() {
+    for (is_on, want) in [(true, 403), (false, 200)] {
+        let layer = || is_on.then(|| RobotsLayer::for_axum08(live(Policy::builder())).same_body());
+        let app = pages().layer(tower::util::option_layer(layer()));
+        assert_eq!(answer(&app, request("/drafts/x")).0, want);
+        let page = tower::service_fn(async |_: Request| {
+            Ok::<_, std::convert::Infallible>(Response::new(Body::from("a draft")))
+        });
+        let service = tower::ServiceBuilder::new().option_layer(layer()).service(page);
+        assert_eq!(block_on(service.oneshot(request("/drafts/x"))).unwrap().status().as_u16(), want);
+    }
+}
