@@ -15,7 +15,7 @@ const AGENT: &str = "OurBot/1.0 (+https://example.com/our-bot)";
 
 /// Maximum crawl delay that this crawler waits for. A file may ask for years, and a crawler that
 /// comes earlier would ignore it.
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
+const MAX_DELAY: Duration = Duration::from_secs(60);
 
 /// Returns the outcome for each path, one line per path.
 async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
@@ -30,7 +30,7 @@ async fn crawl(site: FetchUrl, paths: &[String]) -> Result<Vec<String>, Box<dyn 
     };
     let ours = robots.for_agent(AGENT);
     let delay = ours.crawl_delay().map_or(Duration::from_secs(1), |delay| delay.interval());
-    if delay > LONGEST_DELAY {
+    if delay > MAX_DELAY {
         return Err(format!("the site asks for {} s between requests: leave it alone", delay.as_secs()).into());
     }
     let mut lines = Vec::new();

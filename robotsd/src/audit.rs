@@ -22,7 +22,7 @@ use crate::render;
 pub(crate) const AUDIT_FILE: &str = "audit.jsonl";
 
 /// Maximum length of strings from clients, in characters.
-const LONGEST: usize = 300;
+const MAX_TEXT_LENGTH: usize = 300;
 
 /// Who requested what, and the outcome.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ impl AuditRecord {
 
 /// Truncates a client's string to the maximum length.
 pub(crate) fn cut(text: &str) -> String {
-    render::cut(text, LONGEST)
+    render::cut(text, MAX_TEXT_LENGTH)
 }
 
 /// Returns the name of this machine from the kernel. It is the name of the replica, unless

@@ -23,9 +23,9 @@ use crate::names::UnknownName;
 /// Maximum processor time for comparing two files or correcting one. After that, the results so far
 /// are used, with a message that they are incomplete. Real files take milliseconds; parsing and
 /// checking a file of 8 MiB takes two more seconds.
-pub(crate) const MOST_TIME: Duration = Duration::from_secs(1);
+pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// The remaining part of this thread's [`MOST_TIME`] for a file. Processor time is used so that
+/// The remaining part of this thread's [`MAX_TIME`] for a file. Processor time is used so that
 /// results do not depend on other load on the machine.
 pub(crate) struct TimeBudget {
     end: Duration,
@@ -33,7 +33,7 @@ pub(crate) struct TimeBudget {
 
 impl TimeBudget {
     pub(crate) fn start() -> Self {
-        Self { end: processor_time() + MOST_TIME }
+        Self { end: processor_time() + MAX_TIME }
     }
 
     pub(crate) fn is_left(&self) -> bool {

@@ -28,8 +28,8 @@ use crate::target_url::TargetUrl;
 /// Maximum size of a file of expectations, in bytes, and maximum number of pairs of agents and
 /// paths in all its tables. Both limit the cost: parsed as TOML, a file takes a hundred times its
 /// size.
-const MOST_OCTETS: usize = 1 << 20;
-const MOST_PAIRS: usize = 100_000;
+const MAX_BYTES: usize = 1 << 20;
+const MAX_PAIRS: usize = 100_000;
 
 tables! {
     Written {
@@ -80,9 +80,9 @@ impl ExpectationsFile {
     /// Reads a file. Errors name it, with the line and column of every problem.
     pub(crate) fn read(path: &Path, read: ReadInput, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
         let octets = read(path).map_err(ConfigError::without_place)?;
-        if octets.len() > MOST_OCTETS {
+        if octets.len() > MAX_BYTES {
             let name = printable_path(path);
-            let fault = format!("{name}: larger than {} KiB: split it into several files", MOST_OCTETS >> 10);
+            let fault = format!("{name}: larger than {} KiB: split it into several files", MAX_BYTES >> 10);
             return Err(ConfigError::without_place(fault));
         }
         Self::parse(path, &as_utf8(path, octets)?, registry)
@@ -105,8 +105,8 @@ impl ExpectationsFile {
         let pairs = tables
             .iter()
             .map(|(_, table)| table.get_ref().agents.get_ref().len() * table.get_ref().paths.get_ref().len());
-        if pairs.sum::<usize>() > MOST_PAIRS {
-            let fault = format!("the agents and paths of the file make more than {MOST_PAIRS} pairs");
+        if pairs.sum::<usize>() > MAX_PAIRS {
+            let fault = format!("the agents and paths of the file make more than {MAX_PAIRS} pairs");
             return Err(at(vec![Fault::new(0..0, fault).help("split it into several files".to_owned())]));
         }
         let places = Places::of(text);

@@ -11,8 +11,8 @@ use tower_robots::rules::{ProductToken, RobotsTxt};
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     // People type no single words longer than a URL, and the cost of a distance is the product of
     // both lengths.
-    const LONGEST: usize = 128;
-    if word.is_empty() || word.len() > LONGEST {
+    const MAX_WORD_LENGTH: usize = 128;
+    if word.is_empty() || word.len() > MAX_WORD_LENGTH {
         return None;
     }
     let word = word.to_lowercase();
@@ -22,7 +22,7 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
     // A third of the letters may be wrong, and at least one in a short word.
     let allowed = |known: &str| (known.len().min(word.len()).saturating_sub(ending) / 3).max(1);
     let is_near = |(distance, known): &(usize, &str)| *distance <= allowed(known);
-    known.into_iter().filter(|known| known.len() <= LONGEST).map(distance).filter(is_near).min().map(|(_, known)| known)
+    known.into_iter().filter(|known| known.len() <= MAX_WORD_LENGTH).map(distance).filter(is_near).min().map(|(_, known)| known)
 }
 
 /// Returns a suggestion such as `did you mean "tag"?`.
@@ -78,7 +78,7 @@ impl<'n> UnknownName<'n> {
 }
 
 /// Minimum length of a word that is treated as the beginning of a crawler's name, in bytes.
-const SHORTEST: usize = 4;
+const MIN_WORD_LENGTH: usize = 4;
 
 /// Returns a suggestion for an unknown name: the crawler or group that was probably meant, or how
 /// to list an operator's crawlers. The library's own suggestion takes precedence.
@@ -88,7 +88,7 @@ pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterato
     }
     let lower = name.to_lowercase();
     let is_operator = |crawler: &&Crawler| crawler.operator.to_lowercase() == lower;
-    let is_begun = |crawler: &&Crawler| lower.len() >= SHORTEST && crawler.name.to_lowercase().starts_with(&lower);
+    let is_begun = |crawler: &&Crawler| lower.len() >= MIN_WORD_LENGTH && crawler.name.to_lowercase().starts_with(&lower);
     if let Some(begun) = registry.crawlers().filter(is_begun).min_by_key(|crawler| crawler.name.len()) {
         return Some(format!("did you mean {:?}?", begun.name));
     }

@@ -60,8 +60,8 @@ pub(crate) struct LingeringClose {
 }
 
 /// Maximum time without bytes from the peer, and maximum time in total.
-const QUIET: Duration = Duration::from_secs(5);
-const LONGEST: Duration = Duration::from_secs(10);
+const MAX_SILENCE: Duration = Duration::from_secs(5);
+const MAX_TIME: Duration = Duration::from_secs(10);
 
 /// Maximum number of discarded bytes, which cuts off endless uploads; size of the read buffer, in
 /// bytes; and maximum number of reads before other tasks have their turn.
@@ -71,7 +71,7 @@ const READS: usize = 16;
 
 impl LingeringClose {
     pub(crate) fn new() -> Self {
-        Self { quiet: Box::pin(sleep(QUIET)), end: Instant::now() + LONGEST, octets: DISCARDED }
+        Self { quiet: Box::pin(sleep(MAX_SILENCE)), end: Instant::now() + MAX_TIME, octets: DISCARDED }
     }
 
     /// Ready when the socket can be closed.
@@ -88,7 +88,7 @@ impl LingeringClose {
             reads += 1;
         }
         if reads > 0 {
-            self.quiet.as_mut().reset((Instant::now() + QUIET).min(self.end));
+            self.quiet.as_mut().reset((Instant::now() + MAX_SILENCE).min(self.end));
         }
         if reads == READS {
             cx.waker().wake_by_ref();

@@ -53,7 +53,7 @@ impl LiveRobots {
     pub const DEFAULT_MAX_AGE: Duration = super::site::DEFAULT_MAX_AGE;
 
     /// How long others may cache `/robots.txt` at most (RFC 9309, section 2.4).
-    pub const LONGEST_MAX_AGE: Duration = super::site::LONGEST_MAX_AGE;
+    pub const MAX_MAX_AGE: Duration = super::site::MAX_MAX_AGE;
 
     /// Entries that are kept of one site.
     pub const MAX_HISTORY: usize = super::reload::MAX_HISTORY;

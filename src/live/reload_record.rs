@@ -14,7 +14,7 @@ use crate::rules::RobotsTxt;
 
 /// Octets of two versions together up to which their difference is summed up for the history: it takes a second for two
 /// files of 350 KiB full of wildcards.
-const MOST_COMPARED: usize = 128 << 10;
+const MAX_COMPARED: usize = 128 << 10;
 
 /// The records of a site's reloads.
 pub(super) struct ReloadRecord {
@@ -99,7 +99,7 @@ pub(super) fn history_entry(
 /// What it changes for crawlers that a document takes the place of another, unless they are the same, or too large.
 pub(super) fn effect(before: Option<RobotsTxt>, now: Option<RobotsTxt>, registry: &Arc<Registry>) -> Option<Diff> {
     let (before, now) = before.zip(now)?;
-    let is_worth_it = before.bytes() != now.bytes() && before.bytes().len() + now.bytes().len() <= MOST_COMPARED;
+    let is_worth_it = before.bytes() != now.bytes() && before.bytes().len() + now.bytes().len() <= MAX_COMPARED;
     let options = DiffOptions::new().with_registry(registry.clone());
     is_worth_it.then(|| diff(&before, &now, &options))
 }

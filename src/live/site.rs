@@ -454,7 +454,7 @@ fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
 
 /// How long others may cache `/robots.txt` unless a setting says otherwise, and at most.
 pub(super) const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3600);
-pub(super) const LONGEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+pub(super) const MAX_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// The settings of a site, whatever its source. Their defaults are written here and nowhere else.
 pub(crate) struct SiteSettings {

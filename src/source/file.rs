@@ -14,7 +14,7 @@ use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, Version};
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
 /// Maximum lead of a file server's clock over ours. A later date was set on purpose.
-const MOST_AHEAD: Duration = Duration::from_secs(2);
+const MAX_CLOCK_LEAD: Duration = Duration::from_secs(2);
 
 /// Reads a whole regular file, or returns the reason for a failure. Blocks for as long as the file
 /// system does, but never for a writer.
@@ -60,7 +60,7 @@ pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
 pub(super) fn unrest_at(now: SystemTime, modified: SystemTime) -> Option<Duration> {
     match now.duration_since(modified) {
         Ok(age) => QUIET.checked_sub(age),
-        Err(ahead) => Some(ahead.duration() + QUIET).filter(|_| ahead.duration() <= MOST_AHEAD),
+        Err(ahead) => Some(ahead.duration() + QUIET).filter(|_| ahead.duration() <= MAX_CLOCK_LEAD),
     }
 }
 

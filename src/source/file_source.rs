@@ -15,7 +15,7 @@ use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Sourc
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Maximum wait for a missing file in a folder that keeps changing.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// A robots.txt kept in a file, see [`LiveRobots::file`].
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl LiveRobots {
 impl LiveBuilder<FileSource> {
     /// Sets how often the file is polled for changes that no file system event reports. Default:
     /// [`Watcher::DEFAULT_POLL`](super::Watcher::DEFAULT_POLL); minimum:
-    /// [`Watcher::SHORTEST_POLL`](super::Watcher::SHORTEST_POLL).
+    /// [`Watcher::MIN_POLL`](super::Watcher::MIN_POLL).
     /// A second call replaces the first.
     ///
     /// Only a file source has this setting:
@@ -58,7 +58,7 @@ impl LiveBuilder<FileSource> {
     /// let live = builder.poll_every(Duration::from_secs(9)).open();
     /// ```
     pub fn poll_every(self, poll: Duration) -> Self {
-        self.with_source(|source| source.poll = poll.max(Watcher::SHORTEST_POLL))
+        self.with_source(|source| source.poll = poll.max(Watcher::MIN_POLL))
     }
 
     /// Sets the watcher of the file, which may watch other files too. Default: a new watcher. A
@@ -128,12 +128,12 @@ impl Source for OpenFile {
 
 /// Waits for a missing file while another one may be about to take its name, as in
 /// `mv robots.txt old; mv new robots.txt`. The wait lasts while the folder has changed recently,
-/// but at most `LONGEST_WAIT`.
+/// but at most `MAX_WAIT`.
 fn await_name(path: &Path) {
     let is_missing = || fs::metadata(reach(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let rest = || file::unrest(fs::metadata(reach(folder)).ok()?.modified().ok()?);
-    let end = Instant::now() + LONGEST_WAIT;
+    let end = Instant::now() + MAX_WAIT;
     while is_missing() && Instant::now() < end {
         let Some(rest) = rest() else { return };
         std::thread::sleep(rest.min(LOOK_AGAIN));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::rules::Authority;
 
 /// Maximum length of a host that is looked up, in bytes.
-const LONGEST: usize = 64;
+const MAX_HOST_LENGTH: usize = 64;
 
 /// Accepted schemes. Applications name themselves with their own:
 /// `android-app://com.google.android.googlequicksearchbox/`.
@@ -54,11 +54,11 @@ impl ReferrerIndex {
     pub(super) fn of_url(&self, referer: &[u8]) -> Option<&Arc<Referrer>> {
         let (scheme, authority, _) = Authority::of_url(referer)?;
         let host = authority.host.strip_suffix(b".").unwrap_or(authority.host);
-        if host.is_empty() || host.len() > LONGEST || !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        if host.is_empty() || host.len() > MAX_HOST_LENGTH || !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
             return None;
         }
         // In lower case and with a leading dot, so that every key is a slice of it.
-        let mut octets = [b'.'; LONGEST + 1];
+        let mut octets = [b'.'; MAX_HOST_LENGTH + 1];
         let dotted = &mut octets[..=host.len()];
         dotted[1..].copy_from_slice(host);
         dotted.make_ascii_lowercase();
@@ -91,7 +91,7 @@ pub(super) fn is_host(host: &str) -> bool {
         let is_octet = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
         !label.is_empty() && label.bytes().all(is_octet)
     };
-    name.len() < LONGEST && !name.starts_with("www.") && name.split('.').all(is_label) && host.contains('.')
+    name.len() < MAX_HOST_LENGTH && !name.starts_with("www.") && name.split('.').all(is_label) && host.contains('.')
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
 /// Minimum length of a name to guess from, in bytes. Shorter names are similar to too many others.
-const SHORTEST_GUESS: usize = 6;
+const MIN_GUESS_LENGTH: usize = 6;
 
 /// Minimum length, in bytes, of a name that may be that of a search engine or an assistant.
 /// Crawlers are named after those.
-const SHORTEST_BRAND: usize = 3;
+const MIN_BRAND_LENGTH: usize = 3;
 
 /// Suffixes of the names of such crawlers.
 const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
@@ -80,7 +80,7 @@ impl<'r> CrawlersByToken<'r> {
     /// with a blank is not a typing error.
     fn is_unknown(&self, token: &ProductToken) -> bool {
         let text = token.as_bytes();
-        !self.registry.knows(token) && text.len() >= SHORTEST_BRAND && !text.contains(&b' ')
+        !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')
     }
 
     /// Returns the crawlers that are probably meant by an unknown token.
@@ -108,12 +108,12 @@ impl<'r> CrawlersByToken<'r> {
     /// Returns the crawler whose name is most similar to this token.
     pub(super) fn nearest(&self, token: &ProductToken) -> Option<&'r str> {
         let token = token.as_bytes();
-        if token.len() < SHORTEST_GUESS {
+        if token.len() < MIN_GUESS_LENGTH {
             return None;
         }
         let known = self.by_token().iter();
         let near = known
-            .filter(|(known, _)| known.len() >= SHORTEST_GUESS && known.len().abs_diff(token.len()) <= 2)
+            .filter(|(known, _)| known.len() >= MIN_GUESS_LENGTH && known.len().abs_diff(token.len()) <= 2)
             .map(|(known, crawler)| (generic_damerau_levenshtein(token, known), known.len(), *crawler))
             .filter(|(distance, length, _)| *distance <= allowance((*length).min(token.len())))
             .min_by_key(|(distance, _, crawler)| (*distance, &crawler.name));

@@ -8,7 +8,7 @@ use super::invisible::without_invisible;
 use crate::rules::{Directive, Field, Line, LineKind, RobotsTxt, starts_with};
 
 /// Maximum length of a name to guess from, in bytes. Longer names are text, not misspellings.
-const LONGEST_GUESS: usize = 24;
+const MAX_GUESS_LENGTH: usize = 24;
 
 /// Reports whether some crawler knows this field's name, possibly as a misspelling.
 pub(super) fn is_known(field: &Field<'_>) -> bool {
@@ -128,7 +128,7 @@ pub(super) fn first_word(text: &[u8]) -> &[u8] {
 /// Returns the known directive that a name was most likely meant to be.
 pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
     let name: String = String::from_utf8_lossy(name).chars().filter(|char| char.is_ascii_graphic()).collect();
-    if name.is_empty() || name.len() > LONGEST_GUESS {
+    if name.is_empty() || name.len() > MAX_GUESS_LENGTH {
         return None;
     }
     let name = name.to_ascii_lowercase();

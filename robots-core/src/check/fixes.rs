@@ -54,7 +54,7 @@ impl Fixes {
 
 /// Maximum number of bytes that each get an edit of their own if all are replaced by the same text.
 /// More get one common edit, because an edit takes about 80 bytes of memory.
-const MOST_APART: usize = 1 << 16;
+const MAX_SEPARATE_WORK: usize = 1 << 16;
 
 /// A range of bytes of a file, and their replacement.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,7 +85,7 @@ impl Edit {
     /// order of the file.
     pub(super) fn each(file: &[u8], octets: impl Iterator<Item = usize> + Clone, text: &str) -> Vec<Self> {
         let apart = octets.clone().map(|at| Self::new(at..at + 1, text));
-        let Some(start) = octets.clone().nth(MOST_APART).and_then(|_| octets.clone().next()) else {
+        let Some(start) = octets.clone().nth(MAX_SEPARATE_WORK).and_then(|_| octets.clone().next()) else {
             return apart.collect();
         };
         let (mut end, mut replacement) = (start, Vec::new());
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn many_small_edits_are_one() {
-        for (times, want) in [(MOST_APART, MOST_APART), (MOST_APART + 1, 1)] {
+        for (times, want) in [(MAX_SEPARATE_WORK, MAX_SEPARATE_WORK), (MAX_SEPARATE_WORK + 1, 1)] {
             let file = [b"a".as_slice(), &b"-b".repeat(times)].concat();
             let edits = Edit::each(&file, memchr::memchr_iter(b'-', &file), "+!");
             assert_eq!(edits.len(), want);

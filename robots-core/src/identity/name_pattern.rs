@@ -28,8 +28,8 @@ pub struct NamePattern {
 }
 
 /// Maximum length of a name, and of a label, in bytes (RFC 1035, section 2.3.4).
-const LONGEST_NAME: usize = 253;
-const LONGEST_LABEL: usize = 63;
+const MAX_NAME_LENGTH: usize = 253;
+const MAX_LABEL_LENGTH: usize = 63;
 
 impl NamePattern {
     /// Reports whether the pattern matches a name, with or without its final dot.
@@ -94,8 +94,8 @@ pub(super) const fn is_label_octet(octet: u8) -> bool {
 }
 
 pub(super) fn is_name(name: &str, is_octet: impl Fn(u8) -> bool) -> bool {
-    let is_label = |label: &str| (1..=LONGEST_LABEL).contains(&label.len()) && label.bytes().all(&is_octet);
-    name.len() <= LONGEST_NAME && name.split('.').all(is_label)
+    let is_label = |label: &str| (1..=MAX_LABEL_LENGTH).contains(&label.len()) && label.bytes().all(&is_octet);
+    name.len() <= MAX_NAME_LENGTH && name.split('.').all(is_label)
 }
 
 /// Matches the literals between stars, each at the first possible place, and the last one at the

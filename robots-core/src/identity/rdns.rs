@@ -12,10 +12,10 @@ use super::name_pattern::NamePattern;
 use crate::agent::{Refutation, UndecidedReason};
 
 /// Maximum number of names of an address that are checked.
-const MOST_NAMES: usize = 4;
+const MAX_NAMES: usize = 4;
 
 /// Maximum number of addresses of a name that are checked.
-const MOST_ADDRESSES: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 
 /// How long a verified address of an operator proves that the resolver answers for the operator.
 const RESOLVER_PROOF: Duration = Duration::from_secs(60 * 60);
@@ -138,8 +138,8 @@ impl RdnsCheck {
         // Other names are not queried, because the holder of the address chose them.
         let is_operators = |name: &String| self.patterns.iter().any(|pattern| pattern.matches(name));
         // The names beyond the limit could be the operator's.
-        let doubt = (names.len() > MOST_NAMES).then_some(UndecidedReason::Truncated);
-        let mut names: Vec<String> = names.into_iter().take(MOST_NAMES).filter(is_operators).collect();
+        let doubt = (names.len() > MAX_NAMES).then_some(UndecidedReason::Truncated);
+        let mut names: Vec<String> = names.into_iter().take(MAX_NAMES).filter(is_operators).collect();
         if names.is_empty() {
             let other = MethodOutcome::Failed(Refutation::OtherName);
             return RdnsState::Done(doubt.map_or(other, MethodOutcome::Undecided));
@@ -155,10 +155,10 @@ impl RdnsCheck {
             DnsAnswer::NoSuchName | DnsAnswer::NoRecords => Vec::new(),
             other => return self.then(names, doubt.or(Some(doubt_of(&other)))),
         };
-        if found.iter().take(MOST_ADDRESSES).any(|address| address.to_canonical() == self.address) {
+        if found.iter().take(MAX_ADDRESSES).any(|address| address.to_canonical() == self.address) {
             return RdnsState::Done(MethodOutcome::Verified);
         }
-        let is_cut = found.len() > MOST_ADDRESSES;
+        let is_cut = found.len() > MAX_ADDRESSES;
         self.then(names, doubt.or(is_cut.then_some(UndecidedReason::Truncated)))
     }
 

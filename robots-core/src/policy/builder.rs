@@ -255,7 +255,7 @@ impl PolicyBuilder {
     /// groups for `*` never limit them. Requests for parts of pages
     /// ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)) and exempt or disallowed requests do not
     /// count. The delay is enforced up to
-    /// [`CrawlDelay::LONGEST_ENFORCED`](crate::rules::CrawlDelay::LONGEST_ENFORCED).
+    /// [`CrawlDelay::MAX_ENFORCED`](crate::rules::CrawlDelay::MAX_ENFORCED).
     pub fn rate(self, mode: RateMode) -> Self {
         self.with(|policy| policy.rate.mode = mode)
     }

@@ -23,7 +23,7 @@ use crate::rules::ProductToken;
 /// them gives no sender a new burst.
 ///
 /// Keys use only names from the registry or the file, so there are few; each name gets its own
-/// atomics on its first request. Names beyond [`SiteBuckets::MOST_NAMES`] share the buckets of
+/// atomics on its first request. Names beyond [`SiteBuckets::MAX_NAMES`] share the buckets of
 /// networks.
 #[derive(Clone)]
 pub struct SiteBuckets {
@@ -39,7 +39,7 @@ pub(super) struct SharedBuckets {
 
 impl SiteBuckets {
     /// Maximum number of names with atomics of their own.
-    pub const MOST_NAMES: usize = NameBuckets::CAPACITY;
+    pub const MAX_NAMES: usize = NameBuckets::CAPACITY;
 
     /// Creates empty buckets. `site` distinguishes the sites that share the buckets of networks.
     pub fn new(site: u64, networks: Arc<NetworkBuckets>) -> Self {

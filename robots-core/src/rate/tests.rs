@@ -211,14 +211,14 @@ fn a_name_has_words_from_its_first_request_on_and_clones_share_them() {
 fn names_past_the_most_are_counted_all_the_same() {
     let networks = Arc::new(NetworkBuckets::new());
     let site = SiteBuckets::new(1, networks.clone());
-    let names: Vec<_> = (0..SiteBuckets::MOST_NAMES + 10).map(|name| ProductToken::new(name.to_string())).collect();
+    let names: Vec<_> = (0..SiteBuckets::MAX_NAMES + 10).map(|name| ProductToken::new(name.to_string())).collect();
     for passes in [true, false] {
         for token in &names {
             let taken = site.take(&key_of(token, RateSender::Verified), quota(10 * SECOND, 1), SECOND);
             assert_eq!(taken.is_ok(), passes, "{token}");
         }
     }
-    assert_eq!((site.shared.names.len(), entries(&networks)), (SiteBuckets::MOST_NAMES, 10));
+    assert_eq!((site.shared.names.len(), entries(&networks)), (SiteBuckets::MAX_NAMES, 10));
 }
 
 #[test]

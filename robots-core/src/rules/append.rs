@@ -22,14 +22,14 @@ use super::line::{Directive, Field, bom_length};
 use super::token::ProductToken;
 
 /// Maximum number of names that a comment lists.
-const MOST_LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 /// Maximum number of characters of a name that a comment lists.
-const MOST_LETTERS: usize = 40;
+const MAX_TITLE_LETTERS: usize = 40;
 
 /// Maximum size, in bytes, of groups that are merged for one crawler. A crafted file could repeat
 /// its rules without end; groups of a larger file are appended as they are written.
-const MOST_MERGED: usize = 16 << 20;
+const MAX_MERGED_BYTES: usize = 16 << 20;
 
 /// The origin of each line in the appended parts of a file.
 #[derive(Clone, Debug, Default)]
@@ -294,7 +294,7 @@ fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> Me
             continue;
         }
         size += of.iter().map(|index| sizes[*index]).sum::<usize>();
-        if size > MOST_MERGED {
+        if size > MAX_MERGED_BYTES {
             return as_written(&names, lines.len());
         }
         known.insert(of.clone(), groups.len());
@@ -318,12 +318,12 @@ fn key(name: Name<'_>) -> NameKey {
 }
 
 fn listed(names: &[Name<'_>]) -> String {
-    let short = |name: &Name<'_>| String::from_utf8_lossy(name.value()).chars().take(MOST_LETTERS).collect::<String>();
-    first_few(names.iter().map(short), MOST_LISTED)
+    let short = |name: &Name<'_>| String::from_utf8_lossy(name.value()).chars().take(MAX_TITLE_LETTERS).collect::<String>();
+    first_few(names.iter().map(short), MAX_LISTED)
 }
 
 /// Maximum number of characters of a title that are kept.
-const MOST_TITLE: usize = 120;
+const MAX_TITLE_LENGTH: usize = 120;
 
 /// The groups of a file that others maintain, to be appended to a robots.txt with
 /// [`RobotsTxt::append`].
@@ -397,7 +397,7 @@ impl Fragment {
                 "none of its groups names a crawler: begin the list with a line such as \"User-agent: GPTBot\"",
             );
         }
-        let title = title.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MOST_TITLE);
+        let title = title.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MAX_TITLE_LENGTH);
         Ok(Self { title: title.collect::<String>().trim().into(), robots })
     }
 }

@@ -89,16 +89,16 @@ pub struct CrawlDelay<'r> {
 
 impl<'r> CrawlDelay<'r> {
     /// Maximum interval that is enforced. Some crawlers skip a site with a longer one.
-    pub const LONGEST_ENFORCED: Duration = Duration::from_secs(30);
+    pub const MAX_ENFORCED: Duration = Duration::from_secs(30);
 
     /// Returns the time between two requests as written, above zero. It may be days.
     pub const fn interval(&self) -> Duration {
         self.record.interval
     }
 
-    /// Returns the interval that is enforced, at most [`LONGEST_ENFORCED`](Self::LONGEST_ENFORCED).
+    /// Returns the interval that is enforced, at most [`MAX_ENFORCED`](Self::MAX_ENFORCED).
     pub fn enforced_interval(&self) -> Duration {
-        self.interval().min(Self::LONGEST_ENFORCED)
+        self.interval().min(Self::MAX_ENFORCED)
     }
 
     /// Returns the line number.

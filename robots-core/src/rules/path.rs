@@ -38,7 +38,7 @@ struct Readings<'t> {
 
 impl<'t> RequestPath<'t> {
     /// Maximum number of forms of a target, including the standard form.
-    pub const MAX_FORMS: usize = path_form::MAX_FORMS * (1 + MOST_FURTHER);
+    pub const MAX_FORMS: usize = path_form::MAX_FORMS * (1 + MAX_FURTHER_FORMS);
 
     /// Creates a path from the target of a request, as sent: origin-form (`/path?query`) or a whole
     /// URL of any scheme.
@@ -191,7 +191,7 @@ const fn roles() -> [u8; 256] {
 }
 
 /// Maximum number of additional paths of a target that is not a path.
-const MOST_FURTHER: usize = 2;
+const MAX_FURTHER_FORMS: usize = 2;
 
 fn before_fragment(target: &[u8]) -> &[u8] {
     &target[..memchr::memchr(b'#', target).unwrap_or(target.len())]

@@ -40,7 +40,7 @@ const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
 /// Maximum number of encoded forms of a pattern. If several literals of a pattern differ by part,
 /// those after the second match in the same part as the second.
-pub(super) const MOST_TEXTS: usize = 3;
+pub(super) const MAX_TEXTS: usize = 3;
 
 /// The beginning of the query in an encoded pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = 
     let behind_star = memchr(b'*', path).map_or(&b""[..], |star| &path[star..]);
     let literals = behind_star.split(|byte| *byte == b'*').enumerate();
     let differing = literals.filter(|(_, literal)| differs_by_part(literal)).map(|(number, _)| Query::Before(number));
-    std::iter::once(Query::AsWritten).chain(differing.take(MOST_TEXTS - 1))
+    std::iter::once(Query::AsWritten).chain(differing.take(MAX_TEXTS - 1))
 }
 
 /// Appends an encoded form of a pattern.

@@ -55,10 +55,10 @@ const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
 const ATTEMPTS: usize = 5;
 
 /// Maximum size of a response, in bytes: the status of a hundred thousand sites.
-const MOST: u64 = 128 * 1024 * 1024;
+const MAX_BYTES: u64 = 128 * 1024 * 1024;
 
 /// Maximum size of one replica's rows, in bytes. The rows of all replicas are held at once.
-const MOST_ROWS: u64 = 8 * 1024 * 1024;
+const MAX_ROWS: u64 = 8 * 1024 * 1024;
 
 /// Path of these rows.
 pub(crate) const ROWS: &str = "/board/rows";
@@ -282,7 +282,7 @@ async fn send(
         field.set_sensitive(true);
         request.headers_mut().insert(AUTHORIZATION, field);
     }
-    let most = if target.starts_with(ROWS) { MOST_ROWS } else { MOST };
+    let most = if target.starts_with(ROWS) { MAX_ROWS } else { MAX_BYTES };
     internals::exchange(stream, request, Excess::Refuse, most).await.map_err(|error| broken(&error))
 }
 

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// Maximum number of connections per listener.
-const MOST: usize = 24;
+const MAX_CONNECTIONS: usize = 24;
 
 /// Maximum number of additional connections of the owner, used if all others are in progress.
 const OWNERS: usize = 8;
@@ -25,7 +25,7 @@ const OWNERS: usize = 8;
 /// Returns the maximum number of connections over a Unix socket, including the owner's additional
 /// ones, and `addresses` TCP listeners.
 pub(crate) const fn most_connections(addresses: usize) -> usize {
-    MOST + OWNERS + addresses.saturating_mul(MOST)
+    MAX_CONNECTIONS + OWNERS + addresses.saturating_mul(MAX_CONNECTIONS)
 }
 
 /// Number of slots reserved for urgent requests.
@@ -111,14 +111,14 @@ impl ConnectionSlots {
         if table.is_closed {
             return None;
         }
-        if table.open.len() >= MOST {
+        if table.open.len() >= MAX_CONNECTIONS {
             let closable = table.open.iter().enumerate();
             let closable = closable.filter(|(_, open)| open.stage != ConnectionStage::Working && open.peer <= peer);
             // Connections are ordered by age, and the first of several equal ones is chosen.
             let victim = closable.min_by_key(|(_, open)| (open.peer, open.stage)).map(|(at, _)| at);
             match victim {
                 Some(at) => drop(table.open.remove(at)),
-                None if peer == PeerRole::Owner && table.open.len() < MOST + OWNERS => {}
+                None if peer == PeerRole::Owner && table.open.len() < MAX_CONNECTIONS + OWNERS => {}
                 None => return None,
             }
         }
@@ -148,7 +148,7 @@ impl ConnectionSlot {
     pub(super) fn begin(&self, work: Urgency) -> Result<(), SlotError> {
         let mut table = self.slots.table.lock();
         let working = table.open.iter().filter(|open| open.stage == ConnectionStage::Working).count();
-        if working >= MOST - RESERVED && work == Urgency::Usual && self.peer == PeerRole::Other {
+        if working >= MAX_CONNECTIONS - RESERVED && work == Urgency::Usual && self.peer == PeerRole::Other {
             return Err(SlotError::Busy);
         }
         let open = table.open.iter_mut().find(|open| open.number == self.number).ok_or(SlotError::Closed)?;
@@ -191,14 +191,14 @@ mod tests {
     #[test]
     fn the_oldest_idle_connection_is_closed_for_a_new_one() {
         let slots = Arc::new(ConnectionSlots::default());
-        let mut open = take(&slots, PeerRole::Other, MOST);
+        let mut open = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         open[0].0.begin(Urgency::Usual).unwrap();
         open[1].0.answer();
         assert_eq!(closed(&mut open), [0; 0]);
-        let mut more = take(&slots, PeerRole::Other, MOST);
+        let mut more = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         // Waiting connections are closed in their order. The working and the answered connection
         // stay open.
-        assert_eq!(closed(&mut open), (2..MOST).collect::<Vec<_>>());
+        assert_eq!(closed(&mut open), (2..MAX_CONNECTIONS).collect::<Vec<_>>());
         assert_eq!(closed(&mut more), [0, 1]);
         assert_eq!(open[5].0.begin(Urgency::Urgent), Err(SlotError::Closed));
         assert_eq!(more[2].0.begin(Urgency::Usual), Ok(()));
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn answers_that_are_not_taken_are_given_up_where_nothing_waits() {
         let slots = Arc::new(ConnectionSlots::default());
-        let mut open = take(&slots, PeerRole::Other, MOST);
+        let mut open = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         open.iter().for_each(|(slot, _)| slot.answer());
         let _new = take(&slots, PeerRole::Other, 1);
         assert_eq!(closed(&mut open), [0]);
@@ -230,9 +230,9 @@ mod tests {
     #[test]
     fn two_places_are_left_for_what_is_urgent() {
         let slots = Arc::new(ConnectionSlots::default());
-        let open = take(&slots, PeerRole::Other, MOST);
+        let open = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         let begun = open.iter().filter(|(slot, _)| slot.begin(Urgency::Usual) == Ok(())).count();
-        assert_eq!(begun, MOST - RESERVED);
+        assert_eq!(begun, MAX_CONNECTIONS - RESERVED);
         let mut urgent = take(&slots, PeerRole::Other, 1);
         assert_eq!(urgent[0].0.begin(Urgency::Usual), Err(SlotError::Busy));
         assert_eq!(urgent[0].0.begin(Urgency::Urgent), Ok(()));
@@ -242,15 +242,15 @@ mod tests {
     #[test]
     fn the_owner_always_finds_a_place_and_loses_none_to_others() {
         let slots = Arc::new(ConnectionSlots::default());
-        let mut others = take(&slots, PeerRole::Other, MOST);
+        let mut others = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         let mut owners = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut others), [0]);
         // The oldest connection is now the owner's, and stays open.
-        let _more = take(&slots, PeerRole::Other, MOST * 2);
+        let _more = take(&slots, PeerRole::Other, MAX_CONNECTIONS * 2);
         assert!(is_open(&mut owners[0]));
         drop((others, owners, _more));
         // If others hold all slots with requests in progress, the owner gets an additional one.
-        let others = take(&slots, PeerRole::Other, MOST);
+        let others = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         others.iter().for_each(|(slot, _)| slot.begin(Urgency::Urgent).unwrap());
         assert!(slots.take(PeerRole::Other).is_none());
         let owners = take(&slots, PeerRole::Owner, 1);
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn the_owners_connections_have_a_bound() {
         let slots = Arc::new(ConnectionSlots::default());
-        let others = take(&slots, PeerRole::Other, MOST);
+        let others = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         others.iter().for_each(|(slot, _)| slot.begin(Urgency::Urgent).unwrap());
         let mut owners = Vec::new();
         for _ in 0..OWNERS {
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(closed(&mut owners), [3]);
         let _new = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut idle), [0]);
-        assert_eq!(slots.table.lock().open.len(), MOST + OWNERS);
-        const { assert!(most_connections(1) == 2 * MOST + OWNERS) };
+        assert_eq!(slots.table.lock().open.len(), MAX_CONNECTIONS + OWNERS);
+        const { assert!(most_connections(1) == 2 * MAX_CONNECTIONS + OWNERS) };
     }
 }

@@ -29,7 +29,7 @@ const TOKEN: &str = "ROBOTSD_TOKEN";
 const TOKEN_FILE: &str = "ROBOTSD_TOKEN_FILE";
 
 /// Maximum size of a token file, in bytes.
-const LARGEST: u64 = 4096;
+const MAX_BYTES: u64 = 4096;
 
 /// Creates a token, and returns it with its hash for the config. Fails if the system provides no
 /// randomness.
@@ -59,7 +59,7 @@ pub(super) fn token_of_environment() -> Result<Option<String>, String> {
 /// Reads the token in a file, and the file's metadata. The token is `None` if the file contains
 /// anything else.
 fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
-    let (bytes, found) = files::read_at_most(path, LARGEST)?;
+    let (bytes, found) = files::read_at_most(path, MAX_BYTES)?;
     Ok((whole(&String::from_utf8_lossy(&bytes)), found))
 }
 

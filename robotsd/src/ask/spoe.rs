@@ -35,7 +35,7 @@ pub(crate) const MESSAGES: SpopMessages = SpopMessages { request: question, vari
 
 /// Maximum number of fields to read. More than a listener for decisions accepts, so that a question
 /// with too many is refused, not truncated.
-const MOST_FIELDS: usize = 1024;
+const MAX_FIELDS: usize = 1024;
 
 fn question(arguments: Arguments<'_>) -> Request<()> {
     let mut request = Request::new(());
@@ -76,7 +76,7 @@ fn target(endpoint: &str, site: Option<&[u8]>) -> Uri {
 /// that way.
 fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
     let mut rest = octets;
-    while fields.len() <= MOST_FIELDS {
+    while fields.len() <= MAX_FIELDS {
         let (name, left) = split_string(rest)?;
         let (value, left) = split_string(left)?;
         rest = left;

@@ -24,7 +24,7 @@ use super::watch::{self, Lost, Watch};
 use crate::files;
 
 /// Maximum number of watches and lost times in the file of a day.
-const MOST_TIMES: usize = 256;
+const MAX_TIMES: usize = 256;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -108,18 +108,18 @@ impl DayRows {
 
     /// Reports whether the file has room for another watch or lost time.
     pub(super) fn is_room(&self) -> bool {
-        self.watches.len() + self.lost.len() < MOST_TIMES
+        self.watches.len() + self.lost.len() < MAX_TIMES
     }
 
     /// Removes the oldest watches that exceed the limit of a file, and records their times as lost.
     pub(super) fn bound(&mut self) {
-        let surplus = (self.watches.len() + self.lost.len()).saturating_sub(MOST_TIMES);
+        let surplus = (self.watches.len() + self.lost.len()).saturating_sub(MAX_TIMES);
         if surplus == 0 {
             return;
         }
         // Removes some more, to make room for later watches.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
-        let given_up = self.watches.drain(..(surplus + MOST_TIMES / 4).min(self.watches.len()));
+        let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
         let all = given_up.chain(self.lost.drain(..));
         self.lost = all.reduce(Lost::and).into_iter().collect();
@@ -187,14 +187,14 @@ mod pairs {
 
 /// Maximum size of a file, in bytes. The rest is not read; a larger day is written without its
 /// hours.
-const LARGEST: usize = 64 << 20;
+const MAX_FILE_BYTES: usize = 64 << 20;
 
 /// Maximum length of a line, in bytes. A longer line counts as damaged.
-const LONGEST_LINE: usize = 1 << 20;
+const MAX_LINE_LENGTH: usize = 1 << 20;
 
 /// Maximum length of each name in a row, in bytes.
-const LONGEST_NAME: usize = 1024;
-const LONGEST_LIST: usize = 64;
+const MAX_NAME_LENGTH: usize = 1024;
+const MAX_LIST_LENGTH: usize = 64;
 
 /// Whether a file is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,7 +238,7 @@ enum Line {
 /// read.
 pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64)> {
     let mut octets = Vec::new();
-    let read = File::open(path)?.take(LARGEST as u64 + 1).read_to_end(&mut octets)?;
+    let read = File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut octets)?;
     let (rows, damage) = parse(&octets, day);
     Ok((rows, damage, read as u64))
 }
@@ -248,10 +248,10 @@ pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
     let (mut rows, mut damage) = (DayRows::default(), Damage::None);
     let mut end = None;
     let mut at = 0;
-    for line in octets[..octets.len().min(LARGEST)].split_inclusive(|octet| *octet == b'\n') {
+    for line in octets[..octets.len().min(MAX_FILE_BYTES)].split_inclusive(|octet| *octet == b'\n') {
         let begin = at;
         at += line.len();
-        let parsed = if line.len() > LONGEST_LINE { None } else { serde_json::from_slice(line).ok() };
+        let parsed = if line.len() > MAX_LINE_LENGTH { None } else { serde_json::from_slice(line).ok() };
         match parsed {
             Some(Line::Site { site, requested, visitors }) if requested.is_sound() && visitors.is_sound(day) => {
                 rows.site = Some(site);
@@ -290,8 +290,8 @@ pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
 /// Reports whether a row lies within its hour or day and its names and lists have a valid size.
 fn is_sound(key: &RowKey, row: &Row, length: Second) -> bool {
     let is_within = |first: Second, last: Second| first <= last && key.begin <= first && last - key.begin < length;
-    let are_names = |names: &[String]| names.len() <= LONGEST_LIST && names.iter().all(|name| is_name(name));
-    [row.reads.len(), row.cases.len(), row.lines.len()].iter().all(|length| *length <= LONGEST_LIST)
+    let are_names = |names: &[String]| names.len() <= MAX_LIST_LENGTH && names.iter().all(|name| is_name(name));
+    [row.reads.len(), row.cases.len(), row.lines.len()].iter().all(|length| *length <= MAX_LIST_LENGTH)
         && is_name(&key.crawler)
         && is_name(&row.operator)
         && is_name(&row.category)
@@ -307,7 +307,7 @@ fn is_sound(key: &RowKey, row: &Row, length: Second) -> bool {
 }
 
 fn is_name(name: &str) -> bool {
-    name.len() <= LONGEST_NAME
+    name.len() <= MAX_NAME_LENGTH
 }
 
 fn hash_of(octets: &[u8]) -> String {
@@ -318,12 +318,12 @@ fn hash_of(octets: &[u8]) -> String {
 /// complete. Blocks.
 pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     let mut octets = encoded(rows)?;
-    if octets.len() > LARGEST {
+    if octets.len() > MAX_FILE_BYTES {
         let mut folded = rows.clone();
         folded.fold();
         octets = encoded(&folded)?;
     }
-    if octets.len() > LARGEST {
+    if octets.len() > MAX_FILE_BYTES {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the day has too many rows for one file"));
     }
     files::replace_by(path, |file| {

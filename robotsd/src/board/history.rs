@@ -23,10 +23,10 @@ const FOLDER: &str = "board";
 const FOLDED: &str = "folded";
 
 /// Maximum number of bytes read for one site at a time. Older days count as lost.
-const MOST_READ: u64 = 256 << 20;
+const MAX_READ_BYTES: u64 = 256 << 20;
 
 /// Maximum number of attempts to lock the folder. [`TRY_AGAIN`] is the pause between two attempts.
-const MOST_TRIES: usize = 200;
+const MAX_TRIES: usize = 200;
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
 /// How long rows are kept.
@@ -78,7 +78,7 @@ impl History {
         let (mut all, mut octets) = (DayRows::default(), 0);
         // Newest first: if rows are pruned meanwhile, they are older than everything read so far.
         for day in days(from, to).rev() {
-            if octets > MOST_READ {
+            if octets > MAX_READ_BYTES {
                 all.lost.push(Lost { from: 0, to: day + DAY });
                 break;
             }
@@ -131,7 +131,7 @@ impl History {
     pub(crate) fn lock(&self) -> Option<fs::File> {
         if let Self::Files(folder) = self {
             let folder = fs::File::open(folder).ok()?;
-            for _ in 0..MOST_TRIES {
+            for _ in 0..MAX_TRIES {
                 match rustix::fs::flock(&folder, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
                     Ok(()) => return Some(folder),
                     Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(TRY_AGAIN),

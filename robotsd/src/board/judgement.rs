@@ -24,7 +24,7 @@ use super::row::{ANY_ORIGIN, Case, DAY, Second};
 pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
 
 /// Maximum number of versions of a site that requests are judged by.
-pub(crate) const MOST_VERSIONS: usize = 5;
+pub(crate) const MAX_VERSIONS: usize = 5;
 
 /// A version that a crawler may still rely on.
 #[derive(Clone, Copy, Debug)]

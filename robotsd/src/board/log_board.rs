@@ -13,17 +13,17 @@ use super::recorder::{Counted, UNKNOWN};
 use super::report::SiteBoard;
 use super::row::{DAY, HOUR, RowKey, Second, Standing, hour_of};
 use super::summary::{Evidence, Period, sum_up};
-use super::table::{MOST_LIVE, UnregisteredNames};
+use super::table::{MAX_LIVE, UnregisteredNames};
 use super::watch::{Lost, Watch};
 
 /// Maximum number of hourly rows. Above it, hours are folded into days.
-const MOST_HOURLY: usize = MOST_LIVE / 2;
+const MAX_HOURLY: usize = MAX_LIVE / 2;
 
 /// Maximum number of hours with lines: a little more than four years.
-const MOST_HOURS: usize = 40_000;
+const MAX_HOURS: usize = 40_000;
 
 /// Maximum number of bars in a trend.
-const MOST_BARS: Second = 400;
+const MAX_BARS: Second = 400;
 
 /// Times of lines in a log: the first and the last line of each hour.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,7 @@ impl LoggedTimes {
         let hour = hour_of(first);
         if let Some(known) = self.0.get_mut(&hour) {
             *known = (known.0.min(first), known.1.max(last));
-        } else if self.0.len() < MOST_HOURS {
+        } else if self.0.len() < MAX_HOURS {
             self.0.insert(hour, (first, last));
         }
     }
@@ -77,10 +77,10 @@ impl LogBoard {
             if row.operator.is_empty() && !self.names.admit(key.begin, &key.crawler) {
                 UNKNOWN.clone_into(&mut key.crawler);
             }
-            if self.rows.rows.len() >= MOST_HOURLY {
+            if self.rows.rows.len() >= MAX_HOURLY {
                 self.rows.fold();
             }
-            if self.rows.count() < MOST_LIVE || self.rows.rows.contains_key(&key) {
+            if self.rows.count() < MAX_LIVE || self.rows.rows.contains_key(&key) {
                 self.rows.rows.entry(key).or_default().merge(&row);
             } else {
                 // Reads may have been lost in the time of this row.
@@ -115,7 +115,7 @@ impl LogBoard {
         let Some((from, to)) = spans.first().map(|first| first.0).zip(spans.last().map(|last| last.1)) else {
             return SiteBoard::default();
         };
-        let step = DAY * ((to - from) / DAY / MOST_BARS + 1);
+        let step = DAY * ((to - from) / DAY / MAX_BARS + 1);
         let period = Period { from: hour_of(from), to, step };
         let live = self.rows.watches.last().and_then(|watch| watch.version.as_deref());
         sum_up("", slice::from_ref(&self.rows), period, evidence, live)

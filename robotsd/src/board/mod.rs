@@ -32,7 +32,7 @@ mod log_board;
 mod page;
 
 pub(crate) use self::given_back::{OperatorBalance, TakenPages};
-pub(crate) use self::judgement::{Disallowed, GONE_BY, GoneBy, MOST_VERSIONS};
+pub(crate) use self::judgement::{Disallowed, GONE_BY, GoneBy, MAX_VERSIONS};
 pub(crate) use self::log_board::{LogBoard, LoggedTimes};
 pub(crate) use self::page::{BoardPage, style};
 pub(crate) use self::recorder::{

@@ -16,24 +16,24 @@ use tower_robots::live::{Content, LiveRobots, VersionHash};
 use tower_robots::policy::Policy;
 use tower_robots::rules::{Access, RequestPath};
 
-use super::judgement::{Disallowed, GONE_BY, GoneBy, MOST_VERSIONS};
+use super::judgement::{Disallowed, GONE_BY, GoneBy, MAX_VERSIONS};
 use super::requested_paths::RequestedPaths;
 use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Second, Standing, hour_of, seconds};
 use crate::counting::{RequestOutcome, SendingServices};
 use crate::exchange::ClientRequest;
 
 /// Maximum number of rows per site that a worker holds until they are taken.
-const MOST_ROWS: usize = 4096;
+const MAX_ROWS: usize = 4096;
 
 /// Maximum number of unregistered crawler names that are counted separately: per worker between two
 /// takes, and per hour on the board of a site. Clients choose these names.
-pub(super) const MOST_UNKNOWN: usize = 64;
+pub(super) const MAX_UNKNOWN: usize = 64;
 
 /// Common name for the remaining unregistered crawlers.
 pub(super) const UNKNOWN: &str = "other crawlers";
 
 /// Maximum length of a stored name or host, in bytes.
-pub(super) const LONGEST_NAME: usize = 128;
+pub(super) const MAX_NAME_LENGTH: usize = 128;
 
 /// Header that proxies send when they ask for decisions.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -141,7 +141,7 @@ impl SiteRecorders {
         }
         versions.retain(|version| version.content.hash() != live.hash());
         versions.push(KnownVersion { name: written(live.hash()).into(), content: live, until: Second::MAX });
-        let surplus = versions.len().saturating_sub(MOST_VERSIONS);
+        let surplus = versions.len().saturating_sub(MAX_VERSIONS);
         versions.drain(..surplus);
         self.versions.store(Arc::new(KnownVersions { policy: Some(policy), versions }));
     }
@@ -216,7 +216,7 @@ pub(crate) struct CrawlerRequest<'r> {
 impl Counted {
     /// Reports whether there may be no space for another row.
     pub(crate) fn is_full(&self) -> bool {
-        self.rows.len() >= MOST_ROWS
+        self.rows.len() >= MAX_ROWS
     }
 
     /// Counts a read of robots.txt. `fill` writes its origin, and the version that was served;
@@ -281,7 +281,7 @@ impl Counted {
             return name;
         }
         self.unknown += 1;
-        if self.unknown <= MOST_UNKNOWN { name } else { UNKNOWN }
+        if self.unknown <= MAX_UNKNOWN { name } else { UNKNOWN }
     }
 }
 
@@ -369,6 +369,6 @@ pub(crate) fn written(hash: VersionHash) -> String {
 }
 
 pub(crate) fn cut(text: &str) -> &str {
-    let end = (0..=LONGEST_NAME.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    let end = (0..=MAX_NAME_LENGTH.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
 }

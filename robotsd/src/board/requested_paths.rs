@@ -2,7 +2,7 @@
 //! sitemaps.
 //!
 //! This is the space-saving sketch of Metwally, Agrawal and El Abbadi (2005). The true number of
-//! requests for a path is at least `count - error`. Each path with more than 1 / [`MOST`] of all
+//! requests for a path is at least `count - error`. Each path with more than 1 / [`MAX_PATHS`] of all
 //! requests is in the table, no matter how many other paths there are. Queries are not stored, and
 //! only requests of crawlers count, not those of people.
 
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of paths stored per site and day. This finds all paths with more than 1 % of the
 /// requests, with a margin.
-const MOST: usize = 256;
+const MAX_PATHS: usize = 256;
 
 /// Maximum length of a stored path, in bytes. A longer path counts only towards the total.
-const LONGEST: usize = 512;
+const MAX_PATH_LENGTH: usize = 512;
 
 /// A path counts as much requested if it has more than one in this many requests.
 const SHARE: u64 = 100;
@@ -41,7 +41,7 @@ impl RequestedPaths {
         let end = target.iter().position(|octet| matches!(octet, b'?' | b'#')).unwrap_or(target.len());
         self.total += 1;
         match std::str::from_utf8(&target[..end]) {
-            Ok(path) if path.starts_with('/') && path.len() <= LONGEST => {
+            Ok(path) if path.starts_with('/') && path.len() <= MAX_PATH_LENGTH => {
                 self.add(path, PathCount { count: 1, error: 0 })
             }
             _ => {}
@@ -69,8 +69,8 @@ impl RequestedPaths {
     /// Reports whether a process can have written these counts.
     pub(super) fn is_sound(&self) -> bool {
         let is_sound =
-            |(path, of): (&String, &PathCount)| path.starts_with('/') && path.len() <= LONGEST && of.error <= of.count;
-        self.paths.len() <= MOST && self.paths.iter().all(is_sound)
+            |(path, of): (&String, &PathCount)| path.starts_with('/') && path.len() <= MAX_PATH_LENGTH && of.error <= of.count;
+        self.paths.len() <= MAX_PATHS && self.paths.iter().all(is_sound)
     }
 
     fn add(&mut self, path: &str, mut added: PathCount) {
@@ -80,7 +80,7 @@ impl RequestedPaths {
             return;
         }
         // Replaces a least requested path. The new path may have had as many requests before.
-        if self.paths.len() >= MOST
+        if self.paths.len() >= MAX_PATHS
             && let Some((least, count)) = self.paths.iter().min_by_key(|(_, held)| held.count)
         {
             let (least, count) = (least.clone(), count.count);
@@ -127,14 +127,14 @@ mod tests {
             day.merge(&worker);
         }
         assert_eq!(much(&day), ["/", "/news/"], "2 % each");
-        assert_eq!((day.paths.len(), day.total), (MOST, 20_000));
+        assert_eq!((day.paths.len(), day.total), (MAX_PATHS, 20_000));
         assert!(day.is_sound());
     }
 
     #[test]
     fn what_is_no_path_counts_towards_the_whole_only() {
         let mut paths = RequestedPaths::default();
-        for target in [&b"*"[..], b"/\xff", format!("/{}", "x".repeat(LONGEST)).as_bytes()] {
+        for target in [&b"*"[..], b"/\xff", format!("/{}", "x".repeat(MAX_PATH_LENGTH)).as_bytes()] {
             paths.count(target);
         }
         assert_eq!((much(&paths), paths.total), (vec![], 3));

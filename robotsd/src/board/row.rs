@@ -13,10 +13,10 @@ use crate::date;
 use crate::word_enum::word_enum;
 
 /// Maximum number of separate spans of reads, and of separate cases, per row.
-const MOST_SPANS: usize = 32;
+const MAX_SPANS: usize = 32;
 
 /// Maximum number of lines whose hits a row counts separately.
-const MOST_LINES: usize = 32;
+const MAX_LINES: usize = 32;
 
 /// Origin of a read that may have been at any origin.
 pub(super) const ANY_ORIGIN: &str = "*";
@@ -138,7 +138,7 @@ impl Row {
     /// Adds reads of robots.txt. All reads are kept: those beyond the limit count as one read of an
     /// unknown version at any origin, which accuses no crawler.
     pub(crate) fn read(&mut self, read: &ReadSpan) {
-        let is_full = self.reads.len() >= MOST_SPANS;
+        let is_full = self.reads.len() >= MAX_SPANS;
         let parted = |own: &ReadSpan| {
             let between = |other: &ReadSpan| {
                 other.origin == read.origin
@@ -174,7 +174,7 @@ impl Row {
         let is_alike = |own: &Case| own.is_of(case) && !begins(own.first.min(case.first), own.last.max(case.last));
         if let Some(at) = self.cases.iter().rposition(is_alike) {
             self.cases[at].extend(case);
-        } else if self.cases.len() < MOST_SPANS {
+        } else if self.cases.len() < MAX_SPANS {
             self.cases.push(case.clone());
         } else {
             match self.cases.iter_mut().find(|own| own.origin == ANY_ORIGIN) {
@@ -195,7 +195,7 @@ impl Row {
             |own: &&mut LineHits| own.version == hits.version && own.line == hits.line && own.pattern == hits.pattern;
         if let Some(own) = self.lines.iter_mut().find(is_alike) {
             own.hits = own.hits.saturating_add(hits.hits);
-        } else if self.lines.len() < MOST_LINES {
+        } else if self.lines.len() < MAX_LINES {
             self.lines.push(hits.clone());
         } else {
             match self.lines.iter_mut().find(|own| own.line == 0) {
@@ -353,8 +353,8 @@ mod tests {
             row.disallow(&Case { origin: name.clone(), ..case("1", number) });
             row.hit(&LineHits { version: "1".into(), line: number as usize + 1, pattern: name, hits: 1 });
         }
-        assert!(row.reads.len() <= MOST_SPANS + 1 && row.cases.len() <= MOST_SPANS + 1);
-        assert!(row.lines.len() <= MOST_LINES + 1);
+        assert!(row.reads.len() <= MAX_SPANS + 1 && row.cases.len() <= MAX_SPANS + 1);
+        assert!(row.lines.len() <= MAX_LINES + 1);
         assert_eq!(row.reads.iter().map(|read| read.count).sum::<u64>(), 1000);
         assert_eq!(row.cases.iter().map(|case| case.count).sum::<u64>(), 1000);
         assert_eq!(row.lines.iter().map(|line| line.hits).sum::<u64>(), 1000);

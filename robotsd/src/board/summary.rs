@@ -18,7 +18,7 @@ use super::row::{DAY, HOUR, LineHits, Row, Second, Standing, day_of, hour_of, wr
 use super::watch::gaps;
 
 /// Maximum number of lines listed per site.
-const MOST_LINES: usize = 50;
+const MAX_LINES: usize = 50;
 
 /// The period that is counted: whole hours or whole days, including the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -314,12 +314,12 @@ fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
         })
         .collect();
     lines.sort_by_key(|line| std::cmp::Reverse(line.hits));
-    lines.truncate(MOST_LINES);
+    lines.truncate(MAX_LINES);
     lines
 }
 
 /// Maximum number of lines listed that never disallowed a request.
-const MOST_LISTED: usize = 50;
+const MAX_LISTED: usize = 50;
 
 /// Finds the lines of a version that disallowed no request since `from`, or since the version went
 /// live if that is later. With several replicas, the result is not certain: the others may have
@@ -352,7 +352,7 @@ pub(super) fn never_hit(content: &Content, rows: &DayRows, from: Second, replica
             continue;
         }
         never.count += 1;
-        if never.lines.len() < MOST_LISTED {
+        if never.lines.len() < MAX_LISTED {
             let pattern = String::from_utf8_lossy(rule.pattern());
             never.lines.push(line_board((&version, rule.line(), cut(&pattern)), 0, Vec::new()));
         }
@@ -393,7 +393,7 @@ mod tests {
         let watches = vec![watch(10, 20, &version), watch(20, 30, "another"), watch(30, 40, &version)];
         let mut rows = DayRows { watches, rows: [(key.clone(), row)].into(), ..DayRows::default() };
         let never = never_hit(&content, &rows, 5, 1);
-        assert_eq!((never.of, never.count, never.lines.len(), never.is_certain), (62, 61, MOST_LISTED, true));
+        assert_eq!((never.of, never.count, never.lines.len(), never.is_certain), (62, 61, MAX_LISTED, true));
         assert_eq!((never.lines[0].line, &*never.lines[0].pattern), (2, "/a"));
         assert_eq!(never.since, written(30));
         // Hits that are counted together may be of any line.

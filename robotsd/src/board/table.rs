@@ -1,7 +1,7 @@
 //! The table of a process: what its workers counted, and when reads were watched. The control
 //! thread adds to it once per second, and a blocking thread writes it to files once per minute.
 //!
-//! Rows are held until they are written, at most [`MOST_LIVE`] of them. If there is no space left
+//! Rows are held until they are written, at most [`MAX_LIVE`] of them. If there is no space left
 //! or writing fails, counts are lost, and that time counts as unwatched for the site: reads that
 //! may be missing accuse no crawler.
 //!
@@ -21,7 +21,7 @@ use tower_robots::live::Content;
 
 use super::day::{DayRows, SiteLine};
 use super::history::{Added, History, Retention, mark_folded, unfolded};
-use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, cut, row_of, standing, written};
+use super::recorder::{Counted, MAX_UNKNOWN, UNKNOWN, cut, row_of, standing, written};
 use super::report::{RecentTraffic, TrafficTotals, TrafficWindow};
 use super::requested_paths::RequestedPaths;
 use super::row::{DAY, HOUR, MINUTE, RowKey, Second, day_of, hour_of};
@@ -31,14 +31,14 @@ use crate::config::BoardConfig;
 use crate::counting::{PageTotals, VisitorTotals};
 
 /// Maximum number of rows held until they are written.
-pub(crate) const MOST_LIVE: usize = 65_536;
+pub(crate) const MAX_LIVE: usize = 65_536;
 
 /// How long requests count for the gate, in seconds.
 const WEEK: Second = 7 * DAY;
 
 /// Maximum number of concurrent readers of the history. While a file system hangs, each blocks a
 /// thread.
-const MOST_READERS: usize = 4;
+const MAX_READERS: usize = 4;
 
 /// The board of a process.
 #[derive(Debug)]
@@ -169,7 +169,7 @@ impl UnregisteredNames {
         if hour > self.hour {
             *self = Self { hour, names: HashSet::new() };
         }
-        self.names.contains(crawler) || self.names.len() < MOST_UNKNOWN && self.names.insert(crawler.to_owned())
+        self.names.contains(crawler) || self.names.len() < MAX_UNKNOWN && self.names.insert(crawler.to_owned())
     }
 }
 
@@ -224,7 +224,7 @@ impl Board {
         let folder = state_dir.map(History::folder_below);
         let history = folder.clone().map_or_else(History::memory, History::Files);
         let table = Table { written: now, ..Table::default() };
-        let readers = Arc::new(Semaphore::new(MOST_READERS));
+        let readers = Arc::new(Semaphore::new(MAX_READERS));
         Self {
             settings,
             folder,
@@ -334,7 +334,7 @@ impl Board {
     fn prune(&self, now: Second, history: &mut History) -> Result<(), String> {
         let BoardConfig { keep, keep_days, size, .. } = self.settings;
         let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
-        let pruned = history.prune(now, retention, MOST_LIVE);
+        let pruned = history.prune(now, retention, MAX_LIVE);
         pruned.map_err(|error| format!("old files of the board are not removed: {error}"))
     }
 
@@ -446,7 +446,7 @@ impl Table {
             site.watches.interrupt(now);
         }
         let before = site.counted.rows.len();
-        let most = MOST_LIVE.saturating_sub(self.rows - before);
+        let most = MAX_LIVE.saturating_sub(self.rows - before);
         let lost = moment.counted.into_iter().map(|counted| site.add_counted(now, counted, most)).sum::<u64>();
         if let Some(totals) = moment.traffic {
             site.traffic.add(now, totals);
@@ -463,7 +463,7 @@ impl Table {
         // A new live version is written at once: a gap is judged by the versions before and after
         // it.
         self.is_urgent |= site.watches.add(now, moment.version.as_deref(), sight);
-        self.is_urgent |= self.rows > MOST_LIVE / 2;
+        self.is_urgent |= self.rows > MAX_LIVE / 2;
     }
 
     /// Returns the sites to write now, and whether old files are to be removed.

@@ -20,7 +20,7 @@ use crate::report::ReplicaAnswer;
 use crate::word_enum::word_enum;
 
 /// Maximum number of sites shown together. The query must name a site beyond them.
-const MOST_SITES: usize = 50;
+const MAX_SITES: usize = 50;
 
 /// Time before a period that is searched for reads, in seconds.
 const EARLIER: Second = 14 * DAY;
@@ -242,10 +242,10 @@ fn begin(period: Period, sees_all: bool, replicas: usize, counted_replicas: usiz
 fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<String>) -> Vec<(String, T)> {
     if let Some(wanted) = &query.site {
         sites.retain(|(site, _)| site == wanted);
-    } else if sites.len() > MOST_SITES {
+    } else if sites.len() > MAX_SITES {
         notes
-            .push(format!("There are {} sites, and {MOST_SITES} are shown: name another with site=NAME.", sites.len()));
-        sites.truncate(MOST_SITES);
+            .push(format!("There are {} sites, and {MAX_SITES} are shown: name another with site=NAME.", sites.len()));
+        sites.truncate(MAX_SITES);
     }
     sites
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tower_robots::agent::Referrer;
 
-use super::recorder::{LONGEST_NAME, cut};
+use super::recorder::{MAX_NAME_LENGTH, cut};
 use super::row::{Second, day_of};
 
 /// Maximum number of counts per day in a file: every hour of more services than exist.
-const MOST: usize = 24 * 512;
+const MAX_COUNTS: usize = 24 * 512;
 
 /// Visitors per service and hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,11 +57,11 @@ impl SentVisitors {
 
     /// Reports whether a process can have written these counts for `day`.
     pub(super) fn is_sound(&self, day: Second) -> bool {
-        let is_name = |name: &str| name.len() <= LONGEST_NAME;
+        let is_name = |name: &str| name.len() <= MAX_NAME_LENGTH;
         let is_sound = |(hour, service): &(Second, Service)| {
             day_of(*hour) == day && is_name(&service.operator) && is_name(&service.host)
         };
-        self.0.len() <= MOST && self.0.keys().all(is_sound)
+        self.0.len() <= MAX_COUNTS && self.0.keys().all(is_sound)
     }
 
     /// Returns each service with its visitors in the wanted hours.

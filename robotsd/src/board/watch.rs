@@ -15,10 +15,10 @@ use super::row::Second;
 
 /// Maximum time between two ticks of a running process, in seconds. After a longer time, the
 /// process was suspended or the clock was set.
-const LONGEST_TICK: Second = 30;
+const MAX_TICK: Second = 30;
 
 /// Maximum number of watches of a site held while writing fails. Dropped watches become gaps.
-const MOST_HELD: usize = 256;
+const MAX_QUEUED: usize = 256;
 
 /// A time when every read was counted and one version was live.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,7 +99,7 @@ impl Watches {
     }
 
     fn bound_lost(&mut self) {
-        if self.lost.len() > MOST_HELD {
+        if self.lost.len() > MAX_QUEUED {
             self.lost = self.lost.drain(..).reduce(Lost::and).into_iter().collect();
         }
     }
@@ -111,7 +111,7 @@ impl Watches {
         if let Some(last) = self.list.last_mut() {
             is_other = last.version.as_deref() != version;
             let is_of_process = last.process == self.process;
-            let is_next = is_of_process && (last.to..=last.to + LONGEST_TICK).contains(&now);
+            let is_next = is_of_process && (last.to..=last.to + MAX_TICK).contains(&now);
             let is_seen = is_next && !self.is_blind && !was_blind;
             if !is_other && is_seen {
                 last.to = now;
@@ -149,7 +149,7 @@ impl Watches {
     /// Takes back watches that could not be written.
     pub(super) fn put_back(&mut self, mut watches: Vec<Watch>) {
         merge(&mut watches, &self.list);
-        let surplus = watches.len().saturating_sub(MOST_HELD);
+        let surplus = watches.len().saturating_sub(MAX_QUEUED);
         watches.drain(..surplus);
         if let Some(first) = watches.first_mut().filter(|_| surplus > 0) {
             // The version during the dropped times is not certain.

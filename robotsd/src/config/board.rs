@@ -26,7 +26,7 @@ tables! {
 const DAY: u64 = 86_400;
 
 /// Maximum number of days that are kept: almost eleven years.
-const MOST_DAYS: u64 = 4000;
+const MAX_DAYS: u64 = 4000;
 
 /// The settings of the board of crawlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
     let keep = board.keep.get_ref().0;
     let days = *board.keep_days.get_ref();
     let keep_days = Duration::from_secs(days.saturating_mul(DAY));
-    if days > MOST_DAYS || keep_days < keep {
+    if days > MAX_DAYS || keep_days < keep {
         return Err(board
             .keep_days
             .fault("keep_days must be at least as long as keep, and at most 4000 days: write one such as 400"));

@@ -32,7 +32,7 @@ tables! {
 const DEADLINE: Duration = Duration::from_millis(500);
 
 /// Maximum length of a name, in characters.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// The document that a process shares with its fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,9 +57,9 @@ impl FleetSettings {
         for name in [Some(name), replica.as_ref()].into_iter().flatten() {
             let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-._".contains(&octet);
             let text = name.get_ref();
-            if text.is_empty() || text.len() > LONGEST_NAME || !text.bytes().all(is_plain) {
+            if text.is_empty() || text.len() > MAX_NAME_LENGTH || !text.bytes().all(is_plain) {
                 return Err(name.fault(format!(
-                    "{text:?} is not a valid name of a fleet or replica: write 1 to {LONGEST_NAME} letters, digits, \
+                    "{text:?} is not a valid name of a fleet or replica: write 1 to {MAX_NAME_LENGTH} letters, digits, \
                      \"-\", \".\" and \"_\""
                 )));
             }

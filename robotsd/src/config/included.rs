@@ -50,7 +50,7 @@ impl Document for SitesFile {
 const KEPT: &str = "include.json";
 
 /// Maximum size of an included file, in bytes: enough for hundreds of thousands of sites.
-const MOST: u64 = 64 * 1024 * 1024;
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The last good copies, by file name as the config writes it.
 pub(crate) type GoodCopies = BTreeMap<String, String>;
@@ -172,7 +172,7 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
     let roots = roots(&include_roots, config);
     let from_state = || {
         let folder = config.parent().unwrap_or(Path::new("")).join(state_dir?);
-        serde_json::from_slice(&files::read_at_most(&folder.join(KEPT), MOST).ok()?.0).ok()
+        serde_json::from_slice(&files::read_at_most(&folder.join(KEPT), MAX_BYTES).ok()?.0).ok()
     };
     let mut kept: GoodCopies = served.cloned().or_else(from_state).unwrap_or_default();
     let mut found = BTreeMap::new();
@@ -281,9 +281,9 @@ fn read(folder: &Path, path: &Path, config: &Path) -> Result<String, ConfigError
             format!("{shown}: the link leads out of {}, or nowhere: put the file itself there", folder.display());
         return Err(without_place(config, message));
     }
-    let (octets, _) = files::read_at_most(path, MOST).map_err(failed)?;
-    if octets.len() as u64 > MOST {
-        return Err(without_place(config, format!("{shown}: the file is larger than {} MiB", MOST >> 20)));
+    let (octets, _) = files::read_at_most(path, MAX_BYTES).map_err(failed)?;
+    if octets.len() as u64 > MAX_BYTES {
+        return Err(without_place(config, format!("{shown}: the file is larger than {} MiB", MAX_BYTES >> 20)));
     }
     let text = reader::as_utf8(path, octets)?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))

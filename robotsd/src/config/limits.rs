@@ -25,8 +25,8 @@ macro_rules! limits {
             RawLimits {
                 /// Default: as many as the file descriptors of the process allow.
                 connections: Option<Spanned<NonZeroUsize>> => bound(
-                    NonZeroUsize::MIN..=MOST_CONNECTIONS,
-                    format!("{{}} connections are more than {MOST_CONNECTIONS}"),
+                    NonZeroUsize::MIN..=MAX_CONNECTIONS,
+                    format!("{{}} connections are more than {MAX_CONNECTIONS}"),
                 ),
                 $(
                     $(#[doc = $doc])*
@@ -50,7 +50,7 @@ macro_rules! limits {
 
 limits! {
     /// Maximum number of concurrent TLS handshakes. Each may hold a whole ClientHello in memory.
-    handshakes: NonZeroUsize => edge.handshakes in within(NonZeroUsize::MIN..=MOST_HANDSHAKES),
+    handshakes: NonZeroUsize => edge.handshakes in within(NonZeroUsize::MIN..=MAX_HANDSHAKES),
     tls_handshake: Span => edge.tls_handshake in deadline(),
     first_byte: Span => edge.first_byte in deadline(),
     header_read: Span => edge.header_read in deadline(),
@@ -89,10 +89,10 @@ const TARGET: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
 /// wait.
 const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 
-const MOST_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
+const MAX_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
 
 /// Maximum number of connections: more than any machine has ports and memory for.
-const MOST_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000_000).unwrap();
+const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000_000).unwrap();
 
 /// Returns the range of a timeout: zero would abort every request.
 fn deadline() -> Bound<Span> {

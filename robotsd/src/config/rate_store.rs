@@ -19,14 +19,14 @@ tables! {
         ca: Option<Spanned<PathBuf>>,
         prefix: Spanned<String> = unplaced(StoreSettings::PREFIX.to_owned()),
         wait: Spanned<Span> = unplaced(Span(StoreSettings::DEADLINE)) => bound(
-            Span(Duration::from_millis(1))..=Span(StoreSettings::LONGEST_DEADLINE),
+            Span(Duration::from_millis(1))..=Span(StoreSettings::MAX_DEADLINE),
             "wait is from \"1ms\" to \"20ms\": \"12ms\" is a good value",
         ),
     }
 }
 
 /// Maximum length of the prefix of keys, in characters.
-const LONGEST_PREFIX: usize = 64;
+const MAX_PREFIX_LENGTH: usize = 64;
 
 /// A store as a table names it.
 pub(super) struct NamedStore<'a> {
@@ -69,9 +69,9 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
         return Ok(None);
     };
     let prefix = placed.get_ref();
-    if prefix.is_empty() || prefix.len() > LONGEST_PREFIX || !prefix.bytes().all(|octet| octet.is_ascii_graphic()) {
+    if prefix.is_empty() || prefix.len() > MAX_PREFIX_LENGTH || !prefix.bytes().all(|octet| octet.is_ascii_graphic()) {
         let message = format!(
-            "a key prefix has 1 to {LONGEST_PREFIX} ASCII characters without spaces: write one such as {:?}",
+            "a key prefix has 1 to {MAX_PREFIX_LENGTH} ASCII characters without spaces: write one such as {:?}",
             StoreSettings::PREFIX
         );
         return Err(placed.fault(message));

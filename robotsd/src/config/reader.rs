@@ -14,7 +14,7 @@ use crate::names::did_you_mean;
 
 /// Maximum number of reported problems with keys and types. Each one is looked up in the text, and
 /// a file in another format has one on every line.
-const MOST: usize = 20;
+const MAX_PROBLEMS: usize = 20;
 
 /// Examples of required keys.
 const EXAMPLES: [(&str, &str); 6] = [
@@ -99,7 +99,7 @@ pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
     let document = D::read_table(&mut reader, "", table.get_ref(), &table.span());
     let Reader { mut faults, unread, paths, .. } = reader;
     faults.sort_by_key(|fault| fault.order(text));
-    faults.truncate(MOST);
+    faults.truncate(MAX_PROBLEMS);
     ReadText { document, faults, unread, paths }
 }
 

@@ -78,14 +78,14 @@ fn a_config_that_is_shown_resolves_to_the_same_settings() {
     assert_eq!(format!("{:#?}", load(&shown)), format!("{:#?}", load(SHIPPED)));
 }
 
-const LEAST: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nrobots.path = \"r\"\n\
+const MINIMAL: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nrobots.path = \"r\"\n\
                      upstreams = [\"http://127.0.0.1:1\"]\n";
 
 #[test]
 fn every_bound_has_a_key() {
     let upstream = upstream::UpstreamLimits::default();
     let config = load(&format!(
-        "{LEAST}[limits]\nconnections = 7\nhandshakes = 9\ntls_handshake = \"9s\"\nfirst_byte = \"1s\"\nheader_read = \"2s\"\nkeep_alive = \"3s\"\n\
+        "{MINIMAL}[limits]\nconnections = 7\nhandshakes = 9\ntls_handshake = \"9s\"\nfirst_byte = \"1s\"\nheader_read = \"2s\"\nkeep_alive = \"3s\"\n\
          body_idle = \"4s\"\ntunnel_idle = \"5s\"\nhead_size = \"16KiB\"\ntarget_size = 1000\nfields = 20\n\
          buffer = \"32KiB\"\nbuffer_total = 0\nstreams = 8\nwindow = \"1MiB\"\nconnect = \"6s\"\nresponse = \"7s\"\ngreeting = \"8s\"\ndrain = \"0s\"\nupgrade = \"9s\"\n"
     ));
@@ -124,7 +124,7 @@ fn every_bound_has_a_key() {
 
 #[test]
 fn the_admin_interface_is_usual_off_on_loopback_or_at_a_configured_address() {
-    let admin = |text: &str| load(&format!("{LEAST}{text}")).admin;
+    let admin = |text: &str| load(&format!("{MINIMAL}{text}")).admin;
     assert_eq!(admin(""), None, "it is the usual one");
     assert_eq!(admin("[admin]\nenabled = false\nsocket = \"a.sock\"\n"), None);
     let usual = Some(AdminSettings::usual_address());
@@ -147,17 +147,17 @@ fn what_others_can_reach_is_for_reading_unless_the_config_says_otherwise() {
         ("address = \"[::]:1\"", AdminAccess::Read),
         ("address = \"0.0.0.0:1\"\naccess = \"full\"", AdminAccess::Full),
     ] {
-        let text = format!("{LEAST}[admin]\nsocket = \"a.sock\"\n[[admin.listener]]\n{listener}\n");
+        let text = format!("{MINIMAL}[admin]\nsocket = \"a.sock\"\n[[admin.listener]]\n{listener}\n");
         let admin = load(&text).admin.unwrap();
         assert_eq!(admin.listeners[0].access(&admin.rights), access, "{listener}");
     }
     // A listener that the config opens to the network with `reach` is allowed.
-    let text = format!("{LEAST}[admin]\naddress = \"0.0.0.0:1\"\nreach = \"network\"\n");
+    let text = format!("{MINIMAL}[admin]\naddress = \"0.0.0.0:1\"\nreach = \"network\"\n");
     let admin = load(&text).admin.unwrap();
     assert_eq!(admin.command_listener().map(|listener| listener.access(&admin.rights)), Some(AdminAccess::Full));
     // A token is not sent in the clear.
     for access in ["token", "token-for-changes"] {
-        let text = format!("{LEAST}[[admin.listener]]\naddress = \"0.0.0.0:1\"\naccess = {access:?}\n");
+        let text = format!("{MINIMAL}[[admin.listener]]\naddress = \"0.0.0.0:1\"\naccess = {access:?}\n");
         let (_folder, path) = file(&text);
         let error = Config::load(&path).unwrap_err().to_string();
         assert!(error.contains("a token would be sent in the clear"), "{access}: {error}");
@@ -172,7 +172,7 @@ fn with_tokens_the_loopback_asks_for_one_unless_the_config_says_otherwise() {
         ("address = \"127.0.0.1:1\"\naccess = \"full\"", AdminAccess::Full),
         ("address = \"0.0.0.0:1\"", AdminAccess::Read),
     ] {
-        let text = format!("{LEAST}[admin]\naddress = \"127.0.0.1:2\"\n[[admin.listener]]\n{listener}\n{token}");
+        let text = format!("{MINIMAL}[admin]\naddress = \"127.0.0.1:2\"\n[[admin.listener]]\n{listener}\n{token}");
         let admin = load(&text).admin.unwrap();
         assert_eq!(admin.listeners[0].access(&admin.rights), access, "{listener}");
         assert_eq!(admin.command_listener().map(|listener| listener.access(&admin.rights)), Some(AdminAccess::Token));
@@ -181,7 +181,7 @@ fn with_tokens_the_loopback_asks_for_one_unless_the_config_says_otherwise() {
 
 #[test]
 fn with_further_admin_listeners_alone_commands_ask_where_they_do_without_the_table() {
-    let (_folder, path) = file(&format!("{LEAST}[[admin.listener]]\naddress = \"0.0.0.0:1\"\n"));
+    let (_folder, path) = file(&format!("{MINIMAL}[[admin.listener]]\naddress = \"0.0.0.0:1\"\n"));
     let served = Config::load(&path).unwrap().admin.unwrap();
     let usual = AdminSettings::usual(&path);
     assert_eq!(served.listeners.len(), 1);
@@ -232,32 +232,32 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
     let path = folder.path().join("robotsd.toml");
     let (url, site) = ("redis://user:hunter2@cache", "[[site]]\nname = \"b\"\nroot = \".\"\n");
     let mut texts = vec![
-        format!("rate = \"{url}\"\n{LEAST}"),
-        format!("rate = [\"{url}\"]\n{LEAST}"),
-        format!("{LEAST}{site}rate = \"{url}\"\n"),
-        format!("{LEAST}{site}rate = [\"{url}\"]\n"),
-        format!("{LEAST}[rate]\nstore = [\"{url}\"]\n"),
-        format!("{LEAST}[rate]\nstore = [\n  \"{url}\",\n]\n"),
-        format!("{LEAST}[rate]\nstore = {{ url = \"{url}\" }}\n"),
-        format!("{LEAST}[rate]\nstore = {url}\n"),
-        format!("{LEAST}[rate]\nstore: {url}\n"),
-        format!("{LEAST}[rate]\nstore = \"{url}\n"),
-        format!("{LEAST}[rate]\nstore = '{url}\n"),
-        format!("{LEAST}[rate]\nstore = \"\"\"{url}\n"),
-        format!("{LEAST}[rate]\nstore = \"redis://user:hunter2\"\n"),
-        format!("{LEAST}[rate]\nstore = \"redis://user:hunter2@\"\n"),
-        format!("{LEAST}[rate]\n\"{url}\" = 1\n"),
-        format!("{LEAST}[rate.store]\n\"{url}\" = 1\n"),
-        format!("[\"{url}\"]\n{LEAST}"),
-        format!("{LEAST}[[rate]]\nstore = \"{url}\"\n"),
-        format!("{LEAST}{site}[site.rate]\nmode = \"{url}\"\n"),
-        format!("{LEAST}{site}[site.rate]\nburst = \"{url}\"\n"),
-        format!("{LEAST}{site}[site.modes]\n\"agent:a\" = {{ rate = \"{url}\" }}\n"),
-        format!("mode = \"{url}\"\n{LEAST}"),
+        format!("rate = \"{url}\"\n{MINIMAL}"),
+        format!("rate = [\"{url}\"]\n{MINIMAL}"),
+        format!("{MINIMAL}{site}rate = \"{url}\"\n"),
+        format!("{MINIMAL}{site}rate = [\"{url}\"]\n"),
+        format!("{MINIMAL}[rate]\nstore = [\"{url}\"]\n"),
+        format!("{MINIMAL}[rate]\nstore = [\n  \"{url}\",\n]\n"),
+        format!("{MINIMAL}[rate]\nstore = {{ url = \"{url}\" }}\n"),
+        format!("{MINIMAL}[rate]\nstore = {url}\n"),
+        format!("{MINIMAL}[rate]\nstore: {url}\n"),
+        format!("{MINIMAL}[rate]\nstore = \"{url}\n"),
+        format!("{MINIMAL}[rate]\nstore = '{url}\n"),
+        format!("{MINIMAL}[rate]\nstore = \"\"\"{url}\n"),
+        format!("{MINIMAL}[rate]\nstore = \"redis://user:hunter2\"\n"),
+        format!("{MINIMAL}[rate]\nstore = \"redis://user:hunter2@\"\n"),
+        format!("{MINIMAL}[rate]\n\"{url}\" = 1\n"),
+        format!("{MINIMAL}[rate.store]\n\"{url}\" = 1\n"),
+        format!("[\"{url}\"]\n{MINIMAL}"),
+        format!("{MINIMAL}[[rate]]\nstore = \"{url}\"\n"),
+        format!("{MINIMAL}{site}[site.rate]\nmode = \"{url}\"\n"),
+        format!("{MINIMAL}{site}[site.rate]\nburst = \"{url}\"\n"),
+        format!("{MINIMAL}{site}[site.modes]\n\"agent:a\" = {{ rate = \"{url}\" }}\n"),
+        format!("mode = \"{url}\"\n{MINIMAL}"),
     ];
     let tables = KEYS.tables();
     let keys = tables.iter().find(|table| table.path == "rate").expect("a table").keys;
-    texts.extend(keys.iter().map(|key| key.name).map(|key| format!("{LEAST}[rate]\n{key} = \"{url}\"\nunknown = 1\n")));
+    texts.extend(keys.iter().map(|key| key.name).map(|key| format!("{MINIMAL}[rate]\n{key} = \"{url}\"\nunknown = 1\n")));
     for text in texts {
         std::fs::write(&path, &text).expect("written");
         // Some are read as tables without names for their keys.

@@ -16,7 +16,7 @@ use crate::render::without_password;
 use crate::store::StoreUrl;
 
 /// Maximum length of a duration.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+const MAX_DURATION: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Reports whether a name matches a pattern. In the pattern, `*` stands for any characters.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
@@ -64,7 +64,7 @@ impl Span {
 
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         match humantime::parse_duration(text) {
-            Ok(span) if span <= LONGEST => Ok(Self(span)),
+            Ok(span) if span <= MAX_DURATION => Ok(Self(span)),
             Ok(_) => Err(format!("{text:?} is longer than a year")),
             Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => Err(without_unit(text)),
             Err(_) => Err(format!("{text:?} is not a length of time: write one such as \"10s\" or \"1h 30m\"")),
@@ -228,7 +228,7 @@ pub(crate) fn bound<T>(range: RangeInclusive<T>, says: impl Into<String>) -> Bou
 
 /// Returns a range that excludes zero.
 pub(crate) fn some_time(says: &str) -> Bound<Span> {
-    bound(Span(Duration::from_nanos(1))..=Span(LONGEST), says)
+    bound(Span(Duration::from_nanos(1))..=Span(MAX_DURATION), says)
 }
 
 impl<T: PartialOrd + Display> Bound<T> {

@@ -18,7 +18,7 @@ use tower_robots::policy::{Action, Reason};
 use crate::word_enum::word_enum;
 
 /// Maximum number of combinations of each kind that a site counts, per [`KeyRoom`].
-const MOST_COMBINATIONS: usize = 256;
+const MAX_COMBINATIONS: usize = 256;
 
 /// Groups of combinations with separate limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ fn count<W: Copy + Ord>(
     }
     let key = (Arc::from(crawler), of);
     let room = &mut combinations.lock()[room as usize];
-    let is_admitted = room.contains(&key) || room.len() < MOST_COMBINATIONS && room.insert(key.clone());
+    let is_admitted = room.contains(&key) || room.len() < MAX_COMBINATIONS && room.insert(key.clone());
     let label = if is_admitted { key.0 } else { OTHER.into() };
     *counts.entry(label).or_default().entry(of).or_default() += 1;
 }
@@ -205,7 +205,7 @@ mod tests {
         let mut workers = [(); 2].map(|()| CrawlerCounts::default());
         let others = || registry.crawlers().filter(|crawler| !crawler.is_index_engine);
         let names: Vec<_> = others().map(|crawler| crawler.name.to_owned()).collect();
-        assert!(names.len() > MOST_COMBINATIONS);
+        assert!(names.len() > MAX_COMBINATIONS);
         for worker in &mut workers {
             for crawler in others() {
                 worker.robots_txt(&combinations, Some(&Agent::from(crawler)), StatusCode::OK);
@@ -216,7 +216,7 @@ mod tests {
         }
         let mut totals = CrawlerCounts::default();
         workers.iter().for_each(|worker| totals.add(worker));
-        assert_eq!(totals.robots_txt.len(), MOST_COMBINATIONS + 1);
+        assert_eq!(totals.robots_txt.len(), MAX_COMBINATIONS + 1);
         assert_eq!(totals.robots_txt.values().flat_map(BTreeMap::values).sum::<u64>(), 2 * (names.len() as u64 + 2));
         let known = |crawler: &str| crawler == OTHER || names.iter().any(|name| name == crawler);
         assert!(totals.robots_txt.keys().all(|crawler| known(crawler)), "{totals:?}");
@@ -230,7 +230,7 @@ mod tests {
         let registry = Registry::builtin();
         let (mut worker, combinations) = (CrawlerCounts::default(), CrawlerCombinations::default());
         let engines: Vec<_> = registry.crawlers().filter(|crawler| crawler.is_index_engine).collect();
-        assert!(engines.len() * IDENTITIES.len() < MOST_COMBINATIONS, "{}", engines.len());
+        assert!(engines.len() * IDENTITIES.len() < MAX_COMBINATIONS, "{}", engines.len());
         let mut flood = |crawler: &Crawler| {
             let agent = Agent::from(crawler);
             let others = [RequestOutcome::Refused, RequestOutcome::Limited];
@@ -255,9 +255,9 @@ mod tests {
             assert_eq!(worker.robots_txt[crawler].get(&200), Some(&1));
         }
         let series = worker.requests.values().map(BTreeMap::len).sum::<usize>();
-        assert!(series <= ROOMS * (MOST_COMBINATIONS + 1), "{series}");
+        assert!(series <= ROOMS * (MAX_COMBINATIONS + 1), "{series}");
         let series = worker.robots_txt.values().map(BTreeMap::len).sum::<usize>();
-        assert!(series <= ROOMS * (MOST_COMBINATIONS + 1), "{series}");
+        assert!(series <= ROOMS * (MAX_COMBINATIONS + 1), "{series}");
     }
 
     #[test]

@@ -72,7 +72,7 @@ const BATCH: usize = 64;
 const PASS_SHARE: u32 = 20;
 
 /// Maximum of that pause. A pass that seemed to take longer was only interrupted.
-const MOST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {
     /// Registers a connection.
@@ -122,7 +122,7 @@ impl OpenConnections {
         let few = self.candidates[Idleness::Idle as usize].len() < BATCH;
         let most = BATCH.max(self.entries.len() / 16);
         self.candidates.iter_mut().for_each(|candidates| keep_oldest(candidates, most));
-        let pause = if few { (now.elapsed() * PASS_SHARE).min(MOST_PAUSE) } else { Duration::ZERO };
+        let pause = if few { (now.elapsed() * PASS_SHARE).min(MAX_PAUSE) } else { Duration::ZERO };
         // Always later than `now`: the caller retries after a pass and would otherwise start
         // another one at once.
         self.next_pass = Some(now + pause.max(Duration::from_micros(1)));
@@ -172,7 +172,7 @@ struct SlotClaims {
 struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 
 /// Maximum number of connections claimed for one slot when others have declined.
-const MOST_CLAIMS: usize = 32;
+const MAX_CLAIMS: usize = 32;
 
 /// Maximum age of a claim that counts. Whatever delays that slot, others may be free sooner.
 const CLAIM_LASTS: Duration = Duration::from_secs(5);
@@ -197,7 +197,7 @@ impl<'c> SlotWaiter<'c> {
         });
         *at_once = match (came, declined) {
             (false, false) => (*at_once).max(1),
-            (_, true) => (*at_once * 2).clamp(1, MOST_CLAIMS),
+            (_, true) => (*at_once * 2).clamp(1, MAX_CLAIMS),
             (true, false) => 1,
         };
         while claims.len() + 1 < *waiters + *at_once {

@@ -31,7 +31,7 @@ use super::connection_state::ConnectionState;
 
 /// Maximum size of a version 1 header, in bytes, including its line end (`proxy-protocol.txt`,
 /// section 2.1).
-const MOST_VERSION_1: usize = 107;
+const MAX_VERSION_1_BYTES: usize = 107;
 
 /// First bytes of a version 1 header.
 const VERSION_1: &[u8] = b"PROXY ";
@@ -72,7 +72,7 @@ pub(crate) enum HeaderError {
          (send-proxy-v2 in HAProxy, proxy_protocol on in nginx)"
     )]
     Missing,
-    #[error("a PROXY header of version 1 that does not end within {MOST_VERSION_1} bytes")]
+    #[error("a PROXY header of version 1 that does not end within {MAX_VERSION_1_BYTES} bytes")]
     TooLong,
     /// A line of version 1 with other content.
     #[error("a PROXY header of version 1 that names neither two addresses and ports nor UNKNOWN")]
@@ -105,9 +105,9 @@ pub(crate) fn parse(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
 }
 
 fn version_1(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
-    let most = &octets[..octets.len().min(MOST_VERSION_1)];
+    let most = &octets[..octets.len().min(MAX_VERSION_1_BYTES)];
     let Some(end) = memchr::memmem::find(most, b"\r\n") else {
-        return if octets.len() < MOST_VERSION_1 { Ok(HeaderProgress::Partial) } else { Err(HeaderError::TooLong) };
+        return if octets.len() < MAX_VERSION_1_BYTES { Ok(HeaderProgress::Partial) } else { Err(HeaderError::TooLong) };
     };
     let line = most.get(VERSION_1.len()..end).ok_or(HeaderError::Line)?;
     let client = match line.strip_prefix(b"UNKNOWN") {
@@ -213,7 +213,7 @@ async fn take(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailu
         io::ErrorKind::UnexpectedEof => cut_off(),
         _ => (ConnectionErrorKind::Broken, error.into()),
     };
-    let mut octets = [0; MOST_VERSION_1];
+    let mut octets = [0; MAX_VERSION_1_BYTES];
     let mut taken = 0;
     loop {
         let more = socket.peek(&mut octets[taken..]).await.map_err(broken)?;

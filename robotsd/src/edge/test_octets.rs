@@ -13,7 +13,7 @@ use crate::edge::connection::settings::EdgeLimits;
 use crate::edge::http1_fast::request;
 use crate::edge::request::host;
 use crate::edge::request::trusted::Trusted;
-use crate::edge::spop::frames::{self, HaproxyFrame, LARGEST};
+use crate::edge::spop::frames::{self, HaproxyFrame, MAX_FRAME_BYTES};
 use crate::edge::spop::{Arguments, VariableList};
 use crate::edge::tls::pair::Validity;
 use crate::exchange::fields;
@@ -104,13 +104,13 @@ pub fn certificate(octets: &[u8]) {
 /// limits, and an answer fits into them.
 pub(crate) fn spop_frames(octets: &[u8], mut message: impl FnMut(Arguments<'_>, &mut VariableList)) {
     let mut left = BytesMut::from(octets);
-    let mut largest = LARGEST;
+    let mut largest = MAX_FRAME_BYTES;
     while let Ok(Some(frame)) = frames::take(&mut left, largest) {
         match frame {
             HaproxyFrame::Hello(payload) => {
                 if let Ok(agreement) = frames::agree(&payload) {
                     largest = agreement.largest;
-                    assert!((256..=LARGEST).contains(&largest), "an invalid limit");
+                    assert!((256..=MAX_FRAME_BYTES).contains(&largest), "an invalid limit");
                 }
             }
             HaproxyFrame::Notify { stream, frame, payload } => {

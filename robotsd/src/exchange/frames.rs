@@ -48,7 +48,7 @@ impl Frame {
     pub(crate) fn of_head(head: [u8; HEAD]) -> Self {
         let [a, b, c, kind, flags, stream @ ..] = head;
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
-        Self { kind, flags, stream: u32::from_be_bytes(stream) & MOST_STREAM, length }
+        Self { kind, flags, stream: u32::from_be_bytes(stream) & MAX_STREAM_ID, length }
     }
 
     pub(crate) fn is_reset(self) -> bool {
@@ -101,7 +101,7 @@ impl Frames {
 }
 
 /// Maximum stream number; the highest bit is reserved.
-const MOST_STREAM: u32 = u32::MAX >> 1;
+const MAX_STREAM_ID: u32 = u32::MAX >> 1;
 
 /// Builds a GOAWAY frame, which ends a connection (RFC 9113, section 6.8). `last` is the last
 /// stream that was or will be answered.
@@ -154,7 +154,7 @@ const PER_SECOND: u64 = 100;
 
 /// Maximum budget: enough for a client with a window of 32 MiB that reads 1 KiB at a time and
 /// returns both windows.
-const MOST: u32 = 65_536;
+const MAX_BUDGET: u32 = 65_536;
 
 /// Budget earned by a request, and by each HEADERS or DATA frame sent to the client.
 const PER_FRAME: u32 = 4;
@@ -207,7 +207,7 @@ impl FrameBudget {
     }
 
     fn earn(&mut self, tokens: u32) {
-        self.left = self.left.saturating_add(tokens).min(MOST);
+        self.left = self.left.saturating_add(tokens).min(MAX_BUDGET);
     }
 
     fn spend(&mut self, tokens: u32, now: impl FnOnce() -> Instant) -> bool {
@@ -257,7 +257,7 @@ mod tests {
 
     /// Returns how many frames of this kind pass in a row.
     fn passing(budget: &mut FrameBudget, frame: Frame, now: Instant) -> u32 {
-        (0..2 * MOST).take_while(|_| budget.received(frame, || now)).count() as u32
+        (0..2 * MAX_BUDGET).take_while(|_| budget.received(frame, || now)).count() as u32
     }
 
     #[test]
@@ -304,14 +304,14 @@ mod tests {
         }
         // The saved budget is limited.
         (0..100_000).for_each(|_| budget.sent(frame(DATA, 16 * 1024)));
-        assert_eq!(passing(&mut budget, frame(8, 4), start), MOST);
+        assert_eq!(passing(&mut budget, frame(8, 4), start), MAX_BUDGET);
     }
 
     #[test]
     fn requests_cost_more_than_they_bring_when_they_are_given_up_at_once() {
         let start = Instant::now();
         let mut budget = FrameBudget::new(start);
-        let given_up = (0..MOST).take_while(|_| {
+        let given_up = (0..MAX_BUDGET).take_while(|_| {
             assert!(budget.received(frame(HEADERS, 20), || start));
             budget.given_up(|| start)
         });

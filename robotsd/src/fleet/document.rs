@@ -118,7 +118,7 @@ impl Accept {
     pub(crate) fn is_of(&self, hash: &str) -> bool {
         let digits = |hash: &str| hash.trim_start_matches("sha256:").to_owned();
         let (own, hash) = (digits(&self.hash), digits(hash));
-        own == hash || (own.len() >= VersionHashPrefix::SHORTEST && hash.starts_with(&own))
+        own == hash || (own.len() >= VersionHashPrefix::MIN_DIGITS && hash.starts_with(&own))
     }
 }
 

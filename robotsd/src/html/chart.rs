@@ -11,7 +11,7 @@ use super::{Markup, moment};
 pub(crate) type ChartPart = (&'static str, u64);
 
 /// Minimum length of a part, so that it is visible, in percent.
-const SHORTEST: f64 = 0.4;
+const MIN_PERCENT: f64 = 0.4;
 
 /// Draws a bar; a count of `most` fills the whole length.
 pub(crate) fn bar(parts: &[ChartPart], most: u64) -> Markup {
@@ -94,7 +94,7 @@ pub(super) fn sum(parts: &[ChartPart]) -> u64 {
 }
 
 fn of_hundred(count: u64, most: u64) -> f64 {
-    (100.0 * count as f64 / most.max(1) as f64).max(SHORTEST)
+    (100.0 * count as f64 / most.max(1) as f64).max(MIN_PERCENT)
 }
 
 /// Rounds up to a number that is easy to halve and to read.

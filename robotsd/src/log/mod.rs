@@ -163,10 +163,10 @@ fn write_all(format: LogFormat, queue: &Queue) {
 
 /// Maximum number of lines that wait to be written. Further lines are dropped and counted, so that
 /// a slow disk does not slow requests.
-const MOST: usize = 4096;
+const MAX_QUEUED_LINES: usize = 4096;
 
 /// How long lines may wait to be written together with others. Readers of the log do not notice it,
-/// and even a core that refuses every request produces fewer than [`MOST`] lines in this time.
+/// and even a core that refuses every request produces fewer than [`MAX_QUEUED_LINES`] lines in this time.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Interval of attempts to write a log that cannot be written.
@@ -201,7 +201,7 @@ impl Queue {
     /// Adds a line unless there are too many.
     fn push(&self, line: &str) {
         let mut waiting = self.waiting.lock();
-        if waiting.count == MOST {
+        if waiting.count == MAX_QUEUED_LINES {
             waiting.lost += 1;
             self.lost.count.fetch_add(1, Ordering::Relaxed);
             return;
@@ -334,12 +334,12 @@ mod tests {
     #[test]
     fn lines_come_out_in_order_and_what_is_too_many_is_counted() {
         let queue = Queue::default();
-        for line in 0..MOST + 3 {
+        for line in 0..MAX_QUEUED_LINES + 3 {
             queue.push(&format!("{line}\n"));
         }
         let mut block = String::new();
         assert_eq!(queue.take(&mut block).map(|(lost, _)| lost), Some(3));
-        assert!(block.lines().map(str::to_owned).eq((0..MOST).map(|line| line.to_string())));
+        assert!(block.lines().map(str::to_owned).eq((0..MAX_QUEUED_LINES).map(|line| line.to_string())));
         block.clear();
         queue.push("last\n");
         queue.close();

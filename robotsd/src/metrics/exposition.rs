@@ -18,7 +18,7 @@ use super::histogram::Histogram;
 
 /// Maximum number of series in one scrape. A scrape of this size takes about 30 MB; Prometheus
 /// itself has no limit by default.
-const MOST_SERIES: usize = 250_000;
+const MAX_SERIES: usize = 250_000;
 
 /// Names and values of labels.
 pub(crate) type Labels<'a> = &'a [(&'static str, &'a str)];
@@ -104,7 +104,7 @@ impl Exposition {
 
     /// Returns the whole text.
     pub(crate) fn finish(self) -> String {
-        self.finish_within(MOST_SERIES)
+        self.finish_within(MAX_SERIES)
     }
 
     fn finish_within(mut self, most: usize) -> String {

@@ -15,5 +15,5 @@ pub(crate) mod test_octets;
 
 pub(crate) use self::page_set::{OwnHosts, PageSet, held_octets, read_urls};
 pub(crate) use self::sitemap::{Listed, read_sitemap};
-pub(crate) use self::sitemap_text::{MOST_OCTETS, SitemapFault};
+pub(crate) use self::sitemap_text::{MAX_BYTES, SitemapFault};
 pub(crate) use self::sitemap_walk::{SitemapSource, SitemapWalk};

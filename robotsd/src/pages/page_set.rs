@@ -11,10 +11,10 @@ use crate::input::ReadInput;
 use crate::target_url::TargetUrl;
 
 /// Maximum number of pages kept from a list: as many as a sitemap may have.
-pub(super) const MOST: usize = 50_000;
+pub(super) const MAX_PAGES: usize = 50_000;
 
 /// Maximum length of a page that is kept, in bytes.
-const LONGEST: usize = 2048;
+const MAX_PAGE_LENGTH: usize = 2048;
 
 /// Memory for a page in addition to its own bytes: pointer, reference count and allocator overhead.
 const BESIDE: usize = 48;
@@ -28,7 +28,7 @@ fn held(page: &Page) -> usize {
     page.target().len() + BESIDE
 }
 
-/// Pages of one site. If there are more than [`MOST`], or they take more than `room` bytes, only
+/// Pages of one site. If there are more than [`MAX_PAGES`], or they take more than `room` bytes, only
 /// every second page is kept, then every fourth, and so on. The kept pages represent all of them,
 /// in whichever order sections are listed.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl PageSet {
     /// Adds a page of the site by its path and query.
     pub(crate) fn add_target(&mut self, target: &[u8]) {
         let end = memchr::memchr(b'#', target).unwrap_or(target.len());
-        if end > LONGEST {
+        if end > MAX_PAGE_LENGTH {
             return;
         }
         let is_kept = self.found.is_multiple_of(self.stride);
@@ -74,7 +74,7 @@ impl PageSet {
         let page = Page::new(&target[..end]);
         self.held += held(&page);
         self.pages.push(page);
-        while self.pages.len() > MOST || (self.held > self.room && !self.pages.is_empty()) {
+        while self.pages.len() > MAX_PAGES || (self.held > self.room && !self.pages.is_empty()) {
             self.thin();
         }
     }

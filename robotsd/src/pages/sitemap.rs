@@ -14,7 +14,7 @@ use super::sitemap_text::{LineColumn, SitemapFault, SitemapText};
 const DEEPEST: usize = 32;
 
 /// Maximum length of a location, in bytes; longer ones are cut.
-pub(super) const LONGEST: usize = 4096;
+pub(super) const MAX_LOCATION_LENGTH: usize = 4096;
 
 /// Kind of entries in a sitemap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) fn read_sitemap(octets: impl Read, mut list: impl FnMut(Listed, &[u8]
         let url = line.trim_ascii();
         match url {
             b"" => {}
-            _ if is_url(url) && url.len() <= LONGEST => {
+            _ if is_url(url) && url.len() <= MAX_LOCATION_LENGTH => {
                 check_encoding(&String::from_utf8_lossy(url), None, place)?;
                 list(Listed::Page, url);
             }
@@ -112,8 +112,8 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                     return Err(SitemapFault::at(text.place, &message));
                 }
                 // The parser stores the names of open elements.
-                if element.name().as_ref().len() > LONGEST {
-                    let message = format_args!("the name of an element is longer than {LONGEST} bytes");
+                if element.name().as_ref().len() > MAX_LOCATION_LENGTH {
+                    let message = format_args!("the name of an element is longer than {MAX_LOCATION_LENGTH} bytes");
                     return Err(SitemapFault::at(text.part, &message));
                 }
             }
@@ -187,7 +187,7 @@ fn link_of_entry<'a>(parent: Option<Located>, element: &'a BytesStart<'_>) -> Op
     }
     let value = |name| element.try_get_attribute(name).ok().flatten()?.normalized_value(XmlVersion::Implicit1_0).ok();
     let is_page = value("rel").is_none_or(|rel| rel == "alternate");
-    value("href").filter(|href| is_page && href.len() <= LONGEST)
+    value("href").filter(|href| is_page && href.len() <= MAX_LOCATION_LENGTH)
 }
 
 /// Appends text of the document to the current location, if there is one.
@@ -206,7 +206,7 @@ fn add_text(
 
 fn extend(location: &mut Option<(Listed, Vec<u8>)>, octets: &[u8]) {
     if let Some((_, url)) = location {
-        let room = LONGEST.saturating_sub(url.len());
+        let room = MAX_LOCATION_LENGTH.saturating_sub(url.len());
         url.extend_from_slice(&octets[..octets.len().min(room)]);
     }
 }
@@ -217,9 +217,9 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::sitemap_text::LONGEST_PART;
+    use super::super::sitemap_text::MAX_PART_BYTES;
     use super::*;
-    use crate::pages::sitemap_text::MOST_OCTETS;
+    use crate::pages::sitemap_text::MAX_BYTES;
 
     fn packed(octets: &[u8]) -> Vec<u8> {
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -257,7 +257,7 @@ mod tests {
     fn packed_ones_are_unpacked_within_a_bound() {
         let good = packed(b"<urlset><url><loc>https://a.example/</loc></url></urlset>");
         assert_eq!((listed(&good[..]).0.len(), listed(&good[..]).1), (1, Ok(())));
-        let bomb = listed(&packed(&vec![b' '; MOST_OCTETS + 1])[..]).1;
+        let bomb = listed(&packed(&vec![b' '; MAX_BYTES + 1])[..]).1;
         assert_eq!(bomb, Err("s.xml: it is larger than 50 MiB".to_owned()));
         assert_eq!(listed(io::repeat(b' ')).1, bomb, "plain");
         assert!(listed(&b"\x1f\x8bno"[..]).1.is_err());
@@ -360,7 +360,7 @@ mod tests {
         assert!(error.len() < 300, "{}", error.len());
         let (pages, read) =
             listed(format!("<urlset><url><loc>https://a.example/{name}</loc></url></urlset>").as_bytes());
-        assert_eq!((pages.len(), pages[0].1.len(), read), (1, LONGEST.min(name.len() + 18), Ok(())));
+        assert_eq!((pages.len(), pages[0].1.len(), read), (1, MAX_LOCATION_LENGTH.min(name.len() + 18), Ok(())));
         // A part without an end is not kept in memory.
         for begin in ["<!--", "<![CDATA[", "<!DOCTYPE urlset [", "<", "<a b=\"", "", "&", "<url><loc>", "<?a "] {
             let endless = listed(format!("<urlset>\n{begin}").as_bytes().chain(io::repeat(b'x')));
@@ -369,7 +369,7 @@ mod tests {
         }
         let endless = listed(b"https://a.example/".chain(io::repeat(b'x'))).1;
         assert_eq!(endless, Err("s.xml:1:1: a tag, comment or text is longer than 2 MiB".to_owned()));
-        let text = "x".repeat(LONGEST_PART - 100);
+        let text = "x".repeat(MAX_PART_BYTES - 100);
         assert_eq!(listed(format!("<urlset><url><x>{text}</x></url></urlset>").as_bytes()).1, Ok(()));
     }
 

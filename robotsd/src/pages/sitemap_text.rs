@@ -14,7 +14,7 @@ const BUFFER: usize = 32 << 10;
 
 /// Maximum size of one tag, comment, text or CDATA section, in bytes. A parser keeps each in memory
 /// as a whole; the longest legitimate ones are articles in feeds.
-pub(super) const LONGEST_PART: usize = 2 << 20;
+pub(super) const MAX_PART_BYTES: usize = 2 << 20;
 
 /// Replacement for a byte that is not valid UTF-8.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
@@ -44,12 +44,12 @@ impl<'a> SitemapText<'a> {
     /// Opens a document, and decompresses it if needed. Bytes that are not UTF-8, which titles may
     /// contain, are replaced.
     pub(super) fn of(octets: impl Read + 'a) -> Result<Self, SitemapFault> {
-        let (head, octets) = beginning(AtMost::new(octets, MOST_OCTETS), 2)?;
+        let (head, octets) = beginning(AtMost::new(octets, MAX_BYTES), 2)?;
         let octets: Box<dyn Read + 'a> = match head[..] {
             [0x1F, 0x8B] => {
                 let octets = MultiGzDecoder::new(Cursor::new(head).chain(octets));
                 let named = |error| SitemapFault::of_document(&format_args!("it cannot be decompressed: {error}"));
-                Box::new(AtMost::new(Unpacked { octets, named }, MOST_OCTETS))
+                Box::new(AtMost::new(Unpacked { octets, named }, MAX_BYTES))
             }
             _ => Box::new(Cursor::new(head).chain(octets)),
         };
@@ -67,7 +67,7 @@ impl<'a> SitemapText<'a> {
         Ok(Self { octets, raw, is_at_end, fault, text, consumed, place: (1, 1), part: (1, 1), of_part })
     }
 
-    /// Begins a part. A part longer than [`LONGEST_PART`] is an error.
+    /// Begins a part. A part longer than [`MAX_PART_BYTES`] is an error.
     pub(super) const fn begin_part(&mut self) {
         (self.part, self.of_part) = (self.place, 0);
     }
@@ -120,8 +120,8 @@ impl<'a> SitemapText<'a> {
 
 impl BufRead for SitemapText<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.of_part > LONGEST_PART {
-            let message = format_args!("a tag, comment or text is longer than {} MiB", LONGEST_PART >> 20);
+        if self.of_part > MAX_PART_BYTES {
+            let message = format_args!("a tag, comment or text is longer than {} MiB", MAX_PART_BYTES >> 20);
             return Err(io::Error::other(SitemapFault::at(self.part, &message)));
         }
         if self.consumed == self.text.len() {
@@ -182,17 +182,17 @@ fn characters(text: &[u8]) -> usize {
 }
 
 /// Maximum size of a decompressed sitemap, in bytes: the limit of the protocol.
-pub(crate) const MOST_OCTETS: usize = 50 << 20;
+pub(crate) const MAX_BYTES: usize = 50 << 20;
 
 /// Maximum number of characters of a message. A parser repeats the names of elements, which may be
 /// as long as the sitemap.
-const LONGEST: usize = 160;
+const MAX_SHOWN_LENGTH: usize = 160;
 
 /// An error in a sitemap, without the name of the sitemap: `line 2, column 14: …`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SitemapFault {
     /// The sitemap is larger than allowed.
-    #[error("it is larger than {} MiB", MOST_OCTETS >> 20)]
+    #[error("it is larger than {} MiB", MAX_BYTES >> 20)]
     TooLarge,
     /// The document is broken, or is not a sitemap; with line and column, if an editor can show
     /// them.
@@ -237,7 +237,7 @@ impl From<io::Error> for SitemapFault {
 }
 
 fn shown(message: &dyn fmt::Display) -> String {
-    cut(&printable(message.to_string()), LONGEST)
+    cut(&printable(message.to_string()), MAX_SHOWN_LENGTH)
 }
 
 #[cfg(test)]
@@ -250,6 +250,6 @@ mod tests {
         assert_eq!(fault.in_document(&"s.xml"), "s.xml:2:3: </\\u{1b}[31m>");
         assert_eq!(fault.to_string(), "line 2, column 3: </\\u{1b}[31m>");
         let long = SitemapFault::of_document(&"\u{e9}".repeat(1 << 20)).in_document(&"s.xml");
-        assert_eq!(long, format!("s.xml: {}…", "\u{e9}".repeat(LONGEST)));
+        assert_eq!(long, format!("s.xml: {}…", "\u{e9}".repeat(MAX_SHOWN_LENGTH)));
     }
 }

@@ -14,7 +14,7 @@ use crate::render::printable_path;
 use crate::target_url::TargetUrl;
 
 /// Maximum number of sitemaps that are read for a site.
-pub(super) const MOST_SITEMAPS: usize = 200;
+pub(super) const MAX_SITEMAPS: usize = 200;
 
 /// Maximum nesting of sitemaps: the protocol allows only an index of sitemaps.
 const DEEPEST: usize = 3;
@@ -101,7 +101,7 @@ impl<'a> SitemapWalk<'a> {
             parts.push(format!("and {} more", self.troubles.len() - NAMED));
         }
         if self.left_out > 0 {
-            parts.push(format!("only {MOST_SITEMAPS} of {} sitemaps are read", self.left_out + MOST_SITEMAPS));
+            parts.push(format!("only {MAX_SITEMAPS} of {} sitemaps are read", self.left_out + MAX_SITEMAPS));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -130,7 +130,7 @@ impl SitemapQueue {
         if self.seen.contains(&key) {
             return;
         }
-        if self.seen.len() == MOST_SITEMAPS {
+        if self.seen.len() == MAX_SITEMAPS {
             self.left_out += 1;
             return;
         }
@@ -169,7 +169,7 @@ mod tests {
     use std::fmt::Write as _;
     use std::io::Cursor;
 
-    use super::super::page_set::MOST;
+    use super::super::page_set::MAX_PAGES;
     use super::*;
 
     fn hosts() -> OwnHosts {
@@ -221,7 +221,7 @@ mod tests {
             Ok(Some(urlset((0..50_000).map(|number| format!("https://a.example/{section}/{number}")))))
         });
         let pages = walk.into_pages();
-        assert!(pages.len() <= MOST && pages.len() > MOST / 2, "{}", pages.len());
+        assert!(pages.len() <= MAX_PAGES && pages.len() > MAX_PAGES / 2, "{}", pages.len());
         let of = |section: &str| pages.iter().filter(|page| page.target().starts_with(section.as_bytes())).count();
         for section in ["/news/", "/shop/", "/guide/"] {
             assert!(of(section).abs_diff(pages.len() / 3) < 10, "{section}: {}", of(section));
@@ -259,7 +259,7 @@ mod tests {
                 .collect();
             Ok(Some(Cursor::new(format!("<sitemapindex>{named}</sitemapindex>").into_bytes())))
         });
-        assert!(fetched <= MOST_SITEMAPS, "{fetched}");
+        assert!(fetched <= MAX_SITEMAPS, "{fetched}");
         assert!(walk.trouble().unwrap().starts_with("only 200 of "));
     }
 }

@@ -6,8 +6,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::page_set::OwnHosts;
-use super::sitemap::{LONGEST, Listed, read_sitemap};
-use super::sitemap_walk::{MOST_SITEMAPS, SitemapWalk};
+use super::sitemap::{MAX_LOCATION_LENGTH, Listed, read_sitemap};
+use super::sitemap_walk::{MAX_SITEMAPS, SitemapWalk};
 
 /// Parses a document as a sitemap. The result must be the same if it is compressed or arrives in
 /// pieces; locations and errors must be bounded, and a walk that finds it everywhere must end.
@@ -41,7 +41,7 @@ pub fn sitemap(octets: &[u8]) {
         fetched += 1;
         Ok(Some(octets))
     });
-    assert!(fetched <= MOST_SITEMAPS, "{fetched} sitemaps");
+    assert!(fetched <= MAX_SITEMAPS, "{fetched} sitemaps");
     assert!(walk.trouble().is_none_or(|trouble| trouble.len() < 32 << 10), "a long message");
     for page in walk.into_pages() {
         assert!(page.target().starts_with(b"/") && !page.target().contains(&b'#'), "{page:?} is no path");
@@ -65,7 +65,7 @@ impl Read for Pieces<'_> {
 fn listed(octets: impl Read) -> (Vec<(Listed, Vec<u8>)>, Option<String>) {
     let mut all = Vec::new();
     let read = read_sitemap(octets, |listed, url| {
-        assert!(url.len() <= LONGEST, "{} octets of a location", url.len());
+        assert!(url.len() <= MAX_LOCATION_LENGTH, "{} octets of a location", url.len());
         all.push((listed, url.to_vec()));
     });
     let fault = read.err().map(|fault| fault.in_document(&"sitemap.xml"));

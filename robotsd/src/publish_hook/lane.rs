@@ -27,7 +27,7 @@ const AT_ONCE_TO_ONE: usize = 2;
 /// notice afterwards.
 const UNANSWERED: u32 = 3;
 const ALONE: Duration = Duration::from_secs(10);
-const LONGEST_ALONE: Duration = Duration::from_secs(60);
+const MAX_TIME_ALONE: Duration = Duration::from_secs(60);
 
 /// A lane; lanes do not delay each other.
 pub(super) struct Lane {
@@ -138,7 +138,7 @@ impl Lane {
         let breaker = breakers.entry(share).or_insert(Breaker { unanswered: 0, until: Instant::now() });
         breaker.unanswered += 1;
         let doublings = breaker.unanswered.saturating_sub(UNANSWERED).min(8);
-        breaker.until = Instant::now() + (ALONE * 2_u32.pow(doublings)).min(LONGEST_ALONE);
+        breaker.until = Instant::now() + (ALONE * 2_u32.pow(doublings)).min(MAX_TIME_ALONE);
     }
 }
 

@@ -473,7 +473,7 @@ impl HookStatus {
 tower_robots::internals::debug_as!(|it| PublishHooks { sites: it.settings.lock().len() });
 
 /// Maximum size of a delivery-record file, in bytes.
-const MOST: u64 = 200;
+const MAX_RECORD_BYTES: u64 = 200;
 
 /// A folder with one file per hook of a robots.txt, which contains the version that the hook
 /// announced last. A restart with the same version sends nothing.
@@ -483,7 +483,7 @@ struct DeliveryRecord(PathBuf);
 impl DeliveryRecord {
     /// Returns the version that was delivered last; `None` if there is none or it cannot be read.
     fn read(&self, key: &JobKey) -> Option<String> {
-        let (bytes, _) = files::read_at_most(&self.path(key), MOST).ok()?;
+        let (bytes, _) = files::read_at_most(&self.path(key), MAX_RECORD_BYTES).ok()?;
         Some(String::from_utf8(bytes).ok()?.trim_end().to_owned())
     }
 

@@ -245,7 +245,7 @@ pub(crate) const NOTICE: &str = "{\"type\":\"{{event}}\",\"timestamp\":\"{{time}
     \"version\":\"{{version}}\",\"replica\":\"{{replica}}\",\"message\":\"{{message}}\",\"next\":\"{{next}}\"}}";
 
 /// Maximum size of a template, in bytes.
-const MOST: usize = 64 * 1024;
+const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
 word_enum! {
     /// The format of a body, which determines how values are escaped.
@@ -283,8 +283,8 @@ impl BodyTemplate {
     /// message if it has Slack's keys. JSON is validated with sample values, so that errors do not
     /// appear only when a version goes live.
     pub(crate) fn parse(text: &str, format: Option<BodyFormat>) -> Result<Self, String> {
-        if text.len() > MOST {
-            return Err(format!("the body has at most {} KiB", MOST / 1024));
+        if text.len() > MAX_TEMPLATE_BYTES {
+            return Err(format!("the body has at most {} KiB", MAX_TEMPLATE_BYTES / 1024));
         }
         let start = text.trim_start();
         let begins_as_json = start.starts_with(['{', '[']) && !start.starts_with("{{");
@@ -463,6 +463,6 @@ mod tests {
             let message = BodyTemplate::parse(text, None).expect_err(text);
             assert!(message.starts_with(begins), "{text}: {message}");
         }
-        assert!(BodyTemplate::parse(&"x".repeat(MOST + 1), None).is_err());
+        assert!(BodyTemplate::parse(&"x".repeat(MAX_TEMPLATE_BYTES + 1), None).is_err());
     }
 }

@@ -80,7 +80,7 @@ impl AnswerFinding {
 /// Maximum size, in bytes, of edits that are written with each finding that they correct; longer
 /// ones are written with the first finding only. One fix may correct every finding and change every
 /// line, so repeating it could make the output arbitrarily large.
-const MOST_REPEATED: usize = 4 << 10;
+const MAX_REPEATED_BYTES: usize = 4 << 10;
 
 /// Estimated size of an edit without its text, in bytes.
 const EDIT: usize = 32;
@@ -117,5 +117,5 @@ impl<'a> Checked<'a> {
 }
 
 fn is_short(fix: &Fix) -> bool {
-    fix.edits.iter().map(|edit| EDIT + edit.replacement.len()).sum::<usize>() <= MOST_REPEATED
+    fix.edits.iter().map(|edit| EDIT + edit.replacement.len()).sum::<usize>() <= MAX_REPEATED_BYTES
 }

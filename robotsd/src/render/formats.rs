@@ -183,7 +183,7 @@ pub(crate) fn markdown_text(message: &str) -> String {
 
 /// Maximum number of consecutive backticks to show: Markdown renderers do not support much longer
 /// fences.
-const MOST_BACKTICKS: usize = 16;
+const MAX_BACKTICKS: usize = 16;
 
 /// Formats text as code in a table cell: it cannot contain markup, mentions or links, and can be
 /// copied.
@@ -191,10 +191,10 @@ pub(crate) fn markdown_code(text: &str) -> String {
     let (mut shown, mut run, mut longest) = (String::with_capacity(text.len()), 0, 0);
     for char in text.chars() {
         run = if char == '`' { run + 1 } else { 0 };
-        longest = longest.max(run.min(MOST_BACKTICKS));
+        longest = longest.max(run.min(MAX_BACKTICKS));
         match char {
-            '`' if run == MOST_BACKTICKS + 1 => shown.push('…'),
-            '`' if run > MOST_BACKTICKS => {}
+            '`' if run == MAX_BACKTICKS + 1 => shown.push('…'),
+            '`' if run > MAX_BACKTICKS => {}
             '|' => shown.push_str("\\|"),
             _ => shown.push(char),
         }

@@ -125,7 +125,7 @@ pub(super) fn printable_with_span(octets: &[u8], span: Range<usize>) -> (String,
 const STYLE: (&[u8], u8) = (b"\x1b[", b'm');
 
 /// Maximum length of the parameters of a style sequence, in bytes.
-const LONGEST_STYLE: usize = 24;
+const MAX_STYLE_LENGTH: usize = 24;
 
 /// Returns standard output. Buffered text is written when it is flushed or dropped.
 pub(crate) fn stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
@@ -234,7 +234,7 @@ fn for_terminal(mut octets: &[u8], style: fn(&[u8]) -> Option<usize>) -> String 
 /// Returns the length of the style sequence at the beginning of `octets`.
 fn style(octets: &[u8]) -> Option<usize> {
     let rest = octets.strip_prefix(STYLE.0)?;
-    let end = rest.iter().take(LONGEST_STYLE).position(|octet| !octet.is_ascii_digit() && *octet != b';')?;
+    let end = rest.iter().take(MAX_STYLE_LENGTH).position(|octet| !octet.is_ascii_digit() && *octet != b';')?;
     (rest[end] == STYLE.1).then_some(STYLE.0.len() + end + 1)
 }
 

@@ -17,13 +17,13 @@ use super::printable::write_pretty_json;
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
 /// Maximum number of results in one document; GitHub accepts no more.
-const MOST_RESULTS: usize = 25_000;
+const MAX_RESULTS: usize = 25_000;
 
 /// Maximum number of edits of a fix that is written.
-const MOST_EDITS: usize = 1_000;
+const MAX_EDITS: usize = 1_000;
 
 /// Maximum number of bytes of a line that are hashed for its fingerprint.
-const MOST_OF_LINE: usize = 16 << 10;
+const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// Bytes to percent-encode in a path segment of a URI (RFC 3986, section 3.3).
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -50,10 +50,10 @@ impl SarifLog {
         let lines: Vec<Line<'_>> = checked.robots.lines().collect();
         let mut seen = HashMap::new();
         let has_places = has_places(checked.robots);
-        let room = MOST_RESULTS.saturating_sub(self.results.len());
+        let room = MAX_RESULTS.saturating_sub(self.results.len());
         for (finding, fix) in checked.findings().take(room) {
             let mut result = result(checked.robots, &lines, &uri, finding, &mut seen);
-            let is_made = |fix: &&Fix| has_places && fix.safety == Safety::Safe && fix.edits.len() <= MOST_EDITS;
+            let is_made = |fix: &&Fix| has_places && fix.safety == Safety::Safe && fix.edits.len() <= MAX_EDITS;
             let fix = fix.filter(is_made);
             if let Some(fix) = fix.and_then(|fix| fix_object(checked.robots, &lines, &uri, fix)) {
                 result["fixes"] = json!([fix]);
@@ -151,7 +151,7 @@ fn result<'f>(
     seen: &mut HashMap<(&'f str, Vec<u8>), usize>,
 ) -> Value {
     let line = lines.get(finding.line.saturating_sub(1)).map_or(&b""[..], Line::bytes).trim_ascii();
-    let line = line[..line.len().min(MOST_OF_LINE)].to_vec();
+    let line = line[..line.len().min(MAX_LINE_BYTES)].to_vec();
     let times = seen.entry((finding.code, line.clone())).or_default();
     *times += 1;
     json!({

@@ -13,7 +13,7 @@ use crate::input::{AtMost, TooManyOctets, Unpacked};
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
 
 /// Maximum number of codings of one body; no server needs more.
-const MOST_CODINGS: usize = 3;
+const MAX_CODINGS: usize = 3;
 
 /// Size of brotli's read buffer, in bytes.
 const BUFFER: usize = 8 << 10;
@@ -75,7 +75,7 @@ pub(crate) fn decoder<'a>(
     body: impl Read + 'a,
     most: usize,
 ) -> Result<Box<dyn Read + 'a>, CodingError> {
-    if codings.len() > MOST_CODINGS {
+    if codings.len() > MAX_CODINGS {
         return Err(CodingError::TooMany(codings.len()));
     }
     let mut octets: Box<dyn Read + 'a> = Box::new(body);

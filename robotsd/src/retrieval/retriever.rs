@@ -27,7 +27,7 @@ const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+http
 const REDIRECTS: usize = 5;
 
 /// Maximum number of requests per run, so that no site is flooded, whatever a file contains.
-const MOST_REQUESTS: usize = 500;
+const MAX_REQUESTS: usize = 500;
 
 /// Time limit of a whole run, as a multiple of the limit for one request: a file may name many slow
 /// documents.
@@ -176,8 +176,8 @@ impl Retriever {
             request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_CODINGS));
         }
         let answer = match self.requests.fetch_add(1, Ordering::Relaxed) {
-            MOST_REQUESTS.. => {
-                failed(FetchErrorKind::Stopped, format!("the limit of {MOST_REQUESTS} requests is reached"))
+            MAX_REQUESTS.. => {
+                failed(FetchErrorKind::Stopped, format!("the limit of {MAX_REQUESTS} requests is reached"))
             }
             _ => match timeout_at(self.over.into(), self.fetcher.exchange(request)).await {
                 Ok(answer) => answer,

@@ -18,7 +18,7 @@ const SPARE: u64 = 32;
 const IDLE_SHARE: u64 = 8;
 
 /// Minimum number of connections. A process with fewer does not start.
-const LEAST: u64 = 4;
+const MIN_CONNECTIONS: u64 = 4;
 
 /// The file descriptors of the process: the limit, and how many are in use.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ impl Descriptors {
         let idle = (idle as u64).min(left / IDLE_SHARE);
         let fit = (left - idle) / A_CONNECTION;
         let open_files = format!("the limit of open files is {limit}, and {} are in use", self.used);
-        if fit < LEAST {
+        if fit < MIN_CONNECTIONS {
             return Err(format!("{open_files}: that leaves none for connections; raise it (LimitNOFILE=, ulimit -n)"));
         }
         let fit = usize::try_from(fit).unwrap_or(usize::MAX);

@@ -36,14 +36,14 @@ pub(super) const SCRIPT: &str = include_str!("gcra.lua");
 
 impl SharedBucket {
     /// Maximum interval; longer ones are reduced to it.
-    pub const LONGEST: Duration = Duration::from_secs(3600);
+    pub const MAX_INTERVAL: Duration = Duration::from_secs(3600);
     /// Maximum burst; larger ones are reduced to it.
-    pub const MOST: u32 = 10_000;
+    pub const MAX_BURST: u32 = 10_000;
 
     /// Creates a bucket for one request per interval, with up to `burst` requests at once.
     pub fn new(interval: Duration, burst: u32) -> Self {
-        let interval = interval.clamp(Duration::from_micros(1), Self::LONGEST);
-        Self { interval, burst: burst.clamp(1, Self::MOST) }
+        let interval = interval.clamp(Duration::from_micros(1), Self::MAX_INTERVAL);
+        Self { interval, burst: burst.clamp(1, Self::MAX_BURST) }
     }
 
     /// Returns the arguments of the script.

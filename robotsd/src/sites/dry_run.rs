@@ -23,7 +23,7 @@ use crate::config::{Config, RobotsSource, SiteConfig, load_registry};
 use crate::date::rfc3339;
 use crate::input;
 use crate::log::Log;
-use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
+use crate::pages::{MAX_BYTES, OwnHosts, SitemapSource, SitemapWalk};
 use crate::render::{Diagnostic, FoundProblem, shell_word, young_rules};
 use crate::retrieval::{RetrievalSettings, Retriever};
 
@@ -312,7 +312,7 @@ pub(crate) fn open_sitemap(
                 Some(known) => known,
                 unmade => unmade.insert(make().map_err(|error| named(&error))?),
             };
-            retriever.document(url, MOST_OCTETS).map_err(|error| named(&error))
+            retriever.document(url, MAX_BYTES).map_err(|error| named(&error))
         }
     }
 }

@@ -34,7 +34,7 @@ use super::site_pages::{NoteAbout, room_for_pages};
 use crate::board::{Board, seconds};
 use crate::config::{Backend, Dotfiles, SiteConfig, StaticFiles};
 use crate::files;
-use crate::pages::{MOST_OCTETS, OwnHosts, SitemapSource, SitemapWalk};
+use crate::pages::{MAX_BYTES, OwnHosts, SitemapSource, SitemapWalk};
 use crate::retrieval::{codings, decoder};
 use crate::upstream::HttpVersions;
 
@@ -111,7 +111,7 @@ impl SiteDocuments {
             match (answer.status, answer.headers.get(LOCATION)) {
                 (StatusCode::OK, _) => {
                     let body = ArrivingBody { body, part: Bytes::new(), end: self.end, runtime: &self.runtime };
-                    let body = decoder(&codings(&answer.headers), body, MOST_OCTETS);
+                    let body = decoder(&codings(&answer.headers), body, MAX_BYTES);
                     return body.map(Some).map_err(|error| format!("{url}: {error}"));
                 }
                 (StatusCode::NOT_FOUND | StatusCode::GONE, _) => return Ok(None),
@@ -140,7 +140,7 @@ impl SiteDocuments {
             request.headers.insert(SCHEME, HeaderValue::from_static(scheme));
             request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
             // One byte more shows that the document is too large.
-            request.most = MOST_OCTETS as u64 + 1;
+            request.most = MAX_BYTES as u64 + 1;
             let left = self.end.saturating_duration_since(Instant::now());
             let (fetching, body) = fetcher.stream(request);
             let fetched = self.runtime.block_on(async { timeout(left, fetching).await });

@@ -241,30 +241,30 @@ impl SitePages {
 /// Maximum memory for the pages of all sites, in bytes. The total limit is 64 MiB. It also has to
 /// hold the pages of one site being read again, a part of a sitemap, and what an allocator keeps of
 /// freed pages: 27 MiB were measured in addition to the pages of ten sites.
-const MOST_OF_ALL: usize = 24 << 20;
+const MAX_BYTES_OF_ALL: usize = 24 << 20;
 
 /// Maximum memory for the pages of one site, in bytes. While they are read again, the known ones
 /// stay in memory, too.
-const MOST_OF_SITE: usize = 8 << 20;
+const MAX_BYTES_OF_SITE: usize = 8 << 20;
 
 /// Returns the memory that the pages of one site may take, in bytes, given the number of sites and
 /// what the others take. Half of the total is divided evenly, so that a site that is read late has
 /// room. The other half is given to sites that need more, in the order of their reading.
 pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
-    let half = MOST_OF_ALL / 2;
+    let half = MAX_BYTES_OF_ALL / 2;
     let share = half / sites.max(1);
     let taken: usize = of_others.map(|octets| octets.saturating_sub(share)).sum();
-    MOST_OF_SITE.min(share + half.saturating_sub(taken))
+    MAX_BYTES_OF_SITE.min(share + half.saturating_sub(taken))
 }
 
 /// Name of the folder in the state directory.
 const FOLDER: &str = "pages";
 
 /// Maximum size of a file, in bytes.
-const LARGEST: u64 = 128 << 20;
+const MAX_FILE_BYTES: u64 = 128 << 20;
 
 /// Maximum length of a line, in bytes. Longer lines are not pages.
-const LONGEST: u64 = 4096;
+const MAX_LINE_LENGTH: u64 = 4096;
 
 /// The file with one site's sitemap pages, kept across restarts, so that the watched pages do not
 /// depend on the upstream being reachable. It has no path without a state directory.
@@ -285,11 +285,11 @@ impl SavedPages {
     /// Returns the pages that were saved last; empty if they cannot be read, because they are read
     /// again soon. Blocks.
     pub(super) fn load(&self) -> Vec<Page> {
-        let mut pages = PageSet::within(MOST_OF_SITE);
+        let mut pages = PageSet::within(MAX_BYTES_OF_SITE);
         let read = |path| -> io::Result<()> {
-            let mut lines = BufReader::new(File::open(path)?.take(LARGEST));
+            let mut lines = BufReader::new(File::open(path)?.take(MAX_FILE_BYTES));
             let mut line = Vec::new();
-            while lines.by_ref().take(LONGEST).read_until(b'\n', &mut line)? > 0 {
+            while lines.by_ref().take(MAX_LINE_LENGTH).read_until(b'\n', &mut line)? > 0 {
                 // The last line may be cut off.
                 if let Some(page) = line.strip_suffix(b"\n").filter(|page| page.starts_with(b"/")) {
                     pages.add_target(page);
@@ -342,14 +342,14 @@ mod tests {
                     let others =
                         taken.iter().enumerate().filter(|(other, _)| *other != site).map(|(_, octets)| *octets);
                     let room = room_for_pages(sites, others);
-                    assert!(room >= MOST_OF_ALL / 2 / sites.max(2), "{site} of {sites}: {room}");
+                    assert!(room >= MAX_BYTES_OF_ALL / 2 / sites.max(2), "{site} of {sites}: {room}");
                     assert!(round == 0 || room == taken[site], "{site} of {sites}: {room} after {}", taken[site]);
                     taken[site] = room;
                 }
             }
-            assert!(taken.iter().sum::<usize>() <= MOST_OF_ALL);
+            assert!(taken.iter().sum::<usize>() <= MAX_BYTES_OF_ALL);
         }
-        assert_eq!(room_for_pages(1000, std::iter::repeat_n(1000, 999)), MOST_OF_SITE, "small sites leave room");
+        assert_eq!(room_for_pages(1000, std::iter::repeat_n(1000, 999)), MAX_BYTES_OF_SITE, "small sites leave room");
     }
 
     #[test]

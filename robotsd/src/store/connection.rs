@@ -237,7 +237,7 @@ fn nodes(ranges: Vec<Vec<Value>>, info: &ConnectionInfo) -> Vec<ConnectionInfo> 
 const RESOLVE: Duration = Duration::from_millis(250);
 
 /// Maximum number of addresses to try.
-const MOST: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 
 /// Resolves a host and port; may block.
 pub(crate) type AddressLookup = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
@@ -284,7 +284,7 @@ impl StoreAddresses {
             Ok(mut found) if !found.is_empty() => {
                 found.sort_unstable();
                 found.dedup();
-                found.truncate(MOST);
+                found.truncate(MAX_ADDRESSES);
                 self.known = found;
                 return Ok(self.known.clone());
             }
@@ -323,7 +323,7 @@ impl AsyncDNSResolver for OneAddress {
 }
 
 /// Maximum number of characters of a server's message to show; a server can send anything.
-const LONGEST: usize = 200;
+const MAX_SHOWN_LENGTH: usize = 200;
 
 /// Why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -420,7 +420,7 @@ fn shown(text: &str, settings: &StoreSettings) -> String {
     for secret in settings.secrets() {
         text = text.replace(&secret, "***");
     }
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_SHOWN_LENGTH) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }

@@ -21,7 +21,7 @@ pub struct StoreSettings {
     /// The prefix of keys.
     pub prefix: String,
     /// How long a request waits for the store, at most
-    /// [`LONGEST_DEADLINE`](Self::LONGEST_DEADLINE).
+    /// [`MAX_DEADLINE`](Self::MAX_DEADLINE).
     pub deadline: Duration,
 }
 
@@ -108,7 +108,7 @@ impl StoreSettings {
     /// for the timer's resolution of one millisecond and for a busy worker.
     pub const DEADLINE: Duration = Duration::from_millis(12);
     /// Maximum of the time that a request waits for the store.
-    pub const LONGEST_DEADLINE: Duration = Duration::from_millis(20);
+    pub const MAX_DEADLINE: Duration = Duration::from_millis(20);
 
     /// Creates settings with the defaults.
     pub fn new(url: StoreUrl) -> Self {

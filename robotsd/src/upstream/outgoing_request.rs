@@ -106,7 +106,7 @@ pub(super) fn without_body(request: &Request<RequestBody>) -> Box<Request<Reques
 const RESPONSES: usize = 32;
 
 /// Maximum number of interim responses to accept.
-const MOST_RESPONSES: usize = 1000;
+const MAX_RESPONSES: usize = 1000;
 
 /// Forwards the interim responses to one request, if its client accepts any.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl InterimRelay {
     /// false if there are more than any server should send.
     pub(super) fn received(&self, status: StatusCode, fields: &HeaderMap) -> bool {
         let before = self.received.fetch_add(1, Ordering::Relaxed);
-        if before >= MOST_RESPONSES {
+        if before >= MAX_RESPONSES {
             return false;
         }
         if let Some(client) = self.client.as_ref().filter(|_| before < RESPONSES) {

@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, oneshot};
 const THREADS: usize = 4;
 
 /// Maximum number of addresses used per name; further ones are ignored.
-const MOST_ADDRESSES: usize = 64;
+const MAX_ADDRESSES: usize = 64;
 
 /// How long an answer is used. The system's resolver does not report a time to live.
 const FRESH: Duration = Duration::from_secs(30);
@@ -72,7 +72,7 @@ impl Resolver {
         if found.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
         }
-        Ok(found.into_iter().take(MOST_ADDRESSES).collect())
+        Ok(found.into_iter().take(MAX_ADDRESSES).collect())
     }
 }
 

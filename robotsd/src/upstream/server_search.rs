@@ -196,7 +196,7 @@ impl Lease {
 }
 
 /// Minimum time for connecting to one server before the next is tried.
-const LEAST_ATTEMPT: Duration = Duration::from_secs(1);
+const MIN_ATTEMPT: Duration = Duration::from_secs(1);
 
 /// A search for a connection, for one request.
 pub(super) struct ServerSearch<'a> {
@@ -372,7 +372,7 @@ impl ServerSearch<'_> {
             // The server has not been tried, so this does not count against it.
             return Err(ConnectFailure::late("no time left to connect"));
         }
-        Ok((time / u32::try_from(left).unwrap_or(u32::MAX).max(1)).max(LEAST_ATTEMPT).min(time))
+        Ok((time / u32::try_from(left).unwrap_or(u32::MAX).max(1)).max(MIN_ATTEMPT).min(time))
     }
 
     /// Returns a permit for a new connection; if none is left, closes an idle connection to free

@@ -17,7 +17,7 @@ use crate::harness::*;
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// Octets of a picture, at most.
-const LARGEST: u64 = 150_000;
+const MAX_BYTES: u64 = 150_000;
 
 /// Compares what was recorded of a picture with a page, or makes it again.
 fn shows(name: &str, page: &str, url: &str, height: u32) {
@@ -35,7 +35,7 @@ fn shows(name: &str, page: &str, url: &str, height: u32) {
         fs::write(place("txt"), recorded(&picture)).unwrap();
     }
     let picture = fs::read(place("png")).unwrap();
-    assert!(picture.starts_with(b"\x89PNG") && picture.len() as u64 <= LARGEST, "{name}: {} octets", picture.len());
+    assert!(picture.starts_with(b"\x89PNG") && picture.len() as u64 <= MAX_BYTES, "{name}: {} octets", picture.len());
     let is_of_page = fs::read_to_string(place("txt")).unwrap() == recorded(&picture);
     assert!(is_of_page, "{name}.png is of another page: run this test with UPDATE_DOCS=1, and look at it");
 }

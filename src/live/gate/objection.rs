@@ -139,13 +139,13 @@ const fn participle(access: Access) -> &'static str {
 }
 
 /// Pages that may be lost at once, as long as they are few of many.
-const MOST: usize = 100;
+const MAX_LOST_PAGES: usize = 100;
 
 /// One page in this many may be lost.
 const SHARE: usize = 100;
 
 /// Fewer than this are no accident.
-const LEAST: usize = 2;
+const MIN_LOST_PAGES: usize = 2;
 
 /// Pages that an objection lists.
 const LISTED: usize = 10;
@@ -180,8 +180,8 @@ pub(super) fn objections(
 
 fn is_too_much(loss: &PageLoss) -> bool {
     let lost = loss.lost.len();
-    let is_many = lost > MOST || lost * SHARE > loss.of;
-    is_many && lost >= LEAST || loss.lost.iter().any(|lost| lost.page.is_front())
+    let is_many = lost > MAX_LOST_PAGES || lost * SHARE > loss.of;
+    is_many && lost >= MIN_LOST_PAGES || loss.lost.iter().any(|lost| lost.page.is_front())
 }
 
 /// A share in percent, in whole numbers where it is at least one.

@@ -8,10 +8,10 @@ use robots_core::keywords;
 use super::{Version, VersionHash};
 
 /// Versions that are kept of one site.
-pub(in crate::live) const MOST: usize = 8;
+pub(in crate::live) const MAX_VERSIONS: usize = 8;
 
 /// Octets that the versions before the last two may have together.
-const MOST_OCTETS: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// A version that was accepted once.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ keywords!(Standing, "the standing of a version", {
     Superseded = "left",
 });
 
-/// At most [`MOST`] of them.
+/// At most [`MAX_VERSIONS`] of them.
 #[derive(Clone, Debug, Default)]
 pub(in crate::live) struct AcceptedVersions(pub(in crate::live) Vec<AcceptedVersion>);
 
@@ -139,7 +139,7 @@ impl AcceptedVersions {
                 |version: &AcceptedVersion| version.standing == Standing::RolledBack || kept.contains(&version.hash());
             let octets: usize =
                 self.0.iter().filter(|version| !is_kept(version)).map(|version| version.version.bytes().len()).sum();
-            if self.0.len() <= MOST && octets <= MOST_OCTETS {
+            if self.0.len() <= MAX_VERSIONS && octets <= MAX_BYTES {
                 return;
             }
             let mut all: Vec<&AcceptedVersion> = self.0.iter().collect();
@@ -212,7 +212,7 @@ mod tests {
             versions.accept(version(number), 20 * DAY, day(number));
         }
         let kept = days(&versions);
-        assert_eq!(kept.len(), MOST);
+        assert_eq!(kept.len(), MAX_VERSIONS);
         assert_eq!(kept[6..], [59, 60]);
         assert!(kept.iter().filter(|day| **day <= 40).count() == 1, "one that is due: {kept:?}");
         assert!(kept.windows(2).all(|pair| pair[1] - pair[0] <= 19), "and some between: {kept:?}");

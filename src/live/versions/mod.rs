@@ -42,7 +42,7 @@ impl Version {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VersionHash([u8; 32]);
 
-/// A [`VersionHash`] by its first hex digits, at least [`VersionHashPrefix::SHORTEST`]: the 16 of [`VersionHash::short`], as messages
+/// A [`VersionHash`] by its first hex digits, at least [`VersionHashPrefix::MIN_DIGITS`]: the 16 of [`VersionHash::short`], as messages
 /// have them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VersionHashPrefix(String);
@@ -77,7 +77,7 @@ fn hex(octets: &[u8]) -> String {
 
 impl VersionHashPrefix {
     /// Fewest hex digits that name a version: 48 bits, so that no two versions of a site share them by chance.
-    pub const SHORTEST: usize = 12;
+    pub const MIN_DIGITS: usize = 12;
 
     /// Whether it is how this hash begins.
     pub fn matches(&self, hash: &VersionHash) -> bool {
@@ -112,9 +112,9 @@ impl FromStr for VersionHashPrefix {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let digits = digits(text).filter(|digits| (Self::SHORTEST..=64).contains(&digits.len()));
+        let digits = digits(text).filter(|digits| (Self::MIN_DIGITS..=64).contains(&digits.len()));
         digits.map(Self).ok_or_else(|| {
-            let least = Self::SHORTEST;
+            let least = Self::MIN_DIGITS;
             let right = format!("write the 16 hex digits that the message about it has, or at least {least} of them");
             ValueError::new(text, format_args!("is not the hash of a version: {right}"))
         })

@@ -179,7 +179,7 @@ impl DirectoryBuilder {
     /// call replaces the first.
     #[cfg(feature = "watch")]
     pub fn poll_every(mut self, poll: Duration) -> Self {
-        self.settings.poll = poll.max(Watcher::SHORTEST_POLL);
+        self.settings.poll = poll.max(Watcher::MIN_POLL);
         self
     }
 

@@ -67,10 +67,10 @@ impl fmt::Display for DirectoryEvent<'_> {
 }
 
 /// Maximum number of threads that open files at once.
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 
 /// Minimum number of files per thread.
-const FEWEST: usize = 64;
+const MIN_SITES_PER_THREAD: usize = 64;
 
 /// Default name of the file for every host that has no file.
 pub(super) const DEFAULT_FALLBACK: &str = "default.txt";
@@ -222,8 +222,8 @@ impl DirectoryState {
     /// Opens sites on several threads, because with thousands of files most of the time is spent
     /// compiling.
     fn open_all(&self, come: Vec<(String, String)>, appeared: bool) -> BTreeMap<String, DirectorySite> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-        let threads = threads.min(come.len().div_ceil(FEWEST));
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        let threads = threads.min(come.len().div_ceil(MIN_SITES_PER_THREAD));
         let (come, opened) = (Mutex::new(come.into_iter()), Mutex::new(BTreeMap::new()));
         let open = || {
             let next = || come.lock().next();

@@ -25,7 +25,7 @@ use crate::source::follow::{read_json, write_json};
 
 /// Maximum number of paths with a breaker of their own. If crawlers were recently verified on that
 /// many paths, nothing is refuted on other paths.
-const MOST: usize = 4_096;
+const MAX_PATHS: usize = 4_096;
 
 /// The path of a request to the process, not its URL path. All claims of a crawler on one path
 /// arrive either from its own addresses or from those of a proxy.
@@ -185,7 +185,7 @@ impl ClaimPaths {
     /// old, or one of the two clocks was wrong.
     pub(super) fn restore(&self, verified: Vec<VerifiedPath>, now: SystemTime) {
         let time = |seconds: Option<u64>| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds?));
-        for VerifiedPath { site, listener, crawler, verified, signed } in verified.into_iter().take(MOST) {
+        for VerifiedPath { site, listener, crawler, verified, signed } in verified.into_iter().take(MAX_PATHS) {
             let [verified, signed] = [verified, signed].map(time);
             let lately = |time: Option<SystemTime>| time.filter(|at| is_of_last_day(*at, now));
             let breaker = PathBreaker::new(lately(verified), lately(signed));
@@ -210,7 +210,7 @@ impl ClaimPaths {
     /// used path without a verified request in the last day is removed. So made-up claims cannot
     /// displace paths that have verified crawlers.
     fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
-        if self.known.fetch_add(1, Ordering::Relaxed) < MOST {
+        if self.known.fetch_add(1, Ordering::Relaxed) < MAX_PATHS {
             return true;
         }
         self.known.fetch_sub(1, Ordering::Relaxed);
@@ -413,33 +413,33 @@ mod tests {
             paths.judge(paths.of_crawler(path(site), "Googlebot"), identity, address([9, 9, 9, 9]), now)
         };
         let flood = |from: usize, seconds: u64| {
-            for number in from..from + 2 * MOST {
+            for number in from..from + 2 * MAX_PATHS {
                 assert_eq!(judge(&number.to_string(), REFUTED, now + Duration::from_secs(seconds)), SUSPECT);
             }
-            assert_eq!(paths.shards.iter().map(|shard| shard.lock().len()).sum::<usize>(), MOST);
+            assert_eq!(paths.shards.iter().map(|shard| shard.lock().len()).sum::<usize>(), MAX_PATHS);
         };
         flood(0, 0);
         assert_eq!(judge("real", VERIFIED, now), VERIFIED);
-        flood(2 * MOST, 1);
+        flood(2 * MAX_PATHS, 1);
         assert_eq!(judge("real", REFUTED, now), REFUTED);
         // A path with only made-up claims is reported for at most a day.
-        assert_eq!(paths.suspects(now).len(), MOST - 1);
+        assert_eq!(paths.suspects(now).len(), MAX_PATHS - 1);
         assert_eq!(paths.suspects(now + DAY + DAY), []);
         // Once no request on the path has been verified for a day, its place is free for others.
-        flood(4 * MOST, DAY.as_secs() + 2);
+        flood(4 * MAX_PATHS, DAY.as_secs() + 2);
         assert!(paths.shards.iter().all(|shard| shard.lock().values().all(|counted| &*counted.site != "real")));
     }
 
     #[test]
     fn on_more_paths_than_there_are_breakers_for_nothing_is_refuted() {
         let (paths, now) = (ClaimPaths::default(), SystemTime::now());
-        for number in 0..=MOST {
+        for number in 0..=MAX_PATHS {
             let site = number.to_string();
             paths.judge(paths.of_crawler(path(&site), "Googlebot"), VERIFIED, address([8, 8, 8, 8]), now);
         }
-        let last = MOST.to_string();
+        let last = MAX_PATHS.to_string();
         let judge = |site| paths.judge(paths.of_crawler(path(site), "Googlebot"), REFUTED, address([9, 9, 9, 9]), now);
         assert_eq!((judge("0"), judge(&last)), (REFUTED, SUSPECT));
-        assert_eq!(paths.shards.iter().map(|shard| shard.lock().len()).sum::<usize>(), MOST);
+        assert_eq!(paths.shards.iter().map(|shard| shard.lock().len()).sum::<usize>(), MAX_PATHS);
     }
 }

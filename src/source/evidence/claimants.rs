@@ -15,7 +15,7 @@ use crate::agent::Network;
 use crate::identity::PublicAddress;
 
 /// Maximum number of addresses that are remembered.
-const MOST: usize = 65_536;
+const MAX_ADDRESSES: usize = 65_536;
 
 /// Number of parts into which these addresses are divided.
 const PARTS: usize = 256;
@@ -31,7 +31,7 @@ pub(super) struct FirstSeen {
 impl Default for FirstSeen {
     fn default() -> Self {
         // Divided by network, so that many addresses of one network displace few of other networks.
-        let times = Generations::in_parts(MOST, PARTS, |hasher, address: &PublicAddress| {
+        let times = Generations::in_parts(MAX_ADDRESSES, PARTS, |hasher, address: &PublicAddress| {
             hasher.hash_one(Network::around(address.get(), 24, 48))
         });
         Self { times, noted: RecentMarks::default(), hasher: RandomState::default() }

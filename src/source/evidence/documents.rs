@@ -57,7 +57,7 @@ impl Document for RangeList {
 impl Document for KeySet {
     const NOUN: &'static str = "key directory";
     const MODE: FetchMode = FetchMode::Direct;
-    const MOST: u64 = 64 * 1024;
+    const MAX_BYTES: u64 = 64 * 1024;
     const DEMAND: Demand = Demand::OnRequest;
     const GAP: Duration = Duration::from_secs(5 * 60);
     type Reading = ();
@@ -120,8 +120,8 @@ impl Document for Registry {
     /// Compares a first version with the built-in registry.
     fn objection(&self, before: Option<&Self>) -> Option<String> {
         let drastic_changes = before.unwrap_or_else(|| Self::builtin()).drastic_changes(self);
-        let named = drastic_changes.iter().take(MOST_NAMED).map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        match drastic_changes.len().saturating_sub(MOST_NAMED) {
+        let named = drastic_changes.iter().take(MAX_NAMED).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        match drastic_changes.len().saturating_sub(MAX_NAMED) {
             0 => (!named.is_empty()).then_some(named),
             more => Some(format!("{named}; and {more} more")),
         }
@@ -185,13 +185,13 @@ impl ListCopy {
 }
 
 /// Maximum number of drastic changes that a message lists.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Maximum number of crawlers in a registry; the built-in one has some 720.
-const MOST_CRAWLERS: usize = 10_000;
+const MAX_CRAWLERS: usize = 10_000;
 
 /// Maximum length of a crawler's value, in bytes; headers are longer than names.
-const LONGEST: usize = 512;
+const MAX_VALUE_LENGTH: usize = 512;
 
 /// Headers of the most common browsers. A name that occurs in one of them is not a crawler's name.
 const BROWSERS: &[&str] = &[
@@ -223,8 +223,8 @@ fn check_text(octets: &[u8]) -> Result<&str, String> {
 /// fetched over `https`, and no common browser counts as one of its crawlers.
 fn check_use(registry: &Registry) -> Result<(), String> {
     let rows = registry.crawlers().len();
-    if rows > MOST_CRAWLERS {
-        return Err(format!("it has {rows} crawlers, more than {MOST_CRAWLERS}"));
+    if rows > MAX_CRAWLERS {
+        return Err(format!("it has {rows} crawlers, more than {MAX_CRAWLERS}"));
     }
     registry.crawlers().try_for_each(row)?;
     VerificationPlan::of(registry, &[]).map_err(|error| error.to_string())?;
@@ -243,8 +243,8 @@ fn row(crawler: &Crawler) -> Result<(), String> {
     let texts = [name, &crawler.operator].into_iter();
     let texts = texts.chain(header_names).chain(requires).chain(reverse_dns);
     for text in texts.chain(source).chain(examples).chain(ranges).chain(signature) {
-        if text.len() > LONGEST {
-            return Err(format!("crawler {:?}: a value has {} bytes, more than {LONGEST}", short(name), text.len()));
+        if text.len() > MAX_VALUE_LENGTH {
+            return Err(format!("crawler {:?}: a value has {} bytes, more than {MAX_VALUE_LENGTH}", short(name), text.len()));
         }
         if let Some(character) = text.chars().find(|character| character.is_control() || is_bidirectional(*character)) {
             return Err(format!(

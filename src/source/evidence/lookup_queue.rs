@@ -23,8 +23,8 @@ const QUEUE: usize = 256;
 /// Maximum number of concurrent look-ups for one /24 or /64, and for one /48. The holder of a
 /// network's names may never answer, and each question to that server then delays its look-up by
 /// some seconds.
-const MOST_NARROW: usize = 4;
-const MOST_WIDE: usize = 8;
+const MAX_NARROW_LOOKUPS: usize = 4;
+const MAX_WIDE_LOOKUPS: usize = 8;
 
 /// Addresses that wait, and look-ups in progress.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl<T> Places<T> {
         }
         let has_room = |waiting: &Waiting<T>| {
             let [narrow, wide] = waiting.networks.count(self.in_flight.iter());
-            narrow < MOST_NARROW && wide < MOST_WIDE
+            narrow < MAX_NARROW_LOOKUPS && wide < MAX_WIDE_LOOKUPS
         };
         let next = self.waiting.iter().enumerate().filter(|(_, waiting)| has_room(waiting));
         let (at, _) = next.min_by_key(|(at, waiting)| (waiting.ahead, *at))?;
@@ -208,9 +208,9 @@ mod tests {
     #[test]
     fn a_network_takes_four_look_ups_and_a_site_of_networks_eight() {
         for (flood, most) in [
-            ((0..1_000).map(|host| v6(1, 1, host)).collect::<Vec<_>>(), MOST_NARROW),
-            ((0..=255).map(|host| v4(1, host)).collect(), MOST_NARROW),
-            ((0..1_000).map(|network| v6(1, network, 1)).collect(), MOST_WIDE),
+            ((0..1_000).map(|host| v6(1, 1, host)).collect::<Vec<_>>(), MAX_NARROW_LOOKUPS),
+            ((0..=255).map(|host| v4(1, host)).collect(), MAX_NARROW_LOOKUPS),
+            ((0..1_000).map(|network| v6(1, network, 1)).collect(), MAX_WIDE_LOOKUPS),
         ] {
             let queue = LookupQueue::new();
             let left_out = flood.iter().filter_map(|address| push(&queue, *address)).count();

@@ -218,8 +218,8 @@ fn holds(until: SystemTime, now: SystemTime) -> bool {
 }
 
 /// Maximum number of outcomes that are kept, for verified addresses and for others.
-const MOST_VERIFIED: usize = 32_768;
-const MOST_OTHERS: usize = 32_768;
+const MAX_VERIFIED: usize = 32_768;
+const MAX_UNVERIFIED: usize = 32_768;
 
 /// Number of parts of the map for other addresses.
 const PARTS: usize = 256;
@@ -252,10 +252,10 @@ struct Known {
 
 impl Default for KnownNames {
     fn default() -> Self {
-        let by_network = Generations::in_parts(MOST_OTHERS, PARTS, |hasher, (address, _): &NameKey| {
+        let by_network = Generations::in_parts(MAX_UNVERIFIED, PARTS, |hasher, (address, _): &NameKey| {
             hasher.hash_one(Network::around(address.get(), 24, 48))
         });
-        Self { verified: Generations::new(MOST_VERIFIED), others: by_network }
+        Self { verified: Generations::new(MAX_VERIFIED), others: by_network }
     }
 }
 
@@ -366,6 +366,6 @@ mod tests {
         assert_eq!(kept(8), 1_000);
         // About 4 of 1,000 networks share a part with this network.
         assert!(kept(9) > 970, "{}", kept(9));
-        assert!(names.len() <= 2_000 + MOST_OTHERS / PARTS, "{}", names.len());
+        assert!(names.len() <= 2_000 + MAX_UNVERIFIED / PARTS, "{}", names.len());
     }
 }

@@ -194,7 +194,7 @@ const SLOTS_OF_A_DAY: u32 = 120;
 const SLOTS_OF_AN_HOUR: u32 = 5;
 
 /// Maximum number of addresses that are distinguished in the last hour, and in the day before it.
-const MOST_ADDRESSES: usize = 64;
+const MAX_ADDRESSES: usize = 64;
 
 /// Addresses of the last day, each with the slots that it was seen in.
 #[derive(Clone, Debug, Default)]
@@ -218,10 +218,10 @@ impl RecentAddresses {
             slots.0 |= 1;
             return;
         }
-        if self.in_hour >= MOST_ADDRESSES {
+        if self.in_hour >= MAX_ADDRESSES {
             return;
         }
-        if self.seen.len() >= 2 * MOST_ADDRESSES {
+        if self.seen.len() >= 2 * MAX_ADDRESSES {
             let oldest = self.seen.iter().max_by_key(|(_, slots)| slots.age()).map(|(address, _)| *address);
             if let Some(oldest) = oldest {
                 self.seen.remove(&oldest);
@@ -237,15 +237,15 @@ impl RecentAddresses {
         self.in_hour = self.seen.values().filter(|seen| seen.is_in_hour()).count();
     }
 
-    /// Returns how many addresses were seen in the last hour, at most [`MOST_ADDRESSES`].
+    /// Returns how many addresses were seen in the last hour, at most [`MAX_ADDRESSES`].
     fn in_the_hour(&self) -> usize {
-        self.in_hour.min(MOST_ADDRESSES)
+        self.in_hour.min(MAX_ADDRESSES)
     }
 
     /// Returns how many addresses were seen in the day before that hour, at most
-    /// [`MOST_ADDRESSES`].
+    /// [`MAX_ADDRESSES`].
     fn in_the_day_before(&self) -> usize {
-        self.seen.values().filter(|seen| seen.0 & !HOUR != 0).count().min(MOST_ADDRESSES)
+        self.seen.values().filter(|seen| seen.0 & !HOUR != 0).count().min(MAX_ADDRESSES)
     }
 
     /// Returns the addresses of the last day.
@@ -478,8 +478,8 @@ mod tests {
         let mut path = Path::new();
         path.requests(REFUTED, 1_000, 0);
         path.requests(VERIFIED, 1_000, 0);
-        assert_eq!(path.0.methods[0].refuted.iter().count(), MOST_ADDRESSES);
-        assert_eq!(path.0.methods[0].verified.iter().count(), MOST_ADDRESSES);
+        assert_eq!(path.0.methods[0].refuted.iter().count(), MAX_ADDRESSES);
+        assert_eq!(path.0.methods[0].verified.iter().count(), MAX_ADDRESSES);
         assert!(path.0.refuted_networks(IdentityMethod::Range).len() <= 3);
     }
 
@@ -518,12 +518,12 @@ mod tests {
         for number in 100..1_000 {
             recent.see(ip(number));
         }
-        assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (MOST_ADDRESSES, 60));
+        assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (MAX_ADDRESSES, 60));
         recent.advance(SLOTS_OF_AN_HOUR);
         for number in 2_000..3_000 {
             recent.see(ip(number));
         }
-        assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (MOST_ADDRESSES, MOST_ADDRESSES));
-        assert!(recent.seen.len() <= 2 * MOST_ADDRESSES);
+        assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (MAX_ADDRESSES, MAX_ADDRESSES));
+        assert!(recent.seen.len() <= 2 * MAX_ADDRESSES);
     }
 }

@@ -18,18 +18,18 @@ use crate::identity::{
 
 /// Maximum number of requests whose valid signatures are kept, by their signature fields. One
 /// request takes about one KiB, at most about ten.
-const MOST_VALID: usize = 4_096;
+const MAX_VALID: usize = 4_096;
 
 /// Maximum number of requests whose failed signatures are kept, by their signature fields and
 /// target.
-const MOST_FAILED: usize = 1_024;
+const MAX_FAILED: usize = 1_024;
 
 /// Maximum number of failing checks per address and second, half a millisecond of work. Further
 /// checks are skipped.
-const MOST_A_SECOND: u32 = 10;
+const MAX_PER_SECOND: u32 = 10;
 
 /// Maximum number of addresses that are counted.
-const MOST_ADDRESSES: usize = 16_384;
+const MAX_ADDRESSES: usize = 16_384;
 
 /// Results of signature checks. One check takes some 50 µs.
 ///
@@ -54,9 +54,9 @@ impl SignatureResults {
     pub(super) fn requiring(required: Vec<RequiredComponent>) -> Self {
         Self {
             required,
-            valid: Generations::new(MOST_VALID),
-            failed: Generations::new(MOST_FAILED),
-            failing: Generations::new(MOST_ADDRESSES),
+            valid: Generations::new(MAX_VALID),
+            failed: Generations::new(MAX_FAILED),
+            failing: Generations::new(MAX_ADDRESSES),
             hasher: RandomState::default(),
         }
     }
@@ -85,7 +85,7 @@ impl SignatureResults {
         }
         let client =
             address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), 32, 64).first());
-        let is_busy = || self.failed(client, now) >= MOST_A_SECOND;
+        let is_busy = || self.failed(client, now) >= MAX_PER_SECOND;
         let (checks, kept) = KeptChecks::check(lines, message, now, &self.required, &keys, is_busy);
         let failed = MethodOutcome::Failed(Refutation::BadSignature);
         let failures = checks.iter().flat_map(|checks| &**checks).filter(|check| check.outcome == failed).count();

@@ -76,7 +76,7 @@ impl VerificationPlan {
 }
 
 /// Maximum number of proofs that are read from a file: more than there are operators.
-const MOST_PROOFS: usize = 1_024;
+const MAX_PROOFS: usize = 1_024;
 
 /// Names of all operators, without duplicates.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ pub(super) struct ResolverProof {
 impl OperatorTable {
     /// Creates a table with the proofs of an earlier process.
     pub(super) fn new(mut proofs: Vec<ResolverProof>) -> Self {
-        proofs.truncate(MOST_PROOFS);
+        proofs.truncate(MAX_PROOFS);
         Self(Mutex::new(Operators { names: Vec::new(), proofs }))
     }
 

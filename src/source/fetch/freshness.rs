@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL};
 
 /// Value used for numbers that are too large (RFC 9111, section 1.2.2).
-const LONGEST: u64 = 1 << 31;
+const MAX_SECONDS: u64 = 1 << 31;
 
 /// How long a response may be used, according to `Cache-Control` and `Age`.
 ///
@@ -105,7 +105,7 @@ pub(super) fn seconds(text: &[u8]) -> Option<Duration> {
         return None;
     }
     let text = std::str::from_utf8(text).ok()?;
-    Some(Duration::from_secs(text.parse().map_or(LONGEST, |seconds: u64| seconds.min(LONGEST))))
+    Some(Duration::from_secs(text.parse().map_or(MAX_SECONDS, |seconds: u64| seconds.min(MAX_SECONDS))))
 }
 
 /// Splits a comma-separated list into its members. Commas in quotes do not separate.
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(private("max-age=soon"), Some(0));
         assert_eq!(private("max-age=-1"), Some(0));
         assert_eq!(private("max-age"), Some(0));
-        assert_eq!(private("max-age=99999999999999999999999"), Some(LONGEST));
+        assert_eq!(private("max-age=99999999999999999999999"), Some(MAX_SECONDS));
     }
 
     #[test]

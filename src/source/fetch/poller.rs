@@ -15,7 +15,7 @@ use crate::live::{
 };
 
 /// Maximum time between fetches of a site, regardless of its schedule.
-const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+const MAX_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A site that is polled until this is dropped.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl PollTask {
             // delay the fetch for years.
             let pause = self.state.status().next_fetch.duration_since(self.clock.now()).unwrap_or_default();
             if waiting.is_empty() && !pause.is_zero() {
-                match timeout(pause.min(LONGEST_SLEEP), inbox.recv()).await {
+                match timeout(pause.min(MAX_SLEEP), inbox.recv()).await {
                     Ok(Some(request)) => waiting.push(request),
                     Ok(None) => return,
                     Err(_) => {}

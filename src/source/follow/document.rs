@@ -16,7 +16,7 @@ pub trait Document: Sized + Send + Sync + 'static {
     /// How redirects are followed.
     const MODE: FetchMode = FetchMode::Site;
     /// Maximum size that is read, in bytes.
-    const MOST: u64 = 1 << 20;
+    const MAX_BYTES: u64 = 1 << 20;
     /// Whether the document must be fetched over `https`.
     const ONLY_HTTPS: bool = false;
     /// When the document is fetched.

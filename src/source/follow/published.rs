@@ -303,10 +303,10 @@ impl<D: Document> FollowedDocument<D> {
 robots_core::debug_as!(|it| [D: Document] FollowedDocument::<D> { url: it.followed.url.to_string() });
 
 /// Longest plausible wait for the next fetch. A later time comes from a clock that was wrong.
-const LONGEST_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
+const MAX_PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
 
 /// Maximum sleep, because the clock may be set meanwhile.
-const LONGEST_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
+const MAX_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 impl<D: Document> Followed<D> {
     /// Fetches the document whenever it is due.
@@ -316,7 +316,7 @@ impl<D: Document> Followed<D> {
             self.until_due().await;
             let Ok(permit) = client.permits.acquire().await else { return };
             let begun = Instant::now();
-            let mut target = FetchTarget::new(self.url.clone(), D::MODE, D::MOST);
+            let mut target = FetchTarget::new(self.url.clone(), D::MODE, D::MAX_BYTES);
             target.known = self.validators();
             let outcome = client.fetch_apart(target).await;
             drop(permit);
@@ -337,10 +337,10 @@ impl<D: Document> Followed<D> {
                 continue;
             };
             let pause = due.duration_since(self.clock.now()).unwrap_or_default();
-            if pause.is_zero() || pause > LONGEST_PAUSE {
+            if pause.is_zero() || pause > MAX_PAUSE {
                 return;
             }
-            let _ = timeout(pause.min(LONGEST_SLEEP), self.wanted.notified()).await;
+            let _ = timeout(pause.min(MAX_SLEEP), self.wanted.notified()).await;
         }
     }
 

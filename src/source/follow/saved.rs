@@ -29,7 +29,7 @@ pub(in crate::source) struct SavedDocument {
 
 /// Maximum number of bytes read from a file: more than the largest document as a JSON string, and
 /// more than all possible claim paths.
-const MOST: u64 = 8 << 20;
+const MAX_BYTES: u64 = 8 << 20;
 
 impl SavedDocuments {
     pub(in crate::source) fn new(folder: PathBuf) -> Self {
@@ -109,7 +109,7 @@ pub(in crate::source) fn read_json(path: &Path) -> Result<Option<Value>, String>
     let failed = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
     let mut octets = Vec::new();
     match fs::File::open(path) {
-        Ok(file) => file.take(MOST).read_to_end(&mut octets).map_err(|error| failed(&error))?,
+        Ok(file) => file.take(MAX_BYTES).read_to_end(&mut octets).map_err(|error| failed(&error))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(&error)),
     };

@@ -29,7 +29,7 @@ pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
 
 /// Maximum number of event sources; further file systems share one. On Linux, all processes of a
 /// user together may open 128.
-const MOST_SOURCES: usize = 8;
+const MAX_SOURCES: usize = 8;
 
 /// All watched folders.
 pub(super) struct Folders {
@@ -121,7 +121,7 @@ impl Folders {
     fn events_of(&self, system: FileSystemId) -> Result<Arc<SystemEvents>, String> {
         let mut sources = self.sources.lock();
         let sources = sources.as_mut().ok_or("the watcher is stopped")?;
-        let key = Some(system).filter(|_| sources.contains_key(&Some(system)) || sources.len() < MOST_SOURCES);
+        let key = Some(system).filter(|_| sources.contains_key(&Some(system)) || sources.len() < MAX_SOURCES);
         if let Some(events) = sources.get(&key) {
             return Ok(events.clone());
         }

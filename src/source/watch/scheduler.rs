@@ -388,7 +388,7 @@ impl Scheduler {
 robots_core::debug_as!(|it| Scheduler { watched: it.queues.lock().watched.len() });
 
 /// Maximum number of concurrent workers per file system.
-pub(super) const MOST_WORKERS: usize = 4;
+pub(super) const MAX_WORKERS: usize = 4;
 
 /// Due jobs, by file system.
 #[derive(Default)]
@@ -410,7 +410,7 @@ impl ReadyJobs {
     /// Returns the next job that a worker may take. The caller must then call
     /// [`ReadyJobs::finish`].
     fn pop(&mut self) -> Option<(FileSystemId, Job)> {
-        let mut free = self.systems.iter_mut().filter(|(_, ready)| ready.running < MOST_WORKERS);
+        let mut free = self.systems.iter_mut().filter(|(_, ready)| ready.running < MAX_WORKERS);
         free.find_map(|(system, ready)| {
             let job = ready.due.pop_front()?;
             ready.running += 1;
@@ -429,7 +429,7 @@ impl ReadyJobs {
 
     /// Returns the number of workers that have or could have work.
     fn workers(&self) -> usize {
-        self.systems.values().map(|ready| (ready.running + ready.due.len()).min(MOST_WORKERS)).sum()
+        self.systems.values().map(|ready| (ready.running + ready.due.len()).min(MAX_WORKERS)).sum()
     }
 }
 

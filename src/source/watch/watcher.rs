@@ -56,7 +56,7 @@ impl Watcher {
     pub const DEFAULT_POLL: Duration = Duration::from_secs(2);
 
     /// Shortest poll interval that can be set.
-    pub const SHORTEST_POLL: Duration = Duration::from_millis(50);
+    pub const MIN_POLL: Duration = Duration::from_millis(50);
 
     /// Creates a watcher without targets. Its threads start with the first target.
     pub fn new() -> Self {
@@ -175,7 +175,7 @@ mod tests {
     use crate::live::{Cause, LiveRobots};
     use crate::source::file_system::hanging::{HangingFolder, Operations, returns};
     use crate::source::watch::folders::{EventHandler, EventSource};
-    use crate::source::watch::scheduler::MOST_WORKERS;
+    use crate::source::watch::scheduler::MAX_WORKERS;
 
     /// Events of a process that has used up its inotify watches.
     struct Exhausted;
@@ -257,7 +257,7 @@ mod tests {
         hung.hang(Operations::All, 0);
         // Each event makes a worker look up the folders of its file.
         there.iter().for_each(|path| write(path));
-        hung.hang(Operations::All, MOST_WORKERS);
+        hung.hang(Operations::All, MAX_WORKERS);
 
         for live in hanging.clone() {
             returns("the status of a site that hangs", move || live.status());

@@ -11,7 +11,7 @@ use super::recording::{Operation, mark};
 pub(crate) type Values = BTreeMap<String, String>;
 
 /// Set to try more states than a test has time for: how many at each point.
-const MOST: &str = "CRASH_STATES";
+const VARIABLE: &str = "CRASH_STATES";
 
 /// Violations after which no more are looked for.
 const ENOUGH: usize = 12;
@@ -56,7 +56,7 @@ pub(crate) struct Tried {
 
 /// How many states are tried at a point: at most this many, or as many as the environment says.
 pub(crate) fn most(usual: usize) -> usize {
-    std::env::var(MOST).map_or(usual, |most| most.parse().unwrap_or_else(|_| panic!("{MOST}={most} is no number")))
+    std::env::var(VARIABLE).map_or(usual, |most| most.parse().unwrap_or_else(|_| panic!("{VARIABLE}={most} is no number")))
 }
 
 impl Tried {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use super::compare::Pair;
-use super::extent::{MOST_RULES, SiteExtent};
+use super::extent::{MAX_RULES, SiteExtent};
 use super::subject::{self, Subject, first_crawlers, sorted};
 use super::witness;
 use crate::agent::{Category, Obeys, Registry};
@@ -153,9 +153,9 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
     let (mut gained, mut tried) = (0, 0);
     for class in pair.classes(subject::all(Reading::Standard, old, new, registry)) {
         let [before, after] = pair.select(&class[0]);
-        let (here, all) = opened(before, after, MOST_RULES.saturating_sub(of));
+        let (here, all) = opened(before, after, MAX_RULES.saturating_sub(of));
         (lost, of) = (lost + here, of + all);
-        let (here, all) = opened(after, before, MOST_RULES.saturating_sub(tried));
+        let (here, all) = opened(after, before, MAX_RULES.saturating_sub(tried));
         (gained, tried) = (gained + here, tried + all);
     }
     (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(DrasticChange::RulesLost { lost, of })

@@ -4,7 +4,7 @@ use super::witness;
 use crate::rules::{Access, RequestPath, Selection};
 
 /// Maximum number of rules that are tried; bounds the cost.
-pub(super) const MOST_RULES: usize = 50_000;
+pub(super) const MAX_RULES: usize = 50_000;
 
 /// Paths that no rule names, so that their verdict is that of the site at large.
 const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
@@ -31,7 +31,7 @@ impl SiteExtent {
         if Self::is_open_at_large(selection) {
             Self::Open
         } else if is_open(b"/")
-            || witness::of_rules(selection, Access::Allow).take(MOST_RULES).any(|path| is_open(&path))
+            || witness::of_rules(selection, Access::Allow).take(MAX_RULES).any(|path| is_open(&path))
         {
             Self::Partly
         } else {

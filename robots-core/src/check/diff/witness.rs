@@ -13,15 +13,15 @@ use crate::check::pattern::spelled;
 use crate::rules::{Access, Group, PathPattern, Reading, Rule, Selection};
 
 /// Maximum number of paths that are tried for one pair of groups; bounds the cost.
-const MOST: usize = 50_000;
+const MAX_PATHS: usize = 50_000;
 
 /// Text that replaces a `*`, which stands for any sequence of bytes.
 const FILLER: &[u8] = b"x";
 
 /// Maximum number of pairs of patterns that are examined, and of states for all pairs; both bound
 /// the cost.
-const MOST_PAIRS: usize = 1_000_000;
-const MOST_STATES: usize = 10_000_000;
+const MAX_PAIRS: usize = 1_000_000;
+const MAX_STATES: usize = 10_000_000;
 
 /// Returns a path in the form that crawlers based on the reference parser compare. That parser
 /// escapes bytes from 0x80 in patterns and upper-cases the digits of escapes, but leaves the path
@@ -94,8 +94,8 @@ pub(super) fn paths(
         let others = if *is_plain { &not_plain } else { &all };
         others.iter().map(move |other| (&**text, *other))
     });
-    let mut states = MOST_STATES;
-    for (pattern, other) in pairs.take(MOST_PAIRS) {
+    let mut states = MAX_STATES;
+    for (pattern, other) in pairs.take(MAX_PAIRS) {
         if paths.is_full() || !goes_on() {
             break;
         }
@@ -152,7 +152,7 @@ struct Paths {
 
 impl Paths {
     fn is_full(&self) -> bool {
-        self.list.len() >= MOST
+        self.list.len() >= MAX_PATHS
     }
 
     fn add(&mut self, path: Vec<u8>) {

@@ -13,7 +13,7 @@ use crate::rules::{Line, RobotsTxt, starts_with};
 
 /// Maximum number of lines of a file that is fixed. Each line takes about a hundred bytes of
 /// memory; with more lines than this, even the largest file has only four bytes per line.
-const MOST_LINES: usize = 1 << 21;
+const MAX_LINES: usize = 1 << 21;
 
 /// Edits for one finding, or for several that the same edits correct.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Candidate {
 impl Candidate {
     /// Returns the candidates for those of the findings that have edits, in their order.
     pub(super) fn all(robots: &RobotsTxt, findings: &[Finding], options: &Options) -> Vec<Self> {
-        if robots.lines().nth(MOST_LINES).is_some() {
+        if robots.lines().nth(MAX_LINES).is_some() {
             return Vec::new();
         }
         let codes: Vec<&str> = Lint::all().iter().map(|lint| lint.code).collect();

@@ -21,7 +21,7 @@ use crate::check::pattern::{spelled, without_runs};
 use crate::rules::{Access, Directive, Group, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
 /// Maximum number of lines in all sets of groups that are compared; bounds the cost.
-const MOST_LINES: usize = 2_000_000;
+const MAX_LINES: usize = 2_000_000;
 
 /// The content of a file, in an order that does not depend on the file.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl EffectiveContent {
             sets.entry(places).or_default().push(key);
         }
         let (of_groups, of_site, host) = other_lines(robots);
-        let mut left = MOST_LINES;
+        let mut left = MAX_LINES;
         let (mut rules, mut others) = (BTreeMap::new(), BTreeMap::new());
         for (set, names) in sets {
             let lines = set.iter().map(|at| groups[*at].rules().len() + of_groups[*at].len()).sum();

@@ -22,7 +22,7 @@ mod effective_content;
 mod passes;
 
 use self::candidate::Candidate;
-use self::passes::{MOST_FINDINGS, Prover};
+use self::passes::{MAX_FINDINGS, Prover};
 use super::finding::Finding;
 use super::fixes::{Fix, Fixes};
 use super::options::Options;
@@ -55,7 +55,7 @@ impl Fixes {
         }
         // Whether a fix is safe depends on the other fixes, including those of findings that this
         // report only counts.
-        let every = options.clone().findings_per_lint(MOST_FINDINGS);
+        let every = options.clone().findings_per_lint(MAX_FINDINGS);
         let whole = check(robots, &every);
         fixes_of(&whole, &every).of_some(&whole.findings, &report.findings)
     }

@@ -20,10 +20,10 @@ use crate::check::report::{Report, check, check_lints};
 use crate::rules::{Reading, RobotsTxt};
 
 /// Maximum number of findings of one lint that are corrected.
-pub(super) const MOST_FINDINGS: usize = 100_000;
+pub(super) const MAX_FINDINGS: usize = 100_000;
 
 /// Maximum growth of a file, in bytes; leaves room for a new line for each of many findings.
-const MOST_GROWTH: usize = 1 << 20;
+const MAX_GROWTH_BYTES: usize = 1 << 20;
 
 /// A file with its fixes applied, and the remaining findings.
 #[derive(Clone, Debug)]
@@ -51,8 +51,8 @@ impl FixedFile {
     /// `goes_on` may look at a clock, which this module does not do.
     #[doc(hidden)]
     pub fn of_while(robots: &RobotsTxt, options: &Options, most: Safety, goes_on: &dyn Fn() -> bool) -> Self {
-        let every = options.clone().findings_per_lint(MOST_FINDINGS);
-        let longest = robots.bytes().len() + MOST_GROWTH;
+        let every = options.clone().findings_per_lint(MAX_FINDINGS);
+        let longest = robots.bytes().len() + MAX_GROWTH_BYTES;
         let mut file = robots.clone();
         let mut applied = Vec::new();
         let mut left = None;
@@ -124,25 +124,25 @@ pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
 
 /// Bounds on the cost of judging the fixes of one file; a fix beyond them counts as unsafe.
 ///
-/// - `MOST_OCTETS`: bytes of all files examined to judge the fixes, and again to apply them
+/// - `MAX_BYTES`: bytes of all files examined to judge the fixes, and again to apply them
 ///   together.
-/// - `MOST_COMPARED`: bytes of the files whose effect is compared path by path, once for each
+/// - `MAX_COMPARED`: bytes of the files whose effect is compared path by path, once for each
 ///   reading.
-/// - `MOST_OF_LINT`: fixes of one lint that are judged alone.
-/// - `MOST_CHANGES`, `MOST_CHANGES_TOGETHER`: comparisons that find a change, for one lint and for
+/// - `MAX_FINDINGS_OF_LINT`: fixes of one lint that are judged alone.
+/// - `MAX_CHANGES`, `MAX_CHANGES_TOGETHER`: comparisons that find a change, for one lint and for
 ///   all fixes that are applied together.
-const MOST_OCTETS: usize = 8 << 20;
-const MOST_COMPARED: usize = 4 << 20;
-const MOST_OF_LINT: usize = 256;
-const MOST_CHANGES: usize = 12;
-const MOST_CHANGES_TOGETHER: usize = 24;
+const MAX_BYTES: usize = 8 << 20;
+const MAX_COMPARED: usize = 4 << 20;
+const MAX_FINDINGS_OF_LINT: usize = 256;
+const MAX_CHANGES: usize = 12;
+const MAX_CHANGES_TOGETHER: usize = 24;
 
 /// Maximum number of rounds for fixes that touch each other; the rest count as unsafe too.
-const MOST_ROUNDS: usize = 4;
+const MAX_ROUNDS: usize = 4;
 
 /// Maximum size, in bytes, of a file whose effect is compared at all. Some crawlers read only half
 /// of that.
-const MOST_PROVED: usize = 1 << 20;
+const MAX_PROOF_WORK: usize = 1 << 20;
 
 /// Judges edits of one file.
 pub(super) struct Prover {
@@ -184,14 +184,14 @@ impl Prover {
 
     fn with(file: &RobotsTxt, base: Vec<Edit>, before: RobotsTxt, report: &Report, options: &Options) -> Self {
         Self {
-            octets: Cell::new(MOST_OCTETS.max(before.bytes().len() + 1)),
+            octets: Cell::new(MAX_BYTES.max(before.bytes().len() + 1)),
             file: file.clone(),
             base,
             before,
             found: counts(report),
             options: options.clone().findings_per_lint(0),
             content: OnceCell::new(),
-            compared: Cell::new(MOST_COMPARED),
+            compared: Cell::new(MAX_COMPARED),
             changes: Cell::new(0),
             names: RefCell::default(),
         }
@@ -205,7 +205,7 @@ impl Prover {
         }
         let mut corrected = vec![false; candidates.len()];
         for of_code in by_code.into_values() {
-            self.changes.set(MOST_CHANGES);
+            self.changes.set(MAX_CHANGES);
             // Most files repeat one mistake in every line, so judging all its edits together is
             // enough.
             let apart: BTreeSet<usize> = apart(&candidates, &of_code).into_iter().collect();
@@ -216,7 +216,7 @@ impl Prover {
             for (number, at) in of_code.into_iter().enumerate() {
                 let outcome = match of_all {
                     Outcome::SameContent if apart.contains(&at) => of_all,
-                    _ if number < MOST_OF_LINT => self.outcome([&candidates[at]], true),
+                    _ if number < MAX_FINDINGS_OF_LINT => self.outcome([&candidates[at]], true),
                     _ if apart.contains(&at) => of_all,
                     _ => Outcome::NotCorrected,
                 };
@@ -237,7 +237,7 @@ impl Prover {
     /// to. Marking one leads to another file, so this is repeated until no candidate is marked. A
     /// candidate that is a choice does not count, because its outcome is not known.
     fn confirm(&self, candidates: &mut [Candidate]) {
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);
             if rejected.is_empty() {
                 return;
@@ -263,7 +263,7 @@ impl Prover {
         let prover = Self::with(&self.file, base, before, &report, &self.options);
         let mut rejected = Vec::new();
         // Candidates that touch each other are tried one after the other.
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let tried = apart_from(&others, candidates, &safe);
             let confirmed = prover.apply_together(candidates, &tried, Outcome::SameEffect);
             let (tried, confirmed): (BTreeSet<_>, BTreeSet<_>) =
@@ -278,9 +278,9 @@ impl Prover {
     /// Returns as many of these candidates, by index, as together have no worse outcome than
     /// `worst`.
     fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: Outcome) -> Vec<usize> {
-        self.octets.set(MOST_OCTETS.max(self.before.bytes().len() + 1));
-        self.compared.set(MOST_COMPARED);
-        self.changes.set(MOST_CHANGES_TOGETHER);
+        self.octets.set(MAX_BYTES.max(self.before.bytes().len() + 1));
+        self.compared.set(MAX_COMPARED);
+        self.changes.set(MAX_CHANGES_TOGETHER);
         let mut accepted = Vec::new();
         // Halves that are still to be tried, the first on top.
         let mut open = vec![apart(candidates, of)];
@@ -313,7 +313,7 @@ impl Prover {
         if !self.are_gone(&after, &corrected) {
             return Outcome::NotCorrected;
         }
-        if length > MOST_PROVED {
+        if length > MAX_PROOF_WORK {
             return Outcome::OtherEffect;
         }
         let registry = &self.options.site.registry;

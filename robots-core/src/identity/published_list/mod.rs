@@ -78,4 +78,4 @@ impl Error for DocumentError {}
 
 /// Maximum number of prefixes: five times the longest published list of addresses, and 50 times the
 /// longest published list of prefixes.
-pub(super) const MOST_PREFIXES: usize = 50_000;
+pub(super) const MAX_PREFIXES: usize = 50_000;

@@ -3,16 +3,16 @@
 use serde_json::{Map, Value};
 
 use super::text::{self, CONVERT};
-use super::{DocumentError, DocumentErrorKind, MOST_PREFIXES};
+use super::{DocumentError, DocumentErrorKind, MAX_PREFIXES};
 use crate::agent::Network;
 use crate::identity::range_set::RangeSet;
 
 /// Maximum size of a list, in bytes. The largest published list has 100 KiB.
-const LARGEST: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Minimum prefix lengths that count as part of one operator's network.
-const SHORTEST_V4: u32 = 8;
-const SHORTEST_V6: u32 = 19;
+const MIN_PREFIX_V4: u32 = 8;
+const MIN_PREFIX_V6: u32 = 19;
 
 /// The addresses that an operator publishes for a crawler.
 ///
@@ -72,8 +72,8 @@ impl RangeList {
     /// 50,000, it is larger than 1 MiB, or a prefix is shorter than `/8` (IPv4) or `/19` (IPv6).
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = DocumentError::new;
-        if octets.len() > LARGEST {
-            let message = format!("the list has {} bytes: at most {LARGEST} are read", octets.len());
+        if octets.len() > MAX_BYTES {
+            let message = format!("the list has {} bytes: at most {MAX_BYTES} are read", octets.len());
             return Err(error(DocumentErrorKind::TooLarge, message));
         }
         let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(octets);
@@ -88,8 +88,8 @@ impl RangeList {
         }
         if let Some(wide) = prefixes.iter().find(|prefix| is_too_wide(prefix)) {
             let message = format!(
-                "the prefix {wide} covers a large part of the Internet: prefixes of at least /{SHORTEST_V4} (IPv4) and \
-                 /{SHORTEST_V6} (IPv6) are accepted"
+                "the prefix {wide} covers a large part of the Internet: prefixes of at least /{MIN_PREFIX_V4} (IPv4) and \
+                 /{MIN_PREFIX_V6} (IPv6) are accepted"
             );
             return Err(error(DocumentErrorKind::TooWide, message));
         }
@@ -119,11 +119,11 @@ impl RangeList {
 }
 
 fn is_too_wide(prefix: &Network) -> bool {
-    prefix.length() < if prefix.first().is_ipv4() { SHORTEST_V4 } else { SHORTEST_V6 }
+    prefix.length() < if prefix.first().is_ipv4() { MIN_PREFIX_V4 } else { MIN_PREFIX_V6 }
 }
 
 /// Maximum length of a stored creation time, in characters.
-const LONGEST_TIME: usize = 64;
+const MAX_TIME_LENGTH: usize = 64;
 
 /// The prefixes, the number of skipped entries, and the creation time of the list.
 type ListEntries = (Vec<Network>, usize, Option<Box<str>>);
@@ -141,13 +141,13 @@ fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
         let keys: Vec<_> = object.keys().take(4).map(|key| key.chars().take(32).collect::<String>()).collect();
         no_prefixes("a `prefixes` array", &format!("its keys are {keys:?}"))
     })?;
-    if entries.len() > MOST_PREFIXES {
-        let message = format!("the list has {} prefixes: at most {MOST_PREFIXES} are read", entries.len());
+    if entries.len() > MAX_PREFIXES {
+        let message = format!("the list has {} prefixes: at most {MAX_PREFIXES} are read", entries.len());
         return Err(DocumentError::new(DocumentErrorKind::TooMany, message));
     }
     let prefixes: Vec<Network> = entries.iter().filter_map(|entry| prefix(entry.as_object()?)).collect();
     let created = object.get("creationTime").and_then(Value::as_str);
-    let created = created.map(|time| time.chars().filter(|char| !char.is_control()).take(LONGEST_TIME).collect());
+    let created = created.map(|time| time.chars().filter(|char| !char.is_control()).take(MAX_TIME_LENGTH).collect());
     let skipped = entries.len() - prefixes.len();
     Ok((prefixes, skipped, created))
 }
@@ -206,15 +206,15 @@ mod tests {
     #[test]
     fn a_list_is_neither_too_large_nor_too_long() {
         let mut text = String::new();
-        for number in 0..MOST_PREFIXES as u32 {
+        for number in 0..MAX_PREFIXES as u32 {
             writeln!(text, "{}", std::net::Ipv4Addr::from_bits(0x0800_0000 + 2 * number)).expect("text");
         }
         let list = RangeList::parse(text.as_bytes()).expect("a list");
-        assert_eq!((list.prefixes, list.set.ranges()), (MOST_PREFIXES, MOST_PREFIXES));
+        assert_eq!((list.prefixes, list.set.ranges()), (MAX_PREFIXES, MAX_PREFIXES));
         text.push_str("9.9.9.9\n");
         assert_eq!(kind(&text), DocumentErrorKind::TooMany);
         let mut large = b"9.9.9.9\n".to_vec();
-        large.resize(LARGEST, b'\n');
+        large.resize(MAX_BYTES, b'\n');
         assert!(RangeList::parse(&large).is_ok());
         large.push(b'\n');
         assert_eq!(kind(&large), DocumentErrorKind::TooLarge);
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn json_that_is_no_list_is_refused() {
         use DocumentErrorKind::{Empty, InvalidJson, NewerFormat, NoPrefixes, TooMany};
-        let many = format!(r#"{{"prefixes":[{}null]}}"#, "null,".repeat(MOST_PREFIXES));
+        let many = format!(r#"{{"prefixes":[{}null]}}"#, "null,".repeat(MAX_PREFIXES));
         for (text, kind) in [
             (r#"{"Action needed":"update the location you're fetching from to https://a.example/"}"#, NoPrefixes),
             ("{}", NoPrefixes),

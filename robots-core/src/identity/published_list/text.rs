@@ -1,7 +1,7 @@
 //! Parses lists with one prefix per line, and geofeeds (RFC 8805), whose first column is the
 //! prefix.
 
-use super::{DocumentError, DocumentErrorKind, MOST_PREFIXES};
+use super::{DocumentError, DocumentErrorKind, MAX_PREFIXES};
 use crate::agent::Network;
 
 /// How to convert another document to a list.
@@ -30,8 +30,8 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
             DocumentError::new(DocumentErrorKind::InvalidLine, format!("{error}")).at(number + 1, column)
         })?;
         read.push(prefix);
-        if read.len() > MOST_PREFIXES {
-            let message = format!("the list has more than {MOST_PREFIXES} prefixes: no more are read");
+        if read.len() > MAX_PREFIXES {
+            let message = format!("the list has more than {MAX_PREFIXES} prefixes: no more are read");
             return Err(DocumentError::new(DocumentErrorKind::TooMany, message).at(number + 1, column));
         }
     }

@@ -15,7 +15,7 @@ use crate::agent::{Refutation, UndecidedReason};
 use crate::identity::MethodOutcome;
 
 /// Maximum number of signatures per request that are tried: each may cost a check of 60 µs.
-const MOST_SIGNATURES: usize = 2;
+const MAX_SIGNATURES: usize = 2;
 
 /// The keys of a directory, or why there are none.
 pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
@@ -63,7 +63,7 @@ fn own_signatures(input: &Dictionary) -> Vec<(&str, &ListEntry)> {
         };
         parameters.get("tag").and_then(text) == Some(TAG)
     };
-    input.iter().map(|(label, member)| (label.as_str(), member)).filter(is_own).take(MOST_SIGNATURES).collect()
+    input.iter().map(|(label, member)| (label.as_str(), member)).filter(is_own).take(MAX_SIGNATURES).collect()
 }
 
 impl SignatureCandidate {

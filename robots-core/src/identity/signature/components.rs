@@ -11,11 +11,11 @@ use crate::agent::Refutation;
 use crate::rules::ValueError;
 
 /// Maximum number of components. No signer uses as many, and each costs a pass over the fields.
-const MOST_COMPONENTS: usize = 32;
+const MAX_COMPONENTS: usize = 32;
 
 /// Maximum number of bytes read from fields for one base: one member of a dictionary requires
 /// parsing the whole field.
-const MOST_OCTETS: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 
 /// The components that a signature covers, without duplicates.
 pub(super) struct Components<'l> {
@@ -26,7 +26,7 @@ pub(super) struct Components<'l> {
 
 impl<'l> Components<'l> {
     pub(super) fn of(list: &'l InnerList, raw: &'l str) -> Result<Self, Refutation> {
-        if list.items.len() > MOST_COMPONENTS || list.items.iter().any(|item| text(&item.bare_item).is_none()) {
+        if list.items.len() > MAX_COMPONENTS || list.items.iter().any(|item| text(&item.bare_item).is_none()) {
             return Err(Refutation::Unparsable);
         }
         let mut identifiers: Vec<String> = list.items.iter().map(Item::serialize).collect();
@@ -60,7 +60,7 @@ impl<'l> Components<'l> {
     /// received.
     pub(super) fn base(&self, message: &MessageHead<'_>) -> Result<String, Refutation> {
         let mut base = String::new();
-        let mut budget = MOST_OCTETS;
+        let mut budget = MAX_BYTES;
         for item in &self.list.items {
             let value = value(item, message, &mut budget)?;
             base.push_str(&format!("{}: {value}\n", item.serialize()));

@@ -15,7 +15,7 @@ use crate::rules::{Authority, Port};
 const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
 
 /// Maximum length of a URL, in bytes.
-const LONGEST: usize = 2048;
+const MAX_BYTES: usize = 2048;
 
 /// The canonical URL of a JWK Set. It identifies the set for lookups, and in a registry or
 /// configuration.
@@ -58,7 +58,7 @@ impl DirectoryUrl {
             octet.is_ascii_graphic()
                 && !matches!(octet, b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
         };
-        if text.len() > LONGEST || !text.bytes().all(is_url_octet) {
+        if text.len() > MAX_BYTES || !text.bytes().all(is_url_octet) {
             return Err(DirectoryUrlError::Malformed);
         }
         let (scheme, rest) = text.split_once(':').ok_or(DirectoryUrlError::Malformed)?;
@@ -182,6 +182,6 @@ mod tests {
         {
             assert_eq!(DirectoryUrl::parse(text), Err(DirectoryUrlError::NotHttps), "{text}");
         }
-        assert!(DirectoryUrl::parse(&format!("https://a.example/{}", "x".repeat(LONGEST))).is_err());
+        assert!(DirectoryUrl::parse(&format!("https://a.example/{}", "x".repeat(MAX_BYTES))).is_err());
     }
 }

@@ -16,7 +16,7 @@ use crate::identity::MethodOutcome;
 
 /// Maximum size of cached signature fields, in bytes. Requests with longer ones are checked each
 /// time. Signers send about 500 bytes.
-const LONGEST: usize = 4 * 1024;
+const MAX_BYTES: usize = 4 * 1024;
 
 /// The checks of a request, and everything that they depend on.
 #[derive(Debug)]
@@ -45,8 +45,8 @@ impl KeptChecks {
         for name in SIGNATURE_FIELDS {
             message.for_each_line(name, &mut |line| {
                 // Bytes beyond the limit are not copied.
-                let line = &line[..line.len().min(LONGEST)];
-                if octets.len() <= LONGEST {
+                let line = &line[..line.len().min(MAX_BYTES)];
+                if octets.len() <= MAX_BYTES {
                     if octets.is_empty() {
                         octets.reserve(1024);
                     }
@@ -101,7 +101,7 @@ impl KeptChecks {
             candidates.into_iter().map(|candidate| candidate.map_or_else(SignatureCheck::of_request, &mut check));
         let checks: Arc<[SignatureCheck]> = checks.collect();
         let is_whole = signatures.len() == checks.len();
-        let kept = (is_whole && lines.len() <= LONGEST).then(|| Self { lines, signatures, checks: checks.clone() });
+        let kept = (is_whole && lines.len() <= MAX_BYTES).then(|| Self { lines, signatures, checks: checks.clone() });
         (Some(checks), kept)
     }
 

@@ -12,8 +12,8 @@ use crate::agent::UndecidedReason;
 use crate::identity::published_list::{DocumentError, DocumentErrorKind};
 
 /// Maximum size of a key set, in bytes.
-const LARGEST: usize = 64 * 1024;
-const MOST_KEYS: usize = 32;
+const MAX_BYTES: usize = 64 * 1024;
+const MAX_KEYS: usize = 32;
 
 /// `test-key-ed25519` of RFC 9421, appendix B.1.4. Its private key is public.
 const TEST_KEY: [u8; 32] = [
@@ -50,8 +50,8 @@ impl KeySet {
     /// 32 keys. The current keys then stay in use.
     pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
         let error = |kind, message: String| DocumentError::new(kind, message);
-        if octets.len() > LARGEST {
-            let message = format!("the key set has {} bytes: at most {LARGEST} are read", octets.len());
+        if octets.len() > MAX_BYTES {
+            let message = format!("the key set has {} bytes: at most {MAX_BYTES} are read", octets.len());
             return Err(error(DocumentErrorKind::TooLarge, message));
         }
         let value: Value = serde_json::from_slice(octets)
@@ -66,8 +66,8 @@ impl KeySet {
             None if object.contains_key("kty") => std::slice::from_ref(&value),
             None => return Err(no_key_set()),
         };
-        if keys.len() > MOST_KEYS {
-            let message = format!("the key set has {} keys: at most {MOST_KEYS} are read", keys.len());
+        if keys.len() > MAX_KEYS {
+            let message = format!("the key set has {} keys: at most {MAX_KEYS} are read", keys.len());
             return Err(error(DocumentErrorKind::TooMany, message));
         }
         let mut set = Self::default();
@@ -266,9 +266,9 @@ mod tests {
             assert_eq!(kind(text), DocumentErrorKind::InvalidJson, "{text}");
         }
         let many = |count| format!(r#"{{"keys":[{}null]}}"#, "null,".repeat(count - 1));
-        assert_eq!(parse(&many(MOST_KEYS)).skipped, MOST_KEYS);
-        assert_eq!(kind(&many(MOST_KEYS + 1)), DocumentErrorKind::TooMany);
-        let large = format!("{}{}", jwk(""), " ".repeat(LARGEST - jwk("").len()));
+        assert_eq!(parse(&many(MAX_KEYS)).skipped, MAX_KEYS);
+        assert_eq!(kind(&many(MAX_KEYS + 1)), DocumentErrorKind::TooMany);
+        let large = format!("{}{}", jwk(""), " ".repeat(MAX_BYTES - jwk("").len()));
         assert_eq!(parse(&large).len(), 1);
         assert_eq!(kind(&format!("{large} ")), DocumentErrorKind::TooLarge);
     }

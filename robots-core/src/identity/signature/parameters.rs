@@ -18,7 +18,7 @@ pub(super) const TAG: &str = "web-bot-auth";
 const SKEW: i64 = 60;
 
 /// Maximum validity of a signature, in seconds.
-const LONGEST: i64 = 24 * 60 * 60;
+const MAX_SECONDS: i64 = 24 * 60 * 60;
 
 /// Validity of a signature according to its parameters, as Unix times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +53,7 @@ impl ValidityWindow {
         let now = i64::try_from(now).unwrap_or(i64::MAX / 2).min(i64::MAX / 2);
         if expires < created {
             Err(Refutation::WindowNegative)
-        } else if expires - created > LONGEST {
+        } else if expires - created > MAX_SECONDS {
             Err(Refutation::WindowTooLong)
         } else if created > now + SKEW {
             Err(Refutation::CreatedInFuture)

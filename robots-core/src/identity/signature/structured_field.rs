@@ -7,12 +7,12 @@ use sfv::{BareItem, FieldType, Parser, StringRef};
 
 /// Maximum number of commas, semicolons and spaces, which no signer reaches. A field of 64 KiB
 /// could otherwise have tens of thousands of members.
-const MOST: usize = 256;
+const MAX_MEMBERS: usize = 256;
 
 /// Parses the value of a field whose lines are joined; `None` if it is invalid.
 pub(crate) fn read<T: FieldType>(field: &str) -> Option<T> {
     // Separators in strings count, too.
-    let is_few = |separator| memchr::memchr_iter(separator, field.as_bytes()).count() <= MOST;
+    let is_few = |separator| memchr::memchr_iter(separator, field.as_bytes()).count() <= MAX_MEMBERS;
     let is_short = [b',', b';', b' '].into_iter().all(is_few);
     is_short.then(|| Parser::new(field).parse().ok()).flatten()
 }

@@ -189,7 +189,7 @@ fn a_title_is_one_short_line() {
     let title = format!(" a\nUser-agent: *\r\0{}", "x".repeat(500));
     let fragment = Fragment::parse(&title, "User-agent: a\n").expect("a list");
     assert!(fragment.title.starts_with("a User-agent: *  xx"), "{}", fragment.title);
-    assert!(fragment.title.chars().count() <= MOST_TITLE);
+    assert!(fragment.title.chars().count() <= MAX_TITLE_LENGTH);
 }
 
 #[test]

@@ -226,11 +226,11 @@ pub(crate) struct MatchBudget {
 impl MatchBudget {
     /// About 5 ms at 0.35 ns per byte if literals nearly match everywhere, and 1 ms if they do not.
     /// A thousand patterns of 250 wildcards take three quarters of it on a path of 8 KiB.
-    const MOST: usize = 12 << 20;
+    const MAX_WORK: usize = 12 << 20;
 
     /// Creates the budget of one request.
     pub(crate) const fn new() -> Self {
-        Self { left: Self::MOST }
+        Self { left: Self::MAX_WORK }
     }
 
     /// Takes the cost of comparing this many bytes from the budget; returns whether that much was

@@ -55,7 +55,7 @@ const MAX_MESSAGE: usize = 1024 * 1024;
 const PREFIX: usize = 5;
 
 /// Maximum time for a message to arrive; a caller can set a shorter one.
-const LONGEST: Duration = Duration::from_secs(10);
+const MAX_MESSAGE_TIME: Duration = Duration::from_secs(10);
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
@@ -127,7 +127,7 @@ pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Res
         }
         reader.finish()
     };
-    timeout(patience.map_or(LONGEST, |patience| patience.min(LONGEST)), reading).await.unwrap_or(Err(CallError::Late))
+    timeout(patience.map_or(MAX_MESSAGE_TIME, |patience| patience.min(MAX_MESSAGE_TIME)), reading).await.unwrap_or(Err(CallError::Late))
 }
 
 /// Parses a timeout: up to eight digits and a unit.

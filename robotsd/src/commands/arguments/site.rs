@@ -37,7 +37,7 @@ pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 const WHAT_TO_NAME: &str = "name a file, a URL such as https://example.com, or a site with --config FILE";
 
 /// Maximum size of a retrieved robots.txt, in bytes; the same as for files.
-const MOST_OCTETS: usize = LiveRobots::MAX_FILE as usize;
+const MAX_BYTES: usize = LiveRobots::MAX_FILE as usize;
 
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct SiteArgs {
@@ -344,7 +344,7 @@ impl RobotsFile {
             };
             io::Error::other(format!("{}: {}{meaning}", chain.url(), printable(error.to_string())))
         };
-        let document = chain.document(MOST_OCTETS).map_err(unusable)?;
+        let document = chain.document(MAX_BYTES).map_err(unusable)?;
         if document.is_cut {
             return Err(io::Error::other(format!("{}: larger than 8 MiB, so it cannot be a robots.txt", chain.url())));
         }

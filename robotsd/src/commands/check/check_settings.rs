@@ -21,10 +21,10 @@ use crate::names::did_you_mean;
 const NAME: &str = "robots-check.toml";
 
 /// Maximum size of such a file, in bytes: parsed as TOML, it takes a hundred times its size.
-const MOST_OCTETS: u64 = 64 << 10;
+const MAX_BYTES: u64 = 64 << 10;
 
 /// Maximum number of folders that are searched; no path has more.
-const MOST_FOLDERS: usize = 1_000;
+const MAX_FOLDERS: usize = 1_000;
 
 tables! {
     RawCheckFile {
@@ -74,7 +74,7 @@ impl CheckFile {
                 within.refuse_named(&path).map_err(ConfigError::without_place)?;
                 // The file may come from the author of the robots.txt, so it must be a regular
                 // file.
-                let octets = input::read_found(&path, MOST_OCTETS).map_err(ConfigError::without_place)?;
+                let octets = input::read_found(&path, MAX_BYTES).map_err(ConfigError::without_place)?;
                 Self::parse(&path, &as_utf8(&path, octets)?)
             }
             None => Ok(Self::default()),
@@ -143,7 +143,7 @@ fn unknown(code: &str) -> (String, String) {
 
 /// Returns the nearest file of settings, searching upwards from a folder.
 fn nearest(folder: &Path) -> Option<PathBuf> {
-    for folder in folder.ancestors().take(MOST_FOLDERS) {
+    for folder in folder.ancestors().take(MAX_FOLDERS) {
         let file = folder.join(NAME);
         // If a file cannot be examined, the later read returns the reason.
         if !matches!(fs::metadata(&file), Err(error) if is_absent(&error)) {

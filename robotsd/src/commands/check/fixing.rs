@@ -16,7 +16,7 @@ use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_args::{CheckArgs, has_stdin};
 use crate::commands::diff::{ChangesText, DiffNames, complain_of_cut};
-use crate::evaluator::{Evaluator, EvaluatorSettings, MOST_TIME, TimeBudget};
+use crate::evaluator::{Evaluator, EvaluatorSettings, MAX_TIME, TimeBudget};
 use crate::exit::complain;
 use crate::input::InputSource;
 use crate::render::{FindingFormat, plural, printable, printable_path, stderr};
@@ -98,7 +98,7 @@ impl<'a> FixRun<'a> {
         if fixed.is_cut {
             self.is_cut = true;
             let again = if self.args.fixing.diff { "" } else { ": run it again for the others" };
-            let (name, most) = (printable(name), MOST_TIME.as_secs());
+            let (name, most) = (printable(name), MAX_TIME.as_secs());
             let more = "more can be corrected";
             complain(&format_args!("{name}: correcting it took more than {most} s, so {more}{again}"));
         }

@@ -45,7 +45,7 @@ pub(in crate::commands) use self::fixing::{replace, write_difference};
 
 /// Maximum number of findings per lint that `--verbose` shows: more than any file written by a
 /// person has.
-const MOST_SHOWN: usize = 100_000;
+const MAX_SHOWN: usize = 100_000;
 
 /// Note that a file alone has fewer findings than when served, when the settings of its site are
 /// also checked.
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
         site.settings.checks = site.settings.checks.allow(lint);
     }
     if args.verbose {
-        site.settings.checks = site.settings.checks.findings_per_lint(MOST_SHOWN);
+        site.settings.checks = site.settings.checks.findings_per_lint(MAX_SHOWN);
     }
     let written = match args.format {
         FindingFormat::Markdown => {

@@ -23,7 +23,7 @@ use tower_robots::rules::Reading;
 
 use self::lists::{ListLosses, PageListArgs};
 use super::arguments::site::{OtherFiles, SiteArgs, USUAL_FILE};
-use crate::evaluator::MOST_TIME;
+use crate::evaluator::MAX_TIME;
 use crate::exit::{self, FAILED, complain};
 use crate::input::stdin_once;
 use crate::names::UnknownName;
@@ -104,7 +104,7 @@ pub(in crate::commands) fn complain_of_cut(name: &str) {
         "{}: comparing the files took more than {} s, so more may change than is shown: use fewer rules, or patterns \
          with fewer wildcards",
         printable(name),
-        MOST_TIME.as_secs()
+        MAX_TIME.as_secs()
     ));
 }
 

@@ -242,10 +242,10 @@ fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
 
 /// Maximum size of a comment before further rows are left out, in bytes; GitHub allows 65,536
 /// characters.
-const MOST: usize = 48 << 10;
+const MAX_BYTES: usize = 48 << 10;
 
 /// Maximum length of a path, pattern or list of crawlers in a row, in characters.
-const LONGEST: usize = 300;
+const MAX_CELL_LENGTH: usize = 300;
 
 /// Maximum number of rows that are shown without folding.
 const OPEN_ROWS: usize = 20;
@@ -259,7 +259,7 @@ pub(super) fn write_markdown(
 ) -> io::Result<()> {
     let mut comment = format!("### {}: what changes for crawlers\n\n", cell(&names.new));
     for loss in &pages.losses {
-        if comment.len() < MOST {
+        if comment.len() < MAX_BYTES {
             let _ = writeln!(comment, "{}\n", LossMarkdown { loss });
         }
     }
@@ -273,12 +273,12 @@ pub(super) fn write_markdown(
     add_changes(&mut comment, diff);
     for breach in diff.breaches.clone() {
         let (path, guard) = (cell(&breach.change.path), cell(&breach.guard.to_string()));
-        if comment.len() < MOST {
+        if comment.len() < MAX_BYTES {
             let _ = writeln!(comment, "- **forbidden**: {path} changes for {guard}");
         }
     }
     for finding in unread {
-        if comment.len() < MOST {
+        if comment.len() < MAX_BYTES {
             let place = cell(&format!("{}:{}:{}", names.new, finding.line, finding.column));
             let _ = writeln!(comment, "- {place}: {}: {}", finding.severity, markdown_text(&finding.message));
         }
@@ -305,7 +305,7 @@ fn add_changes(comment: &mut String, diff: &Diff) {
     comment.push_str("| crawlers | now | by | was |\n| --- | --- | --- | --- |\n");
     let mut left = rows.len();
     for row in &rows {
-        if comment.len() + row.len() > MOST {
+        if comment.len() + row.len() > MAX_BYTES {
             break;
         }
         comment.push_str(row);
@@ -326,5 +326,5 @@ struct RowsMarkdown<'a> {
 
 /// Formats text as code, cut if it is too long for a comment.
 fn cell(text: &str) -> String {
-    markdown_code(&cut(&printable(text), LONGEST))
+    markdown_code(&cut(&printable(text), MAX_CELL_LENGTH))
 }

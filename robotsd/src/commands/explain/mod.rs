@@ -269,7 +269,7 @@ impl ExplainArgs {
 }
 
 /// Maximum length of a line, in bytes; no server accepts a longer URL.
-const LONGEST: u64 = 1 << 20;
+const MAX_LINE_LENGTH: u64 = 1 << 20;
 
 /// Answers the URLs of a list on standard input, which may be larger than memory. Returns the
 /// number of invalid lines; these are reported, and the others still answered.
@@ -284,10 +284,10 @@ fn answer_list<W: Write>(out: &mut W, answer: impl Fn(&mut W, TargetUrl<'_>) -> 
         line.clear();
         number += 1;
         let named = |error: io::Error| io::Error::new(error.kind(), format!("<stdin>: {error}"));
-        if lines.by_ref().take(LONGEST).read_until(b'\n', &mut line).map_err(named)? == 0 {
+        if lines.by_ref().take(MAX_LINE_LENGTH).read_until(b'\n', &mut line).map_err(named)? == 0 {
             break;
         }
-        if line.len() as u64 == LONGEST && !line.ends_with(b"\n") {
+        if line.len() as u64 == MAX_LINE_LENGTH && !line.ends_with(b"\n") {
             return Err(io::Error::other(format!("<stdin>:{number}: the line is longer than 1 MiB")));
         }
         if line.starts_with(b"\xFF\xFE") || memchr::memchr(0, &line).is_some() {

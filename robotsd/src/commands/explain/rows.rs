@@ -19,7 +19,7 @@ use crate::target_url::TargetUrl;
 
 /// Minimum width of a column of the matrix: that of `no (12345)`. Names are not cut, because two
 /// columns might then look the same.
-const LEAST_WIDTH: usize = 9;
+const MIN_WIDTH: usize = 9;
 
 /// Header of the rows of [`write_csv`].
 pub(super) const CSV_HEAD: &str = "url,crawler,access,line,rule,group\r\n";
@@ -74,7 +74,7 @@ pub(super) fn matrix_row<'n, 'e: 'n>(
 }
 
 fn width(name: &str) -> usize {
-    printable(name).chars().count().max(LEAST_WIDTH)
+    printable(name).chars().count().max(MIN_WIDTH)
 }
 
 fn decider<'e>(answer: &Explanation<'e>) -> Option<Rule<'e>> {

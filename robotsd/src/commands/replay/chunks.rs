@@ -18,10 +18,10 @@ const CHUNK: usize = 1 << 20;
 
 /// Maximum length of a line, in bytes. A longer line is cut into pieces, which count as unreadable
 /// lines.
-const LONGEST_LINE: usize = CHUNK / 2;
+const MAX_LINE_LENGTH: usize = CHUNK / 2;
 
 /// Maximum length of a line of column names, in bytes. A longer line is not taken as one.
-const LONGEST_COLUMNS: usize = 16 << 10;
+const MAX_COLUMN_BYTES: usize = 16 << 10;
 
 /// Runs `work` over the chunks of all inputs on `workers` threads, each with its own state, and
 /// joins the results in the order of the chunks. If an input cannot be read, or not to its end, the
@@ -147,7 +147,7 @@ fn cut(
         let ended = chunk.len() < CHUNK;
         if !ended {
             let at = memchr::memrchr(b'\n', &chunk).map_or(chunk.len(), |at| at + 1);
-            if chunk.len() - at <= LONGEST_LINE {
+            if chunk.len() - at <= MAX_LINE_LENGTH {
                 rest = chunk.split_off(at);
             }
         }
@@ -167,7 +167,7 @@ fn last_columns(chunk: &[u8]) -> Option<&[u8]> {
     let is_start = |at: usize| at == 0 || chunk[at - 1] == b'\n';
     let start = memchr::memmem::rfind_iter(chunk, FIELDS).find(|at| is_start(*at))?;
     let end = memchr::memchr(b'\n', &chunk[start..]).map(|end| start + end + 1)?;
-    (end - start <= LONGEST_COLUMNS).then(|| &chunk[start..end])
+    (end - start <= MAX_COLUMN_BYTES).then(|| &chunk[start..end])
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use tower_robots::rules::RequestPath;
 use super::chunks;
 use super::crawler_rows::{self, FailedClaims, RowPart, Rows};
 use super::format::{ChunkReader, LogLine, LoggedRequest, has_object};
-use super::headers::{HeaderCache, IdentifiedHeader, LONGEST_HEADER, RequestJudgement};
+use super::headers::{HeaderCache, IdentifiedHeader, MAX_HEADER_LENGTH, RequestJudgement};
 use super::history::{BoardNotes, VersionHistory};
 use super::identity::{LogEvidence, NameQuestions, address_as_logged, is_whole};
 use super::redaction::ReportPrivacy;
@@ -325,10 +325,10 @@ fn deciding_rule(compared: bool, first: RequestJudgement, last: RequestJudgement
 }
 
 /// Maximum number of targets kept per crawler; requests for further targets are only counted.
-const MOST_TARGETS: usize = 100_000;
+const MAX_TARGETS: usize = 100_000;
 
 /// Maximum length of a target that is kept, in bytes.
-const LONGEST: usize = 2048;
+const MAX_TARGET_LENGTH: usize = 2048;
 
 /// Requests, other than for robots.txt, of search engines that have an index people use, by search
 /// engine. Every client that claims to be one counts: a log alone does not show who sent a request.
@@ -369,7 +369,7 @@ impl SearchRequests {
                 let LogLine::Request(request) = line else { return };
                 one.requests += 1;
                 // No search engine sends a longer header.
-                if request.agent.len() <= LONGEST_HEADER && !RequestPath::is_robots_txt_target(&request.target) {
+                if request.agent.len() <= MAX_HEADER_LENGTH && !RequestPath::is_robots_txt_target(&request.target) {
                     let kind = &headers.known.identify(slice::from_ref(evaluator), &evidence, &request.agent).kind;
                     if kind.is_index_engine {
                         one.of(&kind.name).add(&request.target, 1);
@@ -404,7 +404,7 @@ impl RequestedTargets {
         self.requests += count;
         if let Some(known) = self.targets.get_mut(target) {
             *known += count;
-        } else if self.targets.len() < MOST_TARGETS && target.len() <= LONGEST {
+        } else if self.targets.len() < MAX_TARGETS && target.len() <= MAX_TARGET_LENGTH {
             self.targets.insert(target.into(), count);
         }
     }

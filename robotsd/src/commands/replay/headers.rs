@@ -17,7 +17,7 @@ use crate::evaluator::{Evaluator, KnownSender};
 const HEADERS: usize = 8192;
 
 /// Maximum length of a cached header, in bytes.
-pub(super) const LONGEST_HEADER: usize = 512;
+pub(super) const MAX_HEADER_LENGTH: usize = 512;
 
 /// The headers that one worker has seen. The cache does not affect any count.
 #[derive(Debug, Default)]
@@ -99,7 +99,7 @@ impl KnownHeaders {
             agents.iter().flat_map(|judged| judged.agents.iter()).all(|agent| !agent.class().is_crawler());
         let at = self.identified.len();
         self.identified.push(IdentifiedHeader { kind, agents, methods, is_of_visitor });
-        if header.len() <= LONGEST_HEADER {
+        if header.len() <= MAX_HEADER_LENGTH {
             self.headers.insert(header.into(), at);
         }
         &self.identified[at]

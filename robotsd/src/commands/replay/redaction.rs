@@ -13,13 +13,13 @@ pub(super) struct ReportPrivacy {
 }
 
 /// Maximum length of a path in a report, in bytes.
-const LONGEST: usize = 200;
+const MAX_PATH_LENGTH: usize = 200;
 
 impl ReportPrivacy {
     /// Returns a target as it may be shown: without the values of its query, and cut if it is too
     /// long.
     pub(super) fn target(self, target: &[u8]) -> Vec<u8> {
-        let mut shown = Vec::with_capacity(target.len().min(LONGEST));
+        let mut shown = Vec::with_capacity(target.len().min(MAX_PATH_LENGTH));
         match memchr::memchr(b'?', target) {
             Some(at) if !self.keep_queries => {
                 shown.extend_from_slice(&target[..at]);
@@ -35,8 +35,8 @@ impl ReportPrivacy {
             }
             _ => shown.extend_from_slice(target),
         }
-        if shown.len() > LONGEST {
-            shown.truncate(LONGEST);
+        if shown.len() > MAX_PATH_LENGTH {
+            shown.truncate(MAX_PATH_LENGTH);
             shown.extend_from_slice("…".as_bytes());
         }
         shown
@@ -93,7 +93,7 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&REDACTED.target(target.as_bytes())), want, "{target}");
             assert_eq!(KEPT.target(target.as_bytes()), target.as_bytes());
         }
-        assert_eq!(KEPT.target(&[b'a'; 5000]).len(), LONGEST + "…".len());
+        assert_eq!(KEPT.target(&[b'a'; 5000]).len(), MAX_PATH_LENGTH + "…".len());
     }
 
     #[test]

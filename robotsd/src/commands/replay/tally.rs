@@ -122,23 +122,23 @@ pub(super) struct AddressTally {
     pub(super) disallowed: u64,
 }
 
-/// Requests by address, or by a question about an address, for at most `MOST` keys. When there are
+/// Requests by address, or by a question about an address, for at most `MAX` keys. When there are
 /// more, the less frequent half is dropped.
 #[derive(Clone, Debug)]
-pub(super) struct FrequentCounts<K, const MOST: usize> {
+pub(super) struct FrequentCounts<K, const MAX: usize> {
     /// Map with a fast hash and a random seed.
     counts: HashMap<K, AddressTally, RandomState>,
     /// Total of the dropped keys.
     pub(super) dropped: AddressTally,
 }
 
-impl<K, const MOST: usize> Default for FrequentCounts<K, MOST> {
+impl<K, const MAX: usize> Default for FrequentCounts<K, MAX> {
     fn default() -> Self {
         Self { counts: HashMap::default(), dropped: AddressTally::default() }
     }
 }
 
-impl<K: Copy + Hash + Ord, const MOST: usize> FrequentCounts<K, MOST> {
+impl<K: Copy + Hash + Ord, const MAX: usize> FrequentCounts<K, MAX> {
     pub(super) fn note(&mut self, key: K, is_disallowed: bool) {
         self.add(key, AddressTally { requests: 1, disallowed: u64::from(is_disallowed) });
     }
@@ -148,10 +148,10 @@ impl<K: Copy + Hash + Ord, const MOST: usize> FrequentCounts<K, MOST> {
             *known += tally;
             return;
         }
-        if self.counts.len() >= MOST {
+        if self.counts.len() >= MAX {
             // Half of the space is freed at once, so that this happens rarely.
             let mut all = self.sorted();
-            all.split_off(MOST / 2).into_iter().for_each(|(_, tally)| self.dropped += tally);
+            all.split_off(MAX / 2).into_iter().for_each(|(_, tally)| self.dropped += tally);
             self.counts = all.into_iter().collect();
         }
         self.counts.insert(key, tally);
@@ -163,7 +163,7 @@ impl<K: Copy + Hash + Ord, const MOST: usize> FrequentCounts<K, MOST> {
         // After a few chunks, almost all keys are known.
         let (known, mut new): (Vec<_>, Vec<_>) =
             next.counts.into_iter().partition(|(key, _)| self.counts.contains_key(key));
-        if self.counts.len() + new.len() > MOST {
+        if self.counts.len() + new.len() > MAX {
             // Not all new keys fit, so the result must not depend on the order of the map.
             sort(&mut new);
         }

@@ -35,10 +35,10 @@ pub(crate) enum AppendSource {
 }
 
 /// Maximum number of parts per site.
-const MOST: usize = 16;
+const MAX_PARTS: usize = 16;
 
 /// Maximum length of a name, in characters.
-const MOST_NAME: usize = 80;
+const MAX_NAME_LENGTH: usize = 80;
 
 /// Name of the folder for fetched parts in the state directory.
 const FOLDER: &str = "fragments";
@@ -49,8 +49,8 @@ pub(super) fn resolve(
     folder: &Path,
     faults: &mut Faults,
 ) -> Option<Vec<AppendSettings>> {
-    if let Some(further) = written.get(MOST) {
-        faults.push(further.fault(format!("a site has at most {MOST} parts to append: put some in one file")));
+    if let Some(further) = written.get(MAX_PARTS) {
+        faults.push(further.fault(format!("a site has at most {MAX_PARTS} parts to append: put some in one file")));
         return None;
     }
     let parts = faults.keep_all(written.iter().map(|part| resolve_part(part, state_dir, folder)))?;
@@ -94,10 +94,10 @@ fn resolve_part(part: &Spanned<RawAppend>, state_dir: Option<&Path>, folder: &Pa
     let title = match (name, &source) {
         (Some(name), _) => {
             let text = name.get_ref();
-            let is_name = !text.trim().is_empty() && text.chars().count() <= MOST_NAME;
+            let is_name = !text.trim().is_empty() && text.chars().count() <= MAX_NAME_LENGTH;
             if !is_name || text.chars().any(char::is_control) {
                 let message = format!(
-                    "{text:?} is not a valid name: write up to {MOST_NAME} characters on one line, such as \"AI crawlers\""
+                    "{text:?} is not a valid name: write up to {MAX_NAME_LENGTH} characters on one line, such as \"AI crawlers\""
                 );
                 return Err(name.fault(message));
             }

@@ -76,10 +76,10 @@ impl Value for RawHeader {
 }
 
 /// Maximum number of hooks in one site, and in `[[notify]]`.
-const MOST: usize = 16;
+const MAX_HOOKS: usize = 16;
 
 /// Maximum number of header fields in one hook.
-const MOST_HEADERS: usize = 32;
+const MAX_HEADERS: usize = 32;
 
 /// Fields that only robotsd sets: those of the connection (RFC 9110, section 7.6.1, and their
 /// predecessors), and those that identify the host and the client. The admin interface refuses
@@ -125,8 +125,8 @@ pub(in crate::config) fn resolve(
     scope: &Arc<HookScope>,
     faults: &mut Faults,
 ) -> Option<Vec<Arc<HookSettings>>> {
-    if let Some(further) = written.get(MOST) {
-        faults.push(further.fault(format!("there are at most {MOST} such requests")));
+    if let Some(further) = written.get(MAX_HOOKS) {
+        faults.push(further.fault(format!("there are at most {MAX_HOOKS} such requests")));
         return None;
     }
     let hooks: Vec<_> = written.iter().map(|hook| resolve_hook(hook.get_ref(), of, scope, faults)).collect();
@@ -162,8 +162,8 @@ fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mu
             format.fault("this is the format of a body: write one, such as body = '{\"text\": \"{{message}}\"}'"),
         );
     }
-    if let Some((_, value)) = hook.headers.iter().nth(MOST_HEADERS) {
-        faults.push(value.fault(format!("a request has at most {MOST_HEADERS} headers of its own")));
+    if let Some((_, value)) = hook.headers.iter().nth(MAX_HEADERS) {
+        faults.push(value.fault(format!("a request has at most {MAX_HEADERS} headers of its own")));
     }
     let headers = faults.keep_all(hook.headers.iter().map(|(name, value)| header(name, value, folder)));
     let trust = match (&hook.ca, &target) {

@@ -24,7 +24,7 @@ use crate::config::{Fault, Faults, Placed, RawListener, bound, tables, unplaced,
 use crate::names::did_you_mean;
 use crate::shared_rate::SharedBucket;
 
-const BURST: RangeInclusive<NonZeroU32> = NonZeroU32::MIN..=NonZeroU32::new(SharedBucket::MOST).unwrap();
+const BURST: RangeInclusive<NonZeroU32> = NonZeroU32::MIN..=NonZeroU32::new(SharedBucket::MAX_BURST).unwrap();
 
 tables! {
     /// The agents that groups apply to, and those that no group applies to.

@@ -81,7 +81,7 @@ impl<S> Http2ServerConnection<S> {
 }
 
 /// Maximum window size (RFC 9113, section 6.9.1).
-const MOST_WINDOW: u32 = i32::MAX as u32;
+const MAX_WINDOW: u32 = i32::MAX as u32;
 
 /// Maximum charge of the HTTP library per byte that waits to be read: each frame costs 256 minus
 /// its length, and frames are assumed to have at least sixteen bytes.
@@ -91,8 +91,8 @@ const CHARGE_PER_OCTET: usize = 16;
 /// that upstreams do not take do not block others. Small frames take more memory than their bytes,
 /// so they have an additional budget of the same size; one stream full of them always fits.
 fn builder(limits: &EdgeLimits) -> Builder {
-    let window = u32::try_from(limits.window_bytes).unwrap_or(MOST_WINDOW);
-    let connection_window = limits.streams.saturating_mul(window).min(MOST_WINDOW);
+    let window = u32::try_from(limits.window_bytes).unwrap_or(MAX_WINDOW);
+    let connection_window = limits.streams.saturating_mul(window).min(MAX_WINDOW);
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(limits.streams)

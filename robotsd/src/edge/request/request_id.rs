@@ -19,12 +19,12 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 #[debug("RequestId({})", self.as_str())]
 #[display("{}", self.as_str())]
 pub(crate) struct RequestId {
-    text: [u8; LONGEST],
+    text: [u8; MAX_BYTES],
     length: u8,
 }
 
 /// Maximum length of an accepted id, in bytes.
-const LONGEST: usize = 64;
+const MAX_BYTES: usize = 64;
 const OWN: usize = 32;
 
 impl RequestId {
@@ -33,7 +33,7 @@ impl RequestId {
     pub(crate) fn new(connection: u64, request: u64) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
-        let mut digits = [0; LONGEST];
+        let mut digits = [0; MAX_BYTES];
         // Both mixes are bijections, so any two requests of the process differ in at least one
         // half.
         write_hex(&mut digits[..16], mix(process ^ connection));
@@ -48,7 +48,7 @@ impl RequestId {
         if id.is_empty() || !id.iter().all(is_plain) {
             return None;
         }
-        let mut text = [0; LONGEST];
+        let mut text = [0; MAX_BYTES];
         text.get_mut(..id.len())?.copy_from_slice(id);
         Some(Self { text, length: id.len() as u8 })
     }

@@ -9,10 +9,10 @@ use bytes::{Buf, Bytes, BytesMut};
 
 /// Maximum size of an accepted frame, in bytes, without its length field. HAProxy's frames are as
 /// large as its buffers: 16 KiB unless configured.
-pub(crate) const LARGEST: usize = 64 * 1024;
+pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
 
 /// Minimum of the frame size limit that a peer may set, in bytes.
-const SMALLEST_BOUND: u64 = 256;
+const MIN_BOUND: u64 = 256;
 
 /// Size of the length field of a frame, in bytes.
 const LENGTH: usize = 4;
@@ -115,11 +115,11 @@ pub(crate) fn agree(payload: &[u8]) -> Result<Agreement, SpopError> {
     if !listed(versions).any(|version| version.starts_with(b"2.")) {
         return Err(SpopError::VERSION);
     }
-    if largest < SMALLEST_BOUND {
+    if largest < MIN_BOUND {
         return Err(SpopError::FRAME_SIZE);
     }
     Ok(Agreement {
-        largest: usize::try_from(largest).unwrap_or(LARGEST).min(LARGEST),
+        largest: usize::try_from(largest).unwrap_or(MAX_FRAME_BYTES).min(MAX_FRAME_BYTES),
         has_pipelining: listed(capabilities).any(|capability| capability == b"pipelining"),
         is_health_check: items.get(b"healthcheck") == Some(SpopValue::Flag(true)),
     })

@@ -31,7 +31,7 @@ use http_body_util::{BodyExt, Collected};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use self::frames::{Agreement, HaproxyFrame, LARGEST, SpopError};
+use self::frames::{Agreement, HaproxyFrame, MAX_FRAME_BYTES, SpopError};
 use super::connection::settings::{ConnectionSettings, EdgeLimits, stopped};
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use super::http1_fast::{DateClock, FastSocket, Handover, Next};
@@ -57,7 +57,7 @@ pub(crate) fn begins<S>(handover: &Handover<S>) -> bool {
 }
 
 /// Maximum number of questions of a connection that wait for their answer.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// The next step after answering frames.
 enum AfterFrame {
@@ -189,7 +189,7 @@ impl<S: EdgeService> Session<S> {
         }
         // Bytes that have already arrived are answered, whatever else is due.
         if !self.takes_no_more
-            && self.waiting.len() < MOST_WAITING
+            && self.waiting.len() < MAX_WAITING
             && let Poll::Ready(read) = self.client.poll_receive(cx)
         {
             return Poll::Ready(Some(Next::received(read)));
@@ -225,13 +225,13 @@ impl<S: EdgeService> Session<S> {
     /// Answers every complete frame or queues it.
     fn answer_frames(&mut self) -> Result<AfterFrame, SpopError> {
         loop {
-            if self.client.out.len() > LARGEST {
+            if self.client.out.len() > MAX_FRAME_BYTES {
                 return Ok(AfterFrame::Send);
             }
-            if self.waiting.len() >= MOST_WAITING {
+            if self.waiting.len() >= MAX_WAITING {
                 return Ok(AfterFrame::Wait);
             }
-            let largest = self.agreement.map_or(LARGEST, |agreement| agreement.largest);
+            let largest = self.agreement.map_or(MAX_FRAME_BYTES, |agreement| agreement.largest);
             let Some(frame) = frames::take(&mut self.received, largest)? else { return Ok(AfterFrame::Wait) };
             let out = &mut self.client.out;
             match (frame, self.agreement) {

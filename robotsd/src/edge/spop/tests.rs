@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tower::service_fn;
 
 use super::frames::{
-    self, HaproxyFrame, LARGEST, SpopError, push_integer, push_number, push_string, push_text, split_integer,
+    self, HaproxyFrame, MAX_FRAME_BYTES, SpopError, push_integer, push_number, push_string, push_text, split_integer,
 };
 use super::*;
 use crate::edge::test_edge::ServedEdge;
@@ -79,7 +79,7 @@ fn integers_are_those_of_haproxy() {
 fn a_handshake_says_what_is_missing() {
     let agreed = frames::agree(&hello(b"1.0, 2.0", 16_380, b"")).unwrap();
     assert_eq!((agreed.largest, agreed.has_pipelining, agreed.is_health_check), (16_380, true, false));
-    assert_eq!(frames::agree(&hello(b"2.0", u32::MAX, b"")).unwrap().largest, LARGEST);
+    assert_eq!(frames::agree(&hello(b"2.0", u32::MAX, b"")).unwrap().largest, MAX_FRAME_BYTES);
     let mut check = Vec::new();
     push_string(&mut check, b"healthcheck");
     check.push(0x11);
@@ -100,10 +100,10 @@ fn a_frame_is_taken_once_it_is_all_there() {
     let whole = frame(NOTIFY, 1, 300, 7, b"payload");
     for cut in 0..whole.len() {
         let mut octets = BytesMut::from(&whole[..cut]);
-        assert_eq!(frames::take(&mut octets, LARGEST), Ok(None), "{cut}");
+        assert_eq!(frames::take(&mut octets, MAX_FRAME_BYTES), Ok(None), "{cut}");
     }
     let mut octets = BytesMut::from(&[&whole[..], &whole[..3]].concat()[..]);
-    let taken = frames::take(&mut octets, LARGEST).unwrap();
+    let taken = frames::take(&mut octets, MAX_FRAME_BYTES).unwrap();
     assert_eq!(taken, Some(HaproxyFrame::Notify { stream: 300, frame: 7, payload: Bytes::from_static(b"payload") }));
     assert_eq!(octets.len(), 3);
     let error = |octets: &[u8]| frames::take(&mut BytesMut::from(octets), 256).unwrap_err();

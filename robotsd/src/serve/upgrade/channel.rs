@@ -27,7 +27,7 @@ const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::CLOEXEC, RecvFlag
 const CLOSED_ON_EXEC: (SocketFlags, RecvFlags) = (SocketFlags::empty(), RecvFlags::empty());
 
 /// Maximum size of a packet, in bytes. Longer reasons are cut to fit.
-const MOST: usize = 16 * 1024;
+const MAX_PACKET_BYTES: usize = 16 * 1024;
 
 /// A message. Fields may be added, but never change their meaning, because the two processes may
 /// have different versions.
@@ -84,7 +84,7 @@ impl UpgradeChannel {
 
     /// Waits for a message; `None` after the other process has ended. Blocks.
     pub(super) fn receive(&self) -> io::Result<Option<(UpgradeMessage, Option<OwnedFd>)>> {
-        let mut octets = vec![0; MOST];
+        let mut octets = vec![0; MAX_PACKET_BYTES];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut room);
         let received = loop {
@@ -111,7 +111,7 @@ impl UpgradeChannel {
 impl UpgradeMessage {
     /// Creates the message that the new process cannot serve, with the reason cut to fit.
     pub(super) fn failed(why: &str) -> Self {
-        let mut end = why.len().min(MOST / 8);
+        let mut end = why.len().min(MAX_PACKET_BYTES / 8);
         while !why.is_char_boundary(end) {
             end -= 1;
         }
@@ -138,7 +138,7 @@ mod tests {
         let passed = TcpListener::from(socket.unwrap());
         assert_eq!(passed.local_addr().unwrap(), listener.local_addr().unwrap());
         assert!(matches!(theirs.receive().unwrap().unwrap(), (UpgradeMessage::Start, None)));
-        theirs.send(&UpgradeMessage::failed(&"\"é".repeat(MOST)), None).unwrap();
+        theirs.send(&UpgradeMessage::failed(&"\"é".repeat(MAX_PACKET_BYTES)), None).unwrap();
         assert!(matches!(ours.receive().unwrap().unwrap(), (UpgradeMessage::Failed { .. }, None)));
         // Its last message is received, although it has not read ours.
         ours.send(&UpgradeMessage::Take, None).unwrap();

@@ -22,7 +22,7 @@ pub(crate) const LINT: Lint = Lint {
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    let Some(delay) = crawl_delay(field.value).filter(|delay| *delay > CrawlDelay::LONGEST_ENFORCED) else { return };
+    let Some(delay) = crawl_delay(field.value).filter(|delay| *delay > CrawlDelay::MAX_ENFORCED) else { return };
     let help = if delay > HOUR {
         "disallow the paths that should not be fetched"
     } else {
@@ -38,5 +38,5 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 fn enforced(value: &[u8]) -> Option<String> {
     let delay = crawl_delay(value).filter(|delay| *delay <= HOUR);
-    delay.map(|_| CrawlDelay::LONGEST_ENFORCED.as_secs().to_string())
+    delay.map(|_| CrawlDelay::MAX_ENFORCED.as_secs().to_string())
 }

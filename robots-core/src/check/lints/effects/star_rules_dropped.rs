@@ -32,7 +32,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 /// Maximum number of rules of `*` that are examined; bounds the cost, like the budgets of verdicts.
-const MOST_RULES: usize = 64;
+const MAX_RULES: usize = 64;
 
 /// Maximum number of own rules in a group that may be a copy. A group with more of its own rules
 /// than this, and than it repeats, was written for its crawler.
@@ -68,7 +68,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     if !SiteExtent::is_open_at_large(star) {
         return;
     }
-    let rules = star.groups().flat_map(Group::rules).filter(closes_part).take(MOST_RULES);
+    let rules = star.groups().flat_map(Group::rules).filter(closes_part).take(MAX_RULES);
     let closed: Vec<Closed<'_>> = rules
         .filter(|rule| !covered(rule.pattern(), &file.site.exempt))
         .map(|rule| {

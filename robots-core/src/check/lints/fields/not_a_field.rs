@@ -19,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
 
 /// Maximum number of lines of a file whose columns are converted to fields, because every finding
 /// gets all of these edits.
-const MOST_EXPORTED: usize = 512;
+const MAX_EXPORTED: usize = 512;
 
 fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     let ignored = match kind {
@@ -80,7 +80,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     if of_columns(text).is_some() {
         // A file is exported as a whole. If rules stayed in columns, their group would have no
         // rules.
-        if file.lines().len() > MOST_EXPORTED {
+        if file.lines().len() > MAX_EXPORTED {
             return None;
         }
         let edit = |line: &Line<'_>| Some(Edit::new(line.content(), of_columns(content(line))?));

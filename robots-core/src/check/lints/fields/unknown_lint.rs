@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 /// Maximum number of wrong letters in a code that is still corrected.
-const MOST_SLIPS: usize = 3;
+const MAX_SLIPS: usize = 3;
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     if memchr::memmem::find(file.bytes(), b"robots-check:").is_none() {
@@ -38,9 +38,9 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 
 /// Returns the code that is probably meant.
 fn nearest(codes: &[&'static str], code: &[u8]) -> Option<&'static str> {
-    let near = codes.iter().filter(|known| known.len().abs_diff(code.len()) <= MOST_SLIPS);
+    let near = codes.iter().filter(|known| known.len().abs_diff(code.len()) <= MAX_SLIPS);
     let near = near.map(|known| (generic_damerau_levenshtein(code, known.as_bytes()), *known));
-    near.filter(|(distance, _)| *distance <= MOST_SLIPS).min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+    near.filter(|(distance, _)| *distance <= MAX_SLIPS).min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {

@@ -26,7 +26,7 @@ pub(crate) const LINT: Lint = Lint {
 const JOINS: &[u8] = b"|&+/";
 
 /// Maximum number of names on one line that are suggested as separate lines.
-const MOST_NAMES: usize = 16;
+const MAX_NAMES: usize = 16;
 
 fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
     let value = name.value();
@@ -68,7 +68,7 @@ fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'
     let has_comma = value.iter().any(|octet| matches!(octet, b',' | b';'));
     let is_known = |name: &&[u8]| crawlers.of_token(&ProductToken::new(name)).is_some();
     let is_name = |name: &&[u8]| is_one_word(name) && (has_comma || is_known(name));
-    ((2..=MOST_NAMES).contains(&names.len()) && names.iter().all(is_name)).then_some(names)
+    ((2..=MAX_NAMES).contains(&names.len()) && names.iter().all(is_name)).then_some(names)
 }
 
 fn line_of(name: &[u8]) -> Vec<u8> {

@@ -20,7 +20,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 /// Maximum number of rules that are compared across groups for the same crawler; bounds the cost.
-const MOST_COMPARED: usize = 1 << 18;
+const MAX_COMPARED: usize = 1 << 18;
 
 /// The allow rules of groups, by priority and canonical pattern.
 type Allowed<'a> = HashMap<(usize, Canonical), Rule<'a>>;
@@ -39,7 +39,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut compared = 0;
     for (of_name, name) in shared(&groups) {
         compared += of_name.iter().map(|at| groups[*at].rules().len()).sum::<usize>();
-        if compared > MOST_COMPARED {
+        if compared > MAX_COMPARED {
             return;
         }
         let allowed = allowed_by(of_name.iter().map(|at| groups[*at]));

@@ -31,7 +31,7 @@ use crate::retrieval::{
 pub(super) use self::lints::{answer_lint, answer_lints};
 
 /// Maximum size of a decoded robots.txt, in bytes.
-const MOST_OCTETS: usize = LiveRobots::MAX_FILE as usize;
+const MAX_BYTES: usize = LiveRobots::MAX_FILE as usize;
 
 /// Checks the responses of sites.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl LiveCheck<'_> {
         let kind = AnswerKind::of(&chain);
         let mut findings: Vec<_> =
             answers::of_status(&chain).into_iter().chain(answers::of_redirects(&chain)).collect();
-        let document = chain.document(MOST_OCTETS);
+        let document = chain.document(MAX_BYTES);
         if let Err(DocumentError::Coding(error)) = &document {
             let message = format!("{error}: crawlers find no rule in it, or count it as a failure");
             let help = "send the body as its Content-Encoding says, and compress it only for clients that accept that";
@@ -68,7 +68,7 @@ impl LiveCheck<'_> {
         let mut answers = vec![AnswerSummary::new(&chain, body.as_ref(), SameFile::Named)];
         for url in others {
             let other = self.retriever.retrieve(&RetrievalRequest::new(url));
-            let other_body = other.document(MOST_OCTETS).ok();
+            let other_body = other.document(MAX_BYTES).ok();
             let same = SameFile::of((&other, other_body.as_ref()), (&chain, body.as_ref()));
             if !matches!(kind, AnswerKind::Unreachable(_)) {
                 findings.extend(other_rules(&other, same, &chain));

@@ -11,15 +11,15 @@ use tower_robots::source::fetch::FetchUrl;
 
 use super::lints;
 use crate::html::grouped;
-use crate::pages::{Listed, MOST_OCTETS, SitemapFault, read_sitemap};
+use crate::pages::{Listed, MAX_BYTES, SitemapFault, read_sitemap};
 use crate::render::{AnswerFinding, AnswerLint};
 use crate::retrieval::{RetrievalRequest, Retriever, site_of};
 
 /// Maximum number of sitemaps of one file that are fetched.
-const MOST_SITEMAPS: usize = 50;
+const MAX_SITEMAPS: usize = 50;
 
 /// Maximum number of URLs in one sitemap, according to the protocol.
-const MOST_URLS: u64 = 50_000;
+const MAX_URLS: u64 = 50_000;
 
 /// One sitemap, as it is shown.
 #[derive(Debug, Serialize)]
@@ -46,8 +46,8 @@ pub(super) fn check(
         }
     }
     for (at, url) in named(robots).into_iter().enumerate() {
-        if at == MOST_SITEMAPS {
-            let message = format!("the file names more than {MOST_SITEMAPS} sitemaps: the others were not fetched");
+        if at == MAX_SITEMAPS {
+            let message = format!("the file names more than {MAX_SITEMAPS} sitemaps: the others were not fetched");
             findings.push(AnswerFinding::new(&lints::SITEMAP_SIZE, site, &message));
             break;
         }
@@ -67,14 +67,14 @@ pub(super) fn check(
 
 /// Returns the findings about sitemaps that another host serves, or this host without TLS.
 pub(super) fn elsewhere(robots: &RobotsTxt, site: &FetchUrl) -> Vec<AnswerFinding> {
-    named(robots).iter().take(MOST_SITEMAPS).filter_map(|url| place(url, site)).collect()
+    named(robots).iter().take(MAX_SITEMAPS).filter_map(|url| place(url, site)).collect()
 }
 
 /// Returns the URLs of sitemaps without duplicates; at most one more than are checked.
 fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
     let mut urls: Vec<FetchUrl> = Vec::new();
     for url in robots.sitemaps().filter_map(|sitemap| String::from_utf8_lossy(sitemap.value).parse().ok()) {
-        if urls.len() <= MOST_SITEMAPS && !urls.contains(&url) {
+        if urls.len() <= MAX_SITEMAPS && !urls.contains(&url) {
             urls.push(url);
         }
     }
@@ -93,11 +93,11 @@ fn place(url: &FetchUrl, site: &FetchUrl) -> Option<AnswerFinding> {
 }
 
 fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary, Vec<AnswerFinding>) {
-    let request = RetrievalRequest { most: MOST_OCTETS as u64, ..RetrievalRequest::new(url.clone()) };
+    let request = RetrievalRequest { most: MAX_BYTES as u64, ..RetrievalRequest::new(url.clone()) };
     let chain = retriever.retrieve(&request);
     let mut summary = SitemapSummary { url: url.to_string(), answer: String::new(), urls: None, is_index: false };
     let finding = |lint: &'static AnswerLint, message: &str| AnswerFinding::new(lint, &url, message);
-    let body = match chain.document(MOST_OCTETS) {
+    let body = match chain.document(MAX_BYTES) {
         Ok(body) => body,
         Err(error) => {
             summary.answer = error.to_string();
@@ -134,7 +134,7 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
         let message = format!("{count} of {all} URLs belong to a site other than {}, such as {first}", site_of(site));
         findings.push(finding(&lints::SITEMAP_SCOPE, &message).help("write them with the scheme and host of the site"));
     }
-    if is_cut || urls > MOST_URLS {
+    if is_cut || urls > MAX_URLS {
         let size = if is_cut { "more than 52,428,800 bytes".to_owned() } else { grouped(urls) + " URLs" };
         let message = format!("it has {size}: the protocol allows 50,000 URLs and 52,428,800 bytes");
         findings.push(finding(&lints::SITEMAP_SIZE, &message).help("split it, and name the parts in a sitemap index"));

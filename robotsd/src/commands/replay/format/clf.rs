@@ -146,7 +146,7 @@ fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
 }
 
 /// Maximum length of a time in brackets, in bytes.
-const LONGEST_TIME: usize = 48;
+const MAX_TIME_LENGTH: usize = 48;
 
 /// Finds the time in the bytes before the request: returns the position of its bracket, and the
 /// time if it can be parsed. Hosts and process ids may be in brackets too, and a collector's prefix
@@ -154,7 +154,7 @@ const LONGEST_TIME: usize = 48;
 fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
     let time_at = |at: usize| {
         let rest = &before[at + 1..];
-        let end = memchr::memchr(b']', &rest[..rest.len().min(LONGEST_TIME)])?;
+        let end = memchr::memchr(b']', &rest[..rest.len().min(MAX_TIME_LENGTH)])?;
         // A short number is a process id.
         any_time(&rest[..end]).filter(|_| end > 8).map(|time| (at, Some(time)))
     };

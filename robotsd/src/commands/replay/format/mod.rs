@@ -35,7 +35,7 @@ pub(in crate::commands) enum ReplayLogFormat {
 
 /// Maximum nesting of collectors' objects and prefixes, such as those of a container and of the
 /// service that gathers its output.
-const MOST_WRAPPERS: usize = 3;
+const MAX_WRAPPERS: usize = 3;
 
 /// Reads the lines of one chunk of a log.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl<'k> ChunkReader<'k> {
             return self.columns.read(line).map_or(LogLine::Unread, LogLine::Request);
         }
         match self.read_bare(line) {
-            LogLine::Unread => self.read_wrapped(line, MOST_WRAPPERS),
+            LogLine::Unread => self.read_wrapped(line, MAX_WRAPPERS),
             read => read,
         }
     }

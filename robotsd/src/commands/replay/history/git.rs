@@ -14,7 +14,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{DatedVersion, FoundVersions, MOST_VERSIONS};
+use super::{DatedVersion, FoundVersions, MAX_VERSIONS};
 use crate::render::{printable, printable_path};
 
 /// Name of the file that is read if a path is a directory.
@@ -97,7 +97,7 @@ impl Change {
 
 /// Returns the commits that changed a file, the newest first; at most one more than may be read.
 fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
-    let most = format!("--max-count={}", MOST_VERSIONS + 1);
+    let most = format!("--max-count={}", MAX_VERSIONS + 1);
     let log = git(folder, LOG.split(' ').chain([&*most, "--", name]))?;
     let mut changes: Vec<Change> = Vec::new();
     let mut commit: Option<(String, i64)> = None;

@@ -27,10 +27,10 @@ use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
 
 /// Maximum number of versions that are read, the newest ones. Nothing is known about earlier
 /// versions.
-const MOST_VERSIONS: usize = 512;
+const MAX_VERSIONS: usize = 512;
 
 /// Maximum size of all versions together, in bytes.
-const MOST_OCTETS: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// A version, and the time when it came into force.
 #[derive(Debug)]
@@ -58,8 +58,8 @@ impl FoundVersions {
     fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
         self.octets = self.octets.saturating_add(octets);
         let fault = match (self.versions.len(), self.octets) {
-            (MOST_VERSIONS.., _) => format!("at most {MOST_VERSIONS} versions are read"),
-            (_, octets) if octets > MOST_OCTETS => format!("at most {} MiB of versions are read", MOST_OCTETS >> 20),
+            (MAX_VERSIONS.., _) => format!("at most {MAX_VERSIONS} versions are read"),
+            (_, octets) if octets > MAX_BYTES => format!("at most {} MiB of versions are read", MAX_BYTES >> 20),
             _ => return true,
         };
         self.leave_out(source, &fault);
@@ -155,7 +155,7 @@ impl VersionHistory {
         let versions = &self.versions[..=place];
         let may_be = move |at: &usize| versions.get(at + 1).is_none_or(|next| next.since + GONE_BY >= time);
         let is_last = move |at: &usize| versions[at + 1..].iter().all(|later| later.hash != versions[*at].hash);
-        let places = (0..=place).rev().take_while(may_be).filter(is_last).take(board::MOST_VERSIONS);
+        let places = (0..=place).rev().take_while(may_be).filter(is_last).take(board::MAX_VERSIONS);
         places.map(move |at| {
             let PastVersion { hash, name, evaluator, .. } = &versions[at];
             GoneBy { hash: *hash, name, rules: &evaluator.rules }
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn versions_have_room_until_their_number_or_their_octets_are_too_many() {
         let mut found = FoundVersions::default();
-        assert!(found.has_room_for(MOST_OCTETS - 1, "3") && found.has_room_for(1, "2") && !found.has_room_for(1, "1"));
+        assert!(found.has_room_for(MAX_BYTES - 1, "3") && found.has_room_for(1, "2") && !found.has_room_for(1, "1"));
         assert_eq!(found.left_out, ["versions up to 1 are left out: at most 16 MiB of versions are read"]);
     }
 }

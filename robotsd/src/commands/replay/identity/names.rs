@@ -25,7 +25,7 @@ use crate::exit::complain;
 
 /// Maximum number of addresses that are looked up. Each takes at least one question, so the maximum
 /// takes more than three minutes.
-const MOST_LOOKED_UP: usize = 10_000;
+const MAX_LOOKED_UP: usize = 10_000;
 
 /// Number of addresses above which a message announces how long the look-ups take, if no progress
 /// bar is shown.
@@ -45,15 +45,15 @@ pub(crate) fn look_up(
 ) -> io::Result<NameAnswers> {
     let is_cut = questions.dropped.requests > 0;
     let mut questions: Vec<_> = questions.sorted().into_iter().map(|(question, _)| question).collect();
-    let left_out = questions.len().saturating_sub(MOST_LOOKED_UP);
+    let left_out = questions.len().saturating_sub(MAX_LOOKED_UP);
     if left_out > 0 {
         let more = if is_cut { "more than " } else { "" };
         complain(&format_args!(
-            "the names of {more}{} addresses would be needed: only the {MOST_LOOKED_UP} with the most requests are \
+            "the names of {more}{} addresses would be needed: only the {MAX_LOOKED_UP} with the most requests are \
              looked up; the others count as claimed",
             questions.len()
         ));
-        questions.truncate(MOST_LOOKED_UP);
+        questions.truncate(MAX_LOOKED_UP);
     }
     if questions.is_empty() {
         return Ok(NameAnswers { outcomes: HashMap::new(), asked: seconds(SystemTime::now()), left_out });
@@ -136,13 +136,13 @@ fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, Met
 }
 
 /// Maximum number of addresses to count when looking for the most frequent ones.
-const MOST_COUNTED: usize = 1 << 16;
+const MAX_COUNTED: usize = 1 << 16;
 
 /// Index of the patterns that the names must match, and the address to look up.
 pub(crate) type NameQuestion = (usize, PublicAddress);
 
 /// Addresses whose names add evidence, with their number of requests.
-pub(in crate::commands::replay) type NameQuestions = FrequentCounts<NameQuestion, MOST_COUNTED>;
+pub(in crate::commands::replay) type NameQuestions = FrequentCounts<NameQuestion, MAX_COUNTED>;
 
 /// Results of the name look-ups for claims.
 #[derive(Debug)]
@@ -179,7 +179,7 @@ mod tests {
             (0..40_000).for_each(|number| one.note((0, address(chunk * 40_000 + number)), false));
             (0..3).for_each(|_| one.note((1, address(7)), false));
             all.merge(one);
-            assert!(all.sorted().len() <= MOST_COUNTED);
+            assert!(all.sorted().len() <= MAX_COUNTED);
         }
         let (questions, is_cut) = (all.sorted(), all.dropped.requests > 0);
         assert_eq!((questions[0].0, is_cut), ((1, address(7)), true));
