@@ -1,9 +1,9 @@
 //! The functions that the fuzz targets call: the parsers of bytes from outside, each with the
 //! properties that it must have.
 
-pub use crate::ask::test_octets::{check_request, spop_frames};
 pub use crate::board::test_octets::board_day;
 pub use crate::commands::replay::test_octets::log_line;
+pub use crate::decision::test_octets::{check_request, spop_frames};
 pub use crate::edge::test_octets::{certificate, forwarded_fields, hops, proxy_header, request_head};
 pub use crate::edge::test_sequences::connection;
 pub use crate::pages::test_octets::sitemap;

@@ -8,7 +8,7 @@
 //!
 //! - `edge` and `upstream` implement HTTP and do not know about robots.txt.
 //! - `sites` contains what is served, and `serve` puts the layer between edge and upstream.
-//! - `request` decides about a request, and `ask` answers other proxies.
+//! - `request` decides about a request, and `decision` answers other proxies.
 //! - `admin` answers an operator about a running server.
 //! - `commands` contains the rest of the command line: commands that read files, and commands that
 //!   query a running server.
@@ -25,7 +25,6 @@ pub mod fuzzing;
 pub mod shared_rate;
 
 mod admin;
-mod ask;
 mod audit;
 mod authorities;
 mod board;
@@ -34,25 +33,25 @@ mod commands;
 mod config;
 mod counting;
 mod date;
+mod decision;
 mod edge;
 mod evaluator;
-mod exchange;
 mod exit;
 mod expectations;
+mod fetch;
 mod files;
 mod fleet;
 mod html;
+mod http_common;
 mod input;
 mod log;
 mod metrics;
 mod names;
 mod pages;
-mod publish_hook;
 mod refusal;
 mod render;
 mod report;
 mod request;
-mod retrieval;
 mod selector;
 mod serve;
 mod sites;
@@ -60,6 +59,7 @@ mod socket;
 mod store;
 mod target_url;
 mod upstream;
+mod webhooks;
 mod word_enum;
 
 use std::process::ExitCode;

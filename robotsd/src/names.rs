@@ -22,7 +22,13 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
     // A third of the letters may be wrong, and at least one in a short word.
     let allowed = |known: &str| (known.len().min(word.len()).saturating_sub(ending) / 3).max(1);
     let is_near = |(distance, known): &(usize, &str)| *distance <= allowed(known);
-    known.into_iter().filter(|known| known.len() <= MAX_WORD_LENGTH).map(distance).filter(is_near).min().map(|(_, known)| known)
+    known
+        .into_iter()
+        .filter(|known| known.len() <= MAX_WORD_LENGTH)
+        .map(distance)
+        .filter(is_near)
+        .min()
+        .map(|(_, known)| known)
 }
 
 /// Returns a suggestion such as `did you mean "tag"?`.
@@ -88,7 +94,8 @@ pub(crate) fn crawler_hint(name: &str, registry: &Registry, groups: impl Iterato
     }
     let lower = name.to_lowercase();
     let is_operator = |crawler: &&Crawler| crawler.operator.to_lowercase() == lower;
-    let is_begun = |crawler: &&Crawler| lower.len() >= MIN_WORD_LENGTH && crawler.name.to_lowercase().starts_with(&lower);
+    let is_begun =
+        |crawler: &&Crawler| lower.len() >= MIN_WORD_LENGTH && crawler.name.to_lowercase().starts_with(&lower);
     if let Some(begun) = registry.crawlers().filter(is_begun).min_by_key(|crawler| crawler.name.len()) {
         return Some(format!("did you mean {:?}?", begun.name));
     }

@@ -54,7 +54,10 @@ impl ReferrerIndex {
     pub(super) fn of_url(&self, referer: &[u8]) -> Option<&Arc<Referrer>> {
         let (scheme, authority, _) = Authority::of_url(referer)?;
         let host = authority.host.strip_suffix(b".").unwrap_or(authority.host);
-        if host.is_empty() || host.len() > MAX_HOST_LENGTH || !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        if host.is_empty()
+            || host.len() > MAX_HOST_LENGTH
+            || !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known))
+        {
             return None;
         }
         // In lower case and with a leading dot, so that every key is a slice of it.

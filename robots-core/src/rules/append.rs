@@ -318,7 +318,8 @@ fn key(name: Name<'_>) -> NameKey {
 }
 
 fn listed(names: &[Name<'_>]) -> String {
-    let short = |name: &Name<'_>| String::from_utf8_lossy(name.value()).chars().take(MAX_TITLE_LETTERS).collect::<String>();
+    let short =
+        |name: &Name<'_>| String::from_utf8_lossy(name.value()).chars().take(MAX_TITLE_LETTERS).collect::<String>();
     first_few(names.iter().map(short), MAX_LISTED)
 }
 

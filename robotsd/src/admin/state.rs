@@ -15,10 +15,10 @@ use tower_robots::internals::AgentLookups;
 
 use super::audit_writer::AuditWriter;
 use super::watchdog::Watchdog;
-use crate::ask::QuestionErrors;
 use crate::board::Board;
 use crate::config::{AdminRights, ListenerConfig, RefusedFile, uncovered};
 use crate::date::rfc3339;
+use crate::decision::QuestionErrors;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
 use crate::log::{Log, LostLines};
 use crate::metrics::{Exposition, family};

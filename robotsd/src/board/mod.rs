@@ -11,8 +11,8 @@
 
 mod row;
 
-mod given_back;
 mod judgement;
+mod referrals;
 mod visitors;
 mod watch;
 
@@ -31,13 +31,13 @@ mod log_board;
 
 mod page;
 
-pub(crate) use self::given_back::{OperatorBalance, TakenPages};
 pub(crate) use self::judgement::{Disallowed, GONE_BY, GoneBy, MAX_VERSIONS};
 pub(crate) use self::log_board::{LogBoard, LoggedTimes};
 pub(crate) use self::page::{BoardPage, style};
 pub(crate) use self::recorder::{
     Counted, CrawlerRequest, RowScratch, SiteRecorders, cut, standing, write_origin, written as version_name,
 };
+pub(crate) use self::referrals::{OperatorBalance, TakenPages};
 pub(crate) use self::row::{Done, Second, date_of, seconds, written as seconds_in_words};
 pub(crate) use self::summary::Evidence;
 pub(crate) use self::table::{Board, SiteMoment};

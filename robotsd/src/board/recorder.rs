@@ -20,7 +20,7 @@ use super::judgement::{Disallowed, GONE_BY, GoneBy, MAX_VERSIONS};
 use super::requested_paths::RequestedPaths;
 use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Second, Standing, hour_of, seconds};
 use crate::counting::{RequestOutcome, SendingServices};
-use crate::exchange::ClientRequest;
+use crate::http_common::ClientRequest;
 
 /// Maximum number of rows per site that a worker holds until they are taken.
 const MAX_ROWS: usize = 4096;

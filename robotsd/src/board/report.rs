@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::given_back::OperatorBalance;
+use super::referrals::OperatorBalance;
 use super::row::{Done, MINUTE, Second};
 use crate::html::{counted, grouped};
 use crate::render::csv_row;

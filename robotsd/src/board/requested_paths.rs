@@ -68,8 +68,9 @@ impl RequestedPaths {
 
     /// Reports whether a process can have written these counts.
     pub(super) fn is_sound(&self) -> bool {
-        let is_sound =
-            |(path, of): (&String, &PathCount)| path.starts_with('/') && path.len() <= MAX_PATH_LENGTH && of.error <= of.count;
+        let is_sound = |(path, of): (&String, &PathCount)| {
+            path.starts_with('/') && path.len() <= MAX_PATH_LENGTH && of.error <= of.count
+        };
         self.paths.len() <= MAX_PATHS && self.paths.iter().all(is_sound)
     }
 

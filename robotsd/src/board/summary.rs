@@ -10,9 +10,9 @@ use tower_robots::live::Content;
 use tower_robots::rules::Access;
 
 use super::day::DayRows;
-use super::given_back::{OperatorBalance, TakenPages};
 use super::judgement::{Gap, Judgement, Reader, Reading, judge};
 use super::recorder::{self, cut};
+use super::referrals::{OperatorBalance, TakenPages};
 use super::report::{CrawlerBoard, Judged, LastRead, LineBoard, LineCrawler, NeverHit, SiteBoard, TrendBar};
 use super::row::{DAY, HOUR, LineHits, Row, Second, Standing, day_of, hour_of, written};
 use super::watch::gaps;

@@ -243,8 +243,7 @@ fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<St
     if let Some(wanted) = &query.site {
         sites.retain(|(site, _)| site == wanted);
     } else if sites.len() > MAX_SITES {
-        notes
-            .push(format!("There are {} sites, and {MAX_SITES} are shown: name another with site=NAME.", sites.len()));
+        notes.push(format!("There are {} sites, and {MAX_SITES} are shown: name another with site=NAME.", sites.len()));
         sites.truncate(MAX_SITES);
     }
     sites

@@ -25,10 +25,10 @@ use super::check::{replace, write_difference};
 use super::diff::{ChangesText, DiffNames};
 use crate::evaluator::{Evaluator, TimeBudget};
 use crate::exit::{self, complain};
+use crate::fetch::{is_url, shown_url};
 use crate::input::{self, InputSource};
 use crate::names::quoted_list;
 use crate::render::{printable, stderr, stdout};
-use crate::retrieval::{is_url, shown_url};
 use crate::selector::Selector;
 
 /// Block crawlers from a site, or allow them, with the smallest edit of its robots.txt

@@ -18,9 +18,9 @@ use super::arguments::site::{OtherFiles, SiteArgs};
 use crate::evaluator::Evaluator;
 use crate::exit::{self, FAILED, complain};
 use crate::expectations::{ExpectationsFile, WrittenWord};
+use crate::fetch::is_url;
 use crate::input::{self, ReadInput, stdin_once};
 use crate::render::{printable, printable_path, stdout, write_json};
-use crate::retrieval::is_url;
 
 /// Default file of expectations, if no file or site is named.
 const USUAL_FILE: &str = "robots.test.toml";

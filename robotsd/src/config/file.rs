@@ -25,10 +25,10 @@ use super::{
     RawCheck, RawExempt, RawListener, RawSite, RegistrySources, SiteConfig, Span, bound, tables, unplaced,
 };
 use crate::edge::EdgeLimits;
-use crate::publish_hook::HookSettings;
 use crate::render::Diagnostic;
 use crate::store::StoreSettings;
 use crate::upstream::UpstreamLimits;
+use crate::webhooks::HookSettings;
 
 /// Allowed numbers of workers. No machine has more cores to run them on.
 const WORKERS: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(1024).unwrap();

@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::rate_store::NamedStore;
 use super::values::StoreText;
-use super::{AdminPlace, ConfigError, Fault, Faults, Placed, parsed, reader, salvage, tables};
+use super::{AdminPlace, ConfigError, Fault, Faults, Placed, parsed, partial_parse, reader, tables};
 use crate::audit::machine;
 use crate::store::StoreSettings;
 
@@ -84,7 +84,7 @@ pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigErr
         }
     }
     let text = reader::read_text(path)?;
-    let (Part { fleet }, faults) = salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
+    let (Part { fleet }, faults) = partial_parse::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
     let is_named = fleet.as_ref().is_some_and(|fleet| fleet.name.is_some());
     let replicas = fleet.map(|fleet| fleet.replicas).unwrap_or_default();
     // An invalid name is an error here, because that replica would otherwise not be asked.

@@ -30,7 +30,7 @@ use super::reader::ReadText;
 use super::site::misleading;
 use super::{
     ConfigError, Document, Fault, Faults, Kind, Place, Placed, RawAdmin, RawSite, Reader, RobotsSource, SiteConfig,
-    Value, fits, reader, salvage, tables,
+    Value, fits, partial_parse, reader, tables,
 };
 use crate::audit;
 use crate::files;
@@ -164,7 +164,9 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
             include_roots: Vec<Spanned<PathBuf>>,
         }
     }
-    let Ok((Part { state_dir, include, include_roots }, _)) = salvage::read::<Part>(text) else { return Vec::new() };
+    let Ok((Part { state_dir, include, include_roots }, _)) = partial_parse::read::<Part>(text) else {
+        return Vec::new();
+    };
     let patterns = patterns(&include, config, &mut Faults::default());
     if patterns.is_empty() {
         return Vec::new();
@@ -232,7 +234,7 @@ impl StatePlace {
         }
         let text = reader::read_text(path)?;
         let (Part { state_dir, admin, fleet, site }, faults) =
-            salvage::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
+            partial_parse::read::<Part>(&text).map_err(|fault| fault.at(path, &text))?;
         let of_config = path.parent().unwrap_or(Path::new(""));
         let folder = state_dir.map(|state_dir| of_config.join(state_dir));
         // If `state_dir` is missing, it may be in the part that cannot be read.
@@ -246,7 +248,7 @@ impl StatePlace {
         // Includes files that cannot be used, as far as they can be read, and their last good
         // copies.
         let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
-        let included = texts.filter_map(|text| salvage::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
+        let included = texts.filter_map(|text| partial_parse::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
         let names = site.into_iter().chain(included).map(|site| site.0);
         Ok(Self { folder, audit, replica, sites: names.filter(|name| misleading(name).is_none()).collect() })
     }

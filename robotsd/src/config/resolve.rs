@@ -19,7 +19,7 @@ use super::{
     rate_store, reader, registry, review, site,
 };
 use crate::audit;
-use crate::publish_hook::{HookHost, HookScope};
+use crate::webhooks::{HookHost, HookScope};
 
 /// A config file and the files that it includes, read once, so that everything derived from them is
 /// derived from the same text.

@@ -29,8 +29,8 @@ use crate::edge::objections;
 use crate::files;
 use crate::input;
 use crate::names::{crawler_hint, did_you_mean};
-use crate::publish_hook::{HookHeader, HookSettings, signing_key};
 use crate::render::Diagnostic;
+use crate::webhooks::{HookHeader, HookSettings, signing_key};
 
 impl Config {
     /// Returns the parts of the config that are probably mistakes, in the order of the file:

@@ -257,7 +257,9 @@ fn no_password_of_a_store_is_shown_wherever_it_stands() {
     ];
     let tables = KEYS.tables();
     let keys = tables.iter().find(|table| table.path == "rate").expect("a table").keys;
-    texts.extend(keys.iter().map(|key| key.name).map(|key| format!("{MINIMAL}[rate]\n{key} = \"{url}\"\nunknown = 1\n")));
+    texts.extend(
+        keys.iter().map(|key| key.name).map(|key| format!("{MINIMAL}[rate]\n{key} = \"{url}\"\nunknown = 1\n")),
+    );
     for text in texts {
         std::fs::write(&path, &text).expect("written");
         // Some are read as tables without names for their keys.

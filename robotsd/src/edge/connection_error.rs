@@ -108,7 +108,7 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::exchange::test_peer::shared;
+    use crate::http_common::test_peer::shared;
 
     #[test]
     fn a_burst_is_reported_once_and_counted() {

@@ -20,8 +20,8 @@ use tokio::time::Instant;
 
 use crate::edge::connection::settings::EdgeLimits;
 use crate::edge::listener_counts::ResponseCounts;
-use crate::exchange::tunnel::PendingTunnel;
-use crate::exchange::{Flag, InterimClient, InterimQueue, Transfer};
+use crate::http_common::tunnel::PendingTunnel;
+use crate::http_common::{Flag, InterimClient, InterimQueue, Transfer};
 
 /// The state of one connection, shared by its socket, its service and its driver.
 ///

@@ -28,7 +28,7 @@ use super::request::service::{ConnectionInfo, RequestService};
 use super::request::trusted::{ForwardedFields, Trusted};
 use super::spop::SpopMessages;
 use super::tls::TlsAcceptor;
-use crate::exchange::{EdgeService, Peer};
+use crate::http_common::{EdgeService, Peer};
 use crate::socket::Socket;
 
 /// The settings of one listener. By default it speaks no TLS and trusts no proxy.

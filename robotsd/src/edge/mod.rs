@@ -7,8 +7,8 @@
 //! limit. The edge knows nothing of robots.txt, sites or upstreams.
 //!
 //! A request carries its id in [`X_REQUEST_ID`]. Its extensions contain a
-//! [`ClientRequest`](crate::exchange::ClientRequest) with everything else that is known about it.
-//! The response to a WebSocket request may be 101 with a [`Tunnel`](crate::exchange::Tunnel) in its
+//! [`ClientRequest`](crate::http_common::ClientRequest) with everything else that is known about it.
+//! The response to a WebSocket request may be 101 with a [`Tunnel`](crate::http_common::Tunnel) in its
 //! extensions. Any other interim response that the service returns is replaced with 502.
 //!
 //! Begin with [`listener`], which accepts connections, and [`connection`], which serves them.

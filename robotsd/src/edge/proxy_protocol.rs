@@ -107,7 +107,11 @@ pub(crate) fn parse(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
 fn version_1(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
     let most = &octets[..octets.len().min(MAX_VERSION_1_BYTES)];
     let Some(end) = memchr::memmem::find(most, b"\r\n") else {
-        return if octets.len() < MAX_VERSION_1_BYTES { Ok(HeaderProgress::Partial) } else { Err(HeaderError::TooLong) };
+        return if octets.len() < MAX_VERSION_1_BYTES {
+            Ok(HeaderProgress::Partial)
+        } else {
+            Err(HeaderError::TooLong)
+        };
     };
     let line = most.get(VERSION_1.len()..end).ok_or(HeaderError::Line)?;
     let client = match line.strip_prefix(b"UNKNOWN") {

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::{ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, ListenerSettings};
-use crate::exchange::EdgeService;
-use crate::exchange::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
+use crate::http_common::EdgeService;
+use crate::http_common::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
 
 /// An edge that serves until its shutdown begins or the test ends.
 pub(crate) struct ServedEdge {

@@ -16,8 +16,8 @@ use crate::edge::request::trusted::Trusted;
 use crate::edge::spop::frames::{self, HaproxyFrame, MAX_FRAME_BYTES};
 use crate::edge::spop::{Arguments, VariableList};
 use crate::edge::tls::pair::Validity;
-use crate::exchange::fields;
-use crate::exchange::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
+use crate::http_common::fields;
+use crate::http_common::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
 /// The head of a request on the fast path: an accepted head is a plain request, and reads the same
 /// after it is written again.

@@ -21,7 +21,7 @@ use super::connection_state::ConnectionState;
 use super::http1_fast::{Handover, request};
 use super::request::service::{ConnectionInfo, RequestService};
 use super::request::trusted::ForwardedFields;
-use crate::exchange::{EdgeService, Peer, RequestBody};
+use crate::http_common::{EdgeService, Peer, RequestBody};
 use crate::socket::Socket;
 
 /// Separator between two writes of the client.

@@ -9,7 +9,7 @@ use tower_robots::internals::Attribution;
 use tower_robots::live::Status;
 
 use super::document::{WriteAnswer, WriteCall};
-use crate::publish_hook::{Turn, TurnOf};
+use crate::webhooks::{Turn, TurnOf};
 
 /// Sends requests to the tasks that talk to the store. Each task has its own queue.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use tower_robots::source::LiveBuilder;
 use super::asks::{Asked, Asks, WriteAnswers};
 use super::document::{Document, Field, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
-use super::standing::{Heartbeat, SILENT, StateAndReason};
+use super::replica_status::{Heartbeat, SILENT, StateAndReason};
 use crate::config::FleetSettings;
 use crate::date::rfc3339;
 use crate::files;

@@ -24,7 +24,7 @@ use super::document::{Field, WriteAnswer, WriteCall};
 use super::handle::{Fleet, random};
 use super::link::StoreLink;
 use super::reader::DocumentReader;
-use super::standing::Heartbeat;
+use super::replica_status::Heartbeat;
 use super::turns::choose;
 use crate::store::StoreScript;
 

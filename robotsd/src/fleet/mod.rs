@@ -18,7 +18,7 @@ mod keeper;
 mod link;
 mod member;
 mod reader;
-mod standing;
+mod replica_status;
 mod turns;
 mod upkeep;
 

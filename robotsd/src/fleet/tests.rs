@@ -5,7 +5,7 @@ mod simulation;
 
 use super::document::{Accept, Document, EVERY_SITE, Mark, Stamp, Write, WriteAnswer, WriteCall};
 use super::member::{Member, Seen, Standing};
-use super::standing::Heartbeat;
+use super::replica_status::Heartbeat;
 use super::test_store::PlayedStore;
 use crate::report::ReplicaState;
 

@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 use super::asks::TurnRequest;
 use super::handle::Fleet;
 use super::link::StoreLink;
-use crate::publish_hook::{Turn, TurnOf, Turns};
 use crate::store::StoreConnection;
+use crate::webhooks::{Turn, TurnOf, Turns};
 
 /// How long the sender of a notice is remembered, in seconds.
 const KEPT: u64 = 86_400;

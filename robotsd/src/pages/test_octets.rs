@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::page_set::OwnHosts;
-use super::sitemap::{MAX_LOCATION_LENGTH, Listed, read_sitemap};
+use super::sitemap::{Listed, MAX_LOCATION_LENGTH, read_sitemap};
 use super::sitemap_walk::{MAX_SITEMAPS, SitemapWalk};
 
 /// Parses a document as a sitemap. The result must be the same if it is compressed or arrives in

@@ -26,8 +26,8 @@ use tokio_util::sync::DropGuard;
 use super::socket_activation::InheritedSockets;
 use super::upgrade::{HandedSockets, SocketPlace};
 use super::workers::Workers;
-use crate::ask::{self, Decisions, QuestionErrors};
 use crate::config::{self, Config, ListenerKind};
+use crate::decision::{self, Decisions, QuestionErrors};
 use crate::edge::{Edge, EdgeLimits, ListenerSettings, TlsAcceptor};
 use crate::log::{Log, LogEvent};
 use crate::report::ListenerReport;
@@ -223,7 +223,7 @@ impl Listeners {
     /// Sets the limits for new connections of listeners with limits of their own.
     pub(super) fn set_limits(&self, limits: &EdgeLimits) {
         for edge in self.open.iter().filter_map(|opened| opened.edge.as_ref()) {
-            edge.set_limits(ask::limits(limits.clone()));
+            edge.set_limits(decision::limits(limits.clone()));
         }
     }
 
@@ -252,7 +252,7 @@ impl BindSettings {
         let config::ListenerConfig { trusted, proxy_protocol, kind, .. } = &self.listener;
         let messages = match kind {
             ListenerKind::Proxy => None,
-            ListenerKind::Decision => Some(ask::MESSAGES),
+            ListenerKind::Decision => Some(decision::MESSAGES),
         };
         ListenerSettings { tls, trusted: Arc::clone(trusted), proxy_protocol: *proxy_protocol, counts: None, messages }
     }
@@ -289,7 +289,7 @@ impl OpenListener {
                 }),
                 ListenerKind::Decision => {
                     self.question_errors = Some(Arc::clone(&errors));
-                    let edge = self.edge.get_or_insert_with(|| edge.with_limits(ask::limits));
+                    let edge = self.edge.get_or_insert_with(|| edge.with_limits(decision::limits));
                     workers.open(sockets, edge, &label, &listener_settings, |worker, counts| {
                         Decisions::new(worker.decision_sites.clone(), errors.clone(), counts)
                     })
@@ -380,7 +380,7 @@ fn listen(address: SocketAddr, sharing: Sharing) -> io::Result<TcpListener> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::test_peer::refusing;
+    use crate::http_common::test_peer::refusing;
 
     const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 

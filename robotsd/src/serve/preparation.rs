@@ -247,7 +247,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::exchange::test_peer::refusing;
+    use crate::http_common::test_peer::refusing;
     use crate::log::Log;
 
     fn rejected(why: &str) -> RejectedConfig {

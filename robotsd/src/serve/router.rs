@@ -18,7 +18,7 @@ use tower_robots::source::HostMap;
 
 use crate::counting::OutcomeCounts;
 use crate::edge::ResponseCounts;
-use crate::exchange::{ClientRequest, EdgeService, RequestBody, plain_answer};
+use crate::http_common::{ClientRequest, EdgeService, RequestBody, plain_answer};
 use crate::request::{RobotsTxtFrom, SiteJudge};
 use crate::sites::{SiteBackend, SiteName, Sites};
 

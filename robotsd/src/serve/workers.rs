@@ -31,9 +31,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tower_robots::internals::AgentLookups;
 
 use super::router::{Router, WorkerOutcomes};
-use crate::ask::{DecisionSite, DecisionSites, SiteTable};
+use crate::decision::{DecisionSite, DecisionSites, SiteTable};
 use crate::edge::{Edge, ListenerSettings, ResponseCounts};
-use crate::exchange::EdgeService;
+use crate::http_common::EdgeService;
 use crate::sites::{ServedSite, Sites};
 
 /// Maximum number of threads for blocking file reads, over all workers.
@@ -189,7 +189,7 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
-    use crate::exchange::test_peer::{Raw, soon};
+    use crate::http_common::test_peer::{Raw, soon};
     use crate::log::Log;
     use crate::serve::listeners;
 

@@ -11,7 +11,7 @@ use tower_http::services::fs::ServeFileSystemResponseBody;
 use super::log_events::{self, SiteName};
 use super::static_files::{self, ServeFiles};
 use crate::config::{Backend, StaticFiles};
-use crate::exchange::{EdgeService, RequestBody};
+use crate::http_common::{EdgeService, RequestBody};
 use crate::log::Log;
 use crate::upstream::{Origins, OriginsSettings, ResponseBody, SharedResources, Upstream, UpstreamLimits};
 

@@ -21,11 +21,11 @@ use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::{Config, RobotsSource, SiteConfig, load_registry};
 use crate::date::rfc3339;
+use crate::fetch::{RetrievalSettings, Retriever};
 use crate::input;
 use crate::log::Log;
 use crate::pages::{MAX_BYTES, OwnHosts, SitemapSource, SitemapWalk};
 use crate::render::{Diagnostic, FoundProblem, shell_word, young_rules};
-use crate::retrieval::{RetrievalSettings, Retriever};
 
 /// A problem that serving a config would have.
 #[derive(Debug)]

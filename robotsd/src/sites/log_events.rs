@@ -20,12 +20,12 @@ use tower_robots::rules::{Access, PathForm};
 use crate::counting::RequestOutcome;
 use crate::date::rfc3339;
 use crate::edge::{X_REQUEST_ID, trace_id};
-use crate::exchange::{AccessFields, ClientRequest};
+use crate::http_common::{AccessFields, ClientRequest};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
-use crate::publish_hook::{HookEvent, HookEventKind};
 use crate::render::{finding_line, shell_word, young_rules};
 use crate::report::NextStep;
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
+use crate::webhooks::{HookEvent, HookEventKind};
 
 /// Returns an observer that logs each request that robots.txt disallows or that exceeds its crawl
 /// delay, and each request of an impostor that is tagged or refused.

@@ -16,9 +16,9 @@ use super::site_report::{decided, recorded};
 use super::site_robots::LiveSite;
 use crate::date::rfc3339;
 use crate::fleet::{EVERY_SITE, Fleet};
-use crate::publish_hook::{Notice, NotifyEvent};
 use crate::render::shell_line;
 use crate::report::{ConfigReport, FleetEntry, FleetReport};
+use crate::webhooks::{Notice, NotifyEvent};
 
 /// Interval between notices about a version that is still pending.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);

@@ -22,7 +22,7 @@ use super::site_list::{Sites, hooks_of, renewed_rate_store};
 use super::site_opener::SiteOpener;
 use super::site_robots::{LiveSite, SiteRobots, SiteSettings};
 use crate::config::{Config, SiteConfig, extended_registry};
-use crate::publish_hook::SiteHooks;
+use crate::webhooks::SiteHooks;
 
 /// Maximum number of sources opened at once. Fetched sources take as long as their servers do.
 const AT_ONCE: usize = 16;

@@ -25,7 +25,7 @@ use super::site_robots::{HostCounts, LiveSite, ReloadCounts, RobotsKind, SiteRob
 use super::state_handle::StateHandle;
 use crate::config::{Config, Remote, RobotsSource, SiteConfig, load_registry};
 use crate::log::Log;
-use crate::publish_hook::{Notice, PublishHooks};
+use crate::webhooks::{Notice, PublishHooks};
 
 /// The resources that all sites of the process share: registry, state, watcher, compile cache,
 /// fetcher and the gate of the config.

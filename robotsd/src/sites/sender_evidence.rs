@@ -12,7 +12,7 @@ use tower_robots::source::evidence::Verifier;
 use super::log_events::{self, SiteName};
 use crate::config::{Config, IdentityConfig};
 use crate::date::rfc3339;
-use crate::exchange::ClientRequest;
+use crate::http_common::ClientRequest;
 use crate::log::{Log, LogEvent};
 use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
 

@@ -20,7 +20,7 @@ use super::site_robots::{LiveSite, SiteRobots};
 use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
 use crate::config::{RobotsSource, SiteConfig, host_patterns};
 use crate::counting::{CrawlerCombinations, OutcomeCounts, PageTotals, SiteTotals, VisitorTotals};
-use crate::exchange::ClientRequest;
+use crate::http_common::ClientRequest;
 use crate::log::{Log, LogPrivacy};
 use crate::report::{RequestsReport, is_of};
 use crate::request::{PaceStore, SiteJudge};

@@ -33,9 +33,9 @@ use super::site_list::Sites;
 use super::site_pages::{NoteAbout, room_for_pages};
 use crate::board::{Board, seconds};
 use crate::config::{Backend, Dotfiles, SiteConfig, StaticFiles};
+use crate::fetch::{codings, decoder};
 use crate::files;
 use crate::pages::{MAX_BYTES, OwnHosts, SitemapSource, SitemapWalk};
-use crate::retrieval::{codings, decoder};
 use crate::upstream::HttpVersions;
 
 /// Maximum time for reading all documents of a site together.

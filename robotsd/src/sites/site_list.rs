@@ -25,9 +25,9 @@ use crate::config::{Config, RegistrySources, load_registry, owners};
 use crate::date::rfc3339;
 use crate::fleet::Fleet;
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
-use crate::publish_hook::{PublishHooks, RetryPlan, SiteHooks, Turns};
 use crate::report::{IdentityReport, KindCount, RateStoreReport, RegistryReport};
 use crate::shared_rate::{SharedRate, StoreCount, StoreReport, StoreUsage};
+use crate::webhooks::{PublishHooks, RetryPlan, SiteHooks, Turns};
 
 /// Name of the folder in the state directory that records what was sent.
 const PUBLISH_FOLDER: &str = "on_publish";

@@ -16,8 +16,8 @@ use crate::config::RegistrySources;
 use crate::counting::RequestOutcome;
 use crate::metrics::family::{self, Family};
 use crate::metrics::{Exposition, ResponseKey};
-use crate::publish_hook::HookStatus;
 use crate::report::RateStoreReport;
+use crate::webhooks::HookStatus;
 
 const PART_STATES: [&str; 3] = ["appended", "last-good", "missing"];
 

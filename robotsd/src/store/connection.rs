@@ -430,7 +430,7 @@ fn shown(text: &str, settings: &StoreSettings) -> String {
 mod tests {
     use super::super::settings::StoreUrl;
     use super::*;
-    use crate::exchange::test_peer::soon;
+    use crate::http_common::test_peer::soon;
     use redis::make_extension_error;
     use std::io;
     use std::sync::atomic::{AtomicU32, Ordering};

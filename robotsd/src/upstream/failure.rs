@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::failure_kind::FailureKind;
 use super::response_body::ResponseBody;
-use crate::exchange::plain_answer;
+use crate::http_common::plain_answer;
 use crate::metrics::EventCounter;
 
 /// A request that got no response from its upstream. Stored in the extensions of the response, for

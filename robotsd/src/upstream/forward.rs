@@ -23,7 +23,7 @@ use super::outgoing_request::{InterimRelay, prepare, without_body};
 use super::response_body::ResponseBody;
 use super::server_search::{ExchangeState, Lease, LeasedConnection, Pooled, Requirement};
 use super::usage::ClientKey;
-use crate::exchange::{ClientRequest, RequestBody, Transfer, Tunnel, yield_before_write};
+use crate::http_common::{ClientRequest, RequestBody, Transfer, Tunnel, yield_before_write};
 
 /// The response of a server, or the reason why there is none.
 type Forwarded = Result<Response<ResponseBody>, UpstreamFailure>;

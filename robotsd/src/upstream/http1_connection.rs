@@ -27,8 +27,8 @@ use super::http1_fast::{self, FastAnswer, FastConnection, UnreadBody};
 use super::outgoing_request::{InterimRelay, OutgoingBody};
 use super::tracked_io::{ExchangeProgress, TrackedIo};
 use super::usage::ClientKey;
-use crate::exchange::fields::ForwardedValues;
-use crate::exchange::{InterimResponses, RequestBody, poll_due};
+use crate::http_common::fields::ForwardedValues;
+use crate::http_common::{InterimResponses, RequestBody, poll_due};
 use crate::socket::Socket;
 
 /// A connection that is used for one exchange at a time.

@@ -23,7 +23,7 @@ use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::tracked_io::TrackedIo;
-use crate::exchange::fields::{self, ForwardedValues};
+use crate::http_common::fields::{self, ForwardedValues};
 
 /// Size of the stack buffer for the first read of a response, in bytes.
 const READ: usize = 16 * 1024;

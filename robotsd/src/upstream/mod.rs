@@ -66,7 +66,7 @@ pub(crate) use self::server::{HealthPolicy, ServerStatus};
 pub(crate) use self::tls::{TlsSettings, check_server_name, secured};
 
 use self::balancer::UpstreamState;
-use crate::exchange::{EdgeService, RequestBody};
+use crate::http_common::{EdgeService, RequestBody};
 
 /// One worker's client for the servers of a site.
 #[derive(Clone, Debug)]

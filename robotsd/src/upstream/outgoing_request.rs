@@ -15,8 +15,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 
 use super::tracked_io::ExchangeProgress;
-use crate::exchange::fields::ForwardedValues;
-use crate::exchange::{InterimResponses, RequestBody, RequestBodyError};
+use crate::http_common::fields::ForwardedValues;
+use crate::http_common::{InterimResponses, RequestBody, RequestBodyError};
 
 /// A request body on its way to an upstream.
 #[derive(Debug)]

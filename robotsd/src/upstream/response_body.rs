@@ -26,7 +26,7 @@ use super::http1_fast::{FastBody, UnreadBody};
 use super::http2::{Http2Body, Http2Slot};
 use super::read_ahead::{BufferBudget, ReadAhead};
 use super::usage::Usage;
-use crate::exchange::{IdleTimeout, StallObserver, Transfer};
+use crate::http_common::{IdleTimeout, StallObserver, Transfer};
 
 /// The body of an upstream's response, or a fixed text that replaces it.
 #[derive(Debug)]

@@ -20,7 +20,7 @@
 //!
 //! A transfer whose client makes progress is never given up. Neither is a request that waits for
 //! its upstream. The code that writes to clients reports the progress: see `edge::connection` and
-//! `exchange::idle_timeout`.
+//! `http_common::idle_timeout`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

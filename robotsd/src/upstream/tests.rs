@@ -38,7 +38,7 @@ use super::failure_kind::FailureKind;
 use super::*;
 use crate::edge::test_edge::ServedEdge;
 use crate::edge::{EdgeLimits, ListenerSettings, Trusted};
-use crate::exchange::test_peer::{Raw, accepting, refusing, shared, soon, wait_until};
+use crate::http_common::test_peer::{Raw, accepting, refusing, shared, soon, wait_until};
 
 const MOMENT: Duration = Duration::from_millis(150);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

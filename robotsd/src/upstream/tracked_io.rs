@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::connection_limit::Permit;
 use super::failure_kind::FailureKind;
 use super::usage::Usage;
-use crate::exchange::{Flag, RequestBodyError};
+use crate::http_common::{Flag, RequestBodyError};
 use crate::socket::{Socket, poll_write_slices};
 
 /// A socket that updates an [`ExchangeProgress`], and holds its permit for as long as it is open.

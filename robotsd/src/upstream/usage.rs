@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use futures_util::task::AtomicWaker;
 
 use super::server::{ConnectionUse, Server};
-use crate::exchange::{Peer, StallObserver};
+use crate::http_common::{Peer, StallObserver};
 
 /// Identifies the client of a request, for sharing out connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -244,7 +244,11 @@ fn row(crawler: &Crawler) -> Result<(), String> {
     let texts = texts.chain(header_names).chain(requires).chain(reverse_dns);
     for text in texts.chain(source).chain(examples).chain(ranges).chain(signature) {
         if text.len() > MAX_VALUE_LENGTH {
-            return Err(format!("crawler {:?}: a value has {} bytes, more than {MAX_VALUE_LENGTH}", short(name), text.len()));
+            return Err(format!(
+                "crawler {:?}: a value has {} bytes, more than {MAX_VALUE_LENGTH}",
+                short(name),
+                text.len()
+            ));
         }
         if let Some(character) = text.chars().find(|character| character.is_control() || is_bidirectional(*character)) {
             return Err(format!(

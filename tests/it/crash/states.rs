@@ -56,7 +56,8 @@ pub(crate) struct Tried {
 
 /// How many states are tried at a point: at most this many, or as many as the environment says.
 pub(crate) fn most(usual: usize) -> usize {
-    std::env::var(VARIABLE).map_or(usual, |most| most.parse().unwrap_or_else(|_| panic!("{VARIABLE}={most} is no number")))
+    std::env::var(VARIABLE)
+        .map_or(usual, |most| most.parse().unwrap_or_else(|_| panic!("{VARIABLE}={most} is no number")))
 }
 
 impl Tried {

@@ -7,11 +7,11 @@ use std::{fs, io};
 use tower_robots::source::HostMap;
 
 use crate::config::{Config, SiteConfig, host_patterns, owners};
+use crate::fetch::is_url;
 use crate::input::named;
 use crate::names::quoted_list;
 use crate::render::printable_path;
 use crate::report::is_of;
-use crate::retrieval::is_url;
 
 pub(super) mod site;
 

@@ -23,10 +23,10 @@ use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, 
 use crate::date::rfc3339;
 use crate::evaluator::{Evaluator, EvaluatorSettings, OF_OTHER_FILES, compile};
 use crate::exit::complain;
+use crate::fetch::{DocumentError, RetrievalRequest, RetrievalSettings, Retriever, is_url, robots_url, site_hint};
 use crate::input::{self, ReadInput};
 use crate::names::quoted_list;
 use crate::render::{finding_line, printable, printable_path};
-use crate::retrieval::{DocumentError, RetrievalRequest, RetrievalSettings, Retriever, is_url, robots_url, site_hint};
 use crate::sites;
 use crate::target_url::TargetUrl;
 

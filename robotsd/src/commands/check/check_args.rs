@@ -14,9 +14,9 @@ use super::live::{answer_lint, answer_lints};
 use crate::commands::arguments::WithinArgs;
 use crate::commands::arguments::site::{SiteArgs, USUAL_FILE};
 use crate::commands::output::Page;
+use crate::fetch::{is_url, shown_url};
 use crate::names::did_you_mean;
 use crate::render::{AnswerLint, FindingFormat, stdout};
-use crate::retrieval::{is_url, shown_url};
 
 /// Check robots.txt files before they are published
 #[derive(Args, Debug)]

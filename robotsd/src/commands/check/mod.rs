@@ -35,10 +35,10 @@ use self::summary::{CheckSummary, FindingGroups, ShownNotes};
 use super::arguments::site::{RobotsFile, SelectedSite, missing_hint};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain};
+use crate::fetch::{is_url, shown_url};
 use crate::input::{InputSource, stdin_once};
 use crate::pages::OwnHosts;
 use crate::render::{self, Checked, FindingFormat, SarifLog, printable, printable_path, stderr, stdout, styled_stdout};
-use crate::retrieval::{is_url, shown_url};
 
 pub(crate) use self::check_args::CheckArgs;
 pub(in crate::commands) use self::fixing::{replace, write_difference};

@@ -25,10 +25,10 @@ use self::lists::{ListLosses, PageListArgs};
 use super::arguments::site::{OtherFiles, SiteArgs, USUAL_FILE};
 use crate::evaluator::MAX_TIME;
 use crate::exit::{self, FAILED, complain};
+use crate::fetch::is_url;
 use crate::input::stdin_once;
 use crate::names::UnknownName;
 use crate::render::{finding_line, printable, printable_path, stdout, write_json};
-use crate::retrieval::is_url;
 use crate::target_url::TargetUrl;
 
 /// Show what changes for crawlers between two robots.txt files

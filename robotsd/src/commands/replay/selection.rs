@@ -6,9 +6,9 @@ use std::io;
 use tower_robots::rules::Authority;
 
 use super::format::{JsonKeys, LoggedRequest, ReplayLogFormat};
-use crate::ask::{QuestionKind, question_kind};
 use crate::commands::arguments::SiteHosts;
 use crate::commands::arguments::site::SelectedSite;
+use crate::decision::{QuestionKind, question_kind};
 use crate::exit::complain;
 use crate::html::counted;
 use crate::target_url::is_http;

@@ -13,9 +13,7 @@ use toml::de::DeValue;
 
 use crate::config::published::authorities;
 use crate::config::{Fault, Faults, Kind, Place, Placed, Reader, Span, Value, bound, tables, unplaced, word_values};
-use crate::publish_hook::{
-    self, BodyFormat, BodyTemplate, HookHeader, HookScope, HookSettings, HookTarget, NotifyEvent,
-};
+use crate::webhooks::{self, BodyFormat, BodyTemplate, HookHeader, HookScope, HookSettings, HookTarget, NotifyEvent};
 
 tables! {
     /// A request that is sent when a version goes live, or for an event.
@@ -30,7 +28,7 @@ tables! {
         body: Option<Spanned<String>>,
         /// The format that values in the body are escaped for.
         format: Option<Spanned<BodyFormat>>,
-        timeout: Spanned<Span> = unplaced(Span(publish_hook::DEFAULT_TIMEOUT)) => bound(
+        timeout: Spanned<Span> = unplaced(Span(webhooks::DEFAULT_TIMEOUT)) => bound(
             Span::seconds(1)..=Span::seconds(60),
             "timeout may be from \"1s\" to \"60s\"",
         ),
@@ -143,7 +141,7 @@ pub(in crate::config) fn resolve(
 fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mut Faults) -> Option<Arc<HookSettings>> {
     let (target, folder) = (faults.keep(target(&hook.url)), scope.folder());
     let method = faults.keep(hook.method.as_ref().map_or(Ok(Method::POST), method));
-    let usual = (of == HookUse::Events).then(|| unplaced(publish_hook::NOTICE.to_owned()));
+    let usual = (of == HookUse::Events).then(|| unplaced(webhooks::NOTICE.to_owned()));
     let body = faults.keep(hook.body.as_ref().or(usual.as_ref()).map(|written| body(written, hook, of)).transpose());
     match (of, hook.on.first()) {
         (HookUse::Events, None) => {

@@ -28,9 +28,9 @@ use self::policy::{RawEnforcement, RawRate};
 use self::refusal::RawRefusal;
 use self::source::{OnMissing, SourceKind};
 use super::{Faults, Placed, tables};
-use crate::publish_hook::{HookScope, HookSettings};
 use crate::refusal::RefusalPage;
 use crate::render::is_shown_whole;
+use crate::webhooks::{HookScope, HookSettings};
 
 pub(crate) use self::append::{AppendSettings, AppendSource};
 pub(crate) use self::backend::{Backend, Dotfiles, StaticFiles};

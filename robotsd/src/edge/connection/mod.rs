@@ -34,7 +34,7 @@ use super::http2::Http2ServerConnection;
 use super::request::service::RequestService;
 use super::spop::{self, SpopMessages};
 use super::tls::SettledProtocol;
-use crate::exchange::{EdgeService, poll_due};
+use crate::http_common::{EdgeService, poll_due};
 use crate::socket::Socket;
 
 /// Serves a connection until it ends, or until it has drained after `stop`.
@@ -302,7 +302,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::exchange::test_peer::soon;
+    use crate::http_common::test_peer::soon;
 
     /// Returns the detected version, and the bytes that the connection then reads.
     async fn detected(pieces: &[&[u8]]) -> (SettledProtocol, Vec<u8>) {

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use crate::date;
 use crate::edge::request::access_record::OnAccess;
-use crate::exchange::Flag;
+use crate::http_common::Flag;
 
 pub(crate) struct ConnectionSettings {
     pub(crate) limits: EdgeLimits,

@@ -3,7 +3,7 @@
 //!
 //! The HTTP libraries have no write deadline. A client that requests a large file and never reads
 //! would hold its connection, and the upstream's, forever. Deadlines for reading are elsewhere: for
-//! heads in the driver, for bodies in [`RequestBody`](crate::exchange::RequestBody).
+//! heads in the driver, for bodies in [`RequestBody`](crate::http_common::RequestBody).
 //!
 //! On HTTP/2 it also counts frames in both directions (see [`FrameAccounting`]) and stops reading
 //! from a client that floods the connection. It sends the GOAWAY frames that the libraries do not
@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 use crate::edge::connection_state::{ConnectionState, Unsent};
 use crate::edge::http2::frame_accounting::FrameAccounting;
 use crate::edge::tls::SettledProtocol;
-use crate::exchange::{IdleTimeout, InterimClient, client_does_not_read, frames};
+use crate::http_common::{IdleTimeout, InterimClient, client_does_not_read, frames};
 use crate::socket::{LingeringClose, poll_write_slices};
 
 #[derive(Debug)]
@@ -380,8 +380,8 @@ mod tests {
 
     use super::*;
     use crate::edge::connection::settings::EdgeLimits;
-    use crate::exchange::interim::InterimResponses;
-    use crate::exchange::test_peer::soon;
+    use crate::http_common::interim::InterimResponses;
+    use crate::http_common::test_peer::soon;
 
     /// hyper sends a 100 while the client has taken a part of an interim response.
     #[tokio::test(start_paused = true)]

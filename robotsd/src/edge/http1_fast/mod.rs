@@ -43,7 +43,7 @@ use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::request::service::{RequestService, ResponseWriter};
 use crate::edge::tls::SettledProtocol;
-use crate::exchange::{EdgeService, RequestBody};
+use crate::http_common::{EdgeService, RequestBody};
 use crate::socket::Socket;
 
 /// A connection that hyper or HTTP/2 takes over.

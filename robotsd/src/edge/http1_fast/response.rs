@@ -16,7 +16,7 @@ use super::socket::{DateClock, FastSocket};
 use crate::edge::request::request_id::RequestId;
 use crate::edge::request::response_body::Framing;
 use crate::edge::request::trusted::X_REQUEST_ID;
-use crate::exchange::{Transfer, fields, yield_before_write};
+use crate::http_common::{Transfer, fields, yield_before_write};
 
 /// Maximum size of a body that is copied after its head and written with it, in bytes. For small
 /// bodies this is cheaper than a vectored write.

@@ -20,7 +20,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::date;
 use crate::edge::connection::settings::{ConnectionSettings, stopped};
 use crate::edge::connection_state::ConnectionState;
-use crate::exchange::{IdleTimeout, InterimClient, Transfer, client_does_not_read};
+use crate::http_common::{IdleTimeout, InterimClient, Transfer, client_does_not_read};
 use crate::socket::{LingeringClose, Socket};
 
 /// Size of the read buffer, which is on the stack, in bytes; hyper handles longer request heads.

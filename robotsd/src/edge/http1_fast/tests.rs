@@ -17,8 +17,8 @@ use tower::service_fn;
 use crate::edge::EdgeLimits;
 use crate::edge::test_edge::ServedEdge;
 use crate::edge::tests::mirror;
-use crate::exchange::test_peer::{Raw, RawMessage, accepting, as_escaped, soon};
-use crate::exchange::{EdgeService, RequestBody};
+use crate::http_common::test_peer::{Raw, RawMessage, accepting, as_escaped, soon};
+use crate::http_common::{EdgeService, RequestBody};
 
 /// A body in pieces, of unknown length.
 type Pieces = StreamBody<tokio_stream::Iter<std::vec::IntoIter<std::io::Result<Frame<Bytes>>>>>;

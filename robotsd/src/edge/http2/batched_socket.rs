@@ -129,7 +129,7 @@ mod tests {
     use crate::edge::connection::settings::EdgeLimits;
     use crate::edge::connection_state::ConnectionState;
     use crate::edge::tls::SettledProtocol;
-    use crate::exchange::test_peer::soon;
+    use crate::http_common::test_peer::soon;
 
     // The clock is paused so that the client's silence at the end takes no time.
     #[tokio::test(start_paused = true)]

@@ -3,8 +3,8 @@
 
 use tokio::time::Instant;
 
-use crate::exchange::FrameBudget;
-use crate::exchange::frames::{self, Frames};
+use crate::http_common::FrameBudget;
+use crate::http_common::frames::{self, Frames};
 
 /// Maximum size of the pieces of response bodies passed to `h2`, in bytes: the default frame size
 /// (RFC 9113, section 4.2). The only sign that a client reads is that a piece was taken. With

@@ -29,7 +29,7 @@ use super::connection_state::{ConnectionState, Unsent};
 use super::http1_fast::DateClock;
 use super::request::service::{RequestService, ResponseWriter};
 use crate::date;
-use crate::exchange::{EdgeService, InterimResponses, RequestBody, RequestStream, frames};
+use crate::http_common::{EdgeService, InterimResponses, RequestBody, RequestStream, frames};
 use crate::socket::Socket;
 
 /// Maximum number of stream resets that the client's errors may cause before the connection ends.

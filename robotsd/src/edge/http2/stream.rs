@@ -15,7 +15,7 @@ use http_body::Body;
 use super::stream_timeout::StreamConsumer;
 use crate::edge::http1_fast::DateClock;
 use crate::edge::request::response_body::Framing;
-use crate::exchange::{InterimClient, interim};
+use crate::http_common::{InterimClient, interim};
 
 /// Waits for a response and sends it. Both end if the client resets the stream. If the response is
 /// complete before the request, a reset informs the client that the rest is not needed.

@@ -16,7 +16,7 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use crate::edge::connection_state::ConnectionState;
-use crate::exchange::{Flag, IdleTimeout, InterimClient, InterimQueue, Transfer};
+use crate::http_common::{Flag, IdleTimeout, InterimClient, InterimQueue, Transfer};
 
 /// The consumer of a response body's frames, shared by the stream's task, the body and its
 /// exchange.
@@ -170,8 +170,8 @@ impl<F: Future> Future for Watched<F> {
 mod tests {
     use super::*;
     use crate::edge::connection::settings::EdgeLimits;
-    use crate::exchange::StallObserver;
-    use crate::exchange::test_peer::soon;
+    use crate::http_common::StallObserver;
+    use crate::http_common::test_peer::soon;
 
     /// Counts how often the transfer was reported as stalled, and as resumed.
     #[derive(Debug, Default)]

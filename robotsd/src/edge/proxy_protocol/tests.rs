@@ -12,8 +12,8 @@ use tower::service_fn;
 use super::{AnnouncedClient, HeaderError, HeaderProgress, parse};
 use crate::edge::test_edge::ServedEdge;
 use crate::edge::{ConnectionErrorKind, EdgeLimits, ListenerSettings, Trusted};
-use crate::exchange::test_peer::{Raw, soon, wait_until};
-use crate::exchange::{ClientRequest, RequestBody};
+use crate::http_common::test_peer::{Raw, soon, wait_until};
+use crate::http_common::{ClientRequest, RequestBody};
 
 /// Builds a header of version 2.
 fn version_2(command: u8, family: u8, block: &[u8]) -> Vec<u8> {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::ClientInfo;
 use super::request_id::{RequestId, trace_id};
-use crate::exchange::{AccessFields, AddedFields, AskedAbout};
+use crate::http_common::{AccessFields, AddedFields, AskedAbout};
 
 /// A request and how it was answered. For another proxy's question: the request that it asks about,
 /// and the answer to the question.

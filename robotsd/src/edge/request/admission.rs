@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Version};
 
 use super::response_body::ResponseBody;
 use crate::edge::connection::settings::{Callers, EdgeLimits};
-use crate::exchange::{fields, plain_answer};
+use crate::http_common::{fields, plain_answer};
 
 /// Checks a request head and fulfils its expectation. Returns whether the request asks for a
 /// WebSocket.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use crate::exchange::Peer;
+use crate::http_common::Peer;
 
 /// Address and `User-Agent` of the client, after reading the forwarded fields.
 #[derive(Debug)]

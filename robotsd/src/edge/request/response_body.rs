@@ -17,7 +17,7 @@ use super::access_record::PendingRecord;
 use crate::edge::connection_state::{ConnectionState, RequestInProgress};
 use crate::edge::http2::frame_accounting::PIECE;
 use crate::edge::http2::stream_timeout::StreamConsumer;
-use crate::exchange::{Transfer, fields, trailers};
+use crate::http_common::{Transfer, fields, trailers};
 
 pin_project! {
     /// The body of a response on its way to the client.

@@ -7,7 +7,7 @@
 //!    and its [access record](super::access_record) begin.
 //! 3. [Admission](super::admission): method, size, target, codings, expectation.
 //! 4. [Host](super::host): determined from the request and checked against the TLS connection.
-//! 5. [Fields](crate::exchange::fields): hop-by-hop and forged fields are removed, [our
+//! 5. [Fields](crate::http_common::fields): hop-by-hop and forged fields are removed, [our
 //!    own](super::trusted::ForwardedFields) are passed on.
 //!
 //! Then the service behind the edge chooses the site.
@@ -39,8 +39,8 @@ use crate::edge::connection::settings::{Callers, ConnectionSettings};
 use crate::edge::connection_state::ConnectionState;
 use crate::edge::http2::stream_timeout::StreamConsumer;
 use crate::edge::tls::{Secured, SettledProtocol};
-use crate::exchange::tunnel::{PendingTunnel, Tunnel};
-use crate::exchange::{ClientRequest, EdgeService, InterimClient, InterimResponses, RequestBody, Transfer, fields};
+use crate::http_common::tunnel::{PendingTunnel, Tunnel};
+use crate::http_common::{ClientRequest, EdgeService, InterimClient, InterimResponses, RequestBody, Transfer, fields};
 use crate::metrics::MethodLabel;
 
 /// Properties of a connection that all of its requests share.

@@ -16,8 +16,8 @@ use tower_robots::policy::Network;
 
 use super::request_id::RequestId;
 use super::{ClientInfo, host};
-use crate::exchange::Peer;
-use crate::exchange::fields::{self, ForwardedValues, Sender};
+use crate::http_common::Peer;
+use crate::http_common::fields::{self, ForwardedValues, Sender};
 
 /// The proxies in front of a listener. By default there are none, and forwarded fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -36,7 +36,7 @@ use super::connection::settings::{ConnectionSettings, EdgeLimits, stopped};
 use super::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use super::http1_fast::{DateClock, FastSocket, Handover, Next};
 use super::request::service::{RequestService, ResponseWriter};
-use crate::exchange::{EdgeService, RequestBody};
+use crate::http_common::{EdgeService, RequestBody};
 
 #[cfg(test)]
 pub(crate) use self::frames::push_string;

@@ -13,7 +13,7 @@ use super::frames::{
 use super::*;
 use crate::edge::test_edge::ServedEdge;
 use crate::edge::{EdgeLimits, ListenerSettings};
-use crate::exchange::test_peer::Raw;
+use crate::http_common::test_peer::Raw;
 
 const HELLO: u8 = 1;
 const DISCONNECT: u8 = 2;

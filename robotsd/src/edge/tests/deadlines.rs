@@ -3,8 +3,8 @@
 use super::flood::{GREETING, PING, head};
 use super::http2_stalls::until;
 use super::*;
-use crate::exchange::frames::{DATA, END_STREAM};
-use crate::exchange::test_peer::frame;
+use crate::http_common::frames::{DATA, END_STREAM};
+use crate::http_common::test_peer::frame;
 
 #[tokio::test]
 async fn a_silent_connection_is_closed() {

@@ -4,8 +4,8 @@ use h2::Reason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::exchange::frames::{self, END_STREAM, RST_STREAM};
-use crate::exchange::test_peer::frame;
+use crate::http_common::frames::{self, END_STREAM, RST_STREAM};
+use crate::http_common::test_peer::frame;
 
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The preface with its SETTINGS.

@@ -7,8 +7,8 @@ use h2::client::ResponseFuture;
 use http::HeaderMap;
 
 use super::*;
-use crate::exchange::frames;
-use crate::exchange::test_peer::frame;
+use crate::http_common::frames;
+use crate::http_common::test_peer::frame;
 
 /// Returns the next interim response.
 async fn next_interim(response: &mut ResponseFuture) -> (u16, HeaderMap) {

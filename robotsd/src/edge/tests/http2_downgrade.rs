@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::flood::framed;
 use super::*;
-use crate::exchange::frames::{self, CONTINUATION, END_HEADERS, END_STREAM, RST_STREAM};
-use crate::exchange::test_peer::{field, frame};
+use crate::http_common::frames::{self, CONTINUATION, END_HEADERS, END_STREAM, RST_STREAM};
+use crate::http_common::test_peer::{field, frame};
 
 /// Builds a field section with a method and a path, for `http` and `h.test`.
 fn section(method: &str, path: &str, fields: &[Vec<u8>]) -> Vec<u8> {

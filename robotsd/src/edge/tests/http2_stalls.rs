@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 
 use super::flood::{PREFACE, WINDOW_UPDATE, framed, head, is_sent_calm_down, request, reset, window};
 use super::*;
-use crate::exchange::frames::{self, DATA, END_STREAM, GOAWAY, RST_STREAM};
-use crate::exchange::test_peer::frame;
+use crate::http_common::frames::{self, DATA, END_STREAM, GOAWAY, RST_STREAM};
+use crate::http_common::test_peer::frame;
 
 /// SETTINGS that allow no content on any stream.
 fn no_window() -> Vec<u8> {

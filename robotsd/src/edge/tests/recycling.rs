@@ -3,7 +3,7 @@
 use super::flood::{GREETING, request};
 use super::*;
 use crate::edge::client_slots::CLAIM_AGAIN;
-use crate::exchange::frames::END_STREAM;
+use crate::http_common::frames::END_STREAM;
 
 const UPLOAD: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
 

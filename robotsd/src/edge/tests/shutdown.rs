@@ -5,8 +5,8 @@ use tokio::net::TcpSocket;
 
 use super::flood::{PING, PREFACE, head, window};
 use super::*;
-use crate::exchange::frames;
-use crate::exchange::test_peer::frame;
+use crate::http_common::frames;
+use crate::http_common::test_peer::frame;
 
 #[tokio::test]
 async fn shutdown_closes_idle_connections_and_finishes_requests() {

@@ -33,9 +33,9 @@ use crate::edge::test_edge::ServedEdge;
 use crate::edge::tests::echo;
 use crate::edge::tests::shutdown::{LateAnswers, little_room, read_late};
 use crate::edge::{EdgeLimits, ListenerSettings};
-use crate::exchange::RequestBody;
-use crate::exchange::test_authority::TestAuthority;
-use crate::exchange::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
+use crate::http_common::RequestBody;
+use crate::http_common::test_authority::TestAuthority;
+use crate::http_common::test_peer::{Http2Client, Raw, RawMessage, listen, shared, soon, wait_until};
 use crate::socket::Socket;
 
 const MOMENT: Duration = Duration::from_millis(150);

@@ -28,8 +28,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::connection_activity::ConnectionActivity;
-use crate::exchange::frames::Frames;
-use crate::exchange::{Flag, FrameBudget};
+use crate::http_common::frames::Frames;
+use crate::http_common::{Flag, FrameBudget};
 use crate::socket::{Socket, poll_write_slices};
 use crate::upstream::connection_limit::Permit;
 use crate::upstream::endpoint::UpstreamLimits;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::SetOnce;
 use tokio::time::{Instant, sleep_until};
 
-use crate::exchange::frames::Frame;
+use crate::http_common::frames::Frame;
 
 /// The activity of a connection.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::client_connection::{Admission, Http2ClientConnection, STREAMS};
-use crate::exchange::Flag;
+use crate::http_common::Flag;
 use crate::socket::Socket;
 use crate::upstream::connection_limit::{Demand, Permit};
 use crate::upstream::endpoint::{HttpVersions, UpstreamLimits};

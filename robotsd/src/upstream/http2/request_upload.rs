@@ -14,7 +14,7 @@ use http_body::{Body, Frame};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::exchange::{Flag, RequestBody, RequestBodyError};
+use crate::http_common::{Flag, RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
 
 /// Maximum number of body bytes kept until the response arrives, in case the server reports the

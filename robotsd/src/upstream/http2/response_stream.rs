@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use super::pool::Http2Slot;
 use super::request_upload::UploadTask;
-use crate::exchange::poll_due;
+use crate::http_common::poll_due;
 use crate::upstream::failure_kind::{Cause, ResponseBodyError};
 
 /// How long to wait for the end of a stream whose body is complete by its length.

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::pool::Http2Slot;
 use super::request_upload::{RequestUpload, UploadEnd};
 use super::response_stream::{ExpectedBody, Http2Body};
-use crate::exchange::{RequestBody, fields, poll_due};
+use crate::http_common::{RequestBody, fields, poll_due};
 use crate::upstream::endpoint::UpstreamLimits;
 use crate::upstream::failure_kind::{Cause, FailureKind};
 use crate::upstream::http1_connection::ExchangeError;

@@ -4,8 +4,8 @@
 use super::http2::upstream_to;
 use super::http2_frames::STATUS;
 use super::*;
-use crate::exchange::frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, RST_STREAM};
-use crate::exchange::test_peer::{RawFrame, field, frame};
+use crate::http_common::frames::{CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, RST_STREAM};
+use crate::http_common::test_peer::{RawFrame, field, frame};
 
 /// The stream with the invalid response, and the stream with the valid one.
 const BAD: u32 = 3;

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use super::http2::{Http2Origin, answer, are_quick, endless, unread};
 use super::http2_frames::STATUS;
 use super::*;
-use crate::exchange::frames::{ACK, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, SETTINGS};
-use crate::exchange::test_peer::{RawFrame, field, frame};
+use crate::http_common::frames::{ACK, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, SETTINGS};
+use crate::http_common::test_peer::{RawFrame, field, frame};
 use crate::upstream::connection_limit::SEPARATE;
 use crate::upstream::usage::millis;
 

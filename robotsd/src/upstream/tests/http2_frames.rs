@@ -3,8 +3,8 @@
 
 use super::http2::upstream_to;
 use super::*;
-use crate::exchange::frames::{END_HEADERS, END_STREAM};
-use crate::exchange::test_peer::{field, frame};
+use crate::http_common::frames::{END_HEADERS, END_STREAM};
+use crate::http_common::test_peer::{field, frame};
 
 /// `:status: 200`, which has a number.
 pub(super) const STATUS: &[u8] = &[0x88];

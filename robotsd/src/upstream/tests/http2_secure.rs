@@ -5,7 +5,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 use crate::authorities::Authorities;
-use crate::exchange::test_authority::TestAuthority;
+use crate::http_common::test_authority::TestAuthority;
 
 /// A server that speaks these protocols, and names the one in use in its response.
 fn serve(authority: &TestAuthority, spoken: &'static [&'static str]) -> (SocketAddr, &'static AtomicUsize) {

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::http2::{Http2Origin, answer, are_quick, endless, unread, upstream_to};
 use super::*;
-use crate::exchange::test_peer::{Http2Client, octets};
+use crate::http_common::test_peer::{Http2Client, octets};
 
 fn post() -> http::request::Builder {
     Request::builder().method("POST").uri("http://h.test/pkg.Service/Method").header("content-type", "application/grpc")

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 
 use super::http2::{Http2Origin, answer, upstream_to};
 use super::*;
-use crate::exchange::test_peer::Http2Client;
+use crate::http_common::test_peer::Http2Client;
 
 const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Own\r\nX-Own: 1\r\n\r\n\
                      HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\nContent-Length: 5\r\n\r\n";

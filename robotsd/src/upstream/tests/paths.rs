@@ -13,7 +13,7 @@ use http::header::CONNECTION;
 use hyper::ext::ReasonPhrase;
 
 use super::*;
-use crate::exchange::test_peer::as_escaped;
+use crate::http_common::test_peer::as_escaped;
 
 /// The first use of a connection, which determines the path for the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::*;
 use crate::authorities::Authorities;
-use crate::exchange::test_authority::TestAuthority;
+use crate::http_common::test_authority::TestAuthority;
 
 impl TestAuthority {
     /// The settings of a server with a certificate for a name.

@@ -9,7 +9,7 @@ use super::http1_connection::Certainty;
 use super::server_search::{Pooled, Requirement};
 use super::usage::ClientKey;
 use super::*;
-use crate::exchange::test_peer::frame;
+use crate::http_common::test_peer::frame;
 
 /// Size of a body that fits into the buffer, but is not read completely with the head, in bytes.
 const SMALL: usize = 40 * 1024;

@@ -3,7 +3,7 @@
 
 use super::http2::{Http2Origin, answer};
 use super::*;
-use crate::exchange::test_peer::Http2Client;
+use crate::http_common::test_peer::Http2Client;
 
 const ANSWER: &str =
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n";

@@ -55,7 +55,8 @@ fn is_end(pattern: &[u8], at: usize) -> bool {
     const MAX_EXTENSION_LENGTH: usize = 11;
     let (before, rest) = (&pattern[..at], &pattern[at + 1..]);
     let name = before.rsplit(|octet| !octet.is_ascii_alphanumeric()).next().unwrap_or_default();
-    let is_file = (1..=MAX_EXTENSION_LENGTH).contains(&name.len()) && before[..before.len() - name.len()].ends_with(b".");
+    let is_file =
+        (1..=MAX_EXTENSION_LENGTH).contains(&name.len()) && before[..before.len() - name.len()].ends_with(b".");
     let is_only = |signs: &[u8]| rest.iter().all(|octet| signs.contains(octet));
     is_file || is_only(b"*$") || !before.ends_with(b"/") && is_only(b"*$/")
 }

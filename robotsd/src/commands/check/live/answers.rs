@@ -10,8 +10,8 @@ use tower_robots::internals::Freshness;
 use tower_robots::source::fetch::{FetchErrorKind, FetchUrl};
 
 use super::lints;
+use crate::fetch::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings};
 use crate::render::{AnswerFinding, AnswerLint};
-use crate::retrieval::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings};
 
 /// Number of redirects that is reported as long: more than half of those that crawlers follow.
 const LONG: usize = 3;

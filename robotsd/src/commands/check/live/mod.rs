@@ -23,10 +23,10 @@ use tower_robots::source::fetch::FetchUrl;
 
 use self::report::{AnswerSummary, FrontPage, LiveReport, SameFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
-use crate::render::AnswerFinding;
-use crate::retrieval::{
+use crate::fetch::{
     AnswerKind, AnswerReading, DocumentError, RetrievalChain, RetrievalRequest, Retriever, codings, robots_url, site_of,
 };
+use crate::render::AnswerFinding;
 
 pub(super) use self::lints::{answer_lint, answer_lints};
 

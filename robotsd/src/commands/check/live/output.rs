@@ -14,8 +14,8 @@ use crate::commands::check::summary::ShownNotes;
 use crate::commands::check::{CheckOutput, Detail};
 use crate::commands::output::filters;
 use crate::evaluator::Evaluator;
+use crate::fetch::{AnswerKind, CrawlerAccess, shown_url};
 use crate::render::{self, AnswerFinding, Checked, FindingFormat, printable};
-use crate::retrieval::{AnswerKind, CrawlerAccess, shown_url};
 
 /// Maximum number of crawlers shown by name: of those that may fetch the page, and of those that
 /// may not.

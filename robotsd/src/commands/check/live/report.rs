@@ -7,8 +7,8 @@ use tower_robots::source::fetch::FetchErrorKind;
 
 use super::sitemaps::SitemapSummary;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
+use crate::fetch::{AnswerKind, AnswerReading, CrawlerAccess, DecodedBody, RetrievalChain, codings};
 use crate::render::AnswerFinding;
-use crate::retrieval::{AnswerKind, AnswerReading, CrawlerAccess, DecodedBody, RetrievalChain, codings};
 use crate::word_enum::word_enum;
 
 /// Everything about one URL of the command line. In JSON output it follows the findings.

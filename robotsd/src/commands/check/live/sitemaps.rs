@@ -10,10 +10,10 @@ use tower_robots::rules::RobotsTxt;
 use tower_robots::source::fetch::FetchUrl;
 
 use super::lints;
+use crate::fetch::{RetrievalRequest, Retriever, site_of};
 use crate::html::grouped;
 use crate::pages::{Listed, MAX_BYTES, SitemapFault, read_sitemap};
 use crate::render::{AnswerFinding, AnswerLint};
-use crate::retrieval::{RetrievalRequest, Retriever, site_of};
 
 /// Maximum number of sitemaps of one file that are fetched.
 const MAX_SITEMAPS: usize = 50;
@@ -106,7 +106,7 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
             return (summary, vec![found]);
         }
     };
-    summary.answer = crate::retrieval::AnswerKind::of(&chain).to_string();
+    summary.answer = crate::fetch::AnswerKind::of(&chain).to_string();
     if body.octets.trim_ascii().is_empty() {
         return (summary, vec![finding(&lints::SITEMAP_KIND, "it is empty").help("serve the sitemap here")]);
     }

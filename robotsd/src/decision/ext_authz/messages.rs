@@ -17,10 +17,10 @@ use tower_robots::internals::GrpcCode;
 use tower_robots::layer::Record;
 use tower_robots::rules::Access;
 
-use crate::ask::asked_request::{AskedRequest, STRICTEST_METHOD, host_of_url, is_target};
-use crate::ask::preset::{Preset, value_of};
-use crate::ask::question_error::{QuestionError, QuestionFault};
 use crate::counting::RequestOutcome;
+use crate::decision::asked_request::{AskedRequest, STRICTEST_METHOD, host_of_url, is_target};
+use crate::decision::preset::{Preset, value_of};
+use crate::decision::question_error::{QuestionError, QuestionFault};
 
 /// Declares messages with one line per field: its name, type, number and wire format.
 macro_rules! messages {

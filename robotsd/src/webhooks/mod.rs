@@ -11,8 +11,8 @@ mod attempt;
 mod destination;
 mod lane;
 mod sender;
+mod sender_election;
 mod settings;
-mod turn_taking;
 mod turns;
 
 pub(crate) use self::attempt::{RetryPlan, signing_key};

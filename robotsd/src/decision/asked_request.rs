@@ -11,7 +11,7 @@ use tower_robots::rules::Authority;
 
 use super::preset::{AddressField, Preset, PresetFields, TargetField, label};
 use super::question_error::{QuestionError, QuestionFault};
-use crate::exchange::{AskedAbout, ClientRequest};
+use crate::http_common::{AskedAbout, ClientRequest};
 use crate::target_url::is_http;
 
 /// The original request: the client's request that a question is about.

@@ -58,7 +58,7 @@ use self::response::DecisionBody;
 use crate::config::OnError;
 use crate::counting::{CountedRequest, OutcomeCounts};
 use crate::edge::{Callers, EdgeLimits, ResponseCounts, X_REQUEST_ID};
-use crate::exchange::{ClientRequest, EdgeService, Peer, RequestBody};
+use crate::http_common::{ClientRequest, EdgeService, Peer, RequestBody};
 use crate::request::RobotsTxtFrom;
 
 /// Answers the questions on one listener of one worker. Cheap to clone.

@@ -17,7 +17,7 @@ use http_body_util::BodyExt;
 use tokio::time::timeout;
 use tower_robots::parts::OriginalRequest;
 
-use crate::exchange::{RequestBody, RequestBodyError};
+use crate::http_common::{RequestBody, RequestBodyError};
 
 pub(super) use self::messages::{CallError, CheckQuestion, CheckResponse, allowed, denied, metadata};
 
@@ -127,7 +127,9 @@ pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Res
         }
         reader.finish()
     };
-    timeout(patience.map_or(MAX_MESSAGE_TIME, |patience| patience.min(MAX_MESSAGE_TIME)), reading).await.unwrap_or(Err(CallError::Late))
+    timeout(patience.map_or(MAX_MESSAGE_TIME, |patience| patience.min(MAX_MESSAGE_TIME)), reading)
+        .await
+        .unwrap_or(Err(CallError::Late))
 }
 
 /// Parses a timeout: up to eight digits and a unit.

@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 
 use super::ext_authz::CallError;
 use super::preset::Preset;
-use crate::exchange::{RequestBody, plain_answer};
+use crate::http_common::{RequestBody, plain_answer};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 

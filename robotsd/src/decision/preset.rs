@@ -5,7 +5,7 @@
 
 use http::header::{HOST, HeaderName, HeaderValue};
 
-use crate::exchange::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST};
+use crate::http_common::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST};
 use crate::word_enum::word_enum;
 
 word_enum! {

@@ -120,7 +120,7 @@ mod tests {
     use tokio::io::{BufWriter, duplex};
 
     use super::*;
-    use crate::exchange::test_peer::soon;
+    use crate::http_common::test_peer::soon;
 
     #[tokio::test]
     async fn octets_of_one_side_are_not_held_back_until_more_follow() {

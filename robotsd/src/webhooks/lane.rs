@@ -154,8 +154,8 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::publish_hook::destination::HookScope;
-    use crate::publish_hook::tests::test_hook;
+    use crate::webhooks::destination::HookScope;
+    use crate::webhooks::tests::test_hook;
 
     fn hook(file: &str, receiver: &str) -> HookSettings {
         let scope = HookScope { file: file.into(), ..HookScope::default() };
