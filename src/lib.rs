@@ -75,7 +75,7 @@ pub mod internals {
     pub use crate::live::publisher::Remembered;
     pub use crate::live::reload::Attribution;
     pub use crate::live::source::Appendix;
-    pub use crate::live::state::TroubleEvent;
+    pub use crate::live::state::ProblemEvent;
     pub use crate::live::state::disk::is_cut;
     pub use crate::live::state::folder_name::folder_name;
     pub use crate::live::state::replacement::replace;

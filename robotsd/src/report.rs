@@ -58,7 +58,7 @@ pub(crate) struct StatusReport {
     /// Next steps that concern all sites.
     pub(crate) next: Vec<NextStep>,
     /// Why the switch of all sites counts as `off` although nobody turned it off.
-    pub(crate) switch_trouble: Option<String>,
+    pub(crate) switch_problem: Option<String>,
     /// Whether the state directory is writable, including the parts of all sites and of the board;
     /// `None` if no state directory is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub(crate) struct StatusReport {
     pub(crate) stalled: Vec<String>,
     /// Problems that concern all sites, such as those with the state directory or with
     /// certificates.
-    pub(crate) troubles: Vec<String>,
+    pub(crate) problems: Vec<String>,
     /// Whether sites exist but the client may not see any of them, which is a problem.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_blind: bool,
@@ -193,9 +193,9 @@ pub(crate) struct RateStoreReport {
     pub(crate) unasked: Option<String>,
     /// The last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) trouble: Option<String>,
+    pub(crate) problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) trouble_at: Option<String>,
+    pub(crate) problem_at: Option<String>,
     /// Number of times that the store became unavailable.
     pub(crate) outages: u64,
     /// Queries to the store, by result: `answered`, `late` or `failed`.
@@ -242,7 +242,7 @@ pub(crate) struct PublishedRegistryReport {
     /// The pending version.
     pub(crate) waiting: Option<WaitingRegistryReport>,
     /// Why the last fetch failed.
-    pub(crate) trouble: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -263,9 +263,9 @@ pub(crate) struct IdentityReport {
     /// Network paths whose failed claims are not refuted.
     pub(crate) suspects: Vec<SuspectReport>,
     /// The missing evidence, one line per cause, as in the log.
-    pub(crate) troubles: Vec<String>,
+    pub(crate) problems: Vec<String>,
     /// Why the knowledge about network paths does not survive the process.
-    pub(crate) paths_trouble: Option<String>,
+    pub(crate) paths_problem: Option<String>,
 }
 
 impl IdentityReport {
@@ -292,16 +292,16 @@ pub(crate) struct ListReport {
     pub(crate) confirmed: Option<String>,
     pub(crate) age_seconds: Option<u64>,
     /// Why the last fetch failed.
-    pub(crate) trouble: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
-/// A directory of keys. Until a request needs it, `keys` and `trouble` are both `None`.
+/// A directory of keys. Until a request needs it, `keys` and `problem` are both `None`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DirectoryReport {
     pub(crate) url: String,
     pub(crate) keys: Option<usize>,
     pub(crate) confirmed: Option<String>,
-    pub(crate) trouble: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 /// A network path whose claims are not refuted, because its addresses may be those of a proxy.
@@ -384,7 +384,7 @@ pub(crate) struct ChangeReport {
     pub(crate) kept: bool,
     /// Why the change does not survive a restart although it should, or which replicas have not
     /// received it.
-    pub(crate) trouble: Option<String>,
+    pub(crate) problem: Option<String>,
     /// Steps that remain to be taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) next: Vec<NextStep>,
@@ -405,7 +405,7 @@ pub(crate) struct FleetReport {
     /// Time when the document was last read.
     pub(crate) read: Option<String>,
     #[serde(default)]
-    pub(crate) troubles: Vec<String>,
+    pub(crate) problems: Vec<String>,
     #[serde(default)]
     pub(crate) marks: Vec<FleetEntry>,
     #[serde(default)]
@@ -501,7 +501,7 @@ impl FleetReport {
 
     /// Reports whether every replica has what the store has.
     pub(crate) fn is_synced(&self) -> bool {
-        self.troubles.is_empty() && self.rev.is_some() && self.synced() == self.replicas.len()
+        self.problems.is_empty() && self.rev.is_some() && self.synced() == self.replicas.len()
     }
 }
 
@@ -558,9 +558,9 @@ impl ChangeReport {
     /// Returns why the change ends with the process, if it does, or which replicas have not
     /// received it.
     pub(crate) fn end(&self) -> Option<String> {
-        let why = match (&self.trouble, self.kept) {
-            (Some(trouble), true) => return Some(format!("it is in effect here, and survives restarts; {trouble}")),
-            (Some(trouble), false) => trouble,
+        let why = match (&self.problem, self.kept) {
+            (Some(problem), true) => return Some(format!("it is in effect here, and survives restarts; {problem}")),
+            (Some(problem), false) => problem,
             (None, false) => "its config has no state_dir",
             (None, true) => return None,
         };

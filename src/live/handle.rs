@@ -13,8 +13,8 @@ use super::reload_record::effect;
 use super::state::SiteState;
 use super::switch::Switched;
 use super::{
-    Attribution, Cause, Enforcement, FetchStatus, Gate, HistoryEntry, NoSuchVersion, Pending, Rejection, Reload,
-    ReloadOutcome, ReloadOutcomeKind, Reloading, Remembered, Site, Snapshot, StateError, Trouble, TroubleKind,
+    Attribution, Cause, Enforcement, FetchStatus, Gate, HistoryEntry, NoSuchVersion, Pending, Problem, ProblemKind,
+    Rejection, Reload, ReloadOutcome, ReloadOutcomeKind, Reloading, Remembered, Site, Snapshot, StateError,
     VersionHash, VersionHashPrefix,
 };
 use crate::agent::Registry;
@@ -192,7 +192,7 @@ impl LiveRobots {
             state.into_iter().for_each(SiteState::write_soon);
         }
         #[cfg(feature = "tracing")]
-        super::reload::trace_troubles(Cause::Policy, &site.origin, &site.current.load());
+        super::reload::trace_problems(Cause::Policy, &site.origin, &site.current.load());
     }
 
     /// Replaces the registry: the live version is compiled again for it, and later ones are, unless it is the same registry.
@@ -320,8 +320,8 @@ impl LiveRobots {
             without_address: count(&counts.without_address),
             unserved: Some(count(&counts.unserved)).filter(|count| *count != SERVED).unwrap_or_default(),
             shadowed_routes: count(&counts.shadowed_routes),
-            state_troubles: state.as_ref().map(SiteState::troubles).unwrap_or_default(),
-            watch_trouble: source.watch_trouble(),
+            state_problems: state.as_ref().map(SiteState::problems).unwrap_or_default(),
+            watch_problem: source.watch_problem(),
             fetch: source.fetch_status(),
         }
     }
@@ -364,7 +364,7 @@ impl LiveRobots {
 
 robots_core::debug_as!(|it| LiveRobots { source: it.site.source, live: it.site.live() });
 
-/// The state of a site: the live version, the last reload, and its troubles.
+/// The state of a site: the live version, the last reload, and its problems.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Status {
@@ -425,9 +425,9 @@ pub struct Status {
     /// logged as a warning. 0 without the feature `axum08`, which finds the route.
     pub shadowed_routes: u64,
     /// Everything that is wrong with the site's part of the state directory, the most pressing first.
-    pub state_troubles: Vec<Trouble>,
+    pub state_problems: Vec<Problem>,
     /// Why changes are found by polling only, where the file system reports no events.
-    pub watch_trouble: Option<String>,
+    pub watch_problem: Option<String>,
     /// How fetching the robots.txt fares, where it is fetched.
     pub fetch: Option<FetchStatus>,
 }
@@ -458,8 +458,8 @@ impl Status {
         }
     }
 
-    /// The trouble of one kind with the site's part of the state directory, if there is one.
-    pub fn state_trouble(&self, kind: TroubleKind) -> Option<&str> {
-        self.state_troubles.iter().find(|trouble| trouble.kind == kind).map(|trouble| trouble.text.as_str())
+    /// The problem of one kind with the site's part of the state directory, if there is one.
+    pub fn state_problem(&self, kind: ProblemKind) -> Option<&str> {
+        self.state_problems.iter().find(|problem| problem.kind == kind).map(|problem| problem.text.as_str())
     }
 }

@@ -46,8 +46,8 @@ pub use self::reload::{Cause, HistoryEntry, Reload, ReloadOutcome, ReloadOutcome
 pub use self::snapshot::{Content, Snapshot, WhenMissing};
 pub(crate) use self::source::Appendix;
 pub use self::source::FetchStatus;
-pub(crate) use self::state::TroubleEvent;
-pub use self::state::{StateDir, StateError, Trouble, TroubleKind};
+pub(crate) use self::state::ProblemEvent;
+pub use self::state::{Problem, ProblemKind, StateDir, StateError};
 pub use self::switch::{Enforcement, KillSwitch};
 pub use self::versions::{VersionHash, VersionHashPrefix};
 
@@ -64,5 +64,5 @@ pub(crate) use self::mutex::Mutex;
 pub(crate) use self::reload::{Completion, Reloading};
 pub(crate) use self::site::{Site, SiteSettings};
 pub(crate) use self::source::{Candidate, Loaded, Source, load_text};
-pub(crate) use self::state::TroubleListener;
+pub(crate) use self::state::ProblemListener;
 pub(crate) use self::versions::Version;

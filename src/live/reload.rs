@@ -288,20 +288,20 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
     } else {
         tracing::info!(target: "tower_robots::reload", cause, %mode, "{reload}");
     }
-    trace_troubles(reload.cause, &reload.origin, snapshot);
+    trace_problems(reload.cause, &reload.origin, snapshot);
 }
 
 /// Why less is done about requests than the policy looks like, which nothing else would show.
 #[cfg(feature = "tracing")]
-pub(super) fn trace_troubles(cause: Cause, origin: &str, snapshot: &Snapshot) {
+pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let is_off = cause == Cause::Start && snapshot.enforcement() == Enforcement::Off;
     let off = is_off.then(|| "enforcement is switched off: every request passes unjudged".to_owned());
-    // One that ends later, as it is meant to, is no trouble of a reload.
+    // One that ends later, as it is meant to, is not a problem of a reload.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
     let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
     let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
-    for trouble in idle.chain(ended).chain(off) {
-        tracing::warn!(target: "tower_robots::reload", cause = cause.as_str(), "{origin}: {trouble}");
+    for problem in idle.chain(ended).chain(off) {
+        tracing::warn!(target: "tower_robots::reload", cause = cause.as_str(), "{origin}: {problem}");
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     }
 
     /// Why changes are only found by polling. Does not block.
-    fn watch_trouble(&self) -> Option<String> {
+    fn watch_problem(&self) -> Option<String> {
         None
     }
 

@@ -121,8 +121,8 @@ impl Source for OpenFile {
         }
     }
 
-    fn watch_trouble(&self) -> Option<String> {
-        self.watched.trouble()
+    fn watch_problem(&self) -> Option<String> {
+        self.watched.problem()
     }
 }
 

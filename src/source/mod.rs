@@ -81,7 +81,7 @@ mod watch {
     impl Watched {
         pub(super) const fn begin(&self) {}
 
-        pub(super) const fn trouble(&self) -> Option<String> {
+        pub(super) const fn problem(&self) -> Option<String> {
             None
         }
     }

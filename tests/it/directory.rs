@@ -38,7 +38,7 @@ impl Folder {
             .on_event(move |event| reports.lock().unwrap().push(event.to_string()))
             .open()
             .unwrap();
-        assert_eq!(directory.watch_trouble(), None);
+        assert_eq!(directory.watch_problem(), None);
         Self { folder, directory, reported }
     }
 
@@ -249,7 +249,7 @@ fn other_files_are_watched_by_the_same_rules() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (contents, read) = (seen.clone(), path.clone());
     let watched = watcher.file(&path, move || contents.lock().unwrap().push(fs::read_to_string(&read).ok()));
-    assert_eq!(watched.trouble(), None);
+    assert_eq!(watched.problem(), None);
     let wait_for_last = |want: Option<&str>| {
         let is_last = || seen.lock().unwrap().last().is_some_and(|last| last.as_deref() == want);
         wait_or_explain(is_last, || format!("{want:?}: {:?}", seen.lock().unwrap()));

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tower_robots::internals::Condition;
 use tower_robots::internals::FileSource;
-use tower_robots::live::{Enforcement, Gate, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind, VersionHash};
+use tower_robots::live::{Enforcement, Gate, LiveRobots, ProblemKind, ReloadOutcomeKind, StateDir, VersionHash};
 use tower_robots::source::LiveBuilder;
 
 use crate::small_disk::SmallDisk;
@@ -149,9 +149,9 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         assert!(!state.flush());
         let status = live.status();
-        // The last block of the history has room for a line, which ends nothing else's trouble.
+        // The last block of the history has room for a line, which ends nothing else's problem.
         assert!(
-            status.state_trouble(TroubleKind::Save).is_some() && status.state_trouble(TroubleKind::History).is_none(),
+            status.state_problem(ProblemKind::Save).is_some() && status.state_problem(ProblemKind::History).is_none(),
             "{status:?}"
         );
         site.fill_history();
@@ -160,14 +160,14 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert!(!state.flush());
         let status = live.status();
         let (save, history) =
-            (status.state_trouble(TroubleKind::Save).unwrap(), status.state_trouble(TroubleKind::History).unwrap());
+            (status.state_problem(ProblemKind::Save).unwrap(), status.state_problem(ProblemKind::History).unwrap());
         let want = "cannot be written, so a restart forgets the live version: No space left on device";
         assert!(save.contains(want), "{save}");
         // Two wait if the watcher published the version before this test asked for it.
         let waits =
             |entries: &str| history.contains(&format!("cannot be written, so {entries}: No space left on device"));
         assert!(waits("1 entry of it waits") || waits("2 entries of it wait"), "{history}");
-        assert_eq!(status.state_troubles.iter().map(|trouble| &*trouble.text).collect::<Vec<_>>(), [save, history]);
+        assert_eq!(status.state_problems.iter().map(|problem| &*problem.text).collect::<Vec<_>>(), [save, history]);
         // In the same words.
         site.wait_for_report(&format!("shop: {save}"));
         site.wait_for_report(&format!("shop: {history}"));
@@ -175,7 +175,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert!(!written.contains(&VersionHash::of(THIRD.as_bytes()).to_string()));
 
         disk.free();
-        wait_for("written without another edit", || live.status().state_troubles.is_empty());
+        wait_for("written without another edit", || live.status().state_problems.is_empty());
         site.wait_for_report("shop: the live version is saved again");
         site.wait_for_report("shop: the history is saved again");
         assert!(state.flush());
@@ -183,7 +183,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         site.is_killed();
         let again = site.open(&site.state());
         assert_eq!((served(&again).as_str(), again.status().condition()), (THIRD, Condition::LastGood));
-        assert_eq!(again.status().state_trouble(TroubleKind::Behind), None);
+        assert_eq!(again.status().state_problem(ProblemKind::Behind), None);
         let said = again.status().last_reload.to_string();
         assert!(
             said.contains("stays live; it was accepted ")
@@ -214,7 +214,7 @@ fn a_reload_a_flush_and_the_end_write_what_waits() {
             match way {
                 "reload" => {
                     let _ = live.reload_blocking();
-                    wait_for(way, || live.status().state_troubles.is_empty());
+                    wait_for(way, || live.status().state_problems.is_empty());
                 }
                 "flush" => assert!(state.flush_within(PATIENCE)),
                 _ => drop((live, state)),
@@ -236,7 +236,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
         assert_eq!(site.replace(&live, STAGING), ReloadOutcomeKind::Gated);
         live.accept(&VersionHash::of(STAGING.as_bytes()).into()).unwrap();
         assert_eq!(served(&live), STAGING);
-        assert!(live.status().state_trouble(TroubleKind::Save).is_some(), "it was tried before the answer");
+        assert!(live.status().state_problem(ProblemKind::Save).is_some(), "it was tried before the answer");
         // Nothing more can be written at the end than after a kill.
         drop((live, state));
 
@@ -245,19 +245,19 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
             let live = site.open(&site.state());
             let status = live.status();
             assert_eq!((served(&live).as_str(), status.condition()), (FIRST, Condition::LastGood));
-            let trouble = status.state_trouble(TroubleKind::Behind).unwrap();
+            let problem = status.state_problem(ProblemKind::Behind).unwrap();
             let older = format!("is older than the version before the restart: {}, accepted ", short(STAGING));
-            assert!(trouble.starts_with(&format!("version {} is served; it was accepted ", short(FIRST))), "{trouble}");
-            assert!(trouble.contains(&older), "{trouble}");
+            assert!(problem.starts_with(&format!("version {} is served; it was accepted ", short(FIRST))), "{problem}");
+            assert!(problem.contains(&older), "{problem}");
             let said = status.last_reload.to_string();
             assert!(said.contains(&older), "start {start}: {said}");
             assert!(live.history().last().unwrap().detail.contains(&older));
-            site.wait_for_report(&format!("shop: {trouble}"));
+            site.wait_for_report(&format!("shop: {problem}"));
         }
         // The very version that was live needs no second acceptance.
         let live = site.open(&site.state());
         assert_eq!(site.replace(&live, STAGING), ReloadOutcomeKind::Published);
-        assert_eq!(live.status().state_trouble(TroubleKind::Behind), None);
+        assert_eq!(live.status().state_problem(ProblemKind::Behind), None);
     });
 }
 
@@ -298,13 +298,13 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
         fs::remove_file(site.own().join("enforcement")).unwrap();
         disk.fill();
         live.set_enforcement(Enforcement::Off).unwrap_err();
-        let trouble = live.status().state_trouble(TroubleKind::Switch).unwrap().to_owned();
-        assert!(trouble.contains("so a restart forgets the kill switch: No space left on device"), "{trouble}");
+        let problem = live.status().state_problem(ProblemKind::Switch).unwrap().to_owned();
+        assert!(problem.contains("so a restart forgets the kill switch: No space left on device"), "{problem}");
         drop(live);
         // As a config that is reloaded does.
         site.write(BAD);
         let live = site.open(&state);
-        assert_eq!((served(&live).as_str(), live.status().state_trouble(TroubleKind::Behind)), (SECOND, None));
+        assert_eq!((served(&live).as_str(), live.status().state_problem(ProblemKind::Behind)), (SECOND, None));
         assert_eq!(live.status().switch, Enforcement::Off);
         assert_eq!(live.history().iter().filter(|entry| entry.outcome == ReloadOutcomeKind::Published).count(), 2);
         disk.free();
@@ -312,7 +312,7 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
             let switches = [disk.path().join("state/enforcement"), site.own().join("enforcement")];
             switches.iter().all(|path| fs::read(path).is_ok_and(|bytes| bytes == b"off\n"))
         });
-        wait_for("no trouble", || live.status().state_troubles.is_empty() && state.troubles().is_empty());
+        wait_for("no problem", || live.status().state_problems.is_empty() && state.problems().is_empty());
     });
 }
 
@@ -327,12 +327,12 @@ fn entries_that_wait_are_bounded_and_the_rest_is_counted() {
         for turn in 0..turns {
             let _ = live.set_enforcement(if turn % 2 == 0 { Enforcement::Off } else { Enforcement::On });
         }
-        let trouble = live.status().state_trouble(TroubleKind::History).unwrap().to_owned();
+        let problem = live.status().state_problem(ProblemKind::History).unwrap().to_owned();
         let want = format!("so {} entries of it wait and 10 before them are lost: ", LiveRobots::MAX_HISTORY);
-        assert!(trouble.contains(&want), "{trouble}");
+        assert!(problem.contains(&want), "{problem}");
         disk.free();
         assert!(state.flush());
-        assert_eq!(live.status().state_troubles, []);
+        assert_eq!(live.status().state_problems, []);
         drop((live, state));
         assert_eq!(site.open(&site.state()).history().len(), LiveRobots::MAX_HISTORY);
     });
@@ -346,9 +346,9 @@ fn a_directory_that_is_full_from_the_first_start_on_is_used_once_there_is_room()
         let state = site.state();
         let live = site.open(&state);
         assert!(!state.flush());
-        assert!(live.status().state_trouble(TroubleKind::Save).is_some());
+        assert!(live.status().state_problem(ProblemKind::Save).is_some());
         disk.free();
-        wait_for("written", || live.status().state_troubles.is_empty() && state.troubles().is_empty());
+        wait_for("written", || live.status().state_problems.is_empty() && state.problems().is_empty());
         site.write(BAD);
         site.is_killed();
         assert_eq!(served(&site.open(&site.state())), FIRST);
@@ -372,7 +372,7 @@ fn a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart() {
             assert!(state.flush());
             disk.fill();
             live.accept(&VersionHash::of(text.as_bytes()).into()).unwrap();
-            assert!(live.status().state_trouble(TroubleKind::Save).is_some());
+            assert!(live.status().state_problem(ProblemKind::Save).is_some());
             drop((live, state));
 
             let condition = if is_rolled_back {
@@ -404,12 +404,12 @@ fn a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_writte
             remount(disk.path(), "ro");
             assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
             assert!(!state.flush());
-            let trouble = live.status().state_trouble(TroubleKind::Save).unwrap().to_owned();
-            assert!(trouble.contains("so a restart forgets the live version: Read-only file system"), "{trouble}");
+            let problem = live.status().state_problem(ProblemKind::Save).unwrap().to_owned();
+            assert!(problem.contains("so a restart forgets the live version: Read-only file system"), "{problem}");
             drop((live, state));
             site.write(BAD);
             let state = site.state();
-            assert!(state.troubles()[0].contains("Read-only file system"), "{:?}", state.troubles());
+            assert!(state.problems()[0].contains("Read-only file system"), "{:?}", state.problems());
             let live = site.open(&state);
             assert_eq!((served(&live).as_str(), live.status().condition()), (FIRST, Condition::LastGood));
             let said = live.status().last_reload.to_string();

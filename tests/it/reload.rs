@@ -61,7 +61,7 @@ impl Site {
             .on_reload(move |reload, _| reports.lock().unwrap().push(reload.to_string()))
             .open()
             .unwrap();
-        assert_eq!(live.status().watch_trouble, None);
+        assert_eq!(live.status().watch_problem, None);
         Self { folder, live, reported }
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 use tower_robots::internals::Condition;
-use tower_robots::live::{Cause, Enforcement, Gate, KillSwitch, LiveRobots, ReloadOutcomeKind, StateDir, TroubleKind};
+use tower_robots::live::{Cause, Enforcement, Gate, KillSwitch, LiveRobots, ProblemKind, ReloadOutcomeKind, StateDir};
 use tower_robots::policy::{Action, Mode, Policy, Reason, RequestFacts};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::LiveBuilder;
@@ -201,8 +201,8 @@ fn damaged_state_is_reported_and_ignored() {
         fs::write(site.own().join("history.jsonl"), "no json\n{}\n[1]\n").unwrap();
         fs::write(site.own().join("foreign"), "not ours").unwrap();
         let live = site.open(OPEN);
-        let trouble = live.status().state_troubles[0].text.clone();
-        assert!(trouble.contains(site.own().to_str().unwrap()), "{trouble}");
+        let problem = live.status().state_problems[0].text.clone();
+        assert!(problem.contains(site.own().to_str().unwrap()), "{problem}");
         assert_eq!((served(&live).as_str(), live.status().condition()), (OPEN, Condition::Live));
         assert_eq!(live.history().len(), 1, "its own start");
         assert!(site.own().join("foreign").exists());
@@ -226,17 +226,17 @@ fn a_version_whose_bytes_are_damaged_is_not_passed_over_in_silence() {
         let live = site.open("<html>");
         assert_eq!((served(&live).as_str(), live.status().condition()), (OPEN, Condition::LastGood));
         let older = format!("is older than the version before the restart: {}, ", hash.short());
-        assert!(live.status().state_trouble(TroubleKind::Behind).unwrap().contains(&older), "{:?}", live.status());
+        assert!(live.status().state_problem(ProblemKind::Behind).unwrap().contains(&older), "{:?}", live.status());
     }
     // A state from before there was a record.
     let site = Site::new();
     drop(site.open(OPEN));
     fs::remove_file(site.own().join("live")).unwrap();
     let live = site.open("<html>");
-    let trouble = live.status().state_trouble(TroubleKind::Behind).unwrap().to_owned();
-    assert!(trouble.ends_with("may be older than the version before the restart, which is not recorded"), "{trouble}");
+    let problem = live.status().state_problem(ProblemKind::Behind).unwrap().to_owned();
+    assert!(problem.ends_with("may be older than the version before the restart, which is not recorded"), "{problem}");
     drop(live);
-    assert_eq!(site.open("<html>").status().state_trouble(TroubleKind::Behind), None, "there is one now");
+    assert_eq!(site.open("<html>").status().state_problem(ProblemKind::Behind), None, "there is one now");
 }
 
 #[test]
@@ -289,10 +289,10 @@ fn a_folder_that_cannot_be_written_stops_nothing() {
     // Root may write anywhere, but makes no folder below a file either.
     fs::write(site.path(), "a file").unwrap();
     let state = site.state();
-    assert!(state.troubles()[0].contains("cannot be written, so a restart would forget every change from now on: "));
+    assert!(state.problems()[0].contains("cannot be written, so a restart would forget every change from now on: "));
     let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
     state.flush();
-    assert!(!live.status().state_troubles.is_empty());
+    assert!(!live.status().state_problems.is_empty());
     assert_eq!(state.enforcement(), Enforcement::On, "there is no switch, turned or not");
     live.set_enforcement(Enforcement::Off).unwrap_err();
     assert_eq!(decide(&live, "/cart"), SWITCHED_OFF, "done all the same");
@@ -425,23 +425,23 @@ fn a_switch_that_no_operator_turned_gives_every_site_the_reason() {
 }
 
 #[test]
-fn entries_of_a_time_that_is_yet_to_come_keep_it_and_are_a_trouble() {
-    for (ahead, is_trouble) in [(Duration::from_secs(1800), false), (Duration::from_secs(86400), true)] {
+fn entries_of_a_time_that_is_yet_to_come_keep_it_and_are_a_problem() {
+    for (ahead, is_problem) in [(Duration::from_secs(1800), false), (Duration::from_secs(86400), true)] {
         let site = Site::new();
         let later = SystemTime::now() + ahead;
         drop(LiveRobots::text(OPEN).clock(move || later).state(&site.state(), "shop").open().unwrap());
         // The last entry is that of the start before, and at the next one that of this start.
-        for is_trouble in [is_trouble, false] {
+        for is_problem in [is_problem, false] {
             let state = site.state();
-            assert_eq!(state.clock_trouble(), None, "no site is open");
+            assert_eq!(state.clock_problem(), None, "no site is open");
             let live = LiveRobots::text(OPEN).state(&state, "shop").open().unwrap();
             let shown = live.history()[0].when;
             assert!(later.duration_since(shown).unwrap() < Duration::from_millis(1), "{shown:?} {later:?}");
-            let troubles = state.troubles();
-            assert_eq!(troubles.len(), usize::from(is_trouble), "{troubles:?}");
-            for trouble in troubles {
-                assert!(trouble.starts_with("the clock says ") && trouble.contains(", but state_dir has entries of "));
-                assert!(trouble.ends_with(": the clock is wrong, or was"), "{trouble}");
+            let problems = state.problems();
+            assert_eq!(problems.len(), usize::from(is_problem), "{problems:?}");
+            for problem in problems {
+                assert!(problem.starts_with("the clock says ") && problem.contains(", but state_dir has entries of "));
+                assert!(problem.ends_with(": the clock is wrong, or was"), "{problem}");
             }
         }
     }
@@ -478,7 +478,7 @@ fn a_clock_before_1970_is_a_clock() {
     live.rollback().unwrap();
     drop(live);
     let live = open(OPEN);
-    assert_eq!((live.status().since, live.status().state_troubles), (now, vec![]));
+    assert_eq!((live.status().since, live.status().state_problems), (now, vec![]));
     assert!(live.history().iter().all(|entry| entry.when == now), "{:?}", live.history());
     drop(live);
     let live = open("<html>");
@@ -548,19 +548,19 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     let outcome = live.reload_blocking().outcome.kind();
     assert!(matches!(outcome, ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{outcome:?}");
     assert!(!state.flush());
-    let trouble = live.status().state_trouble(TroubleKind::Save).unwrap().to_owned();
+    let problem = live.status().state_problem(ProblemKind::Save).unwrap().to_owned();
     let want =
         format!("{}: cannot be written, so a restart does not know of versions that go live while", record.display());
-    assert!(trouble.starts_with(&want), "{trouble}");
+    assert!(problem.starts_with(&want), "{problem}");
     let written = || fs::read_to_string(site.own().join("state.json")).unwrap();
     let before = written();
     assert!(before.contains(&live.status().live.unwrap().to_string()), "{before}");
     assert!(!state.flush());
     assert_eq!(written(), before, "its stamp is another each time it is written");
-    assert_eq!(live.status().state_trouble(TroubleKind::Save), Some(&*trouble));
+    assert_eq!(live.status().state_problem(ProblemKind::Save), Some(&*problem));
     fs::remove_dir(&record).unwrap();
     assert!(state.flush());
-    assert_eq!(live.status().state_troubles, []);
+    assert_eq!(live.status().state_problems, []);
     assert!(record.is_file());
 }
 
@@ -584,7 +584,7 @@ fn a_folder_that_is_opened_to_be_read_shows_what_the_next_start_would_find_and_i
     let before = files();
     // While another handle has it open.
     let read_only = StateDir::read_only(site.path());
-    assert_eq!((read_only.enforcement(), read_only.troubles()), (Enforcement::On, Vec::new()));
+    assert_eq!((read_only.enforcement(), read_only.problems()), (Enforcement::On, Vec::new()));
     let shut = site.builder("User-agent: *\nDisallow: /\n").gate(Gate::new()).state(&read_only, "shop").open().unwrap();
     assert_eq!((shut.status().live, shut.status().switch), (live.status().live, Enforcement::Off));
     assert!(shut.status().pending.as_ref().is_some(), "{}", shut.status().last_reload);
@@ -606,9 +606,9 @@ fn a_switch_that_cannot_be_read_says_so_until_it_is_turned() {
     fs::create_dir_all(site.path()).unwrap();
     fs::write(site.path().join("enforcement"), "offf").unwrap();
     let state = site.state();
-    let trouble = state.switch_trouble().unwrap();
-    assert!(trouble.ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""), "{trouble}");
-    assert_eq!((state.enforcement(), state.troubles()), (Enforcement::Off, vec![trouble]));
+    let problem = state.switch_problem().unwrap();
+    assert!(problem.ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""), "{problem}");
+    assert_eq!((state.enforcement(), state.problems()), (Enforcement::Off, vec![problem]));
     state.set_enforcement(Enforcement::On).unwrap();
-    assert_eq!((state.switch_trouble(), state.troubles()), (None, Vec::new()));
+    assert_eq!((state.switch_problem(), state.problems()), (None, Vec::new()));
 }

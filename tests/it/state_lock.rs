@@ -209,15 +209,15 @@ fn a_folder_that_gives_no_lock_is_used_all_the_same_and_says_so() {
     // Nothing is locked through a link: its target is another's.
     std::os::unix::fs::symlink("elsewhere", path.join("lock")).unwrap();
     let state = StateDir::open(&path).unwrap();
-    let trouble = state.troubles().remove(0);
+    let problem = state.problems().remove(0);
     let want = format!(
         "{}: cannot be locked, so nothing keeps another process from writing here too: ",
         path.join("lock").display()
     );
-    assert!(trouble.starts_with(&want), "{trouble}");
+    assert!(problem.starts_with(&want), "{problem}");
     let live = LiveRobots::text(FIRST).state(&state, "shop").open().unwrap();
     assert!(state.flush());
-    assert_eq!(live.status().state_troubles, []);
+    assert_eq!(live.status().state_problems, []);
     assert!(path.join("sites/shop/state.json").is_file());
     assert!(StateDir::open(&path).is_ok(), "nothing tells of the first");
 }

@@ -26,7 +26,7 @@ pub(crate) struct AuditWriter {
     place: OnceLock<(Option<PathBuf>, String)>,
     log: Log,
     /// Why the last record could not be written to the file.
-    trouble: Mutex<Option<String>>,
+    problem: Mutex<Option<String>>,
     refusals: Mutex<Refusals>,
     /// The task that writes the records of the last config, after those of earlier configs.
     pub(super) config_lines: Mutex<Option<JoinHandle<()>>>,
@@ -45,7 +45,7 @@ impl AuditWriter {
         Self {
             place: OnceLock::new(),
             log,
-            trouble: Mutex::default(),
+            problem: Mutex::default(),
             refusals: Mutex::default(),
             config_lines: Mutex::default(),
         }
@@ -69,13 +69,13 @@ impl AuditWriter {
             Ok(written) => written.unwrap_or_else(|error| Err(error.to_string())),
             Err(_) => Err(late),
         };
-        *self.trouble.lock() = written.clone().err();
+        *self.problem.lock() = written.clone().err();
         written
     }
 
     /// Returns why decisions are refused, if the last record could not be written.
-    pub(super) fn trouble(&self) -> Option<String> {
-        let why = self.trouble.lock().clone()?;
+    pub(super) fn problem(&self) -> Option<String> {
+        let why = self.problem.lock().clone()?;
         Some(format!("{why}; accept, rollback and `enforce on` are refused until it can be"))
     }
 

@@ -98,7 +98,7 @@ pub(super) async fn enforce(
         enforcement: Some(to.as_str().to_owned()),
         running: true,
         kept: fleet.is_kept(),
-        trouble: stored.err().map(|why| format!("the store does not have it yet: {why}")),
+        problem: stored.err().map(|why| format!("the store does not have it yet: {why}")),
         ..ChangeReport::new(message)
     }))
 }

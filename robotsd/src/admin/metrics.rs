@@ -37,7 +37,7 @@ fn text(state: &ServerState, format: ExpositionFormat) -> String {
     write_process(&mut exposition, state.started.0);
     exposition.sample(&family::BUILD, &[("version", env!("CARGO_PKG_VERSION"))], 1);
     let config = &state.config;
-    exposition.holds(&family::CONFIG_SUCCESSFUL, &[], config.trouble().is_none());
+    exposition.holds(&family::CONFIG_SUCCESSFUL, &[], config.problem().is_none());
     exposition.sample(&family::CONFIG_REFUSED, &[], config.report().refused.len());
     exposition.moment(&family::CONFIG_TIMESTAMP, &[], config.accepted());
     let dropped = state.lost_lines().map(|(log, lines)| (log, lines.count.load(Ordering::Relaxed)));
@@ -57,7 +57,7 @@ fn write_fleet(exposition: &mut Exposition, fleet: &Fleet) {
     let own = ReplicaState::ALL.into_iter().filter(|state| state.is_own());
     let own: Vec<_> = own.map(ReplicaState::as_str).collect();
     exposition.state(&family::FLEET_STATE, &[of], &own, report.state.as_str());
-    exposition.holds(&family::FLEET_WRITABLE, &[of], report.troubles.is_empty());
+    exposition.holds(&family::FLEET_WRITABLE, &[of], report.problems.is_empty());
     fleet.read().into_iter().for_each(|read| exposition.moment(&family::FLEET_READ, &[of], read));
     let count = |state: ReplicaState| report.replicas.iter().filter(|replica| replica.state == state).count();
     let heard = ReplicaState::ALL.into_iter().filter(|state| *state != ReplicaState::Current);

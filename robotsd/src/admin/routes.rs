@@ -206,8 +206,8 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
     };
     let mut status = if phase.is_some() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
     let mut lines: Vec<_> = phase.map(str::to_owned).into_iter().collect();
-    if let Some(trouble) = state.config.trouble() {
-        lines.push(trouble);
+    if let Some(problem) = state.config.problem() {
+        lines.push(problem);
         status = status.max(config);
     }
     for refused in state.config.report().refused {
@@ -249,7 +249,7 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
     let is_whole = report.config.refused.is_empty();
     report.is_blind = has_no_site && is_whole && report.sites.is_empty() && !grant.covers(None);
     if report.is_blind {
-        report.troubles.push(format!("[admin] gives you {grant}, and there is no such site"));
+        report.problems.push(format!("[admin] gives you {grant}, and there is no such site"));
     }
     report
 }
@@ -374,7 +374,7 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
             report.store,
             FRESH.as_millis()
         );
-        report.troubles.push(late);
+        report.problems.push(late);
     }
     Ok(AdminReply::json(&report))
 }

@@ -237,14 +237,14 @@ impl ServerState {
             connections: serving.as_ref().map(|serving| serving.edge.connections()),
             enforcement: serving.as_ref().map_or("", |serving| serving.sites.enforcement().as_str()).to_owned(),
             switch: serving.as_ref().map_or("", |serving| serving.sites.switch().as_str()).to_owned(),
-            switch_trouble: serving.as_ref().and_then(|serving| serving.sites.switch_trouble()),
+            switch_problem: serving.as_ref().and_then(|serving| serving.sites.switch_problem()),
             next: serving.as_ref().map(|serving| serving.sites.advice()).unwrap_or_default(),
             state_writable: self.is_state_writable(),
             stalled: self.watchdog.stalled(),
             notify,
-            troubles: [
-                self.troubles(serving.as_deref()),
-                self.troubles_of_sites(serving.as_deref().filter(|_| is_of_all)),
+            problems: [
+                self.problems(serving.as_deref()),
+                self.problems_of_sites(serving.as_deref().filter(|_| is_of_all)),
                 unnotified,
             ]
             .concat(),
@@ -264,12 +264,12 @@ impl ServerState {
     /// Returns problems that are not about a single site: threads, decision requests of other
     /// proxies, certificates, the admin interface, the state directory, the registry, identity
     /// evidence, the rate store, the board, and logs.
-    fn troubles(&self, serving: Option<&Serving>) -> Vec<String> {
-        let state = serving.map(|serving| serving.sites.troubles()).unwrap_or_default();
-        let board = self.board.get().map(|board| board.troubles()).unwrap_or_default();
+    fn problems(&self, serving: Option<&Serving>) -> Vec<String> {
+        let state = serving.map(|serving| serving.sites.problems()).unwrap_or_default();
+        let board = self.board.get().map(|board| board.problems()).unwrap_or_default();
         let questions =
-            serving.iter().flat_map(|serving| &serving.question_errors).flat_map(|errors| errors.troubles());
-        let (logs, now) = (self.lost_lines().filter_map(|(_, lost)| lost.trouble()), SystemTime::now());
+            serving.iter().flat_map(|serving| &serving.question_errors).flat_map(|errors| errors.problems());
+        let (logs, now) = (self.lost_lines().filter_map(|(_, lost)| lost.problem()), SystemTime::now());
         let pairs = || serving.iter().flat_map(|serving| &serving.certificates);
         let dates = pairs().flat_map(LiveCertificates::dates);
         let dates = dates.filter_map(|(path, dates)| Some(format!("{}: {}", path.display(), dates.warning(now)?)));
@@ -277,18 +277,18 @@ impl ServerState {
         // Listeners may share a file.
         let certificates: BTreeSet<_> = rejected.chain(dates).collect();
         // The token is created when the state directory is open.
-        let token = serving.and_then(|_| self.rights.load().trouble());
-        let of_process = self.watchdog.troubles().chain(questions).chain(certificates);
-        let of_process = of_process.chain(token).chain(self.audit.trouble());
+        let token = serving.and_then(|_| self.rights.load().problem());
+        let of_process = self.watchdog.problems().chain(questions).chain(certificates);
+        let of_process = of_process.chain(token).chain(self.audit.problem());
         of_process.chain(state).chain(board).chain(logs).collect()
     }
 
     /// Returns problems that name sites: problems with the fleet, certificates that cover none of
     /// the sites' hosts, and files for no host.
-    fn troubles_of_sites(&self, serving: Option<&Serving>) -> Vec<String> {
+    fn problems_of_sites(&self, serving: Option<&Serving>) -> Vec<String> {
         let Some(Serving { sites, listener_configs, .. }) = serving else { return Vec::new() };
         let of_names = uncovered(listener_configs, sites.iter().flat_map(ServedSite::host_patterns));
-        let of_fleet = sites.state.fleet.as_ref().and_then(|fleet| fleet.trouble());
+        let of_fleet = sites.state.fleet.as_ref().and_then(|fleet| fleet.problem());
         of_names.into_iter().chain(of_fleet).chain(sites.ignored_files()).collect()
     }
 }
@@ -426,7 +426,7 @@ impl ConfigState {
     }
 
     /// Returns in one line since when and why the file is rejected; `None` if it is in force.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    pub(crate) fn problem(&self) -> Option<String> {
         let state = self.0.lock();
         let RejectedConfigReport { since, why, .. } = state.1.rejected.as_ref()?;
         Some(format!("the config is rejected since {since}: {why}"))

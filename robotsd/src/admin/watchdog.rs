@@ -99,12 +99,12 @@ impl Watchdog {
     }
 
     /// Returns a message for each stalled thread, and one for the last panic.
-    pub(super) fn troubles(&self) -> impl Iterator<Item = String> {
+    pub(super) fn problems(&self) -> impl Iterator<Item = String> {
         let panic = self.last_panic().map(|last| {
             let panics = self.panics.load(Ordering::Relaxed);
             format!("panics since the start: {panics}; these are bugs in robotsd: report them with the output on stderr; the last: {last}")
         });
-        self.loops().filter(|watched| watched.is_stalled()).map(EventLoop::trouble).chain(panic)
+        self.loops().filter(|watched| watched.is_stalled()).map(EventLoop::problem).chain(panic)
     }
 
     pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
@@ -124,7 +124,7 @@ impl EventLoop {
     fn beat(&self, log: &Log) {
         if self.is_awaited.swap(true, Ordering::Relaxed) {
             if self.missed.fetch_add(1, Ordering::Relaxed) + 1 == MISSED {
-                log.say(LogEvent::Stalled, self.trouble());
+                log.say(LogEvent::Stalled, self.problem());
             }
             return;
         }
@@ -148,7 +148,7 @@ impl EventLoop {
         self.missed.load(Ordering::Relaxed) * BEAT.as_secs()
     }
 
-    fn trouble(&self) -> String {
+    fn problem(&self) -> String {
         format!(
             "the thread {} has taken up no work for {} s: its connections are stalled, including new ones; if it does not \
              continue, restart robotsd, or let WatchdogSec= or a probe of /livez restart it",

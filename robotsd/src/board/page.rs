@@ -95,13 +95,13 @@ impl BoardPage<'_> {
             ("The config is rejected".to_owned(), vec![why], &*rejected.next)
         }));
         let whole = if is_all_off { "Enforcement is off for every site" } else { "robotsd" };
-        let reasons: Vec<_> = status.switch_trouble.iter().chain(&status.troubles).cloned().collect();
+        let reasons: Vec<_> = status.switch_problem.iter().chain(&status.problems).cloned().collect();
         if is_all_off || !reasons.is_empty() || !status.next.is_empty() {
             tasks.push((whole.to_owned(), reasons, &*status.next));
         }
         for site in &status.sites {
             let is_off = !is_all_off && site.enforcement == "off";
-            if is_off || !site.next.is_empty() || !site.troubles.is_empty() {
+            if is_off || !site.next.is_empty() || !site.problems.is_empty() {
                 let what = match (is_off, &site.pending) {
                     (true, _) => "enforcement is off",
                     (false, Some(_)) => "a pending version needs your decision",
@@ -121,7 +121,7 @@ impl BoardPage<'_> {
 
     /// Returns why a site needs attention, and what a pending version would change.
     fn reasons(&self, site: &SiteReport) -> Vec<String> {
-        let mut reasons: Vec<_> = site.switch_trouble.iter().cloned().collect();
+        let mut reasons: Vec<_> = site.switch_problem.iter().cloned().collect();
         if let Some(pending) = &site.pending {
             let hash = short_hash(&pending.hash);
             let why = pending.objections.join("; ");
@@ -133,7 +133,7 @@ impl BoardPage<'_> {
         }
         reasons.extend(site.last_reload.iter().filter(|last| last.outcome == "kept").map(|last| last.message.clone()));
         reasons.extend(site.findings_summary.iter().filter(|_| site.findings.errors > 0).cloned());
-        reasons.extend(site.troubles.iter().cloned());
+        reasons.extend(site.problems.iter().cloned());
         reasons
     }
 

@@ -67,7 +67,7 @@ struct Table {
     pruned: Second,
     is_urgent: bool,
     /// Why counts cannot be written.
-    trouble: Option<String>,
+    problem: Option<String>,
     /// Why old files are not removed or folded. The next write retries.
     of_old_files: Option<String>,
     lost: u64,
@@ -254,7 +254,7 @@ impl Board {
             }
         }
         // When a disk has space again, that is noticed within half a minute, as for other state.
-        let pause = if table.trouble.is_some() { MINUTE / 2 } else { MINUTE };
+        let pause = if table.problem.is_some() { MINUTE / 2 } else { MINUTE };
         let is_due = now >= table.written + pause || now < table.written;
         std::mem::take(&mut table.is_urgent) || is_due
     }
@@ -291,7 +291,7 @@ impl Board {
             of_old_files = Some(self.fold(now, &mut files).and(pruned));
         }
         let mut table = self.table.lock();
-        table.trouble = outcome.as_ref().err().cloned();
+        table.problem = outcome.as_ref().err().cloned();
         if let Some(of_old_files) = of_old_files {
             table.of_old_files = of_old_files.err();
         }
@@ -311,7 +311,7 @@ impl Board {
                     continue;
                 }
             }
-            let trouble = match history.add(site, day, &rows) {
+            let problem = match history.add(site, day, &rows) {
                 Ok(Added::Whole) => continue,
                 Ok(Added::WithoutEvidence(error)) => {
                     format!("the board of site {site:?}: a damaged file could not be kept as .jsonl.damaged: {error}")
@@ -322,7 +322,7 @@ impl Board {
                     format!("the board of site {site:?} cannot be written: {error}")
                 }
             };
-            outcome = outcome.and(Err(trouble));
+            outcome = outcome.and(Err(problem));
         }
         if let Some(watches) = unwritten {
             self.table.lock().sites.entry(site.to_owned()).or_default().watches.put_back(watches);
@@ -403,16 +403,16 @@ impl Board {
     }
 
     /// Returns why some counts are not stored.
-    pub(crate) fn troubles(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         let table = self.table.lock();
         let lost = (table.lost > 0)
             .then(|| format!("{} crawler requests were not counted: there were too many rows", table.lost));
-        table.trouble.iter().chain(&table.of_old_files).cloned().chain(lost).collect()
+        table.problem.iter().chain(&table.of_old_files).cloned().chain(lost).collect()
     }
 
     /// Reports whether the last write succeeded.
     pub(crate) fn is_written(&self) -> bool {
-        self.table.lock().trouble.is_none()
+        self.table.lock().problem.is_none()
     }
 
     pub(crate) const fn is_kept(&self) -> bool {

@@ -358,7 +358,7 @@ fn what_could_not_be_written_is_written_within_half_a_minute_once_it_can_be() {
     let second = due(first);
     board.write(second).unwrap();
     assert_eq!([second - first, due(second) - second], [MINUTE / 2, MINUTE]);
-    assert!(file.is_file() && board.troubles().is_empty());
+    assert!(file.is_file() && board.problems().is_empty());
 }
 
 #[test]
@@ -377,12 +377,12 @@ fn old_files_that_cannot_be_removed_are_told_until_they_can_be() {
     std::fs::create_dir(&old).unwrap();
     for at in [START, START + MINUTE] {
         let why = write(at).unwrap_err();
-        assert_eq!(board.troubles(), [why]);
+        assert_eq!(board.problems(), [why]);
         assert!(board.is_written(), "what is counted is");
     }
     std::fs::remove_dir(&old).unwrap();
     write(START + 2 * MINUTE).unwrap();
-    assert!(board.troubles().is_empty());
+    assert!(board.problems().is_empty());
 }
 
 /// Counts a read of `version` by a verified crawler at `at`.

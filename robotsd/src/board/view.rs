@@ -111,7 +111,7 @@ impl Board {
     fn notes(&self) -> Vec<String> {
         let since = written(self.since);
         let unkept = format!("There is no state_dir: this covers only the current process, since {since}.");
-        (!self.is_kept()).then_some(unkept).into_iter().chain(self.troubles()).collect()
+        (!self.is_kept()).then_some(unkept).into_iter().chain(self.problems()).collect()
     }
 
     /// Returns the part of this process in a board of all replicas: the rows of the period, and

@@ -95,7 +95,7 @@ fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::
 }
 
 fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io::Result<ExitCode> {
-    let code = exit::answer(report.trouble.is_none());
+    let code = exit::answer(report.problem.is_none());
     say_report(report, running.json, |page| text(page, report, note, running), code)
 }
 

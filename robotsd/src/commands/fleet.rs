@@ -180,7 +180,7 @@ impl FleetStatus<'_> {
     /// Returns the next steps by the command for each: creating the document, or accepting a
     /// pending version.
     fn next(&self) -> BTreeMap<String, String> {
-        let is_new = self.report.state == ReplicaState::Unknown && self.report.troubles.is_empty();
+        let is_new = self.report.state == ReplicaState::Unknown && self.report.problems.is_empty();
         let sites = self.answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
         let accepts = sites.flat_map(|site| &site.next).filter(|step| step.command.iter().any(|word| word == "accept"));
         let steps = is_new.then(NextStep::make_document).into_iter().chain(accepts.cloned());
@@ -231,7 +231,7 @@ fn replica_line(FleetReplica { replica, state, why, version, .. }: &FleetReplica
 
 /// Lists the replicas that do not have what the store has.
 fn say_unsynced(page: &mut Page, report: &FleetReport) {
-    report.troubles.iter().for_each(|trouble| page.text(trouble));
+    report.problems.iter().for_each(|problem| page.text(problem));
     for replica in report.replicas.iter().filter(|replica| replica.state != ReplicaState::Synced) {
         let is_late = matches!(replica.state, ReplicaState::Behind | ReplicaState::Missing);
         page.title(&format!("{}{}", replica_line(replica), if is_late { FOLLOWS } else { "" }));
@@ -358,7 +358,7 @@ pub(super) fn board(running: &Running, query: &BoardQuery) -> io::Result<BoardRe
 
 fn judge_change(change: &ChangeReport) -> (bool, String) {
     let end = change.end().map(|end| format!("; {end}")).unwrap_or_default();
-    (change.trouble.is_none(), format!("{}{end}", change.message))
+    (change.problem.is_none(), format!("{}{end}", change.message))
 }
 
 /// Prints one line per replica; for a replica without a response, appends `unanswered`.

@@ -59,9 +59,9 @@ fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
     others.chain(sites)
 }
 
-fn part_line(site: &str, AppendReport { source, state, hash, trouble, left_out, .. }: &AppendReport) -> String {
+fn part_line(site: &str, AppendReport { source, state, hash, problem, left_out, .. }: &AppendReport) -> String {
     let version = hash.as_ref().map(|hash| format!("version {}", short_hash(hash)));
-    let said: Vec<_> = [&version, trouble, left_out].into_iter().flatten().map(String::as_str).collect();
+    let said: Vec<_> = [&version, problem, left_out].into_iter().flatten().map(String::as_str).collect();
     format!("{site}: {state}: {source}: {}", said.join("; "))
 }
 

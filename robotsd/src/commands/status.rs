@@ -85,8 +85,8 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
 
 fn is_well(report: &StatusReport) -> bool {
     let is_taken = report.config.rejected.is_none() && report.config.refused.is_empty();
-    let of_sites = report.sites.iter().map(|site| &site.switch_trouble);
-    let is_switch_unread = of_sites.chain([&report.switch_trouble]).any(Option::is_some);
+    let of_sites = report.sites.iter().map(|site| &site.switch_problem);
+    let is_switch_unread = of_sites.chain([&report.switch_problem]).any(Option::is_some);
     let are_well = report.sites.iter().all(|site| is_current(site) && site.enforcement != "off");
     let is_served = report.state == "serving" && report.state_writable != Some(false) && report.stalled.is_empty();
     is_served && !report.is_blind && are_well && !is_switch_unread && is_taken
@@ -127,7 +127,7 @@ fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
 
 /// Reports whether there is something that an operator should do or know.
 pub(super) fn needs_an_operator(report: &StatusReport) -> bool {
-    !is_well(report) || !report.troubles.is_empty() || report.sites.iter().any(|site| needs_a_hand(report, site))
+    !is_well(report) || !report.problems.is_empty() || report.sites.iter().any(|site| needs_a_hand(report, site))
 }
 
 /// Reports whether there is something about a site that an operator should do or know.
@@ -135,7 +135,7 @@ fn needs_a_hand(report: &StatusReport, site: &SiteReport) -> bool {
     let is_out = |upstream: &UpstreamReport| upstream.state != "up";
     let is_failing = site.fetch.as_ref().is_some_and(|fetch| fetch.failing_since.is_some());
     let has_ended = site.overrides.iter().any(|exception| exception.ended);
-    let of_site = !site.next.is_empty() || !site.troubles.is_empty() || site.state != "live" || is_failing || has_ended;
+    let of_site = !site.next.is_empty() || !site.problems.is_empty() || site.state != "live" || is_failing || has_ended;
     let is_off = site.enforcement == "off";
     of_site || is_off || traffic_of(report, site).is_some_and(|traffic| traffic.upstreams.iter().any(is_out))
 }

@@ -130,7 +130,7 @@ impl AdminRights {
 
     /// Returns the reason why changes over a loopback address are refused, for people; `None` if
     /// they are not.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    pub(crate) fn problem(&self) -> Option<String> {
         let why = self.local_token()?.token.as_ref().err()?;
         Some(format!("changes over a loopback address of [admin] are refused: there is no token for them: {why}"))
     }

@@ -112,7 +112,7 @@ impl QuestionErrors {
 
     /// Returns the recent faults that only a proxy's config can cause: none of its requests is
     /// judged.
-    pub(crate) fn troubles(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
         let done = if self.settings.on_error == OnError::Pass { "passed without a decision" } else { "refused" };
         let of_proxies = [QuestionFault::Missing, QuestionFault::UnknownPreset, QuestionFault::UnknownSite];
         let is_recent = |fault| self.counts.iter().any(|counts| counts[fault as usize].is_recent(self.start, TROUBLE));

@@ -80,12 +80,12 @@ pub(super) struct StoreView {
     /// long gap in between.
     other: Option<(Instant, Instant)>,
     /// Why the store cannot be read.
-    read_trouble: Option<String>,
+    read_problem: Option<String>,
     /// Why the store cannot be written.
-    write_trouble: Option<String>,
+    write_problem: Option<String>,
     /// Number of entries that must be written back.
     lost: usize,
-    file_trouble: Option<String>,
+    file_problem: Option<String>,
     pub(super) replicas: Arc<BTreeMap<String, Heartbeat>>,
     /// The clock of the store at the last heartbeat.
     pub(super) now: u64,
@@ -98,8 +98,8 @@ pub(super) struct StoreView {
 
 impl StoreView {
     /// Returns why the store cannot be read or written.
-    pub(super) fn trouble(&self) -> Option<&String> {
-        self.read_trouble.as_ref().or(self.write_trouble.as_ref())
+    pub(super) fn problem(&self) -> Option<&String> {
+        self.read_problem.as_ref().or(self.write_problem.as_ref())
     }
 
     /// Returns the state of the replica. A name used by two processes is reported first: other
@@ -149,7 +149,7 @@ impl Fleet {
             let message =
                 format!("{}: {error}: nothing is enforced until the fleet's document is read", file.display());
             self.warn(&*message);
-            self.store.lock().file_trouble = Some(message);
+            self.store.lock().file_problem = Some(message);
             Member::default()
         });
         let standing = if member.is_known() { Standing::Current } else { Standing::Unknown };
@@ -213,10 +213,10 @@ impl Fleet {
         // A full disk cannot hold a new file, so the existing one is overwritten.
         let written = files::replace(file, &files::with_room(&text, ROOM));
         let written = written.or_else(|error| files::overwrite(file, &text).map_err(|_| error));
-        let trouble = written.err().map(|error| format!("{}: {error}", file.display()));
-        let before = std::mem::replace(&mut self.store.lock().file_trouble, trouble.clone());
-        if let Some(trouble) = trouble.filter(|trouble| before.as_ref() != Some(trouble)) {
-            self.warn(trouble);
+        let problem = written.err().map(|error| format!("{}: {error}", file.display()));
+        let before = std::mem::replace(&mut self.store.lock().file_problem, problem.clone());
+        if let Some(problem) = problem.filter(|problem| before.as_ref() != Some(problem)) {
+            self.warn(problem);
         }
     }
 
@@ -293,13 +293,13 @@ impl Fleet {
     }
 
     /// Records that the document was read, or why it was not.
-    pub(super) fn was_read(&self, trouble: Option<String>) {
+    pub(super) fn was_read(&self, problem: Option<String>) {
         let is_back = self.note(|store| {
-            store.is_read = trouble.is_none();
+            store.is_read = problem.is_none();
             if store.is_read {
                 store.read = Some(SystemTime::now());
             }
-            let before = std::mem::replace(&mut store.read_trouble, trouble);
+            let before = std::mem::replace(&mut store.read_problem, problem);
             before.is_some() && store.is_read
         });
         if is_back {
@@ -309,22 +309,22 @@ impl Fleet {
     }
 
     /// Records that the store was written, or why it was not.
-    pub(super) fn was_written(&self, trouble: Option<String>) {
-        self.note(|store| store.write_trouble = trouble);
+    pub(super) fn was_written(&self, problem: Option<String>) {
+        self.note(|store| store.write_problem = problem);
     }
 
     /// Changes the view of the store, and logs if a problem appeared or disappeared.
     fn note<R>(&self, change: impl FnOnce(&mut StoreView) -> R) -> R {
         let mut store = self.store.lock();
-        let before = store.trouble().cloned();
+        let before = store.problem().cloned();
         let made = change(&mut store);
-        let trouble = store.trouble().cloned();
-        if trouble.is_some() {
+        let problem = store.problem().cloned();
+        if problem.is_some() {
             store.hearing = None;
         }
         drop(store);
-        if trouble != before {
-            let (level, message) = match &trouble {
+        if problem != before {
+            let (level, message) = match &problem {
                 None => (LogLevel::Info, "the store of the fleet can be read and written again".to_owned()),
                 Some(why) => (LogLevel::Warn, format!("{why}; the last document stays in force")),
             };
@@ -400,7 +400,7 @@ impl Fleet {
 
     /// Reports whether the state of the fleet survives a restart.
     pub(crate) fn is_kept(&self) -> bool {
-        self.file.is_some() && self.store.lock().file_trouble.is_none()
+        self.file.is_some() && self.store.lock().file_problem.is_none()
     }
 
     /// Writes to the store, and waits until the document has been read after that.
@@ -442,11 +442,11 @@ impl Fleet {
 
     /// Returns why the replica does not follow the store. `None` before the store was first read,
     /// and if no document was ever read.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    pub(crate) fn problem(&self) -> Option<String> {
         let store = self.store.lock();
         let (state, why) = match store.state() {
             (ReplicaState::Current, _) if !store.is_read => {
-                let why = store.trouble()?;
+                let why = store.problem()?;
                 (ReplicaState::Stale, format!("{why}; the last document stays in force"))
             }
             (ReplicaState::Unknown, _) => return None,
@@ -466,7 +466,7 @@ impl Fleet {
             ReplicaState::Current if !store.is_read => ReplicaState::Stale,
             state => state,
         };
-        let of_own = if store.trouble().is_some() { ReplicaState::Stale } else { state };
+        let of_own = if store.problem().is_some() { ReplicaState::Stale } else { state };
         let own = Heartbeat { at: store.now, state: of_own, ..Heartbeat::of(&member, store.state(), sites) };
         let others = store.replicas.iter().filter(|(name, _)| *name != own_name);
         let report = |(name, beat): (&String, &Heartbeat)| beat.report(name, store.now, store.document.as_ref());
@@ -488,7 +488,7 @@ impl Fleet {
             epoch: member.epoch().map(str::to_owned),
             rev: store.document.as_ref().map(|document| document.rev),
             read: store.read.map(rfc3339),
-            troubles: store.trouble().into_iter().chain(&store.file_trouble).cloned().collect(),
+            problems: store.problem().into_iter().chain(&store.file_problem).cloned().collect(),
             marks: member.marks().values().map(|mark| entry(&mark.scope, &mark.id, &mark.stamp)).collect(),
             accepts: member.accepts().iter().map(|(site, accept)| entry(site, &accept.hash, &accept.stamp)).collect(),
             replicas,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use redis::{FromRedisValue, RedisError, RedisResult, cmd};
 
-use crate::store::{StoreAddresses, StoreConnection, StoreScript, StoreSettings, StoreTrouble, of_system};
+use crate::store::{StoreAddresses, StoreConnection, StoreProblem, StoreScript, StoreSettings, of_system};
 
 pub(super) struct StoreLink {
     settings: StoreSettings,
@@ -116,6 +116,6 @@ impl StoreLink {
             ));
         }
         self.connection = None;
-        LinkError::Failed(format!("{}: {}", store.place(), StoreTrouble::of(error, store).message(store)))
+        LinkError::Failed(format!("{}: {}", store.place(), StoreProblem::of(error, store).message(store)))
     }
 }

@@ -76,7 +76,7 @@ pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<Tu
             }
             Err(why) => Some(why),
         };
-        if let Some(why) = why.filter(|_| fleet.store.lock().trouble().is_none()) {
+        if let Some(why) = why.filter(|_| fleet.store.lock().problem().is_none()) {
             fleet.warn(format!("{why}; so every replica sends its notices by itself"));
         }
     }

@@ -161,7 +161,7 @@ impl Writer {
             let message = format!("{dropped} requests were not logged: the log is slower than the requests");
             self.log.say(LogEvent::AccessLog, message);
         }
-        if self.lines.is_empty() && self.lost_lines.trouble().is_none() {
+        if self.lines.is_empty() && self.lost_lines.problem().is_none() {
             return;
         }
         let name = self.path.as_ref().map_or("standard output".into(), |path| path.to_string_lossy());

@@ -109,7 +109,7 @@ events! {
 
     // Connections and upstreams.
     Upstream = "upstream", Error;
-    Trouble = "trouble", Info;
+    Problem = "problem", Info;
     Undecided = "undecided", Warn;
     NoUserAgent = "no-user-agent", Warn;
 

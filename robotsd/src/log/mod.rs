@@ -102,13 +102,13 @@ pub(crate) struct LostLines {
     /// Lines dropped from a full queue that no event has reported yet.
     dropped: AtomicU64,
     /// While writing fails: the number of lines lost since it began to fail, and the error.
-    trouble: Mutex<Option<(u64, String)>>,
+    problem: Mutex<Option<(u64, String)>>,
 }
 
 impl LostLines {
     /// Returns why lines cannot be written at present.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.trouble.lock().as_ref().map(|(_, why)| why.clone())
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.problem.lock().as_ref().map(|(_, why)| why.clone())
     }
 
     /// Writes complete lines; if the last line may be incomplete, they begin on a new line. Returns
@@ -125,8 +125,8 @@ impl LostLines {
         let end: &[u8] = if *is_cut { b"\n" } else { b"" };
         let written = out.write_all(end).and_then(|()| out.write_all(lines)).and_then(|()| out.flush());
         *is_cut = written.is_err();
-        let mut trouble = self.trouble.lock();
-        let before = trouble.take();
+        let mut problem = self.problem.lock();
+        let before = problem.take();
         let Err(error) = written else {
             return before
                 .map(|(lost, _)| (LogLevel::Info, format!("{name} can be written again; {lost} lines were lost")));
@@ -134,7 +134,7 @@ impl LostLines {
         let count = memchr::memchr_iter(b'\n', lines).count() as u64;
         self.count.fetch_add(count, Ordering::Relaxed);
         let begun = before.is_none().then(|| format!("{name} cannot be written: {error}; lines are lost"));
-        *trouble = before.map(|(lost, why)| (lost + count, why)).or_else(|| Some((count, begun.clone()?)));
+        *problem = before.map(|(lost, why)| (lost + count, why)).or_else(|| Some((count, begun.clone()?)));
         begun.map(|why| (LogLevel::Error, why))
     }
 }
@@ -233,7 +233,7 @@ impl Queue {
                 return None;
             }
             waiting.is_awaited = true;
-            if self.lost.trouble().is_none() {
+            if self.lost.problem().is_none() {
                 self.news.wait(&mut waiting);
             } else if self.news.wait_for(&mut waiting, RETRY).timed_out() {
                 // Return, so that a disk with space again is noticed even without an event.
@@ -378,7 +378,7 @@ mod tests {
         let mut disk = Disk { room: 6, written: Vec::new() };
         let why = format!("the log cannot be written: {}; lines are lost", io::Error::from(io::ErrorKind::StorageFull));
         let over = "the log can be written again; 3 lines were lost".to_owned();
-        for (room, lines, said, count, trouble) in [
+        for (room, lines, said, count, problem) in [
             (0, "one\n", None, 0, None),
             (0, "two\nthree\n", Some((LogLevel::Error, why.clone())), 2, Some(&why)),
             (0, "four\n", None, 3, Some(&why)),
@@ -387,8 +387,8 @@ mod tests {
         ] {
             disk.room += room;
             assert_eq!(lost.write(&mut disk, &is_cut, "the log", lines.as_bytes()), said, "{lines}");
-            let known = (lost.count.load(Ordering::Relaxed), lost.trouble());
-            assert_eq!(known, (count, trouble.cloned()), "{lines}");
+            let known = (lost.count.load(Ordering::Relaxed), lost.problem());
+            assert_eq!(known, (count, problem.cloned()), "{lines}");
         }
         assert_eq!(String::from_utf8_lossy(&disk.written), "one\ntw\nfive\nsix\n");
     }

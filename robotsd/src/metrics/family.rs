@@ -98,7 +98,7 @@ families! {
     CONNECTIONS = Gauge "robotsd_connections", "Open connections from clients, by listener.";
     CONNECTIONS_LIMIT = Gauge "robotsd_connections_limit", "Limit of connections from clients, over all listeners.";
     CONNECTION_ERRORS = Counter "robotsd_connection_errors",
-        "Connection errors of clients, by reason as in the log event trouble.";
+        "Connection errors of clients, by reason as in the log event problem.";
     QUESTIONS_UNDECIDED = Counter "robotsd_questions_undecided",
         "Invalid questions from other proxies, by reason as in the event undecided of the log.";
     CERTIFICATE_EXPIRY = Gauge "robotsd_tls_certificate_expiry_timestamp_seconds" ("seconds"),

@@ -39,13 +39,13 @@ pub(crate) struct SitemapWalk<'a> {
     /// Number of sitemaps that could be read.
     pub(crate) read: usize,
     left_out: usize,
-    troubles: Vec<String>,
+    problems: Vec<String>,
 }
 
 impl<'a> SitemapWalk<'a> {
     /// Creates a walk that keeps pages up to a number of bytes in memory.
     pub(crate) fn within(hosts: &'a OwnHosts, room: usize) -> Self {
-        Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, troubles: Vec::new() }
+        Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, problems: Vec::new() }
     }
 
     /// Reads these sitemaps, and the sitemaps that they list on the site's own hosts, each while it
@@ -62,7 +62,7 @@ impl<'a> SitemapWalk<'a> {
                 Ok(Some(octets)) => octets,
                 Ok(None) if depth == 0 => continue,
                 missing => {
-                    self.troubles.push(missing.err().unwrap_or_else(|| format!("{source}: not found")));
+                    self.problems.push(missing.err().unwrap_or_else(|| format!("{source}: not found")));
                     continue;
                 }
             };
@@ -83,11 +83,11 @@ impl<'a> SitemapWalk<'a> {
                 }
             });
             if let Err(fault) = listed {
-                self.troubles.push(fault.in_document(&source));
+                self.problems.push(fault.in_document(&source));
                 continue;
             }
             if pages.found == before.0 && pages.of_others > before.1 {
-                self.troubles.push(format!("{source}: all of its pages are on other hosts"));
+                self.problems.push(format!("{source}: all of its pages are on other hosts"));
             }
             self.read += 1;
         }
@@ -95,10 +95,10 @@ impl<'a> SitemapWalk<'a> {
     }
 
     /// Describes the sources that could not be read, in one line.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        let mut parts: Vec<String> = self.troubles.iter().take(NAMED).cloned().collect();
-        if self.troubles.len() > NAMED {
-            parts.push(format!("and {} more", self.troubles.len() - NAMED));
+    pub(crate) fn problem(&self) -> Option<String> {
+        let mut parts: Vec<String> = self.problems.iter().take(NAMED).cloned().collect();
+        if self.problems.len() > NAMED {
+            parts.push(format!("and {} more", self.problems.len() - NAMED));
         }
         if self.left_out > 0 {
             parts.push(format!("only {MAX_SITEMAPS} of {} sitemaps are read", self.left_out + MAX_SITEMAPS));
@@ -207,7 +207,7 @@ mod tests {
             }))
         });
         assert_eq!(fetched, ["https://a.example/sitemap.xml", "https://a.example/1.xml?part=1"]);
-        assert_eq!((walk.read, walk.trouble()), (2, None));
+        assert_eq!((walk.read, walk.problem()), (2, None));
         assert_eq!(walk.into_pages(), [Page::new("/x")]);
     }
 
@@ -241,9 +241,9 @@ mod tests {
             name if name.contains("late") => Err("late".to_owned()),
             _ => Ok(Some(urlset(["https://a.example/good".to_owned()]))),
         });
-        let trouble = walk.trouble().unwrap();
-        assert!(trouble.starts_with("https://a.example/broken.xml: it is not a sitemap"), "{trouble}");
-        assert!(trouble.contains("other.xml: all of its pages are on other hosts; late"), "{trouble}");
+        let problem = walk.problem().unwrap();
+        assert!(problem.starts_with("https://a.example/broken.xml: it is not a sitemap"), "{problem}");
+        assert!(problem.contains("other.xml: all of its pages are on other hosts; late"), "{problem}");
         assert_eq!(walk.into_pages(), [Page::new("/good")]);
     }
 
@@ -260,6 +260,6 @@ mod tests {
             Ok(Some(Cursor::new(format!("<sitemapindex>{named}</sitemapindex>").into_bytes())))
         });
         assert!(fetched <= MAX_SITEMAPS, "{fetched}");
-        assert!(walk.trouble().unwrap().starts_with("only 200 of "));
+        assert!(walk.problem().unwrap().starts_with("only 200 of "));
     }
 }

@@ -42,7 +42,7 @@ pub fn sitemap(octets: &[u8]) {
         Ok(Some(octets))
     });
     assert!(fetched <= MAX_SITEMAPS, "{fetched} sitemaps");
-    assert!(walk.trouble().is_none_or(|trouble| trouble.len() < 32 << 10), "a long message");
+    assert!(walk.problem().is_none_or(|problem| problem.len() < 32 << 10), "a long message");
     for page in walk.into_pages() {
         assert!(page.target().starts_with(b"/") && !page.target().contains(&b'#'), "{page:?} is no path");
     }

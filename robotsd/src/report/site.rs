@@ -24,7 +24,7 @@ pub(crate) struct SiteReport {
     /// The site's own switch.
     pub(crate) switch: String,
     /// Why the switch counts as `off` although nobody turned it off.
-    pub(crate) switch_trouble: Option<String>,
+    pub(crate) switch_problem: Option<String>,
     pub(crate) hash: Option<String>,
     /// Time when the live version went live.
     pub(crate) since: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) struct SiteReport {
     pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
     /// Problems of the site: with the inputs of its gate, with file system events, with the state
     /// directory, or with its upstreams.
-    pub(crate) troubles: Vec<String>,
+    pub(crate) problems: Vec<String>,
     /// State of fetching; `None` if the robots.txt is not fetched.
     pub(crate) fetch: Option<FetchReport>,
     /// Parts that are appended to the robots.txt, in order.
@@ -92,7 +92,7 @@ pub(crate) struct AppendReport {
     /// or `missing` (it has not been read since the start, and there is no copy).
     pub(crate) state: String,
     pub(crate) hash: Option<String>,
-    pub(crate) trouble: Option<String>,
+    pub(crate) problem: Option<String>,
     /// Rules of the part that no crawler obeys.
     pub(crate) left_out: Option<String>,
 }
@@ -107,7 +107,7 @@ pub(crate) struct PublishHookReport {
     pub(crate) version: Option<String>,
     pub(crate) since: Option<String>,
     pub(crate) attempts: usize,
-    pub(crate) trouble: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -207,7 +207,7 @@ pub(crate) struct TrafficReport {
     /// Requests that ended without a response because the client left or the connection was cut
     /// off.
     pub(crate) unanswered: u64,
-    /// Connection errors by kind, with the names of the event `trouble`; only kinds that occurred.
+    /// Connection errors by kind, with the names of the event `problem`; only kinds that occurred.
     pub(crate) connection_errors: Vec<KindCount>,
     /// Traffic by site of the config.
     pub(crate) sites: Vec<SiteTraffic>,

@@ -137,8 +137,8 @@ impl AdminPlaces {
             Err(why) => LocalToken::missing(preferred.clone(), why),
         };
         let rights = rights.with_local(Some(local));
-        if let Some(trouble) = rights.trouble() {
-            self.log.say_at(LogLevel::Error, LogEvent::AdminListening, trouble);
+        if let Some(problem) = rights.problem() {
+            self.log.say_at(LogLevel::Error, LogEvent::AdminListening, problem);
         }
         self.state.rights.store(Arc::new(rights));
     }

@@ -27,7 +27,7 @@ pub(super) struct BoardKeeper {
     is_due: bool,
     writing: Option<JoinHandle<Result<(), String>>>,
     /// The last logged problem, so that each is logged once.
-    trouble: Option<String>,
+    problem: Option<String>,
     log: Log,
 }
 
@@ -40,7 +40,7 @@ impl BoardKeeper {
         let now = seconds(SystemTime::now());
         let board = Arc::new(Board::new(config.board?, folder.as_deref(), now));
         let is_due = board.add(now, sites.board_moments(now));
-        Some(Self { board, ticks: ticks(TICK), is_due, writing: None, trouble: None, log: log.clone() })
+        Some(Self { board, ticks: ticks(TICK), is_due, writing: None, problem: None, log: log.clone() })
     }
 
     /// Collects the counts, and starts to write them if that is due. Does not wait.
@@ -83,14 +83,14 @@ impl BoardKeeper {
     }
 
     fn report(&mut self, outcome: Result<(), String>) {
-        let trouble = outcome.err();
-        if let Some(new) = trouble.as_ref().filter(|new| self.trouble.as_ref() != Some(new)) {
+        let problem = outcome.err();
+        if let Some(new) = problem.as_ref().filter(|new| self.problem.as_ref() != Some(new)) {
             self.log.say_at(LogLevel::Warn, LogEvent::State, new);
         }
-        if trouble.is_none() && self.trouble.is_some() {
+        if problem.is_none() && self.problem.is_some() {
             self.log.say_at(LogLevel::Info, LogEvent::State, "the board is written again");
         }
-        self.trouble = trouble;
+        self.problem = problem;
     }
 }
 

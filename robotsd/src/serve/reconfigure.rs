@@ -123,7 +123,7 @@ impl ActiveConfig {
             }
         };
         self.change.preparing = None;
-        let was_rejected = self.state.config.trouble().is_some();
+        let was_rejected = self.state.config.problem().is_some();
         let mut is_known = false;
         let (outcome, message) = match prepared {
             Ok(prepared) => match self.swap(*prepared) {

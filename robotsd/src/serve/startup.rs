@@ -195,7 +195,7 @@ impl Start<'_> {
         log.say(if bound.is_short { LogEvent::ConnectionsBounded } else { LogEvent::Connections }, bound.reason);
         let limits = EdgeLimits { connections: bound.connections, ..config.edge.clone() };
         let edge =
-            Edge::new(limits, trouble(log.clone(), LogPrivacy::new(&config.log)), access.map(AccessLog::observer));
+            Edge::new(limits, problem(log.clone(), LogPrivacy::new(&config.log)), access.map(AccessLog::observer));
         Ok((edge, descriptors))
     }
 
@@ -260,19 +260,19 @@ async fn stop_signal(signals: &mut Signals) {
 
 /// Returns a listener that logs problems with connections. The edge reports them at most once per
 /// second and kind.
-pub(super) fn trouble(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
-    move |trouble| {
+pub(super) fn problem(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
+    move |problem| {
         // Errors may quote what a client sent; the log escapes it.
-        let detail = &trouble.detail;
+        let detail = &problem.detail;
         log.write(&LogEntry {
-            level: level(trouble.kind),
-            reason: Some(trouble.kind.as_str()),
-            address: trouble.peer.and_then(|peer| privacy.address(peer.ip())),
-            message: Some(match trouble.count {
+            level: level(problem.kind),
+            reason: Some(problem.kind.as_str()),
+            address: problem.peer.and_then(|peer| privacy.address(peer.ip())),
+            message: Some(match problem.count {
                 1 => detail.clone(),
                 count => format!("{detail} ({count} times)"),
             }),
-            ..LogEntry::now(LogEvent::Trouble)
+            ..LogEntry::now(LogEvent::Problem)
         });
     }
 }

@@ -216,8 +216,8 @@ impl UpgradeKeeper {
                 UpgradeStage::Opening(_held) => spawn_blocking(move || take_back(state)).await,
                 UpgradeStage::Preparing => return,
             };
-            if let Err(trouble) = taken.unwrap_or_else(|error| Err(format!("a bug in robotsd: {error}"))) {
-                log.say_at(LogLevel::Error, LogEvent::State, trouble);
+            if let Err(problem) = taken.unwrap_or_else(|error| Err(format!("a bug in robotsd: {error}"))) {
+                log.say_at(LogLevel::Error, LogEvent::State, problem);
             }
         }));
         active.go_on();
@@ -253,8 +253,8 @@ fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
 /// Continues to serve, because the new process has ended before it served.
 fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active: &mut ActiveConfig) -> AfterStep {
     let process = upgrade.successor.id();
-    let trouble = taken.err().map(|trouble| format!("{trouble}; ")).unwrap_or_default();
-    let message = format!("process {process} does not replace this one: {why}; {trouble}this process continues");
+    let problem = taken.err().map(|problem| format!("{problem}; ")).unwrap_or_default();
+    let message = format!("process {process} does not replace this one: {why}; {problem}this process continues");
     active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
     let report = report("failed", Some(process), &message);
     active.state.note_upgrade(report.clone());

@@ -15,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::breaker::PROBE;
 use super::bucket::{SCRIPT, SharedBucket, SharedKey, SharedVerdict};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
-use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreScript, StoreTrouble};
+use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreProblem, StoreScript};
 
 /// Maximum number of questions in flight. Beyond it, the process's own bucket decides.
 const UNDER_WAY: usize = 4096;
@@ -112,7 +112,7 @@ impl StoreKeeper {
             let keeper = Rc::clone(&keeper);
             async move {
                 let probed = keeper.run_probe(&mut connection).await;
-                probed.map_err(|trouble| trouble.message(&keeper.shared.settings))
+                probed.map_err(|problem| problem.message(&keeper.shared.settings))
             }
         };
         match StoreConnection::connect(&self.shared.settings, addresses, probe).await {
@@ -132,15 +132,15 @@ impl StoreKeeper {
                 self.answered();
                 true
             }
-            Err(trouble) => {
-                self.failed(trouble);
+            Err(problem) => {
+                self.failed(problem);
                 false
             }
         }
     }
 
     /// Runs the script once, for a bucket that is immediately full again.
-    async fn run_probe(&self, connection: &mut StoreConnection) -> Result<(), StoreTrouble> {
+    async fn run_probe(&self, connection: &mut StoreConnection) -> Result<(), StoreProblem> {
         let bucket = SharedBucket::new(Duration::from_micros(1), 1);
         self.run(connection, SharedKey::new(&[b"probe"]), bucket).await.map(drop)
     }
@@ -150,11 +150,11 @@ impl StoreKeeper {
         connection: &mut StoreConnection,
         key: SharedKey,
         bucket: SharedBucket,
-    ) -> Result<SharedVerdict, StoreTrouble> {
+    ) -> Result<SharedVerdict, StoreProblem> {
         let settings = &self.shared.settings;
         match connection.run(&self.script, &key.name(&settings.prefix), &bucket.arguments()).await {
-            Ok(micros) => bucket.verdict(micros).ok_or_else(StoreTrouble::garbage),
-            Err(error) => Err(StoreTrouble::of(&error, settings)),
+            Ok(micros) => bucket.verdict(micros).ok_or_else(StoreProblem::garbage),
+            Err(error) => Err(StoreProblem::of(&error, settings)),
         }
     }
 
@@ -199,9 +199,9 @@ impl StoreKeeper {
                 self.answered();
                 Some(verdict)
             }
-            Err(trouble) => {
-                shared.count(if trouble == StoreTrouble::Late { StoreCount::Late } else { StoreCount::Failed });
-                self.failed(trouble);
+            Err(problem) => {
+                shared.count(if problem == StoreProblem::Late { StoreCount::Late } else { StoreCount::Failed });
+                self.failed(problem);
                 None
             }
         }
@@ -213,13 +213,13 @@ impl StoreKeeper {
         self.say();
     }
 
-    fn failed(&self, trouble: StoreTrouble) {
+    fn failed(&self, problem: StoreProblem) {
         let now = Instant::now();
-        match trouble {
-            StoreTrouble::Late => self.shared.breaker.lock().unanswered(now),
-            StoreTrouble::Broken(_) => self.shared.breaker.lock().broken(now),
+        match problem {
+            StoreProblem::Late => self.shared.breaker.lock().unanswered(now),
+            StoreProblem::Broken(_) => self.shared.breaker.lock().broken(now),
         }
-        self.shared.failed(&trouble.message(&self.shared.settings));
+        self.shared.failed(&problem.message(&self.shared.settings));
         self.say();
     }
 

@@ -16,7 +16,7 @@ pub(super) struct StoreState {
     pub(super) denials: StoreDenials,
     pub(super) breaker: Mutex<StoreBreaker>,
     counts: [AtomicU64; StoreCount::ALL.len()],
-    trouble: Mutex<Option<(SystemTime, String)>>,
+    problem: Mutex<Option<(SystemTime, String)>>,
 }
 
 impl StoreState {
@@ -26,7 +26,7 @@ impl StoreState {
             denials: StoreDenials::default(),
             breaker: Mutex::new(StoreBreaker::new(Instant::now())),
             counts: Default::default(),
-            trouble: Mutex::default(),
+            problem: Mutex::default(),
         }
     }
 
@@ -40,13 +40,13 @@ impl StoreState {
 
     /// Records a failure, for the status.
     pub(super) fn failed(&self, why: &str) {
-        *self.trouble.lock() = Some((SystemTime::now(), why.to_owned()));
+        *self.problem.lock() = Some((SystemTime::now(), why.to_owned()));
     }
 
     pub(super) fn report(&self) -> StoreReport {
-        let trouble = self.trouble.lock().clone();
+        let problem = self.problem.lock().clone();
         let counts = StoreCounts(StoreCount::ALL.map(|outcome| self.counts[outcome as usize].load(Ordering::Relaxed)));
-        StoreReport { place: self.settings.place(), usage: self.usage(), trouble, counts }
+        StoreReport { place: self.settings.place(), usage: self.usage(), problem, counts }
     }
 }
 
@@ -107,7 +107,7 @@ pub struct StoreReport {
     /// Whether requests use the store.
     pub usage: StoreUsage,
     /// Time and description of the last failure.
-    pub trouble: Option<(SystemTime, String)>,
+    pub problem: Option<(SystemTime, String)>,
     /// The counts by outcome.
     pub counts: StoreCounts,
 }

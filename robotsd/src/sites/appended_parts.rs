@@ -64,7 +64,7 @@ struct PartReader {
 struct PartState {
     hash: Option<VersionHash>,
     left_out: Option<&'static str>,
-    trouble: Option<String>,
+    problem: Option<String>,
 }
 
 /// Returns a fetcher that trusts only these authorities and is not shared with other sites. Without
@@ -79,17 +79,17 @@ pub(super) fn fetcher_trusting(
 /// Returns the parts that are available locally, for a command, and why any part is missing or
 /// incomplete. Fetches nothing.
 pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
-    let (mut fragments, mut troubles) = (Vec::new(), Vec::new());
+    let (mut fragments, mut problems) = (Vec::new(), Vec::new());
     for part in settings {
         match part_at_hand(part) {
             Ok(fragment) => {
-                troubles.extend(left_out(&fragment).map(|what| format!("{}: {what}", part.source)));
+                problems.extend(left_out(&fragment).map(|what| format!("{}: {what}", part.source)));
                 fragments.push(fragment);
             }
-            Err(why) => troubles.push(format!("{}, which is to be appended: {why}", part.source)),
+            Err(why) => problems.push(format!("{}, which is to be appended: {why}", part.source)),
         }
     }
-    (fragments, troubles)
+    (fragments, problems)
 }
 
 /// Reports rules of a list that no crawler obeys although its author may expect it.
@@ -139,14 +139,14 @@ impl AppendedParts {
         }
         // A fetched part is appended a moment after its fetch.
         let waits = |part: &AppendedPart| {
-            let is_untroubled = part.followed.is_some() && part.reader.state.lock().trouble.is_none();
-            is_untroubled && appendix.missing().contains(&part.reader.settings.title)
+            let has_no_problem = part.followed.is_some() && part.reader.state.lock().problem.is_none();
+            has_no_problem && appendix.missing().contains(&part.reader.settings.title)
         };
         while parts.iter().any(waits) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
         // A known problem is logged already.
-        let is_unread = |state: &PartState| state.hash.is_none() && state.trouble.is_none();
+        let is_unread = |state: &PartState| state.hash.is_none() && state.problem.is_none();
         for part in parts.iter().filter(|part| is_unread(&part.reader.state.lock())) {
             part.reader.say(LogLevel::Error, NOT_AT_HAND);
         }
@@ -167,8 +167,8 @@ impl AppendedParts {
 
     /// Reports the parts that are missing, whose crawlers are allowed, and those that differ from
     /// their source.
-    pub(super) fn troubles(&self) -> Vec<String> {
-        let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.trouble?));
+    pub(super) fn problems(&self) -> Vec<String> {
+        let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.problem?));
         self.report().into_iter().filter_map(said).collect()
     }
 
@@ -209,9 +209,9 @@ impl PartReader {
                 if let Ok(fragment) = part_at_hand(&self.settings) {
                     self.take(Ok((fragment, None)));
                 }
-                let (followed, trouble) = builder.start().map_err(|error| failed(&error))?;
-                if let Some(trouble) = trouble {
-                    self.say(LogLevel::Warn, &format!("the saved copy cannot be used: {trouble}"));
+                let (followed, problem) = builder.start().map_err(|error| failed(&error))?;
+                if let Some(problem) = problem {
+                    self.say(LogLevel::Warn, &format!("the saved copy cannot be used: {problem}"));
                 }
                 Ok(AppendedPart { reader: self, _watched: None, followed: Some(followed) })
             }
@@ -232,7 +232,7 @@ impl PartReader {
                 let (before, was_wrong) = {
                     let mut state = self.state.lock();
                     state.left_out = left_out;
-                    (state.hash.replace(hash), state.trouble.take().is_some())
+                    (state.hash.replace(hash), state.problem.take().is_some())
                 };
                 if before != Some(hash) {
                     let names = fragment.robots.groups().flat_map(|group| group.names());
@@ -248,7 +248,7 @@ impl PartReader {
             Err(why) => {
                 let (is_new, has_one) = {
                     let mut state = self.state.lock();
-                    (state.trouble.replace(why.clone()).as_ref() != Some(&why), state.hash.is_some())
+                    (state.problem.replace(why.clone()).as_ref() != Some(&why), state.hash.is_some())
                 };
                 let stays = if has_one { "the last good one stays" } else { NOT_AT_HAND };
                 if is_new {
@@ -259,7 +259,7 @@ impl PartReader {
     }
 
     fn recovered(&self) {
-        if self.state.lock().trouble.take().is_some() {
+        if self.state.lock().problem.take().is_some() {
             self.say(LogLevel::Info, "it can be fetched again, and has not changed");
         }
     }
@@ -270,18 +270,18 @@ impl PartReader {
 
     fn report(&self) -> AppendReport {
         let state = self.state.lock();
-        let (word, stays) = match (&state.hash, &state.trouble) {
+        let (word, stays) = match (&state.hash, &state.problem) {
             (None, _) => ("missing", Some(NOT_AT_HAND)),
             (Some(_), Some(_)) => ("last-good", Some("the last good one is appended")),
             (Some(_), None) => ("appended", None),
         };
-        let why = state.trouble.iter().map(|why| format!("{why}; ")).collect::<String>();
+        let why = state.problem.iter().map(|why| format!("{why}; ")).collect::<String>();
         AppendReport {
             name: self.settings.title.clone(),
             source: self.settings.source.to_string(),
             state: word.to_owned(),
             hash: state.hash.map(|hash| hash.to_string()),
-            trouble: stays.map(|stays| why + stays),
+            problem: stays.map(|stays| why + stays),
             left_out: state.left_out.map(str::to_owned),
         }
     }
@@ -339,9 +339,9 @@ impl FollowedRegistry {
                     _ => to.say(LogEvent::Registry, format!("{of}: {event}")),
                 });
         let builder = settings.saved_in.iter().fold(builder, |builder, folder| builder.saved_in(folder));
-        let (registry, trouble) = builder.start().map_err(|error| failed(&error))?;
-        if let Some(trouble) = trouble {
-            log.say(LogEvent::RegistryRejected, format!("{}: the saved copy cannot be used: {trouble}", settings.url));
+        let (registry, problem) = builder.start().map_err(|error| failed(&error))?;
+        if let Some(problem) = problem {
+            log.say(LogEvent::RegistryRejected, format!("{}: the saved copy cannot be used: {problem}", settings.url));
         }
         Ok(Self(registry))
     }
@@ -354,13 +354,13 @@ impl FollowedRegistry {
     /// Fetches the registry again. Returns why the fetched version is not in use, if so.
     pub(super) async fn fetch_again(&self) -> Option<String> {
         self.0.fetch_again().await;
-        self.trouble()
+        self.problem()
     }
 
     /// Returns why the fetched version is not in use, if so.
-    pub(super) fn trouble(&self) -> Option<String> {
-        let PublishedRegistryReport { waiting, trouble, .. } = self.report();
-        waiting.map(|waiting| waiting.why).or(trouble)
+    pub(super) fn problem(&self) -> Option<String> {
+        let PublishedRegistryReport { waiting, problem, .. } = self.report();
+        waiting.map(|waiting| waiting.why).or(problem)
     }
 
     /// Replaces the list of versions that are accepted whatever they change.
@@ -379,7 +379,7 @@ impl FollowedRegistry {
                 hash: hash.to_string(),
                 why: format!("version {} waits to be accepted: {changes}; {}", hash.short(), how_to_accept(&hash)),
             }),
-            trouble: status.trouble.map(|trouble| trouble.as_ref().to_owned()),
+            problem: status.problem.map(|problem| problem.as_ref().to_owned()),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use tower_robots::agent::Registry;
 use tower_robots::check::{Finding, Severity};
-use tower_robots::live::{Enforcement, Gate, RejectionKind, ReloadOutcome, TroubleKind, WhenMissing};
+use tower_robots::live::{Enforcement, Gate, ProblemKind, RejectionKind, ReloadOutcome, WhenMissing};
 
 use super::appended_parts::AppendedParts;
 use super::gate_settings::GateSettings;
@@ -73,7 +73,7 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let opener = RobotsOpener::new(config, registry, state, &Log::nowhere()).inheriting(&inheritance);
     let warning = |message: String| Problem::Warning(FoundProblem::new(Severity::Warning, message));
     let of_all = switch_of_all(&opener.state).map(|switch| match switch {
-        Err(trouble) => Problem::Unenforced(diagnostic(&config.state_dir_span, &trouble)),
+        Err(problem) => Problem::Unenforced(diagnostic(&config.state_dir_span, &problem)),
         Ok(message) => warning(message),
     });
     let of_others = opener.state.switches_of_others(config, &inheritance);
@@ -88,8 +88,8 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
 /// off because it cannot be read.
 fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
-    Some(match directory.switch_trouble() {
-        Some(trouble) => Err(format!("{trouble}, so nothing would be enforced for any site")),
+    Some(match directory.switch_problem() {
+        Some(problem) => Err(format!("{problem}, so nothing would be enforced for any site")),
         None => Ok(format!(
             "{}: enforcement is switched off for every site: `robotsd enforce on` turns it on",
             directory.path().display()
@@ -137,7 +137,7 @@ impl DrySite<'_> {
                 return found;
             }
         };
-        let of_parts = |parts: &AppendedParts| [parts.troubles(), parts.left_out()].concat();
+        let of_parts = |parts: &AppendedParts| [parts.problems(), parts.left_out()].concat();
         let of_parts = robots.parts.as_ref().map(of_parts).unwrap_or_default();
         found.extend(of_parts.into_iter().chain(robots.ignored()).map(|text| self.warning(text)));
         for live in robots.lives(&site.name, &site.hosts) {
@@ -182,8 +182,8 @@ impl DrySite<'_> {
         let mut walk = SitemapWalk::within(&hosts, usize::MAX);
         let (mut retriever, make) = (None, || Retriever::new(&RetrievalSettings::default()));
         walk.walk(sitemaps.iter().cloned(), |source| open_sitemap(source, &mut retriever, make).map(Some));
-        if let Some(trouble) = walk.trouble() {
-            found.push(self.error(format!("sitemaps not read: {trouble}")));
+        if let Some(problem) = walk.problem() {
+            found.push(self.error(format!("sitemaps not read: {problem}")));
         }
         let listed = walk.listed();
         settings.pages.set_sitemaps(walk.into_pages(), listed);
@@ -211,9 +211,9 @@ impl DrySite<'_> {
         if status.switch == Enforcement::On {
             return None;
         }
-        Some(match status.state_trouble(TroubleKind::UnreadSwitch) {
-            Some(trouble) => {
-                let message = of_site(name, format!("{trouble}, so nothing would be enforced"));
+        Some(match status.state_problem(ProblemKind::UnreadSwitch) {
+            Some(problem) => {
+                let message = of_site(name, format!("{problem}, so nothing would be enforced"));
                 Problem::Unenforced((self.diagnostic)(&self.config.state_dir_span, &message))
             }
             None => {

@@ -8,11 +8,11 @@ use std::time::SystemTime;
 use tower_robots::agent::{Category, Identity, IdentityMethod};
 use tower_robots::check::{Finding, Severity};
 use tower_robots::internals::DirectoryEvent;
-use tower_robots::internals::TroubleEvent;
+use tower_robots::internals::ProblemEvent;
 use tower_robots::internals::text;
 use tower_robots::layer::{Event, Record};
 use tower_robots::live::{
-    Content, Enforcement, ObjectionKind, Pending, RejectionKind, Reload, ReloadOutcome, Snapshot, Status, TroubleKind,
+    Content, Enforcement, ObjectionKind, Pending, ProblemKind, RejectionKind, Reload, ReloadOutcome, Snapshot, Status,
 };
 use tower_robots::policy::{Override, Policy, Reason};
 use tower_robots::rules::{Access, PathForm};
@@ -257,7 +257,7 @@ pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Se
 
 /// Returns a listener that logs problems with the evidence or the state directory, when they begin
 /// and when they end.
-pub(super) fn trouble(log: Log, of: LogEvent) -> impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static {
+pub(super) fn problem(log: Log, of: LogEvent) -> impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static {
     move |event| {
         log.write(&LogEntry {
             level: if event.is_over { LogLevel::Info } else { LogLevel::Warn },
@@ -324,11 +324,11 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
     if let (Some(path), true) = (&file, errors > 0) {
         steps.push(NextStep::command("to see the errors that the check finds", ["robotsd", "check", path]));
     }
-    let is_wrong = |kind| status.state_trouble(kind).is_some();
-    if [TroubleKind::Save, TroubleKind::Switch, TroubleKind::History].into_iter().any(is_wrong) {
+    let is_wrong = |kind| status.state_problem(kind).is_some();
+    if [ProblemKind::Save, ProblemKind::Switch, ProblemKind::History].into_iter().any(is_wrong) {
         let repair = "repair the state directory, or free space on its disk: pending changes are then written";
         steps.push(NextStep::say(repair));
-    } else if !status.state_troubles.is_empty() && !is_wrong(TroubleKind::Behind) {
+    } else if !status.state_problems.is_empty() && !is_wrong(ProblemKind::Behind) {
         steps.push(NextStep::say("repair the state directory: damaged files in it are ignored"));
     }
     if status.faults + status.callback_faults > 0 {

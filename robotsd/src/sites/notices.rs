@@ -31,7 +31,7 @@ impl Sites {
     /// directory.
     pub(crate) fn notify(&self, config: &ConfigReport) {
         let Some(hooks) = self.hooks() else { return };
-        let of_all = self.state.directory.as_ref().and_then(StateDir::switch_trouble);
+        let of_all = self.state.directory.as_ref().and_then(StateDir::switch_problem);
         let of_all =
             of_all.map(|why| format!(" because the kill switch could not be read ({why})")).unwrap_or_default();
         let replica = hooks.replica.clone();

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use tower_robots::internals::Attribution;
 use tower_robots::live::{
-    Enforcement, LiveRobots, ObjectionKind, ReloadOutcome, Status, TroubleKind, VersionHashPrefix,
+    Enforcement, LiveRobots, ObjectionKind, ProblemKind, ReloadOutcome, Status, VersionHashPrefix,
 };
 
 use super::log_events;
@@ -104,7 +104,7 @@ impl Sites {
             site: site.map(|site| site.name.to_string()),
             enforcement: Some(to.as_str().to_owned()),
             enforcement_before: Some(before.as_str().to_owned()),
-            trouble: written.err().map(|error| error.to_string()),
+            problem: written.err().map(|error| error.to_string()),
             ..ChangeReport::new(message)
         };
         self.note(LogEvent::Enforcement, site, &report);
@@ -158,7 +158,7 @@ impl Sites {
             is_off.then(|| on("to enforce again", of_switch)),
             fleet.filter(|fleet| fleet.is_off()).map(|_| on(by_fleet, &["--fleet"])),
             fleet.filter(|fleet| fleet.unknown().is_some()).map(|_| NextStep::make_document()),
-            fleet.filter(|fleet| fleet.trouble().is_some()).map(|_| {
+            fleet.filter(|fleet| fleet.problem().is_some()).map(|_| {
                 NextStep::command("to see the state of each replica, and why", ["robotsd", "fleet", "status"])
             }),
         ];
@@ -215,20 +215,20 @@ impl Sites {
     }
 
     fn note(&self, event: LogEvent, site: Option<&LiveSite>, report: &ChangeReport) {
-        let trouble = report.trouble.as_ref().map(|trouble| format!("; {trouble}")).unwrap_or_default();
+        let problem = report.problem.as_ref().map(|problem| format!("; {problem}")).unwrap_or_default();
         let is_off = report.enforcement.as_deref() == Some(Enforcement::Off.as_str());
-        let level = if is_off || report.trouble.is_some() { LogLevel::Warn } else { event.level() };
+        let level = if is_off || report.problem.is_some() { LogLevel::Warn } else { event.level() };
         self.log.write(&LogEntry {
             level,
             site: site.map(|site| &*site.name),
             robots_hash: site.and_then(|site| site.robots.status().live).map(|hash| hash.short()),
-            message: Some(format!("{}{trouble}", report.message)),
+            message: Some(format!("{}{problem}", report.message)),
             ..LogEntry::now(event)
         });
     }
 
     fn done(&self, report: ChangeReport) -> ChangeReport {
-        ChangeReport { running: true, kept: self.state.directory.is_some() && report.trouble.is_none(), ..report }
+        ChangeReport { running: true, kept: self.state.directory.is_some() && report.problem.is_none(), ..report }
     }
 }
 
@@ -245,13 +245,13 @@ pub(crate) fn accept_at_rest(
     let baseline = of.and_then(|of| of.gate_basis.baseline.as_ref());
     let has_parts = of.is_some_and(|of| !of.append.is_empty());
     let next = log_events::after_accepting(&live.status(), has_parts, baseline.map(|file| &**file.get_ref()));
-    Ok(ChangeReport { kept: report.trouble.is_none(), next, ..report })
+    Ok(ChangeReport { kept: report.problem.is_none(), next, ..report })
 }
 
 /// Rolls back a site that no process serves, in the state directory of the config.
 pub(crate) fn roll_back_at_rest(config: &Config, site: &str, by: &Attribution) -> Result<ChangeReport, ChangeError> {
     let report = roll_back(site, &at_rest(config, site)?.robots, by)?;
-    Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
+    Ok(ChangeReport { kept: report.problem.is_none(), ..report })
 }
 
 /// Returns the message about an unknown name, with the known ones.
@@ -306,7 +306,7 @@ fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> C
         hash: now.live.map(|hash| hash.to_string()),
         before: before.live.map(|hash| hash.to_string()),
         waiting: now.pending.as_ref().map(|pending| pending.hash().to_string()),
-        trouble: now.state_trouble(TroubleKind::Save).map(str::to_owned),
+        problem: now.state_problem(ProblemKind::Save).map(str::to_owned),
         ..ChangeReport::new(message)
     }
 }

@@ -150,7 +150,7 @@ impl Sites {
                 let mut next = Some(Arc::clone(&self));
                 while let Some(sites) = next {
                     sites.set_registry(&registry);
-                    *sites.registry_trouble.lock() = None;
+                    *sites.registry_problem.lock() = None;
                     sites.renew_registry(&registry).await;
                     next = sites.successor_with_registry();
                 }
@@ -160,7 +160,7 @@ impl Sites {
                 let message = format!("{message}; the one before stays in force");
                 let mut next = Some(Arc::clone(&self));
                 while let Some(sites) = next {
-                    *sites.registry_trouble.lock() = Some(message.clone());
+                    *sites.registry_problem.lock() = Some(message.clone());
                     next = sites.successor_with_registry();
                 }
                 (LogEvent::RegistryRejected, "kept", message)

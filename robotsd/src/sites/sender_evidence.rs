@@ -37,7 +37,7 @@ impl SenderEvidence {
             .resolvers(settings.resolvers.iter().copied())
             .trusted_proxies(settings.trusted_proxies.iter().copied())
             .require_components(settings.require_components.iter().cloned())
-            .on_event(log_events::trouble(log.clone(), LogEvent::Identity));
+            .on_event(log_events::problem(log.clone(), LogEvent::Identity));
         if !settings.rdns {
             builder = builder.without_names();
         }
@@ -96,14 +96,14 @@ impl SenderEvidence {
 
     /// Reports that impostors are allowed although the config tags or refuses them, because nothing
     /// can refute a claim.
-    pub(super) fn trouble(&self) -> Option<String> {
+    pub(super) fn problem(&self) -> Option<String> {
         self.verifier.status().ineffective_reason().filter(|_| self.settings.impostors != Impostors::Observe)
     }
 
     /// Reports the current evidence.
     pub(super) fn report(&self) -> IdentityReport {
         let status = self.verifier.status();
-        let troubles = status.troubles();
+        let problems = status.problems();
         let now = self.verifier.now();
         let lists = status.lists.into_iter().map(|list| ListReport {
             url: list.url,
@@ -112,13 +112,13 @@ impl SenderEvidence {
             created: list.created,
             confirmed: list.confirmed.map(rfc3339),
             age_seconds: list.confirmed.and_then(|at| now.duration_since(at).ok()).map(|age| age.as_secs()),
-            trouble: list.trouble.map(|trouble| trouble.to_string()),
+            problem: list.problem.map(|problem| problem.to_string()),
         });
         let directories = status.directories.into_iter().map(|directory| DirectoryReport {
             url: directory.url,
             keys: directory.entries,
             confirmed: directory.confirmed.map(rfc3339),
-            trouble: directory.trouble.map(|trouble| trouble.to_string()),
+            problem: directory.problem.map(|problem| problem.to_string()),
         });
         let suspects = status.suspects.into_iter().map(|suspect| SuspectReport {
             site: suspect.site,
@@ -134,8 +134,8 @@ impl SenderEvidence {
             names_known: status.known_names.unwrap_or_default(),
             names_waiting: status.waiting_names,
             suspects: suspects.collect(),
-            troubles,
-            paths_trouble: status.paths_trouble.map(|trouble| trouble.to_string()),
+            problems,
+            paths_problem: status.paths_problem.map(|problem| problem.to_string()),
         }
     }
 

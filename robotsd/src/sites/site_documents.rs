@@ -132,7 +132,7 @@ impl SiteDocuments {
         url: &FetchUrl,
     ) -> Result<(FetchAnswer, FetchBody), String> {
         let host = HeaderValue::try_from(url.authority()).map_err(|_| format!("{url}: no host for a request"))?;
-        let mut trouble = String::new();
+        let mut problem = String::new();
         for server in servers {
             let scheme = if url.is_https() { "https" } else { "http" };
             let mut request = FetchRequest::new(server.with_target(url.target().clone()));
@@ -148,12 +148,12 @@ impl SiteDocuments {
                 Ok(answer) => return Ok((answer, body)),
                 Err(error) => error,
             };
-            trouble = format!("{url}: {error}");
+            problem = format!("{url}: {error}");
             if error.address.is_some() {
                 break;
             }
         }
-        Err(trouble)
+        Err(problem)
     }
 }
 
@@ -291,23 +291,23 @@ impl Sites {
         let known = pages.of_sitemaps();
         let mut walk = SitemapWalk::within(&documents.hosts, self.room_for_pages_of(site));
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
-        let (of_named, read_of_named) = (walk.trouble(), walk.read);
+        let (of_named, read_of_named) = (walk.problem(), walk.read);
         walk.walk(usual.map(SitemapSource::Url), fetch);
         // A site without a sitemap may answer the default URL with something else, such as an
         // application's page. That is not a problem.
         let has_usual = walk.read > read_of_named;
-        let mut trouble = if known > 0 || has_usual { walk.trouble() } else { of_named };
+        let mut problem = if known > 0 || has_usual { walk.problem() } else { of_named };
         let (has_read, listed) = (walk.read > 0, walk.listed());
         let read = walk.into_pages();
         let mut unsaved = None;
-        if (trouble.is_none() && (has_read || known == 0)) || read.len() > known {
+        if (problem.is_none() && (has_read || known == 0)) || read.len() > known {
             // A site without sitemaps has nothing to save.
             if known > 0 || !read.is_empty() {
                 unsaved = opener.saved_pages(&site.name).save(&read).err();
             }
             pages.set_sitemaps(read, listed);
-        } else if trouble.is_none() {
-            trouble = Some("the hosts of the site have no sitemap any more".to_owned());
+        } else if problem.is_none() {
+            problem = Some("the hosts of the site have no sitemap any more".to_owned());
         }
         let kept = match pages.of_sitemaps() {
             0 => String::new(),
@@ -318,7 +318,7 @@ impl Sites {
                 "the pages of the sitemaps were not saved, so a restart forgets them until they are read again: {error}"
             )
         });
-        let unread = trouble.map(|why| format!("sitemaps not read: {why}{kept}"));
+        let unread = problem.map(|why| format!("sitemaps not read: {why}{kept}"));
         pages.note(NoteAbout::Sitemaps, unread.or(unsaved));
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct Sites {
     /// The sources of the registry in addition to the built-in rows.
     pub(super) registry: RegistrySources,
     /// Why the registry of the config could not be read again; a restart would fail.
-    pub(super) registry_trouble: Mutex<Option<String>>,
+    pub(super) registry_problem: Mutex<Option<String>>,
     pub(crate) state: StateHandle,
     /// The evidence that checks the senders of requests, if the config has `[identity]`.
     pub(super) evidence: Option<SenderEvidence>,
@@ -64,7 +64,7 @@ impl Sites {
     /// if the config requires it. Blocks.
     pub(crate) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
         let mut state = StateHandle::open(config).map_err(|error| error.to_string())?;
-        state.log_troubles(log);
+        state.log_problems(log);
         state.fleet = config.fleet.as_ref().map(|settings| Fleet::open(settings, config.state_dir.as_deref(), log));
         state.fleet.iter().for_each(Fleet::make_contact);
         let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
@@ -78,7 +78,7 @@ impl Sites {
         opener.publish = Some(PublishListener::new(hooks));
         opener.followed = opener.follow_registry(config)?;
         if opener.state.switch() == Enforcement::Off {
-            let why = opener.state.directory.as_ref().and_then(StateDir::switch_trouble);
+            let why = opener.state.directory.as_ref().and_then(StateDir::switch_problem);
             let why = why.map(|why| format!(" because the kill switch could not be read ({why})")).unwrap_or_default();
             let message = format!("OFF for every site{why}: `robotsd enforce on` turns it on");
             log.say_at(LogLevel::Warn, LogEvent::Enforcement, message);
@@ -96,7 +96,7 @@ impl Sites {
         for site in sites.iter().filter(|site| inheritance.predecessor(&site.name).is_some()) {
             log.say(LogEvent::Config, inheritance.arrival(site));
         }
-        let of_clock = opener.state.directory.as_ref().and_then(StateDir::clock_trouble);
+        let of_clock = opener.state.directory.as_ref().and_then(StateDir::clock_problem);
         of_clock.into_iter().for_each(|why| log.say_at(LogLevel::Warn, LogEvent::Clock, why));
         Ok(Self::new(sites, config, opener, (evidence, rate_store), log, LogPrivacy::new(&config.log)))
     }
@@ -117,7 +117,7 @@ impl Sites {
         Self {
             sites,
             registry,
-            registry_trouble: Mutex::default(),
+            registry_problem: Mutex::default(),
             state,
             evidence,
             rate_store,
@@ -222,7 +222,7 @@ impl Sites {
         *self.successor.lock() = Arc::downgrade(next);
         if next.registry == self.registry {
             next.set_registry(&opener.registry);
-            next.registry_trouble.lock().clone_from(&self.registry_trouble.lock());
+            next.registry_problem.lock().clone_from(&self.registry_problem.lock());
         }
     }
 
@@ -234,15 +234,15 @@ impl Sites {
     /// Reports the store of rates, for the status.
     pub(crate) fn rate_store_report(&self) -> Option<RateStoreReport> {
         use StoreCount::{Allowed, Alone, Answered, Denied, Failed, KnownDenied, Late, Outages};
-        let StoreReport { place, usage, trouble, counts } = self.rate_store.as_ref()?.report();
+        let StoreReport { place, usage, problem, counts } = self.rate_store.as_ref()?.report();
         let kind = |outcome: &StoreCount| KindCount::new(outcome.as_str(), counts.of(*outcome));
-        let (trouble_at, trouble) = trouble.map(|(at, why)| (rfc3339(at), why)).unzip();
+        let (problem_at, problem) = problem.map(|(at, why)| (rfc3339(at), why)).unzip();
         Some(RateStoreReport {
             place,
             state: usage.as_str().to_owned(),
             unasked: self.unasked.map(str::to_owned),
-            trouble,
-            trouble_at,
+            problem,
+            problem_at,
             outages: counts.of(Outages),
             calls: [Answered, Late, Failed].iter().map(kind).collect(),
             requests: [Allowed, Denied, Alone, KnownDenied].iter().map(kind).collect(),
@@ -265,13 +265,13 @@ impl Sites {
 
     /// Returns the problems that concern every site: those of the state directory, the registry,
     /// the evidence and the store of rates.
-    pub(crate) fn troubles(&self) -> Vec<String> {
-        let directory = self.state.directory.iter().flat_map(StateDir::troubles);
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let directory = self.state.directory.iter().flat_map(StateDir::problems);
         let is_strict = self.iter().any(|site| site.settings.is_strict(SystemTime::now()));
-        let evidence = self.evidence.as_ref().filter(|_| is_strict).and_then(SenderEvidence::trouble);
+        let evidence = self.evidence.as_ref().filter(|_| is_strict).and_then(SenderEvidence::problem);
         let rates = self.rate_store.as_ref().map(SharedRate::report).filter(|report| report.usage != StoreUsage::Used);
         let of_rates = rates.as_ref().and_then(store_message);
-        directory.chain(self.registry_troubles()).chain(evidence).chain(of_rates).collect()
+        directory.chain(self.registry_problems()).chain(evidence).chain(of_rates).collect()
     }
 
     /// Returns the files of directories that belong to no host.
@@ -280,9 +280,9 @@ impl Sites {
     }
 
     /// Returns why the registry in use is not the one that the config names.
-    pub(super) fn registry_troubles(&self) -> impl Iterator<Item = String> {
-        let of_url = |followed: FollowedRegistry| Some(format!("{}: {}", followed.report().url, followed.trouble()?));
-        self.registry_trouble.lock().clone().into_iter().chain(self.opener().followed.and_then(of_url))
+    pub(super) fn registry_problems(&self) -> impl Iterator<Item = String> {
+        let of_url = |followed: FollowedRegistry| Some(format!("{}: {}", followed.report().url, followed.problem()?));
+        self.registry_problem.lock().clone().into_iter().chain(self.opener().followed.and_then(of_url))
     }
 
     /// Reports whether the state directory can be written; `None` if there is none.
@@ -291,9 +291,9 @@ impl Sites {
     }
 
     /// Returns why the switch of every site counts as off although nobody switched it off.
-    pub(crate) fn switch_trouble(&self) -> Option<String> {
+    pub(crate) fn switch_problem(&self) -> Option<String> {
         let directory = self.state.directory.as_ref().filter(|_| self.enforcement() == Enforcement::Off);
-        directory.and_then(StateDir::switch_trouble)
+        directory.and_then(StateDir::switch_problem)
     }
 
     /// Returns the watcher of all files.
@@ -377,7 +377,7 @@ pub(super) fn renewed_rate_store(
 /// Reports whether the store of rates is asked, in the words of log and status; `None` before it
 /// has answered or failed.
 fn store_message(report: &StoreReport) -> Option<String> {
-    let (place, why) = (&report.place, report.trouble.as_ref().map(|(_, why)| why));
+    let (place, why) = (&report.place, report.problem.as_ref().map(|(_, why)| why));
     Some(match report.usage {
         StoreUsage::Used => format!("{place} answers: crawlers are counted there"),
         StoreUsage::Out => format!("{place} is not asked: {}; each process counts crawlers for itself", why?),

@@ -35,7 +35,7 @@ impl Sites {
             }
         }
         if self.registry != RegistrySources::default() {
-            exposition.holds(&family::REGISTRY_REJECTED, &[], self.registry_troubles().next().is_some());
+            exposition.holds(&family::REGISTRY_REJECTED, &[], self.registry_problems().next().is_some());
         }
         if let Some(identity) = self.identity_report() {
             let confirmed = identity.confirmed_lists();

@@ -82,8 +82,8 @@ impl<'a> SiteOpener<'a> {
         let log = self.log;
         let name: SiteName = Arc::from(&*site.name);
         if before.is_none() {
-            if let Some(trouble) = robots.watch_trouble() {
-                log.say_of(&name, LogEvent::Watch.level(), LogEvent::Watch, format!("{name}: {trouble}"));
+            if let Some(problem) = robots.watch_problem() {
+                log.say_of(&name, LogEvent::Watch.level(), LogEvent::Watch, format!("{name}: {problem}"));
             }
             for LiveSite { name, robots, .. } in robots.lives(&name, &[]) {
                 if robots.status().switch == Enforcement::Off {

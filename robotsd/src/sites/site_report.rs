@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use tower_robots::agent::{Agent, Crawler, Registry};
 use tower_robots::check::Report;
 use tower_robots::live::{
-    Cause, FetchStatus, HistoryEntry, Pending, Reload, ReloadOutcomeKind, TroubleKind, VersionHash,
+    Cause, FetchStatus, HistoryEntry, Pending, ProblemKind, Reload, ReloadOutcomeKind, VersionHash,
 };
 use tower_robots::policy::{Mode, Override, Policy, Reason};
 
@@ -45,12 +45,12 @@ impl Sites {
                 let mut report = live.report(flags);
                 if let Some(parts) = &parts {
                     report.append = parts.report();
-                    report.troubles.extend(parts.troubles());
+                    report.problems.extend(parts.problems());
                 }
                 let status = hooks.as_ref().map(|hooks| hooks.status(&name, &live.name)).unwrap_or_default();
                 report.on_publish = status.into_iter().map(|status| status.report).collect();
-                report.troubles.extend(report.on_publish.iter().filter_map(hook_trouble));
-                report.troubles.extend(unanswered.take());
+                report.problems.extend(report.on_publish.iter().filter_map(hook_problem));
+                report.problems.extend(unanswered.take());
                 report
             })
         };
@@ -61,12 +61,12 @@ impl Sites {
     pub(crate) fn notify_report(&self) -> (Vec<PublishHookReport>, Vec<String>) {
         let status = self.hooks().map(|hooks| hooks.notifying()).unwrap_or_default();
         let reports: Vec<_> = status.into_iter().map(|status| status.report).collect();
-        let trouble = |of: &PublishHookReport| {
+        let problem = |of: &PublishHookReport| {
             let event = of.version.as_ref()?;
-            Some(format!("notify {}: {event}: {}", of.target, of.trouble.as_ref()?))
+            Some(format!("notify {}: {event}: {}", of.target, of.problem.as_ref()?))
         };
-        let troubles = reports.iter().filter_map(trouble).collect();
-        (reports, troubles)
+        let problems = reports.iter().filter_map(problem).collect();
+        (reports, problems)
     }
 
     /// Reports the requests and upstreams of every site, in the order of the config.
@@ -177,7 +177,7 @@ impl LiveSite {
             overrides: snapshot.policy.overrides.iter().map(exception).collect(),
             enforcement: status.enforcement.as_str().to_owned(),
             switch: status.switch.as_str().to_owned(),
-            switch_trouble: status.state_trouble(TroubleKind::UnreadSwitch).map(str::to_owned),
+            switch_problem: status.state_problem(ProblemKind::UnreadSwitch).map(str::to_owned),
             hash: content.map(|content| content.hash().to_string()),
             since: content.map(|_| rfc3339(status.since)),
             // If the clock was set back, the age is 0.
@@ -211,11 +211,11 @@ impl LiveSite {
             on_publish: Vec::new(),
             next: log_events::for_site(&self.name, &snapshot, &status, flags),
             watched_pages: self.pages.as_deref().map(SitePages::report),
-            troubles: {
+            problems: {
                 let waits = status.pending.as_ref().filter(|_| status.live.is_none());
                 let unready = waits.map(|pending| log_events::without_robots(&self.name, Some(pending)));
-                let of_state = status.state_troubles.iter().map(|trouble| &trouble.text);
-                let of_robots = status.watch_trouble.iter().chain(of_state).cloned();
+                let of_state = status.state_problems.iter().map(|problem| &problem.text);
+                let of_robots = status.watch_problem.iter().chain(of_state).cloned();
                 let of_policy = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
                 let of_gate = self.pages.as_deref().map(SitePages::notes).unwrap_or_default();
                 let of_gate = of_gate.into_iter().map(|note| format!("gate: {note}"));
@@ -258,8 +258,8 @@ pub(super) fn decided(history: &[HistoryEntry], live: Option<VersionHash>) -> Op
     Some(last).filter(|entry| is_decision && entry.hash == live)
 }
 
-fn hook_trouble(hook: &PublishHookReport) -> Option<String> {
-    let why = hook.trouble.as_ref()?;
+fn hook_problem(hook: &PublishHookReport) -> Option<String> {
+    let why = hook.problem.as_ref()?;
     Some(match &*hook.state {
         "delivered" => format!("on_publish {}: a restart sends it again: {why}", hook.target),
         "failed" => format!("on_publish {}: {why}; a cache may keep its copy until it expires", hook.target),

@@ -148,10 +148,10 @@ impl SiteRobots {
     }
 
     /// Returns why changes of the directory or the file are found only by polling.
-    pub(super) fn watch_trouble(&self) -> Option<String> {
+    pub(super) fn watch_problem(&self) -> Option<String> {
         match &self.kind {
-            RobotsKind::One(live, _) => live.status().watch_trouble,
-            RobotsKind::Directory { directory, .. } => directory.watch_trouble(),
+            RobotsKind::One(live, _) => live.status().watch_problem,
+            RobotsKind::Directory { directory, .. } => directory.watch_problem(),
         }
     }
 

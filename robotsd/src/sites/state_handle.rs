@@ -45,10 +45,10 @@ impl StateHandle {
     }
 
     /// Logs the problems of the state directory, now and later.
-    pub(super) fn log_troubles(&self, log: &Log) {
+    pub(super) fn log_problems(&self, log: &Log) {
         if let Some(directory) = &self.directory {
-            directory.troubles().into_iter().for_each(|trouble| log.say(LogEvent::State, trouble));
-            directory.on_event(log_events::trouble(log.clone(), LogEvent::State));
+            directory.problems().into_iter().for_each(|problem| log.say(LogEvent::State, problem));
+            directory.on_event(log_events::problem(log.clone(), LogEvent::State));
         }
     }
 

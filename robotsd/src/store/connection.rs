@@ -69,12 +69,12 @@ impl StoreConnection {
             };
             (address, spawn_local(tried))
         });
-        let mut troubles = Vec::new();
+        let mut problems = Vec::new();
         for (address, tried) in tries.collect::<Vec<_>>() {
             match tried.await.unwrap_or_else(|_| Err("no connection".to_owned())) {
                 Ok(connection) => return connection.noted(settings, addresses).await,
-                Err(why) if is_address => troubles.push(why),
-                Err(why) => troubles.push(format!("{address}: {why}")),
+                Err(why) if is_address => problems.push(why),
+                Err(why) => problems.push(format!("{address}: {why}")),
             }
         }
         if let (Some(&address), false) = (addresses.known.first(), addresses.nodes.is_empty())
@@ -82,7 +82,7 @@ impl StoreConnection {
         {
             return connection.noted(settings, addresses).await;
         }
-        Err(troubles.join("; "))
+        Err(problems.join("; "))
     }
 
     /// Connects through the given servers. The name in the URL resolves to `address`.
@@ -327,14 +327,14 @@ const MAX_SHOWN_LENGTH: usize = 200;
 
 /// Why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum StoreTrouble {
+pub(crate) enum StoreProblem {
     /// No answer in time.
     Late,
     /// The connection broke, or the server cannot be used.
     Broken(String),
 }
 
-impl StoreTrouble {
+impl StoreProblem {
     /// Returns the error for an answer that the script cannot give.
     pub(crate) fn garbage() -> Self {
         Self::Broken("its answer is not one that the script gives: another service answers there".to_owned())

@@ -5,6 +5,6 @@ mod connection;
 mod settings;
 
 pub(crate) use self::connection::{
-    AddressLookup, StoreAddresses, StoreConnection, StoreScript, StoreTrouble, of_system,
+    AddressLookup, StoreAddresses, StoreConnection, StoreProblem, StoreScript, of_system,
 };
 pub use self::settings::{StoreNodes, StoreSettings, StoreUrl};

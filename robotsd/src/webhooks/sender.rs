@@ -424,7 +424,7 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
             shared.report(hook, notice, HookEventKind::GivenUp, None, &what);
             return;
         };
-        shared.update(key, |job| job.status.report.trouble = Some(why.clone()));
+        shared.update(key, |job| job.status.report.problem = Some(why.clone()));
         let what = format!("{why}; tried again in {} s", again.as_secs());
         shared.report(hook, notice, HookEventKind::Repeated, None, &what);
         if !shared.waits(of, again).await {
@@ -454,8 +454,8 @@ impl HookStatus {
         };
     }
 
-    pub(super) fn rest(&mut self, state: &str, trouble: Option<String>) {
-        (self.report.state, self.report.trouble) = (state.to_owned(), trouble);
+    pub(super) fn rest(&mut self, state: &str, problem: Option<String>) {
+        (self.report.state, self.report.problem) = (state.to_owned(), problem);
     }
 
     /// Reports whether it failed long enough ago that a lasting event is sent again.

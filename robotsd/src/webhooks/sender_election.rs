@@ -32,8 +32,8 @@ impl PublishHooks {
                     // Recorded, so that a restart does not ask again, even when the other processes
                     // have forgotten it.
                     let written = self.record(of);
-                    let trouble = written.err().map(|error| error.to_string());
-                    self.update(key, |job| job.status.rest("delivered", trouble));
+                    let problem = written.err().map(|error| error.to_string());
+                    self.update(key, |job| job.status.rest("delivered", problem));
                     return false;
                 }
                 _ => return true,

@@ -515,7 +515,7 @@ fn a_client_whose_sites_are_none_is_told_so_and_not_that_all_is_well() {
     scene.folder.configure(scene.folder.read("robotsd.toml").replace("sites = [\"shop\"]", "sites = [\"shpo\"]"));
     wait_until("the config", || command(1, &["status"]).code == Some(1));
     let status = command(1, &["status", "--problems"]).ends_with(1).out;
-    assert_has(unfolded(&status), &["trouble: [admin] gives you read for \"shpo\", and there is no such site"]);
+    assert_has(unfolded(&status), &["problem: [admin] gives you read for \"shpo\", and there is no such site"]);
     command(1, &["status", "--ready"]).succeeded();
     // Switches of sites that it does not see are not that of every site.
     for site in ["shop", "blog-1"] {
@@ -607,7 +607,7 @@ fn a_full_disk_holds_nothing_up_but_what_has_to_be_written_down() {
             }
             assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off still");
             let problems = || unfolded(&running.command(&["status", "--problems"]).out);
-            assert_has(problems(), &["trouble: ", "; accept, rollback and `enforce on` are refused until it can be"]);
+            assert_has(problems(), &["problem: ", "; accept, rollback and `enforce on` are refused until it can be"]);
             running.command(&["reload"]).succeeded();
             running.command(&["enforce", "off", "--site", "shop"]).succeeded();
             disk.free();

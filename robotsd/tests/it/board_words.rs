@@ -243,10 +243,10 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
         let counts = |running: &Running, count: u64| {
             wait_until("a count", || disallowed(running) == count);
         };
-        let troubles = |running: &Running| -> Vec<String> {
+        let problems = |running: &Running| -> Vec<String> {
             let status: Value = serde_json::from_str(&running.ask_admin("GET /status").body).unwrap();
-            let troubles = status["troubles"].as_array().unwrap().iter();
-            troubles.map(|trouble| trouble.as_str().unwrap().to_owned()).filter(|text| text.contains("board")).collect()
+            let problems = status["problems"].as_array().unwrap().iter();
+            problems.map(|problem| problem.as_str().unwrap().to_owned()).filter(|text| text.contains("board")).collect()
         };
         let written = |what: &str| {
             let files = fs::read_dir(state.join("board/shop")).into_iter().flatten().map(|entry| entry.unwrap().path());
@@ -264,9 +264,9 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
         disk.fill();
         running.get("/private/2", GPTBOT);
         publish(&running, 2);
-        let trouble = wait_for("a trouble", || troubles(&running).into_iter().next());
-        assert_eq!(trouble, "the board of site \"shop\" cannot be written: No space left on device (os error 28)");
-        running.wait_for_event("state", |line| line["message"] == trouble.as_str());
+        let problem = wait_for("a problem", || problems(&running).into_iter().next());
+        assert_eq!(problem, "the board of site \"shop\" cannot be written: No space left on device (os error 28)");
+        running.wait_for_event("state", |line| line["message"] == problem.as_str());
         assert_eq!(running.get("/robots.txt", FIREFOX).status, 200);
         counts(&running, 2);
         // A kill loses what was not written, and nothing else.
@@ -277,10 +277,10 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
         running.get("/private/3", GPTBOT);
         counts(&running, 2);
         publish(&running, 3);
-        wait_for("a trouble", || troubles(&running).into_iter().next());
+        wait_for("a problem", || problems(&running).into_iter().next());
         disk.free();
         publish(&running, 4);
-        wait_until("no trouble", || troubles(&running).is_empty());
+        wait_until("no problem", || problems(&running).is_empty());
         wait_until("a file", || written("\"disallowed\":2"));
         running.kill();
         counts(&site.start(), 2);

@@ -233,22 +233,22 @@ fn go_on(call: &str, error: &str) {
     assert_ne!(running.get("/private/3", GPTBOT).status, 403, "{fault}: it is off");
     let now = status();
     assert_eq!(now["enforcement"], "off", "{fault}");
-    assert!(is_written || now["troubles"].as_array().is_some_and(|all| !all.is_empty()), "{fault}: {now}");
+    assert!(is_written || now["problems"].as_array().is_some_and(|all| !all.is_empty()), "{fault}: {now}");
     // It is done or not; somebody serves.
     let upgrade = folder.with_config(&["upgrade"]);
     assert_eq!(running.get("/robots.txt", FIREFOX).body, robots("a"), "{fault}: {}", upgrade.said());
     drop(failing);
-    // A record of the audit that is written ends the trouble of one that could not be.
+    // A record of the audit that is written ends the problem of one that could not be.
     folder.with_config(&["enforce", "off"]).succeeded();
     let quiet = || {
         let now = status();
-        let troubles = [&now["troubles"], &now["sites"][0]["troubles"]];
-        troubles.iter().all(|all| all.as_array().is_none_or(Vec::is_empty))
+        let problems = [&now["problems"], &now["sites"][0]["problems"]];
+        problems.iter().all(|all| all.as_array().is_none_or(Vec::is_empty))
     };
     // The board is written again half a minute after it could not be, or with another version; the log with its next line.
     folder.replace("robots.txt", format!("{}# again\n", robots("a")));
     let asked = AtomicUsize::new(4);
-    wait_until(&format!("no trouble after {fault}"), || {
+    wait_until(&format!("no problem after {fault}"), || {
         let _ = running.get("/robots.txt", FIREFOX);
         asked.fetch_add(1, Ordering::Relaxed);
         thread::sleep(Duration::from_millis(100));

@@ -68,7 +68,7 @@ fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd
     {
         let began = Instant::now();
         let (_folder, running) = start(listener, "");
-        let said = || running.ask_admin("GET /status").json()["troubles"].to_string();
+        let said = || running.ask_admin("GET /status").json()["problems"].to_string();
         assert_eq!(said(), "[]");
         let ask = |target: &str, fields: &[(&str, &str)]| {
             running.request("GET", target, &[&[("User-Agent", GPTBOT)], fields].concat()).status
@@ -105,7 +105,7 @@ fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
             assert!(message(&event).starts_with(want), "{event}");
         }
-        // What only the config of a proxy can be wrong in is a trouble; what a client may have written is counted alone.
+        // What only the config of a proxy can be wrong in is a problem; what a client may have written is counted alone.
         let missing = format!("were {done} within the last hour (missing, 4 since the start)");
         assert_has(said(), &[&missing, "(unknown-preset, 2 since", "(unknown-site, 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());

@@ -27,10 +27,10 @@ fn status(running: &Running) -> String {
     running.command(&["status"]).out
 }
 
-fn troubles(running: &Running) -> Vec<String> {
+fn problems(running: &Running) -> Vec<String> {
     let status = running.json(&["status"]);
-    let troubles = status["sites"][0]["troubles"].as_array().unwrap();
-    troubles.iter().map(|trouble| trouble.as_str().unwrap().to_owned()).collect()
+    let problems = status["sites"][0]["problems"].as_array().unwrap();
+    problems.iter().map(|problem| problem.as_str().unwrap().to_owned()).collect()
 }
 
 /// The folder of a site `shop`, whose state is kept in `state`.
@@ -52,13 +52,13 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
             wait_for_robots(&running, text);
         }
         let want = "cannot be written, so a restart forgets the live version: No space left on device (os error 28)";
-        let trouble = wait_for("a trouble", || troubles(&running).into_iter().find(|text| text.contains(want)));
-        running.wait_for_event("state", |line| line["message"] == *format!("shop: {trouble}"));
-        assert_has(unfolded(&status(&running)), &[&trouble]);
+        let problem = wait_for("a problem", || problems(&running).into_iter().find(|text| text.contains(want)));
+        running.wait_for_event("state", |line| line["message"] == *format!("shop: {problem}"));
+        assert_has(unfolded(&status(&running)), &[&problem]);
 
         disk.free();
         running.wait_for_event("state", |line| line["message"] == "shop: the live version is saved again");
-        wait_until("no trouble", || troubles(&running).is_empty());
+        wait_until("no problem", || problems(&running).is_empty());
         assert!(is_saved(&own, THIRD), "without another edit");
         running.kill();
 
@@ -71,7 +71,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         left.iter().for_each(|path| fs::write(path, "{").unwrap());
         let mut running = site.start();
         wait_for_robots(&running, THIRD);
-        assert!(troubles(&running).is_empty(), "{:?}", troubles(&running));
+        assert!(problems(&running).is_empty(), "{:?}", problems(&running));
         running.wait_for_event("rejected", |line| {
             message(line).ends_with(" and was live before, as far as the state directory shows")
         });
@@ -80,20 +80,20 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         disk.fill();
         site.replace("robots.txt", FOURTH);
         wait_for_robots(&running, FOURTH);
-        wait_for("a trouble", || troubles(&running).into_iter().next());
+        wait_for("a problem", || problems(&running).into_iter().next());
         running.kill();
         site.replace("robots.txt", "{\"error\": \"not found\"}\n");
         let running = site.start();
         wait_for_robots(&running, THIRD);
         let older = "is older than the version before the restart: ";
-        let behind = wait_for("what is behind", || troubles(&running).into_iter().find(|text| text.contains(older)));
+        let behind = wait_for("what is behind", || problems(&running).into_iter().find(|text| text.contains(older)));
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {behind}"));
         running.wait_for_message("rejected", older);
         assert!(unfolded(&status(&running)).contains(&behind), "in the same words");
         // Once the source holds again what was live, nothing is behind, whatever the disk does.
         site.replace("robots.txt", FOURTH);
         wait_for_robots(&running, FOURTH);
-        wait_until("no longer behind", || !troubles(&running).contains(&behind));
+        wait_until("no longer behind", || !problems(&running).contains(&behind));
     });
 }
 
@@ -109,7 +109,7 @@ fn what_waits_is_written_when_robotsd_is_stopped() {
             wait_until("the first version on the disk", || is_saved(&own, FIRST));
             disk.fill();
             site.replace("robots.txt", if is_freed { SECOND } else { THIRD });
-            wait_for("a trouble", || troubles(&running).into_iter().next());
+            wait_for("a problem", || problems(&running).into_iter().next());
             if is_freed {
                 disk.free();
             }
@@ -151,30 +151,30 @@ fn the_switches_hold_on_a_full_disk_and_after_a_kill() {
 }
 
 #[test]
-fn lines_that_the_log_of_requests_loses_are_a_trouble_as_long_as_it_cannot_be_written() {
-    let name = "full_disk::lines_that_the_log_of_requests_loses_are_a_trouble_as_long_as_it_cannot_be_written";
+fn lines_that_the_log_of_requests_loses_are_a_problem_as_long_as_it_cannot_be_written() {
+    let name = "full_disk::lines_that_the_log_of_requests_loses_are_a_problem_as_long_as_it_cannot_be_written";
     SmallDisk::with(name, |disk| {
         let path = disk.path().join("access.log");
         let config = Config::new().admin().files_of("shop").robots(FIRST).log_requests();
         let (_folder, running) = config.tables(format!("access_path = {path:?}")).start();
         disk.fill();
-        let told = || running.json(&["status"])["troubles"].to_string();
+        let told = || running.json(&["status"])["problems"].to_string();
         let asked = |told: bool| {
             running.get("/robots.txt", FIREFOX);
             told
         };
         let want = "access.log cannot be written: No space left on device (os error 28); lines are lost";
-        wait_until("a trouble", || asked(told().contains(want)));
-        assert_has(running.command(&["status", "--problems"]).ends_with(1).out, &["trouble:"]);
+        wait_until("a problem", || asked(told().contains(want)));
+        assert_has(running.command(&["status", "--problems"]).ends_with(1).out, &["problem:"]);
         disk.free();
-        wait_until("no trouble", || asked(told() == "[]"));
+        wait_until("no problem", || asked(told() == "[]"));
     });
 }
 
 /// Those are where auditors look: refusals, switches, and who turned them.
 #[test]
-fn events_that_standard_output_does_not_take_are_a_trouble_until_a_line_is_written_again() {
-    let name = "full_disk::events_that_standard_output_does_not_take_are_a_trouble_until_a_line_is_written_again";
+fn events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_written_again() {
+    let name = "full_disk::events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_written_again";
     SmallDisk::with(name, |disk| {
         let path = disk.path().join("events.log");
         let folder = Config::new().admin_socket().files_of("shop").robots(FIRST).folder();
@@ -187,13 +187,13 @@ fn events_that_standard_output_does_not_take_are_a_trouble_until_a_line_is_writt
         // Each has an event.
         let told = || {
             folder.with_config(&["enforce", "on"]);
-            folder.with_config(&["status", "--json"]).json()["troubles"].to_string()
+            folder.with_config(&["status", "--json"]).json()["problems"].to_string()
         };
         let want = "standard output cannot be written: No space left on device (os error 28); lines are lost";
-        wait_until("a trouble", || told().contains(want));
+        wait_until("a problem", || told().contains(want));
         assert_has(unfolded(&folder.with_config(&["status", "--problems"]).ends_with(1).out), &[want]);
         disk.free();
-        wait_until("no trouble", || told() == "[]");
+        wait_until("no problem", || told() == "[]");
         let log = || fs::read_to_string(&path).unwrap();
         wait_until("what is lost", || log().contains("standard output can be written again; "));
         // One line is cut off, and no other.

@@ -49,8 +49,8 @@ fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
     let ready = running.ask_admin("GET /readyz");
     assert_eq!((ready.status, ready.body), (200, format!("ready\n{said}\n")));
     // The status says the same, and ends with 1, because an operator has to decide.
-    let troubles = || running.json(&["status"])["sites"][0]["troubles"].take();
-    assert_eq!(troubles(), json!([said]));
+    let problems = || running.json(&["status"])["sites"][0]["problems"].take();
+    assert_eq!(problems(), json!([said]));
     assert_has(unfolded(&running.command(&["status"]).ends_with(1).out), &[&unfolded(&said)]);
     assert_eq!(running.get("/robots.txt", GPTBOT).status, 503);
 
@@ -58,7 +58,7 @@ fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
     running.command(&command.split(' ').collect::<Vec<_>>()).succeeded();
     assert_eq!(rollout(&running), (200, "ready\n".to_owned()));
     assert_eq!(running.get("/robots.txt", GPTBOT).body, SHUT);
-    assert_eq!(troubles(), json!([]));
+    assert_eq!(problems(), json!([]));
 }
 
 /// The key is for a fleet: the next replica without state has it too.

@@ -102,7 +102,7 @@ fn the_accident_waits_by_sitemaps_of_the_upstream_and_accept_says_what_to_commit
     let report = status(&running);
     let objections = report["pending"]["objections"].as_array().unwrap();
     assert_eq!(objections.len(), 12, "a sum, ten pages, and how many more: {objections:?}");
-    assert_eq!(report["troubles"], json!([]));
+    assert_eq!(report["problems"], json!([]));
 
     let hash = report["pending"]["hash"].as_str().unwrap();
     let said = running.command(&["accept", "shop", hash]).succeeded();
@@ -154,7 +154,7 @@ fn broken_sitemaps_are_named_and_nothing_waits_for_them() {
 }
 
 #[test]
-fn a_site_without_a_sitemap_has_no_trouble_whatever_its_upstream_answers() {
+fn a_site_without_a_sitemap_has_no_problem_whatever_its_upstream_answers() {
     let page = b"<!doctype html><title>An application</title>".to_vec();
     let upstream = Origin::of([("/sitemap.xml", page)]);
     let folder = site(&before(&upstream), "");
@@ -163,7 +163,7 @@ fn a_site_without_a_sitemap_has_no_trouble_whatever_its_upstream_answers() {
     wait_until("the request", || !upstream.requests().is_empty());
     running.command(&["reload"]).succeeded();
     wait_until("the next one", || upstream.requests().len() > 1);
-    assert_eq!((status(&running)["troubles"].clone(), running.events("gate")), (json!([]), 0));
+    assert_eq!((status(&running)["problems"].clone(), running.events("gate")), (json!([]), 0));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_list_that_has_lost_most_of_its_pages_is_said_until_it_has_them_again_or_is_
     // Half of a list is no accident.
     folder.replace("urls.txt", urls(16));
     watches(&running, "of urls.txt", 16);
-    assert_eq!(status(&running)["troubles"], json!([]));
+    assert_eq!(status(&running)["problems"], json!([]));
 
     let lost = |of: &str, has: &str, had: usize| {
         format!("the list of pages {of} has {has}, it had {had}: the gate does not watch pages that are not in it")
@@ -210,22 +210,22 @@ fn a_list_that_has_lost_most_of_its_pages_is_said_until_it_has_them_again_or_is_
     let of_urls = lost("of urls.txt", "7 pages", 16);
     assert_has(warning(&running), &[&format!("shop: {of_urls}")]);
     watches(&running, "of urls.txt", 7);
-    let said = format!("trouble: gate: {of_urls}; `robotsd reload` accepts the list as it is");
+    let said = format!("problem: gate: {of_urls}; `robotsd reload` accepts the list as it is");
     wait_until(&said, || unfolded(&running.command(&["status"]).out).contains(&said));
     // One that grows is measured by what it had while it was whole.
     folder.replace("urls.txt", urls(8));
     watches(&running, "of urls.txt", 8);
-    let troubles = || status(&running)["troubles"].to_string();
-    wait_until("no trouble", || troubles() == "[]");
+    let problems = || status(&running)["problems"].to_string();
+    wait_until("no problem", || problems() == "[]");
 
     folder.replace("sitemap.xml", sitemap(1));
     running.command(&["reload"]).succeeded();
     watches(&running, "of the sitemaps", 1);
     let of_sitemaps = lost("of the sitemaps", "1 page", 30);
-    wait_until(&of_sitemaps, || troubles().contains(&of_sitemaps));
+    wait_until(&of_sitemaps, || problems().contains(&of_sitemaps));
     // Nor does it nag: it is said once in the log, and whoever reads everything again has seen it.
     running.command(&["reload"]).succeeded();
-    wait_until("no trouble", || troubles() == "[]");
+    wait_until("no problem", || problems() == "[]");
     let said = || running.count("gate", |line| line["level"] == "warn" && message(line).contains("the list of pages"));
     wait_until("a line for each list", || said() >= 2);
     assert_eq!(said(), 2);
@@ -233,7 +233,7 @@ fn a_list_that_has_lost_most_of_its_pages_is_said_until_it_has_them_again_or_is_
     // A start takes the list that was read last.
     let running = folder.start();
     watches(&running, "of the sitemaps", 1);
-    assert_eq!(status(&running)["troubles"], json!([]));
+    assert_eq!(status(&running)["problems"], json!([]));
 }
 
 #[test]

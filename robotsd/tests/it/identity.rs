@@ -212,11 +212,11 @@ fn that_nothing_can_refute_a_claim_needs_a_hand_where_impostors_are_refused() {
     // An override lets impostors of its crawler be refused, too.
     let refused = "[site.modes]\n\"agent:ExampleBot\" = \"refuse\"";
     folder.configure(config("observe", "rdns = false\nimpostors = \"refuse\"").tables(refused));
-    wait_until("a trouble", || folder.with_config(&["status", "--problems"]).code == Some(1));
+    wait_until("a problem", || folder.with_config(&["status", "--problems"]).code == Some(1));
     folder.configure(config("refuse", "rdns = false\nimpostors = \"refuse\""));
     running.wait_for_event("config-changed", |line| line["setting"] == "mode" && line["after"] == "refuse");
     let status = folder.with_config(&["status", "--problems"]).out;
-    assert_has(unfolded(&status), &["trouble: nothing can refute a claim: ", "so impostors pass"]);
+    assert_has(unfolded(&status), &["problem: nothing can refute a claim: ", "so impostors pass"]);
     assert_eq!(status.matches("nothing can refute").count(), 1, "{status}");
 }
 
@@ -229,7 +229,7 @@ fn a_resolver_that_has_never_answered_is_no_evidence() {
     let (_folder, running) = config.file("crawlers.toml", crawlers).robots(ROBOTS).start();
     let problems = || running.command(&["status", "--problems"]);
     wait_until("a problem", || problems().code == Some(1));
-    let want = "trouble: nothing can refute a claim: no list was confirmed by its server within a day, and no resolver of names has answered";
+    let want = "problem: nothing can refute a claim: no list was confirmed by its server within a day, and no resolver of names has answered";
     assert_has(unfolded(&problems().out), &[want]);
     running.wait_for_message("identity", "no resolver of names has answered within an hour, so impostors pass");
     running.command(&["status", "--ready"]).succeeded();

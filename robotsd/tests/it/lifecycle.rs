@@ -192,8 +192,8 @@ fn connections_never_take_more_descriptors_than_there_are() {
         served(&mut client);
         kept.push(client);
     }
-    running.wait_for_event("trouble", |line| line["reason"] == "recycled");
-    assert!(!running.has_event("trouble", |line| line["reason"] == "accept"), "out of descriptors");
+    running.wait_for_event("problem", |line| line["reason"] == "recycled");
+    assert!(!running.has_event("problem", |line| line["reason"] == "accept"), "out of descriptors");
     drop(kept);
     serves(running.address);
     // A reload says it, too.
@@ -219,13 +219,13 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
     for _ in 0..32 {
         serves(running.address);
     }
-    let event = running.wait_for_event("trouble", |line| line["reason"] == "recycled");
+    let event = running.wait_for_event("problem", |line| line["reason"] == "recycled");
     let message = message(&event);
     assert!(
         message.starts_with("the limit of open connections is reached: the longest idle one was closed for a new one")
     );
     // At most once a second; the first may fall into any.
-    let events = running.count("trouble", |line| line["reason"] == "recycled") as u64;
+    let events = running.count("problem", |line| line["reason"] == "recycled") as u64;
     assert!(events <= started.elapsed().as_secs() + 2, "{events} times in {:?}", started.elapsed());
 }
 
@@ -255,12 +255,12 @@ fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
     let start = std::time::Instant::now();
     let mut others: Vec<_> = (0..30).map(|_| Kept::open(running.address, "a")).collect();
     others.iter_mut().for_each(|kept| kept.send(ASK));
-    running.wait_for_event("trouble", |line| line["reason"] == "accept");
+    running.wait_for_event("problem", |line| line["reason"] == "accept");
     for _ in 0..50 {
         served(&mut kept);
     }
     // At most once a second; the first may fall into any.
-    let events = running.events("trouble") as u64;
+    let events = running.events("problem") as u64;
     assert!(events <= start.elapsed().as_secs() + 2, "{events} times in {:?}", start.elapsed());
     // As connections end there is room again.
     drop(others);

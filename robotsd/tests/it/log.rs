@@ -120,7 +120,7 @@ fn every_event_is_written_as_documented() {
     let questions =
         b"GET /-/auth/envoy/x HTTP/1.1\r\nHost: a.test\r\n\r\nGET /-/auth/apache HTTP/1.1\r\nHost: a.test\r\n\r\n";
     let _stream = sent(decisions.unwrap(), questions);
-    seen(&["refused", "tagged", "observed", "passed", "request", "upstream", "trouble"]);
+    seen(&["refused", "tagged", "observed", "passed", "request", "upstream", "problem"]);
     seen(&["no-user-agent", "undecided", "limited", "limit-observed"]);
 
     // A robots.txt and the files beside it.
@@ -128,7 +128,7 @@ fn every_event_is_written_as_documented() {
     origin.show(404, "gone");
     command(&["reload"]);
     seen(&["held", "unchanged"]);
-    origin.show(500, "trouble");
+    origin.show(500, "error");
     command(&["reload", "--site", "fetched"]);
     seen(&["unreachable"]);
     folder.replace("robots.txt", b"\0\x01\x02\xff\xfe");

@@ -167,8 +167,8 @@ fn a_receiver_that_was_away_is_told_once() {
     folder.replace("robots.txt", EVERYONE_OUT);
     waiting(&folder);
     running.wait_for_event("notify", |line| line["level"] == "warn");
-    let troubles = folder.with_config(&["status", "--json"]).json()["troubles"].to_string();
-    assert_has(troubles, &["notify http://", "waits of shop: the answer is 503"]);
+    let problems = folder.with_config(&["status", "--json"]).json()["problems"].to_string();
+    assert_has(problems, &["notify http://", "waits of shop: the answer is 503"]);
     // It comes back while robotsd tries again, with the same id and a signature of its own.
     receiver.show(200, "");
     running.wait_for_event("notify", |line| line["status"] == 200);

@@ -230,7 +230,7 @@ fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
         assert_eq!(operated.page("shop.test"), 200);
     }
     let site = operated.site(0);
-    assert_has(site["troubles"][0].as_str().unwrap(), &["Not a directory"]);
+    assert_has(site["problems"][0].as_str().unwrap(), &["Not a directory"]);
     assert_has(site["next"].to_string(), &["repair the state directory"]);
 }
 

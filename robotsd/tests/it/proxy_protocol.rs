@@ -51,8 +51,8 @@ fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAdd
 const PROBE: [u8; 4] = [127, 0, 0, 9];
 
 /// Connections that are in the log, those apart of clients that only look.
-fn trouble(running: &Running) -> Vec<Value> {
-    running.all("trouble").into_iter().filter(|line| line["address"] != "127.0.0.9").collect()
+fn problem(running: &Running) -> Vec<Value> {
+    running.all("problem").into_iter().filter(|line| line["address"] != "127.0.0.9").collect()
 }
 
 /// Asks through a proxy in front, from this address of the machine; none where the connection is closed.
@@ -91,7 +91,7 @@ fn haproxy_announces_its_clients_in_both_versions() {
         let checks = || status(&folder)["traffic"]["accepted_connections"].as_u64();
         let before = checks().unwrap();
         wait_for("health checks", || checks().filter(|checks| *checks > before + 5));
-        assert_eq!(trouble(&running), Vec::<Value>::new(), "{send}");
+        assert_eq!(problem(&running), Vec::<Value>::new(), "{send}");
     }
 }
 
@@ -113,7 +113,7 @@ fn nginx_announces_its_clients() {
     let arguments = ["-p", ".", "-c", "front.conf", "-e", "stderr", "-g", "daemon off;"];
     let (_nginx, _files, front) = in_front(&program, &config, &arguments, running.address);
     clients_are_told_apart(&running, front);
-    assert_eq!(trouble(&running), Vec::<Value>::new());
+    assert_eq!(problem(&running), Vec::<Value>::new());
 }
 
 #[test]
@@ -146,9 +146,9 @@ fn curl_announces_itself_before_http_2_and_tls() {
     for (running, source) in [(&clear, [127, 0, 0, 2]), (&clear, [127, 0, 0, 1]), (&secure, [127, 0, 0, 2])] {
         assert!(ask_from(source, running.address, "/x", FIREFOX).is_none(), "{source:?} was answered");
     }
-    let event = clear.wait_for_event("trouble", |line| line["reason"] == "untrusted");
+    let event = clear.wait_for_event("problem", |line| line["reason"] == "untrusted");
     assert_eq!((&event["address"], &event["level"]), (&"127.0.0.1".into(), &"warn".into()));
-    clear.wait_for_event("trouble", |line| line["reason"] == "proxy-header" && line["address"] == "127.0.0.2");
+    clear.wait_for_event("problem", |line| line["reason"] == "proxy-header" && line["address"] == "127.0.0.2");
     let errors = || status(&folder)["traffic"]["connection_errors"].clone();
     let want = json!([{"kind": "untrusted", "count": 1}, {"kind": "proxy-header", "count": 1}]);
     wait_until("the counts", || errors() == want);

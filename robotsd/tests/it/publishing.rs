@@ -33,7 +33,7 @@ fn rules_of_a_list_for_every_crawler_are_said_to_be_left_out() {
     assert_has(folder.with_config(&["config", "check"]).error, &["ai.txt: ", said]);
     assert_has(folder.with_config(&["explain", "--user-agent", "bingbot", "/shared/"]).error, &["ai.txt: ", said]);
     assert_has(site_status(&folder)["append"][0]["left_out"].as_str().unwrap(), &[said]);
-    assert_eq!(site_status(&folder)["troubles"], json!([]));
+    assert_eq!(site_status(&folder)["problems"], json!([]));
     folder.replace("ai.txt", LIST);
     running.wait_for_event("append", |line| line["level"] == "info");
     assert_eq!(site_status(&folder)["append"][0]["left_out"], Value::Null);
@@ -73,9 +73,9 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     let event = running.wait_for_event("append", |line| line["level"] == "error");
     assert!(message(&event).ends_with("this is an HTML page, not a robots.txt; the last good one stays"), "{event}");
     assert_eq!(served(&running), before);
-    let troubled = site_status(&folder);
-    assert_eq!(troubled["append"][0]["state"], "last-good");
-    assert_has(troubled["troubles"][0].as_str().unwrap(), &["HTML page"]);
+    let failed = site_status(&folder);
+    assert_eq!(failed["append"][0]["state"], "last-good");
+    assert_has(failed["problems"][0].as_str().unwrap(), &["HTML page"]);
     // The file itself is followed as before.
     folder.replace("robots.txt", "User-agent: *\nDisallow: /private/\n# changed\n");
     wait_until("the other file", || served(&running).contains("# changed\n\n# From ai.txt"));
@@ -374,7 +374,7 @@ fn no_hook_reaches_the_admin_interface() {
     assert_eq!(status["switch"], "on");
     let of_team = row(&status["sites"], "name", "team");
     assert!(of_team["on_publish"].as_array().unwrap().iter().all(|hook| hook["state"] == "failed"), "{of_team}");
-    assert_has(of_team["on_publish"][0]["trouble"].as_str().unwrap(), &[&said]);
+    assert_has(of_team["on_publish"][0]["problem"].as_str().unwrap(), &[&said]);
     // Also one whose port the system chose.
     let is_other = |line: &Value| message(line).starts_with("http://") && !message(line).contains(&admin.to_string());
     let opened = running.wait_for_event("admin-listening", is_other);

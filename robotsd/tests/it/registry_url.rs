@@ -59,7 +59,7 @@ fn a_published_registry_is_in_force_and_outlives_the_process() {
     let running = published.start();
     running.wait_for_event("registry", |line| message(line) == format!("{}: is in force", published.url));
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
-    let want = json!({"url": published.url, "origin": "fetched", "trouble": null});
+    let want = json!({"url": published.url, "origin": "fetched", "problem": null});
     assert_part(&published.status(), &want);
     let text = published.command(&["status"]);
     assert_has(&text, &[&format!("from {}:", published.url), "confirmed "]);
@@ -93,7 +93,7 @@ fn a_large_change_waits_for_the_config_to_accept_it() {
     let problems = || published.with_config(&["status", "--problems"]);
     assert_has(
         unfolded(&problems().ends_with(1).out),
-        &[&format!("trouble: {}: version {hash} waits to be accepted: ", published.url)],
+        &[&format!("problem: {}: version {hash} waits to be accepted: ", published.url)],
     );
     assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 404, "it is not in force");
 

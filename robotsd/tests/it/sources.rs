@@ -34,7 +34,7 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     let ignored = "\"no host.txt\" is ignored: \"no host\" is not a host";
     assert_has(folder.configured(["config", "check"]).error, &[ignored]);
     let problems = || unfolded(&folder.with_config(&["status", "--problems"]).out);
-    assert_has(problems(), &[&format!("trouble: site \"hosts\": {ignored}")]);
+    assert_has(problems(), &[&format!("problem: site \"hosts\": {ignored}")]);
     assert_eq!(asked(&running, "a.test", "/robots.txt", FIREFOX).body, format!("# a\n{REFUSES}"));
     assert!(asked(&running, "b.test", "/robots.txt", FIREFOX).body.starts_with("# b\n"));
     assert!(asked(&running, "x.wild.test", "/robots.txt", FIREFOX).body.starts_with("# wild\n"));
@@ -104,7 +104,7 @@ fn an_upstream_that_loses_its_robots_txt_is_held_and_one_without_any_answers_for
     running.wait_for_event("held", |line| line["site"] == "shop");
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);
     refuses(&running, "site.test").unwrap();
-    origin.show(500, "trouble");
+    origin.show(500, "error");
     reload();
     running.event("unreachable");
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);
@@ -141,8 +141,8 @@ fn a_robots_txt_at_a_url_is_fetched_enforced_and_kept() {
     running.end();
     // The check fetches it, also where a version of it is remembered.
     folder.configured(["config", "check"]).succeeded();
-    // Its server is in trouble when robotsd starts again: the accepted version is live at once.
-    origin.show(503, "trouble");
+    // Its server fails when robotsd starts again: the accepted version is live at once.
+    origin.show(503, "error");
     let running = folder.start();
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);
     running.event("unreachable");
@@ -154,6 +154,6 @@ fn a_config_is_tried_with_what_it_fetches() {
     let origin = Origin::publishing(200, REFUSES);
     let check = || upstream_config(origin.address).folder().configured(["config", "check"]);
     check().succeeded();
-    origin.show(500, "trouble");
+    origin.show(500, "error");
     assert_has(check().failed(1), &["site \"shop\"", "500"]);
 }

@@ -178,7 +178,7 @@ fn requests_without_an_answer_are_counted_by_kind() {
 }
 
 #[test]
-fn an_upstream_that_is_up_and_answers_nothing_is_a_trouble_until_it_answers() {
+fn an_upstream_that_is_up_and_answers_nothing_is_a_problem_until_it_answers() {
     let origin = Origin::showing(0, "");
     let keys = format!("upstreams = [\"http://{origin}\"]\nrobots.path = \"robots.txt\"");
     let config = Config::refusing().keys("workers = 2").admin_socket().site("shop", keys).robots(ROBOTS);
@@ -191,7 +191,7 @@ fn an_upstream_that_is_up_and_answers_nothing_is_a_trouble_until_it_answers() {
         assert_eq!(unfolded(&problems).contains(&said), count >= 3, "{problems}");
     }
     let site = folder.with_config(&["status", "--json"]).json()["sites"][0].take();
-    assert_eq!(site["troubles"].as_array().unwrap().len(), 1, "{site}");
+    assert_eq!(site["problems"].as_array().unwrap().len(), 1, "{site}");
     origin.show(200, "hello");
     // On a busy machine this may take longer than it is given, too.
     wait_until("an answer", || running.get("/page", FIREFOX).status == 200);
@@ -313,7 +313,7 @@ fn a_state_directory_that_cannot_be_written_is_said_before_it_matters() {
     folder.write("state", "no folder");
     wait_until("the metric", || metric().as_deref() == Some("0"));
     let ended = running.command(&["status"]).ends_with(1);
-    assert_has(&ended.out, &["trouble:"]);
+    assert_has(&ended.out, &["problem:"]);
     assert_eq!(running.json(&["status"])["state_writable"], false);
     assert_eq!(running.command(&["status", "--ready"]).code, Some(0));
     folder.remove("state");

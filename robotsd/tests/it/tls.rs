@@ -117,8 +117,8 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
         let line = text.lines().find(|line| line.starts_with("robotsd_tls_certificate_rejected{"));
         line.unwrap().rsplit(' ').next().unwrap().to_owned()
     };
-    let troubles = || running.json(&["status"])["troubles"].clone();
-    assert_eq!((metric().as_str(), troubles()), ("0", json!([])));
+    let problems = || running.json(&["status"])["problems"].clone();
+    assert_eq!((metric().as_str(), problems()), ("0", json!([])));
     let key = fs::read_to_string(folder.at("a.key")).unwrap();
     let (_, other) = pair(&["other.test"]);
     let said = "; the previous certificate stays in force, but a restart would fail";
@@ -128,8 +128,8 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     ] {
         put(&folder.at("a.key"), &text);
         // By itself.
-        wait_until("a problem", || troubles().to_string().contains(why));
-        assert_has(troubles().to_string(), &[said]);
+        wait_until("a problem", || problems().to_string().contains(why));
+        assert_has(problems().to_string(), &[said]);
         let problems = running.command(&["status", "--problems"]).ends_with(1).out;
         assert_has(unfolded(&problems), &[why, said]);
         assert_eq!(metric(), "1");
@@ -141,14 +141,14 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     }
     // The one in force comes back.
     put(&folder.at("a.key"), &key);
-    wait_until("the end of the problem", || troubles() == json!([]));
+    wait_until("the end of the problem", || problems() == json!([]));
     assert_eq!(metric(), "0");
     running.wait_for_message("certificate", "is in force as before");
     // And one is renewed.
     put(&folder.at("a.key"), "no key\n");
     wait_until("another problem", || metric() == "1");
     let second = certify(folder.path(), &["a.test", "second.test"]);
-    wait_until("the end of it", || troubles() == json!([]));
+    wait_until("the end of it", || problems() == json!([]));
     connect(&running, &second, "a.test").unwrap();
 }
 
@@ -259,17 +259,17 @@ fn a_certificate_that_clients_refuse_for_its_dates_is_said_by_the_check_and_the_
         put(&folder.at("a.key"), &key.serialize_pem());
         let checked = folder.with_config(&["config", "check"]).ends_with(0);
         let _running = folder.start();
-        let troubles = folder.with_config(&["status", "--json"]).json()["troubles"].to_string();
+        let problems = folder.with_config(&["status", "--json"]).json()["problems"].to_string();
         let words = |text: &str| text.matches("a.pem: the certificate ").count();
         let Some(said) = said else {
-            assert_eq!((words(&checked.error), &*troubles), (0, "[]"), "{checked:?}");
+            assert_eq!((words(&checked.error), &*problems), (0, "[]"), "{checked:?}");
             continue;
         };
         assert_has(&checked.out, &["warnings: 2"]);
         assert_has(&checked.error, &[said, "robotsd.toml:", "chain = \"a.pem\""]);
-        assert_has(&troubles, &[said]);
-        assert_eq!((words(&checked.error), words(&troubles)), (2, 1), "{checked:?} {troubles}");
-        assert_has(folder.with_config(&["status", "--problems"]).ends_with(1).out, &["trouble:"]);
+        assert_has(&problems, &[said]);
+        assert_eq!((words(&checked.error), words(&problems)), (2, 1), "{checked:?} {problems}");
+        assert_has(folder.with_config(&["status", "--problems"]).ends_with(1).out, &["problem:"]);
         folder.with_config(&["status", "--ready"]).succeeded();
     }
 }
@@ -307,18 +307,18 @@ fn hosts_that_no_certificate_is_for_are_said_by_the_check_and_the_status_and_non
         let status = folder.with_config(&["status", "--json"]).json();
         let Some(said) = said else {
             assert_lacks(&checked.error, &["no certificate"]);
-            assert_eq!(status["troubles"], json!([]), "{names:?} {hosts:?}");
+            assert_eq!(status["problems"], json!([]), "{names:?} {hosts:?}");
             continue;
         };
         let said =
             format!("no certificate of a [[listener]] covers {said}: clients refuse a certificate for another name");
         assert_has(&checked.error, &[&said, "chain = \"a.pem\""]);
-        assert_eq!(status["troubles"], json!([said]));
+        assert_eq!(status["problems"], json!([said]));
         folder.with_config(&["status", "--problems"]).ends_with(1);
         // The right one comes.
         let all = hosts.iter().map(|host| host.split(':').next().unwrap()).collect::<Vec<_>>();
         certify(folder.path(), &all);
         running.signal("HUP");
-        wait_until("the certificate", || folder.with_config(&["status", "--json"]).json()["troubles"] == json!([]));
+        wait_until("the certificate", || folder.with_config(&["status", "--json"]).json()["problems"] == json!([]));
     }
 }

@@ -54,7 +54,7 @@ fn a_worker_that_stands_still_is_named_until_it_goes_on() {
     assert_eq!(stalled(), [false, true]);
     running.ask_admin("GET /livez").comes_with(503, "stalled: robotsd-1\n");
     let status = running.command(&["status"]);
-    assert_has(&status.out, &["trouble", "robotsd-1 has taken up no work"]);
+    assert_has(&status.out, &["problem", "robotsd-1 has taken up no work"]);
     assert_eq!((status.code, &running.json(&["status"])["stalled"]), (Some(1), &json!(["robotsd-1"])));
     // Without strace the call goes on.
     drop(strace);

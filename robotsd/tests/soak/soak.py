@@ -153,8 +153,8 @@ def judge(servers, seen, faults):
         faults += [f"{robotsd.name}: {name}" for name in dropped]
     if servers.steady.metrics()["robotsd_state_writable"] != 1:
         status = servers.steady.command("status").stdout.splitlines()
-        troubles = " ".join(line for line in status if line.startswith("  trouble"))
-        faults.append(f"steady: the disk has space again, but the state is not written: {troubles}")
+        problems = " ".join(line for line in status if line.startswith("  problem"))
+        faults.append(f"steady: the disk has space again, but the state is not written: {problems}")
     return row
 
 

@@ -78,35 +78,35 @@ impl Error for StateError {
     }
 }
 
-/// A trouble begins or ends: of a [`StateDir`](crate::live::StateDir), or with the evidence of a `Verifier`. `Display` gives it in one
+/// A problem begins or ends: of a [`StateDir`](crate::live::StateDir), or with the evidence of a `Verifier`. `Display` gives it in one
 /// line.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct TroubleEvent<'a> {
+pub struct ProblemEvent<'a> {
     /// The site whose part of the directory it is about; `None` where it is the directory itself, or evidence.
     pub site: Option<&'a str>,
-    /// The trouble, in the words of [`Status`](crate::live::Status) or `VerifierStatus`; or
+    /// The problem, in the words of [`Status`](crate::live::Status) or `VerifierStatus`; or
     /// the message that it is over.
     pub text: &'a str,
     /// Whether it is over.
     pub is_over: bool,
 }
 
-pub(crate) type TroubleListener = Box<dyn Fn(&TroubleEvent<'_>) + Send + Sync>;
+pub(crate) type ProblemListener = Box<dyn Fn(&ProblemEvent<'_>) + Send + Sync>;
 
 #[derive(Default)]
-pub(super) struct StateListeners(Mutex<Vec<TroubleListener>>);
+pub(super) struct StateListeners(Mutex<Vec<ProblemListener>>);
 
-impl TroubleEvent<'_> {
+impl ProblemEvent<'_> {
     /// Notifies listeners of it. Their panics must not end the work that they are notified from; the panic hook has reported them.
-    pub(crate) fn notify(&self, listeners: &[TroubleListener]) {
+    pub(crate) fn notify(&self, listeners: &[ProblemListener]) {
         for listener in listeners {
             let _ = catch_unwind(AssertUnwindSafe(|| listener(self)));
         }
     }
 }
 
-impl fmt::Display for TroubleEvent<'_> {
+impl fmt::Display for ProblemEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(site) = self.site {
             write!(f, "{site}: ")?;
@@ -116,11 +116,11 @@ impl fmt::Display for TroubleEvent<'_> {
 }
 
 impl StateListeners {
-    pub(super) fn add(&self, listener: TroubleListener) {
+    pub(super) fn add(&self, listener: ProblemListener) {
         self.0.lock().push(listener);
     }
 
-    pub(super) fn notify(&self, event: &TroubleEvent<'_>) {
+    pub(super) fn notify(&self, event: &ProblemEvent<'_>) {
         #[cfg(feature = "tracing")]
         match event.is_over {
             false => tracing::warn!(target: "tower_robots::state", "{event}"),
@@ -133,17 +133,17 @@ impl StateListeners {
 /// Something that is wrong with a state directory, or with a site's part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Trouble {
-    /// The kind of trouble.
-    pub kind: TroubleKind,
+pub struct Problem {
+    /// The kind of problem.
+    pub kind: ProblemKind,
     /// The description in one line.
     pub text: String,
 }
 
-/// The kind of a [`Trouble`]; the most pressing come first. Each ends when it is over; a damaged file stays.
+/// The kind of a [`Problem`]; the most pressing come first. Each ends when it is over; a damaged file stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum TroubleKind {
+pub enum ProblemKind {
     /// A restart would forget the live version, or the one that waits: it cannot be written down. Or only the record cannot be
     /// written, which says what is live where nothing else can be. The write is tried again.
     Save,
@@ -165,7 +165,7 @@ pub enum TroubleKind {
     Unlocked,
 }
 
-impl TroubleKind {
+impl ProblemKind {
     /// The message when it is over.
     const fn over(self) -> &'static str {
         match self {
@@ -181,59 +181,59 @@ impl TroubleKind {
     }
 }
 
-/// The troubles of a directory or of a site's part of it, at most one of a kind, and who is notified of them.
-pub(super) struct Troubles {
+/// The problems of a directory or of a site's part of it, at most one of a kind, and who is notified of them.
+pub(super) struct Problems {
     site: Option<String>,
     listeners: Arc<StateListeners>,
-    current: Mutex<BTreeMap<TroubleKind, String>>,
+    current: Mutex<BTreeMap<ProblemKind, String>>,
 }
 
-impl Troubles {
+impl Problems {
     pub(super) fn new(site: Option<&str>, listeners: &Arc<StateListeners>) -> Self {
         Self { site: site.map(str::to_owned), listeners: listeners.clone(), current: Mutex::default() }
     }
 
-    /// Troubles from before there are listeners.
-    pub(super) fn begin(&self, troubles: impl IntoIterator<Item = (TroubleKind, Option<String>)>) {
-        let begun = troubles.into_iter().filter_map(|(kind, trouble)| Some((kind, trouble?)));
+    /// Problems from before there are listeners.
+    pub(super) fn begin(&self, problems: impl IntoIterator<Item = (ProblemKind, Option<String>)>) {
+        let begun = problems.into_iter().filter_map(|(kind, problem)| Some((kind, problem?)));
         self.current.lock().extend(begun);
     }
 
-    pub(super) fn get(&self, kind: TroubleKind) -> Option<String> {
+    pub(super) fn get(&self, kind: ProblemKind) -> Option<String> {
         self.current.lock().get(&kind).cloned()
     }
 
     /// Whether nothing waits to be written, and nothing is known to be in the way.
     pub(super) fn is_all_written(&self) -> bool {
-        use TroubleKind::{History, Save, Switch, Unwritable};
+        use ProblemKind::{History, Save, Switch, Unwritable};
         let current = self.current.lock();
         ![Save, Switch, History, Unwritable].iter().any(|kind| current.contains_key(kind))
     }
 
     /// All of them, the most pressing first.
-    pub(super) fn all(&self) -> Vec<Trouble> {
-        let trouble = |(kind, text): (&TroubleKind, &String)| Trouble { kind: *kind, text: text.clone() };
-        self.current.lock().iter().map(trouble).collect()
+    pub(super) fn all(&self) -> Vec<Problem> {
+        let problem = |(kind, text): (&ProblemKind, &String)| Problem { kind: *kind, text: text.clone() };
+        self.current.lock().iter().map(problem).collect()
     }
 
-    /// Sets or ends a trouble, and notifies the listeners where it is another one than before.
-    pub(super) fn set(&self, kind: TroubleKind, trouble: Option<String>) {
-        self.set_shown(kind, trouble, str::to_owned);
+    /// Sets or ends a problem, and notifies the listeners where it is another one than before.
+    pub(super) fn set(&self, kind: ProblemKind, problem: Option<String>) {
+        self.set_shown(kind, problem, str::to_owned);
     }
 
     /// The same for one of which more is shown than what tells it from another.
-    pub(super) fn set_shown(&self, kind: TroubleKind, trouble: Option<String>, shown: impl Fn(&str) -> String) {
-        let before = match &trouble {
-            Some(trouble) => self.current.lock().insert(kind, trouble.clone()),
+    pub(super) fn set_shown(&self, kind: ProblemKind, problem: Option<String>, shown: impl Fn(&str) -> String) {
+        let before = match &problem {
+            Some(problem) => self.current.lock().insert(kind, problem.clone()),
             None => self.current.lock().remove(&kind),
         };
         let site = self.site.as_deref();
-        match trouble {
+        match problem {
             Some(now) if before.as_ref() != Some(&now) => {
-                self.listeners.notify(&TroubleEvent { site, text: &shown(&now), is_over: false });
+                self.listeners.notify(&ProblemEvent { site, text: &shown(&now), is_over: false });
             }
             None if before.is_some() => {
-                self.listeners.notify(&TroubleEvent { site, text: kind.over(), is_over: true });
+                self.listeners.notify(&ProblemEvent { site, text: kind.over(), is_over: true });
             }
             _ => {}
         }
@@ -241,7 +241,7 @@ impl Troubles {
 }
 
 /// The kill switch cannot be written down.
-pub(super) fn switch_trouble(error: &StateError) -> String {
+pub(super) fn switch_problem(error: &StateError) -> String {
     let StateError { path, cause, .. } = error;
     format!("{}: cannot be written, so a restart forgets the kill switch: {cause}; it is tried again", path.display())
 }

@@ -5,7 +5,7 @@
 //! same process is refused as well, and a process that is handed the descriptor has the lock. The content of the file is
 //! for the message of a handle that is refused.
 //!
-//! If the file system has no locks, or nothing can be written, the directory is used all the same, and its trouble says
+//! If the file system has no locks, or nothing can be written, the directory is used all the same, and its problem says
 //! so.
 
 use std::fs::{self, File};
@@ -48,15 +48,15 @@ pub(super) struct LockHold {
 }
 
 impl FolderLock {
-    /// Locks a folder, which is made where there is none. Returns the trouble with it too, if no lock can be had there.
+    /// Locks a folder, which is made where there is none. Returns the problem with it too, if no lock can be had there.
     ///
     /// # Errors
     ///
     /// If another handle has the lock, and keeps it.
     pub(super) fn take(disk: &Disk, folder: &Path) -> Result<(Self, Option<String>), StateError> {
         let path = folder.join(LOCK);
-        let (state, trouble) = acquire(disk, folder, &path)?;
-        Ok((Self { path, held: RwLock::new(state) }, trouble))
+        let (state, problem) = acquire(disk, folder, &path)?;
+        Ok((Self { path, held: RwLock::new(state) }, problem))
     }
 
     /// No lock, for a handle that writes nothing.
@@ -64,7 +64,7 @@ impl FolderLock {
         Self { path: folder.join(LOCK), held: RwLock::new(LockState::Unlocked) }
     }
 
-    /// Tries again where there was no lock to be had. Returns the trouble with it.
+    /// Tries again where there was no lock to be had. Returns the problem with it.
     pub(super) fn retry(&self, disk: &Disk, folder: &Path) -> Option<String> {
         if !matches!(*self.read(), LockState::Unlocked) {
             return None;
@@ -77,7 +77,7 @@ impl FolderLock {
                 }
                 None
             }
-            Err(fs::TryLockError::Error(cause)) => Some(trouble(&self.path, &cause)),
+            Err(fs::TryLockError::Error(cause)) => Some(problem(&self.path, &cause)),
             Err(fs::TryLockError::WouldBlock) => Some(StateError::in_use(folder, holder(&self.path)).to_string()),
         }
     }
@@ -88,7 +88,7 @@ impl FolderLock {
         self.release(false);
     }
 
-    /// Takes back what was handed over. Returns the trouble with it too, if no lock can be had.
+    /// Takes back what was handed over. Returns the problem with it too, if no lock can be had.
     ///
     /// # Errors
     ///
@@ -97,9 +97,9 @@ impl FolderLock {
         if !matches!(*self.read(), LockState::Released) {
             return Ok(None);
         }
-        let (state, trouble) = acquire(disk, folder, &self.path)?;
+        let (state, problem) = acquire(disk, folder, &self.path)?;
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = state;
-        Ok(trouble)
+        Ok(problem)
     }
 
     /// Held while something is written; `None` once the lock was handed over, or every handle was dropped, when writes that
@@ -137,13 +137,13 @@ impl Drop for LockHold {
     }
 }
 
-/// Takes the lock, for which it waits a moment. Returns the trouble with it too, if no lock can be had there.
+/// Takes the lock, for which it waits a moment. Returns the problem with it too, if no lock can be had there.
 fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option<String>), StateError> {
     let start = Instant::now();
     loop {
         return match lock(disk, path) {
             Ok(file) => Ok((LockState::Locked(file), None)),
-            Err(fs::TryLockError::Error(cause)) => Ok((LockState::Unlocked, Some(trouble(path, &cause)))),
+            Err(fs::TryLockError::Error(cause)) => Ok((LockState::Unlocked, Some(problem(path, &cause)))),
             Err(fs::TryLockError::WouldBlock) if start.elapsed() < disk.lock_patience => {
                 thread::sleep(TRY_AGAIN);
                 continue;
@@ -196,7 +196,7 @@ fn this_process() -> &'static str {
     })
 }
 
-fn trouble(path: &Path, cause: &io::Error) -> String {
+fn problem(path: &Path, cause: &io::Error) -> String {
     format!("{}: cannot be locked, so nothing keeps another process from writing here too: {cause}", path.display())
 }
 
@@ -208,8 +208,8 @@ mod tests {
     fn what_is_written_is_waited_for_and_nothing_is_written_once_every_handle_is_dropped() {
         let folder = tempfile::tempdir().expect("a folder");
         let disk = Disk::default();
-        let (lock, trouble) = FolderLock::take(&disk, folder.path()).expect("no other has it");
-        assert_eq!(trouble, None);
+        let (lock, problem) = FolderLock::take(&disk, folder.path()).expect("no other has it");
+        assert_eq!(problem, None);
         let lock = Arc::new(lock);
         let hold = LockHold { lock: lock.clone(), writer: Arc::default() };
         let writing = lock.writing().expect("a handle exists");
@@ -234,8 +234,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let disk = Disk::default();
         std::os::unix::fs::symlink("elsewhere", folder.path().join(LOCK)).expect("a link");
-        let (lock, trouble) = FolderLock::take(&disk, folder.path()).expect("it goes on without");
-        assert!(trouble.is_some_and(|trouble| trouble.contains("cannot be locked, so nothing keeps another process")));
+        let (lock, problem) = FolderLock::take(&disk, folder.path()).expect("it goes on without");
+        assert!(problem.is_some_and(|problem| problem.contains("cannot be locked, so nothing keeps another process")));
         fs::remove_file(folder.path().join(LOCK)).expect("removed");
         assert_eq!(lock.retry(&disk, folder.path()), None);
         assert!(matches!(*lock.read(), LockState::Locked(_)));

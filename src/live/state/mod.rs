@@ -31,8 +31,8 @@ mod writer;
 
 #[cfg(test)]
 pub(super) use self::disk::{Access, Disk};
-pub(crate) use self::error::TroubleListener;
-pub use self::error::{StateError, Trouble, TroubleEvent, TroubleKind};
+pub(crate) use self::error::ProblemListener;
+pub use self::error::{Problem, ProblemEvent, ProblemKind, StateError};
 pub(super) use self::site::SiteState;
 pub use self::state_dir::StateDir;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::disk::Disk;
-use super::error::{StateError, StateListeners, Trouble, TroubleKind, Troubles};
+use super::error::{Problem, ProblemKind, Problems, StateError, StateListeners};
 use super::json;
 use super::lock::{FolderLock, LockHold};
 use super::record_file::LiveRecord;
@@ -41,7 +41,7 @@ pub(super) struct SiteStore {
     /// When the directory was opened: older unfinished files are of another process.
     began: SystemTime,
     /// Of the history only the cause: how many entries wait changes all the time.
-    pub(super) troubles: Troubles,
+    pub(super) problems: Problems,
     place: Mutex<QueuePlace>,
     /// Held for a moment only.
     unwritten: Mutex<Unwritten>,
@@ -123,7 +123,7 @@ impl SiteState {
 
     /// Writes the kill switch down, now or as soon as that can be done.
     pub(in crate::live) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        let written = self.store.switch.set(enforcement, &self.store.lock, &self.store.troubles);
+        let written = self.store.switch.set(enforcement, &self.store.lock, &self.store.problems);
         if written.is_err() {
             self.writer.call_later(self.store.clone());
         }
@@ -132,21 +132,21 @@ impl SiteState {
 
     /// Why the kill switch was taken for off although no operator turned it.
     pub(in crate::live) fn unread_switch(&self) -> Option<String> {
-        self.store.troubles.get(TroubleKind::UnreadSwitch)
+        self.store.problems.get(ProblemKind::UnreadSwitch)
     }
 
     /// Reports that the served version is older than the one that was live, or that it is no longer.
-    pub(in crate::live) fn is_behind(&self, trouble: Option<String>) {
-        self.store.troubles.set(TroubleKind::Behind, trouble);
+    pub(in crate::live) fn is_behind(&self, problem: Option<String>) {
+        self.store.problems.set(ProblemKind::Behind, problem);
     }
 
-    /// The troubles. It waits for no disk.
-    pub(in crate::live) fn troubles(&self) -> Vec<Trouble> {
-        let mut troubles = self.store.troubles.all();
-        for trouble in troubles.iter_mut().filter(|trouble| trouble.kind == TroubleKind::History) {
-            trouble.text = self.store.waiting(&trouble.text);
+    /// The problems. It waits for no disk.
+    pub(in crate::live) fn problems(&self) -> Vec<Problem> {
+        let mut problems = self.store.problems.all();
+        for problem in problems.iter_mut().filter(|problem| problem.kind == ProblemKind::History) {
+            problem.text = self.store.waiting(&problem.text);
         }
-        troubles
+        problems
     }
 }
 
@@ -196,10 +196,10 @@ impl StateJob for SiteStore {
             self.unwritten.lock().are_written(begun + count);
             let cause = result.err().map(|error| error.cause.to_string());
             // A different number of waiting entries is no event.
-            self.troubles.set_shown(TroubleKind::History, cause, |cause| self.waiting(cause));
+            self.problems.set_shown(ProblemKind::History, cause, |cause| self.waiting(cause));
         }
         drop(written);
-        self.switch.write(&self.troubles);
+        self.switch.write(&self.problems);
         self.is_written()
     }
 }
@@ -245,7 +245,7 @@ impl SiteStore {
             lock,
             folder,
             began,
-            troubles: Troubles::new(Some(site), listeners),
+            problems: Problems::new(Some(site), listeners),
             place: Mutex::default(),
             unwritten: Mutex::default(),
             written: Mutex::default(),
@@ -291,7 +291,7 @@ impl SiteStore {
     }
 
     fn report_save(&self, saved: Result<(), StateError>, recorded: Result<(), StateError>) {
-        let trouble = match (saved, recorded) {
+        let problem = match (saved, recorded) {
             (Ok(()), Ok(())) => None,
             // Always of the folder: which of its files fails first changes from one attempt to the next.
             (Err(StateError { cause, .. }), _) => {
@@ -306,7 +306,7 @@ impl SiteStore {
                 path.display()
             )),
         };
-        self.troubles.set(TroubleKind::Save, trouble);
+        self.problems.set(ProblemKind::Save, problem);
     }
 
     /// Writes down what is live, if that is not what is written there.
@@ -337,7 +337,7 @@ impl SiteStore {
         }
     }
 
-    /// The trouble of the history on disk.
+    /// The problem of the history on disk.
     fn waiting(&self, cause: &str) -> String {
         let path = self.folder.join(HISTORY);
         let (count, lost) = {

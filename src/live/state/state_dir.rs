@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use super::disk::Disk;
-use super::error::{StateError, StateListeners, TroubleEvent, TroubleKind, Troubles};
+use super::error::{ProblemEvent, ProblemKind, Problems, StateError, StateListeners};
 use super::folder_name::{folder_name, site_of_folder};
 use super::lock::{FolderLock, LockHold};
 use super::site::{SiteState, SiteStore};
@@ -56,14 +56,14 @@ struct StateFolder {
     disk: Disk,
     lock: Arc<FolderLock>,
     listeners: Arc<StateListeners>,
-    troubles: Troubles,
+    problems: Problems,
     place: Mutex<QueuePlace>,
     switch: SwitchFile,
 }
 
 impl StateDir {
     /// Opens a folder, which is made where there is none. If that fails, or a file in it is damaged, or the file system
-    /// has no locks, it goes on without: [`StateDir::troubles`] says so.
+    /// has no locks, it goes on without: [`StateDir::problems`] says so.
     ///
     /// # Errors
     ///
@@ -96,20 +96,20 @@ impl StateDir {
         let probe = disk.probe(&path);
         let is_unwritable = probe.is_some();
         let listeners = Arc::default();
-        let troubles = Troubles::new(None, &listeners);
-        troubles.begin([
-            (TroubleKind::UnreadSwitch, damaged),
-            (TroubleKind::Unwritable, probe),
-            (TroubleKind::Unlocked, unlocked),
+        let problems = Problems::new(None, &listeners);
+        problems.begin([
+            (ProblemKind::UnreadSwitch, damaged),
+            (ProblemKind::Unwritable, probe),
+            (ProblemKind::Unlocked, unlocked),
         ]);
         let switch = SwitchFile::new(&disk, &path);
         if !is_unwritable {
-            switch.write(&troubles);
+            switch.write(&problems);
         }
         let (lock_of_folder, place) = (lock.clone(), Mutex::default());
-        let folder = Arc::new(StateFolder { path, disk, lock: lock_of_folder, listeners, troubles, place, switch });
+        let folder = Arc::new(StateFolder { path, disk, lock: lock_of_folder, listeners, problems, place, switch });
         let writer = Arc::new(writer);
-        let switch = KillSwitch::standing(enforcement, folder.troubles.get(TroubleKind::UnreadSwitch));
+        let switch = KillSwitch::standing(enforcement, folder.problems.get(ProblemKind::UnreadSwitch));
         if is_unwritable {
             writer.call_later(folder.clone());
         }
@@ -137,7 +137,7 @@ impl StateDir {
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let StateRoot { folder, switch, writer, .. } = &*self.root;
         switch.turn(enforcement, None, || {
-            let written = folder.switch.set(enforcement, &folder.lock, &folder.troubles);
+            let written = folder.switch.set(enforcement, &folder.lock, &folder.problems);
             if written.is_err() {
                 writer.call_later(folder.clone());
             }
@@ -209,12 +209,12 @@ impl StateDir {
     /// If another process has the folder open; it waits two seconds for one that is just ending. Nothing is written then.
     pub fn take_back(&self) -> Result<(), StateError> {
         let StateRoot { folder, writer, sites, .. } = &*self.root;
-        // A folder that was not handed over is as it was, its troubles too.
+        // A folder that was not handed over is as it was, its problems too.
         if folder.lock.writing().is_some() {
             return Ok(());
         }
         let unlocked = folder.lock.take_back(&folder.disk, &folder.path)?;
-        folder.troubles.set(TroubleKind::Unlocked, unlocked);
+        folder.problems.set(ProblemKind::Unlocked, unlocked);
         writer.call(folder.clone());
         // Without the lock, as files are read.
         let stores: Vec<_> = sites.lock().values().filter_map(Weak::upgrade).collect();
@@ -225,41 +225,41 @@ impl StateDir {
         Ok(())
     }
 
-    /// Calls back when a trouble of the directory or of a site's part of it begins, and when it ends. Troubles from before
-    /// stand in [`StateDir::troubles`]. The callback runs on the thread that writes and holds up the next write, so it must
+    /// Calls back when a problem of the directory or of a site's part of it begins, and when it ends. Problems from before
+    /// stand in [`StateDir::problems`]. The callback runs on the thread that writes and holds up the next write, so it must
     /// neither turn a kill switch nor call [`StateDir::flush`]; its panics are caught.
-    pub fn on_event(&self, listener: impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static) {
+    pub fn on_event(&self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
     }
 
-    /// Every trouble of the folder itself, the most pressing first; those of a site's part of it stand in its
-    /// [`Status::state_troubles`](crate::live::Status::state_troubles).
-    pub fn troubles(&self) -> Vec<String> {
-        let troubles = self.root.folder.troubles.all();
+    /// Every problem of the folder itself, the most pressing first; those of a site's part of it stand in its
+    /// [`Status::state_problems`](crate::live::Status::state_problems).
+    pub fn problems(&self) -> Vec<String> {
+        let problems = self.root.folder.problems.all();
         // One that cannot be written cannot be locked either.
-        let is_unwritable = troubles.iter().any(|trouble| trouble.kind == TroubleKind::Unwritable);
-        let shown = troubles.into_iter().filter(|trouble| !is_unwritable || trouble.kind != TroubleKind::Unlocked);
-        shown.map(|trouble| trouble.text).chain(self.clock_trouble()).collect()
+        let is_unwritable = problems.iter().any(|problem| problem.kind == ProblemKind::Unwritable);
+        let shown = problems.into_iter().filter(|problem| !is_unwritable || problem.kind != ProblemKind::Unlocked);
+        shown.map(|problem| problem.text).chain(self.clock_problem()).collect()
     }
 
     /// That the last entry of a site was more than an hour ahead of the clock when the site was opened: one of the two is wrong. `None`
     /// once the clock has passed that time.
-    pub fn clock_trouble(&self) -> Option<String> {
+    pub fn clock_problem(&self) -> Option<String> {
         let now = self.root.folder.disk.clock.now();
         let sites = self.root.sites.lock();
         let last = sites.values().filter_map(Weak::upgrade).filter_map(|store| *store.ahead.lock()).max()?;
         let [says, has] = [now, last].map(clock::shown);
-        let trouble = format!("the clock says {says}, but state_dir has entries of {has}: the clock is wrong, or was");
-        (last > now).then_some(trouble)
+        let problem = format!("the clock says {says}, but state_dir has entries of {has}: the clock is wrong, or was");
+        (last > now).then_some(problem)
     }
 
     /// Whether the folder, with the parts of its sites, could be written to when that was last tried: it is at [`StateDir::open`],
-    /// with what has to be written, and at [`StateDir::probe`]. The troubles of a site's part stand in its
-    /// [`Status::state_troubles`](crate::live::Status::state_troubles).
+    /// with what has to be written, and at [`StateDir::probe`]. The problems of a site's part stand in its
+    /// [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn is_writable(&self) -> bool {
         let sites = self.root.sites.lock();
-        self.root.folder.troubles.is_all_written()
-            && sites.values().filter_map(Weak::upgrade).all(|store| store.troubles.is_all_written())
+        self.root.folder.problems.is_all_written()
+            && sites.values().filter_map(Weak::upgrade).all(|store| store.problems.is_all_written())
     }
 
     /// Has it tried on another thread whether the folder can be written to, so that it is known before something has to be.
@@ -270,8 +270,8 @@ impl StateDir {
 
     /// Why the kill switch of all sites was taken for [`Enforcement::Off`] although no operator turned it: its file could
     /// not be read, or is damaged. `None` once it is written again.
-    pub fn switch_trouble(&self) -> Option<String> {
-        self.root.folder.troubles.get(TroubleKind::UnreadSwitch)
+    pub fn switch_problem(&self) -> Option<String> {
+        self.root.folder.problems.get(ProblemKind::UnreadSwitch)
     }
 
     /// A site's part of the directory. It reads no file.
@@ -315,18 +315,18 @@ impl StateJob for StateFolder {
 
     fn write(&self) -> bool {
         let Some(writing) = self.lock.writing() else { return true };
-        let is_written = self.switch.write(&self.troubles);
-        let was_unwritable = self.troubles.get(TroubleKind::Unwritable).is_some();
+        let is_written = self.switch.write(&self.problems);
+        let was_unwritable = self.problems.get(ProblemKind::Unwritable).is_some();
         let probe = self.disk.probe(&self.path);
         let is_writable = probe.is_none();
-        self.troubles.set(TroubleKind::Unwritable, probe);
+        self.problems.set(ProblemKind::Unwritable, probe);
         if was_unwritable && is_writable {
-            self.switch.write(&self.troubles);
+            self.switch.write(&self.problems);
         }
         drop(writing);
         if was_unwritable && is_writable {
-            let trouble = self.lock.retry(&self.disk, &self.path);
-            self.troubles.set(TroubleKind::Unlocked, trouble);
+            let problem = self.lock.retry(&self.disk, &self.path);
+            self.problems.set(ProblemKind::Unlocked, problem);
         }
         is_written && is_writable
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::disk::{Access, Disk, SWITCH};
-use super::error::{StateError, TroubleKind, Troubles, switch_trouble};
+use super::error::{ProblemKind, Problems, StateError, switch_problem};
 use super::lock::FolderLock;
 use super::record_file;
 use crate::live::{Durability, Enforcement, Mutex};
@@ -35,7 +35,7 @@ impl SwitchFile {
         &self,
         enforcement: Enforcement,
         lock: &FolderLock,
-        troubles: &Troubles,
+        problems: &Problems,
     ) -> Result<(), StateError> {
         // The process that has the folder open by now would not know.
         let Some(_held) = lock.writing() else {
@@ -44,35 +44,35 @@ impl SwitchFile {
         };
         let _writing = self.is_made.lock();
         *self.unwritten.lock() = Some(enforcement);
-        self.try_write(enforcement, troubles)
+        self.try_write(enforcement, problems)
     }
 
     /// Writes the switch where it could not be, or makes its file with the first files of its folder. Returns whether no turn is left
     /// to write.
-    pub(super) fn write(&self, troubles: &Troubles) -> bool {
+    pub(super) fn write(&self, problems: &Problems) -> bool {
         let mut is_made = self.is_made.lock();
         let Some(enforcement) = self.unwritten() else {
             *is_made = *is_made || self.disk.make_switch(&self.folder);
             return true;
         };
-        self.try_write(enforcement, troubles).is_ok()
+        self.try_write(enforcement, problems).is_ok()
     }
 
-    fn try_write(&self, enforcement: Enforcement, troubles: &Troubles) -> Result<(), StateError> {
+    fn try_write(&self, enforcement: Enforcement, problems: &Problems) -> Result<(), StateError> {
         let written = self.disk.write_switch(&self.folder, enforcement);
         if written.is_ok() {
             *self.unwritten.lock() = None;
         }
-        troubles.set(TroubleKind::Switch, written.as_ref().err().map(switch_trouble));
+        problems.set(ProblemKind::Switch, written.as_ref().err().map(switch_problem));
         if written.is_ok() {
-            troubles.set(TroubleKind::UnreadSwitch, None);
+            problems.set(ProblemKind::UnreadSwitch, None);
         }
         written
     }
 }
 
 impl Disk {
-    /// The kill switch in a folder, and its trouble. One that says neither `on` nor `off` was turned by an operator:
+    /// The kill switch in a folder, and its problem. One that says neither `on` nor `off` was turned by an operator:
     /// `off` refuses no client. A file without any octets was made and never turned, as the machine lost power: a
     /// switch that was turned is synced.
     pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
@@ -88,7 +88,7 @@ impl Disk {
                     (Enforcement::Off, Some(format!("{path}: this is neither \"on\" nor \"off\"; taken for \"off\"")))
                 }
             },
-            Err(trouble) => (Enforcement::Off, Some(format!("{trouble}; taken for \"off\""))),
+            Err(problem) => (Enforcement::Off, Some(format!("{problem}; taken for \"off\""))),
         }
     }
 
@@ -180,8 +180,8 @@ mod tests {
         Disk::default().make_switch(folder.path());
         assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
         fs::write(folder.path().join(SWITCH), "o\0\0").expect("written");
-        let (enforcement, trouble) = Disk::default().read_switch(folder.path());
+        let (enforcement, problem) = Disk::default().read_switch(folder.path());
         assert_eq!(enforcement, Enforcement::Off);
-        assert!(trouble.expect("a trouble").ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""));
+        assert!(problem.expect("a problem").ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""));
     }
 }

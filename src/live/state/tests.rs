@@ -53,7 +53,7 @@ fn without_waiting<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) 
 }
 
 #[test]
-fn a_listener_is_notified_when_a_trouble_begins_and_when_it_ends() {
+fn a_listener_is_notified_when_a_problem_begins_and_when_it_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let state = StateDir::open(folder.path()).expect("no other has it open");
     let (notify, notified) = mpsc::channel();
@@ -63,8 +63,8 @@ fn a_listener_is_notified_when_a_trouble_begins_and_when_it_ends() {
     std::fs::remove_file(&switch).expect("removed");
     std::fs::create_dir(&switch).expect("a folder");
     assert!(state.set_enforcement(Enforcement::Off).is_err());
-    let trouble = notified.recv_timeout(PATIENCE).expect("an event");
-    assert!(trouble.contains("enforcement: cannot be written, so a restart forgets the kill switch"), "{trouble}");
+    let problem = notified.recv_timeout(PATIENCE).expect("an event");
+    assert!(problem.contains("enforcement: cannot be written, so a restart forgets the kill switch"), "{problem}");
     std::fs::remove_dir(&switch).expect("removed");
     state.set_enforcement(Enforcement::On).expect("written");
     assert_eq!(notified.recv_timeout(PATIENCE).as_deref(), Ok("the kill switch is saved again"));
@@ -127,7 +127,7 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
     without_waiting({
         let (shop, other, state) = (shop.clone(), other.clone(), state.clone());
         move || {
-            assert_eq!((state.enforcement(), state.troubles()), (Enforcement::Off, vec![]));
+            assert_eq!((state.enforcement(), state.problems()), (Enforcement::Off, vec![]));
             assert_eq!((shop.status().switch, shop.status().enforcement), (Enforcement::Off, Enforcement::Off));
             assert_eq!((shop.history().len(), shop.snapshot().enforcement()), (1, Enforcement::Off));
             shop.set_check(check::Options::default().exempt_paths(["/b"]).expect("a pattern"));

@@ -117,8 +117,8 @@ impl Directory {
     }
 
     /// Returns why changes are found only by polling, if the file system reports no events.
-    pub fn watch_trouble(&self) -> Option<String> {
-        self.shared.watched.get().and_then(Watched::trouble)
+    pub fn watch_problem(&self) -> Option<String> {
+        self.shared.watched.get().and_then(Watched::problem)
     }
 }
 
@@ -236,7 +236,7 @@ mod tests {
         let (hosts, found) = returns("the hosts", move || (read.hosts(), read.sites().load().get("a.test").is_some()));
         assert_eq!((hosts.len(), found), (1, true));
         let read = directory.clone();
-        returns("the trouble of the folder", move || read.watch_trouble());
+        returns("the problem of the folder", move || read.watch_problem());
         returns("the status of a site", move || hosts[0].1.status());
         returns("dropping the directory", move || drop(directory));
     }

@@ -287,8 +287,8 @@ impl DirectoryState {
                 [alone.misspelled_overrides(), alone.overrides_without_rule(), alone.ended_overrides()].concat(),
             )
         });
-        for trouble in idle.reduce(|all, idle| &all & &idle).into_iter().flatten() {
-            tracing::warn!(target: "tower_robots::directory", "{}: {trouble}", self.settings.path.display());
+        for problem in idle.reduce(|all, idle| &all & &idle).into_iter().flatten() {
+            tracing::warn!(target: "tower_robots::directory", "{}: {problem}", self.settings.path.display());
         }
     }
 

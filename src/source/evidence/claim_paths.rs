@@ -67,7 +67,7 @@ pub(super) struct ClaimPaths {
     verified: RecentMarks,
     hasher: RandomState,
     /// Why learned results cannot be saved, or why those of an earlier process could not be loaded.
-    pub(super) trouble: Mutex<Option<Arc<str>>>,
+    pub(super) problem: Mutex<Option<Arc<str>>>,
 }
 
 type PathTable = HashMap<u64, Counted, RandomState>;
@@ -300,8 +300,8 @@ impl SavedPaths {
     /// Loads the results of an earlier process.
     pub(super) fn restore(&self, now: SystemTime) -> (Arc<ClaimPaths>, Arc<OperatorTable>) {
         let paths = Arc::new(ClaimPaths::default());
-        let learned = self.load(now).unwrap_or_else(|trouble| {
-            *paths.trouble.lock() = Some(trouble.into());
+        let learned = self.load(now).unwrap_or_else(|problem| {
+            *paths.problem.lock() = Some(problem.into());
             Learned::default()
         });
         paths.restore(learned.paths, now);
@@ -344,10 +344,10 @@ impl SavedPaths {
             let saved = tokio::task::spawn_blocking(move || write_json(&file.0, &to_write)).await;
             match saved {
                 Ok(Ok(())) => {
-                    *paths.trouble.lock() = None;
+                    *paths.problem.lock() = None;
                     last = text;
                 }
-                Ok(Err(error)) => *paths.trouble.lock() = Some(format!("{}: {error}", self.0.display()).into()),
+                Ok(Err(error)) => *paths.problem.lock() = Some(format!("{}: {error}", self.0.display()).into()),
                 Err(_) => return,
             }
         }

@@ -255,7 +255,7 @@ impl Verifier {
             waiting_names: lookups.map_or(0, |lookups| lookups.queue.waiting()),
             known_signatures: evidence.signatures.known(),
             suspects: evidence.paths.suspects(now),
-            paths_trouble: evidence.paths.trouble.lock().clone(),
+            paths_problem: evidence.paths.problem.lock().clone(),
         }
     }
 
@@ -376,14 +376,14 @@ pub struct VerifierStatus {
     pub suspects: Vec<SuspectPath>,
     /// Why results for paths cannot be saved, or why those of an earlier process are lost. No claim
     /// on a path is refuted until a crawler is verified there.
-    pub paths_trouble: Option<Arc<str>>,
+    pub paths_problem: Option<Arc<str>>,
 }
 
 impl VerifierStatus {
     /// Returns the problems of the evidence, a line for each cause. A line contains the number of
     /// affected lists and directories, and one of them as an example. The last line reports if
     /// nothing can refute a claim.
-    pub fn troubles(&self) -> Vec<String> {
+    pub fn problems(&self) -> Vec<String> {
         self.by_cause().into_values().collect()
     }
 
@@ -402,21 +402,21 @@ impl VerifierStatus {
     /// Returns the problems by cause, which is the message without its details. So a network that
     /// is down causes one line, not one for each list.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
-        let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.trouble.as_deref()?, true)));
-        let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.trouble.as_deref()?, false)));
+        let lists = self.lists.iter().filter_map(|list| Some((&list.url, list.problem.as_deref()?, true)));
+        let directories = self.directories.iter().filter_map(|one| Some((&one.url, one.problem.as_deref()?, false)));
         let mut causes: BTreeMap<&str, ([usize; 2], &str, &str)> = BTreeMap::new();
-        for (url, trouble, is_list) in lists.chain(directories) {
-            let cause = trouble.split_once(": ").map_or(trouble, |(cause, _)| cause);
-            let (counts, ..) = causes.entry(cause).or_insert(([0; 2], url, trouble));
+        for (url, problem, is_list) in lists.chain(directories) {
+            let cause = problem.split_once(": ").map_or(problem, |(cause, _)| cause);
+            let (counts, ..) = causes.entry(cause).or_insert(([0; 2], url, problem));
             counts[usize::from(!is_list)] += 1;
         }
-        let line = |(cause, ([lists, directories], url, trouble)): (&str, ([usize; 2], &str, &str))| {
+        let line = |(cause, ([lists, directories], url, problem)): (&str, ([usize; 2], &str, &str))| {
             let lists = counted(lists, self.lists.len(), "published list", "published lists");
             let directories = counted(directories, self.directories.len(), "key directory", "key directories");
             let of: Vec<_> = [lists, directories].into_iter().flatten().collect();
             (
                 cause.to_owned(),
-                format!("{} cannot be fetched, so they refute no claim, such as {url}: {trouble}", of.join(" and ")),
+                format!("{} cannot be fetched, so they refute no claim, such as {url}: {problem}", of.join(" and ")),
             )
         };
         let mut causes: BTreeMap<_, _> = causes.into_iter().map(line).collect();

@@ -20,7 +20,7 @@ use super::verified_claims::{EvidenceVersion, VerifiedClaims};
 use super::verifier::{Configured, Evidence, FIRST_FETCHES, NOTHING, Verifier};
 use crate::agent::{Network, Registry};
 use crate::identity::{DirectoryUrl, RequiredComponent};
-use crate::live::{Clock, Mutex, TroubleEvent, TroubleListener};
+use crate::live::{Clock, Mutex, ProblemEvent, ProblemListener};
 use crate::source::fetch::{FetchUrl, FetcherTask};
 use crate::source::follow::{FollowBuilder, FollowError};
 
@@ -35,7 +35,7 @@ pub struct VerifierSettings {
     question_times: (Duration, Duration),
     trusted_proxies: Vec<Network>,
     required: Vec<RequiredComponent>,
-    listeners: Vec<TroubleListener>,
+    listeners: Vec<ProblemListener>,
 }
 
 impl Verifier {
@@ -122,11 +122,11 @@ impl FollowBuilder<VerifierSettings> {
     }
 
     /// Adds a callback for missing evidence. It is called once for each cause with its line of
-    /// [`troubles`](super::VerifierStatus::troubles), and once when nothing is missing any more. It
+    /// [`problems`](super::VerifierStatus::problems), and once when nothing is missing any more. It
     /// runs on the fetcher's thread and must not block. With the feature `tracing`, both are also
     /// logged with the target `tower_robots::evidence`. Panics are caught.
     /// A second call adds to the first.
-    pub fn on_event(mut self, listener: impl Fn(&TroubleEvent<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_event(mut self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) -> Self {
         self.followed.listeners.push(Box::new(listener));
         self
     }
@@ -196,7 +196,7 @@ const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
 /// Notifies the listeners of every new cause, and when nothing is missing any more. Ends when the
 /// evidence is dropped.
-async fn report(evidence: Weak<Evidence>, listeners: Vec<TroubleListener>) {
+async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
     let began = Instant::now();
     let mut said: BTreeMap<String, String> = BTreeMap::new();
     loop {
@@ -205,17 +205,17 @@ async fn report(evidence: Weak<Evidence>, listeners: Vec<TroubleListener>) {
             let verifier = Verifier { inner };
             if verifier.has_asked() || began.elapsed() > FIRST_FETCHES {
                 let found = verifier.status().by_cause();
-                for (_, trouble) in found.iter().filter(|(cause, _)| !said.contains_key(*cause)) {
-                    notify(&listeners, &TroubleEvent { site: None, text: trouble, is_over: false });
+                for (_, problem) in found.iter().filter(|(cause, _)| !said.contains_key(*cause)) {
+                    notify(&listeners, &ProblemEvent { site: None, text: problem, is_over: false });
                 }
                 if said.contains_key(NOTHING) && !found.contains_key(NOTHING) && !found.is_empty() {
                     let text =
                         "claims can be refuted again: a server has confirmed its list, or a DNS resolver answers";
-                    notify(&listeners, &TroubleEvent { site: None, text, is_over: true });
+                    notify(&listeners, &ProblemEvent { site: None, text, is_over: true });
                 }
                 if found.is_empty() && !said.is_empty() {
                     let text = "no evidence is missing any more: lists and key directories are loaded, and claims can be refuted";
-                    notify(&listeners, &TroubleEvent { site: None, text, is_over: true });
+                    notify(&listeners, &ProblemEvent { site: None, text, is_over: true });
                 }
                 said = found;
             }
@@ -224,7 +224,7 @@ async fn report(evidence: Weak<Evidence>, listeners: Vec<TroubleListener>) {
     }
 }
 
-fn notify(listeners: &[TroubleListener], event: &TroubleEvent<'_>) {
+fn notify(listeners: &[ProblemListener], event: &ProblemEvent<'_>) {
     #[cfg(feature = "tracing")]
     match event.is_over {
         false => tracing::warn!(target: "tower_robots::evidence", "{event}"),

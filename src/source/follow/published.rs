@@ -131,7 +131,7 @@ pub struct DocumentStatus {
     /// Hash of the pending version, and what it changes.
     pub waiting: Option<(VersionHash, String)>,
     /// Why the last fetch failed.
-    pub trouble: Option<Arc<str>>,
+    pub problem: Option<Arc<str>>,
 }
 
 /// State of the fetches.
@@ -142,7 +142,7 @@ struct Progress {
     asked: Option<SystemTime>,
     next: SystemTime,
     failures: u32,
-    trouble: Option<Arc<str>>,
+    problem: Option<Arc<str>>,
     accepted: Vec<VersionHashPrefix>,
     waiting: Option<(VersionHash, String)>,
     /// Last report: the version in force, and why there is no newer one.
@@ -178,9 +178,9 @@ impl<D: Document> FollowedDocument<D> {
     ) -> (Self, Option<FollowError>) {
         let Following { fetcher, clock, saved } = following.clone();
         let DocumentSettings { url, reading, accepted, on_event } = settings;
-        let (restored, trouble) = match saved.as_ref().map(|saved| restore(saved, &url, &reading)).transpose() {
+        let (restored, problem) = match saved.as_ref().map(|saved| restore(saved, &url, &reading)).transpose() {
             Ok(restored) => (restored.flatten(), None),
-            Err(trouble) => (None, Some(trouble)),
+            Err(problem) => (None, Some(problem)),
         };
         let (held, validators) = match restored {
             Some((held, validators)) => (Some(held), validators),
@@ -191,7 +191,7 @@ impl<D: Document> FollowedDocument<D> {
             asked: None,
             next: clock.now(),
             failures: 0,
-            trouble: None,
+            problem: None,
             accepted,
             waiting: None,
             // Finding the earlier version at the start is not a change.
@@ -211,7 +211,7 @@ impl<D: Document> FollowedDocument<D> {
             saved,
         });
         let follow = followed.clone().follow(fetcher.client.clone());
-        (Self { followed, _task: Arc::new(FetcherTask::start(fetcher, follow)) }, trouble)
+        (Self { followed, _task: Arc::new(FetcherTask::start(fetcher, follow)) }, problem)
     }
 
     /// Returns the current version; `None` until one was fetched or saved.
@@ -269,7 +269,7 @@ impl<D: Document> FollowedDocument<D> {
             hash: held.and_then(|held| held.hash),
             confirmed: held.and_then(|held| held.confirmed),
             waiting: progress.waiting.clone(),
-            trouble: progress.trouble.clone().filter(|_| progress.waiting.is_none()),
+            problem: progress.problem.clone().filter(|_| progress.waiting.is_none()),
         }
     }
 
@@ -381,7 +381,7 @@ impl<D: Document> Followed<D> {
             };
             let is_saved = octets.map_or(Ok(()), |octets| saved.save(&url, &octets, now, &self.validators()));
             if let Err(error) = is_saved {
-                self.progress.lock().trouble = Some(format!("it could not be saved: {error}").into());
+                self.progress.lock().problem = Some(format!("it could not be saved: {error}").into());
             }
         }
         if let Some(event) = self.news() {
@@ -401,14 +401,14 @@ impl<D: Document> Followed<D> {
         progress.asked = Some(now);
         match read {
             Ok((taken, interval)) => {
-                (progress.failures, progress.trouble) = (0, None);
+                (progress.failures, progress.problem) = (0, None);
                 progress.next = later(now, interval);
                 taken
             }
-            Err(trouble) => {
+            Err(problem) => {
                 progress.failures = progress.failures.saturating_add(1);
                 progress.next = later(now, self.schedule.pause(progress.failures, retry_after, roll));
-                progress.trouble = Some(trouble.into());
+                progress.problem = Some(problem.into());
                 Taken::Kept
             }
         }
@@ -451,9 +451,9 @@ impl<D: Document> Followed<D> {
             let mut progress = self.progress.lock();
             progress.waiting = None;
             if let Some(changes) = objection.filter(|_| !progress.accepts(&hash)) {
-                let trouble = format!("version {} waits to be accepted: {changes}", hash.short());
+                let problem = format!("version {} waits to be accepted: {changes}", hash.short());
                 progress.waiting = Some((hash, changes));
-                return Err(trouble);
+                return Err(problem);
             }
         }
         self.hold(Arc::new(document), Some(hash), now, interval);
@@ -472,13 +472,13 @@ impl<D: Document> Followed<D> {
         let held = self.held.load_full();
         let hash = held.as_ref().and_then(|held| held.hash);
         let mut progress = self.progress.lock();
-        let trouble = progress.trouble.clone();
-        let (said_hash, said) = std::mem::replace(&mut progress.said, (hash, trouble.clone()));
-        match (trouble, &progress.waiting) {
+        let problem = progress.problem.clone();
+        let (said_hash, said) = std::mem::replace(&mut progress.said, (hash, problem.clone()));
+        match (problem, &progress.waiting) {
             _ if hash != said_hash => Some(DocumentEvent::Changed(held?.document.clone(), hash?)),
-            (Some(trouble), _) if said.as_ref() == Some(&trouble) => None,
+            (Some(problem), _) if said.as_ref() == Some(&problem) => None,
             (Some(_), Some((hash, changes))) => Some(DocumentEvent::Waiting { hash: *hash, changes: changes.clone() }),
-            (Some(trouble), None) => Some(DocumentEvent::Failed(trouble)),
+            (Some(problem), None) => Some(DocumentEvent::Failed(problem)),
             (None, _) => said.map(|_| DocumentEvent::Recovered),
         }
     }
@@ -510,7 +510,7 @@ impl<D> fmt::Display for DocumentEvent<D> {
             Self::Waiting { hash, changes } => {
                 write!(f, "version {} waits to be accepted: {changes}; the one before stays in force", hash.short())
             }
-            Self::Failed(trouble) => write!(f, "{trouble}; the one before stays in force"),
+            Self::Failed(problem) => write!(f, "{problem}; the one before stays in force"),
             Self::Recovered => f.write_str("it is fetched again, and has not changed"),
         }
     }

@@ -84,7 +84,7 @@ impl Folders {
         self.leave(id, registered.iter().filter(|name| !wanted.contains_key(*name)));
         for (name, folder) in &wanted {
             if let Err(error) = self.watch(id, name, folder) {
-                result = Err(trouble(&name.folder, &error));
+                result = Err(problem(&name.folder, &error));
             }
         }
         *registered = wanted.into_keys().collect();
@@ -146,7 +146,7 @@ impl SystemEvents {
         path: &Path,
         source: &mut Result<EventSource, String>,
     ) -> Result<(), String> {
-        let source = source.as_mut().map_err(|trouble| trouble.clone())?;
+        let source = source.as_mut().map_err(|problem| problem.clone())?;
         // Set before the system call, because events may arrive immediately.
         let before = self.routes.lock().watch(folder, path);
         for path in before.as_deref().into_iter().chain([path]) {
@@ -176,7 +176,7 @@ fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, Fol
             Ok((id, folder)) => {
                 names.insert(WatchedName { system: id.system, folder, name: name.map(OsStr::to_owned) }, id);
             }
-            Err(error) => result = Err(trouble(folder, &error)),
+            Err(error) => result = Err(problem(folder, &error)),
         }
     };
     for link in &links_to(path) {
@@ -190,7 +190,7 @@ fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, Fol
     (names, result)
 }
 
-fn trouble(folder: &Path, error: &dyn std::fmt::Display) -> String {
+fn problem(folder: &Path, error: &dyn std::fmt::Display) -> String {
     format!("{}: no file events, changes are found by polling: {error}", folder.display())
 }
 

@@ -81,7 +81,7 @@ struct WatchedTarget {
     /// folders; that takes as long as the file system does.
     registered: Mutex<BTreeSet<WatchedName>>,
     /// Why events are missing. Held only briefly.
-    trouble: Mutex<Option<String>>,
+    problem: Mutex<Option<String>>,
 }
 
 impl WatchedTarget {
@@ -91,7 +91,7 @@ impl WatchedTarget {
 
     fn register_again(&self, id: WatchId, folders: &Folders) {
         let result = folders.register(id, &self.path, self.listing, &mut self.registered.lock());
-        *self.trouble.lock() = result.err();
+        *self.problem.lock() = result.err();
     }
 }
 
@@ -140,7 +140,7 @@ impl Scheduler {
             target: Box::new(target()),
             system: AtomicU64::new(system),
             registered: Mutex::new(registered),
-            trouble: Mutex::new(result.err()),
+            problem: Mutex::new(result.err()),
         });
         let debounce = Debounce::new(poll, Instant::now());
         self.queues.lock().watched.insert(id, Scheduled { debounce, polled: PolledChanges::new(stamp), target });
@@ -164,12 +164,12 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn trouble(&self, id: WatchId) -> Option<String> {
-        if let Some(Err(trouble)) = self.clock.get() {
-            return Some(trouble.clone());
+    pub(super) fn problem(&self, id: WatchId) -> Option<String> {
+        if let Some(Err(problem)) = self.clock.get() {
+            return Some(problem.clone());
         }
         let target = self.queues.lock().watched.get(&id)?.target.clone();
-        target.trouble.lock().clone()
+        target.problem.lock().clone()
     }
 
     pub(super) fn stop(&self) {

@@ -31,7 +31,7 @@ use crate::live::Site;
 /// let watcher = Watcher::new();
 /// let live = LiveRobots::file(&path).watcher(&watcher).open()?;
 /// let watched = watcher.file(&config, || println!("the config has changed"));
-/// assert_eq!(watched.trouble(), None);
+/// assert_eq!(watched.problem(), None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -147,8 +147,8 @@ impl Watched {
 
     /// Returns why changes are found only by polling, if the file system reports no events. Does
     /// not wait for any file system.
-    pub fn trouble(&self) -> Option<String> {
-        self.handle.0.trouble(self.id)
+    pub fn problem(&self) -> Option<String> {
+        self.handle.0.problem(self.id)
     }
 }
 
@@ -215,9 +215,9 @@ mod tests {
             let watcher = Watcher::with(open);
             let builder = LiveRobots::file(&path).watcher(&watcher).poll_every(Duration::from_millis(50));
             let live = builder.open().expect("a robots.txt");
-            let trouble = live.status().watch_trouble.expect("it is reported");
-            assert!(trouble.contains("no file events, changes are found by polling"), "{trouble}");
-            assert!(trouble.contains(reason), "{trouble}");
+            let problem = live.status().watch_problem.expect("it is reported");
+            assert!(problem.contains("no file events, changes are found by polling"), "{problem}");
+            assert!(problem.contains(reason), "{problem}");
             std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
             let deadline = Instant::now() + Duration::from_secs(60);
             // The file is empty for a moment while it is written, and a poll may see that too.
@@ -262,8 +262,8 @@ mod tests {
         for live in hanging.clone() {
             returns("the status of a site that hangs", move || live.status());
         }
-        let watched = returns("the trouble of a file that hangs", move || {
-            assert_eq!(watched.trouble(), None);
+        let watched = returns("the problem of a file that hangs", move || {
+            assert_eq!(watched.problem(), None);
             watched
         });
         returns("dropping a file that hangs", move || drop(watched));

@@ -55,20 +55,20 @@ fn go_on(folder: &Path, fault: &str) {
         unwritten.set(unwritten.get() + usize::from(!is_written));
         let status = live.status();
         assert_eq!(status.live, hash(number), "{what}: it is live whatever the disk does");
-        let is_said = !state.troubles().is_empty() || !status.state_troubles.is_empty();
+        let is_said = !state.problems().is_empty() || !status.state_problems.is_empty();
         assert!(is_written || is_said, "{what}: what is not written is said");
     };
     let failing = Failing::begin(std::process::id(), fault, &[]);
     live.publish_blocking(text(4)).unwrap();
     check(4, "published");
     if state.set_enforcement(Enforcement::Off).is_err() {
-        assert!(!state.is_writable(), "{:?}", state.troubles());
+        assert!(!state.is_writable(), "{:?}", state.problems());
     }
     assert_eq!((state.enforcement(), live.status().enforcement), (Enforcement::Off, Enforcement::Off));
     live.rollback().unwrap();
     check(3, "rolled back");
     if live.set_enforcement(Enforcement::Off).is_err() {
-        assert!(!live.status().state_troubles.is_empty());
+        assert!(!live.status().state_problems.is_empty());
     }
     live.publish_blocking(text(1)).unwrap_err();
     check(3, "waits");
@@ -76,14 +76,14 @@ fn go_on(folder: &Path, fault: &str) {
     check(1, "accepted");
     drop(failing);
     state.probe();
-    assert!(state.flush(), "{:?} {:?}", state.troubles(), live.status().state_troubles);
-    assert_eq!((state.troubles(), live.status().state_troubles), (vec![], vec![]), "it is over");
+    assert!(state.flush(), "{:?} {:?}", state.problems(), live.status().state_problems);
+    assert_eq!((state.problems(), live.status().state_problems), (vec![], vec![]), "it is over");
     drop((live, state));
     let state = StateDir::open(&path).unwrap();
     let live: LiveRobots = open_broken(&state, folder);
     let status = live.status();
     assert_eq!((status.live, status.switch, state.enforcement()), (hash(1), Enforcement::Off, Enforcement::Off));
-    assert_eq!((state.troubles(), status.state_troubles), (vec![], vec![]));
+    assert_eq!((state.problems(), status.state_problems), (vec![], vec![]));
     if unwritten.get() > 0 {
         println!("{UNWRITTEN}");
     }

@@ -176,7 +176,7 @@ fn start(files: &Files, last: &Values) -> Values {
     let opened = |folder: &Path, source: Option<&str>| {
         let state = StateDir::open(folder.join("state")).unwrap();
         let live = source.map_or_else(|| open_broken(&state, folder), |source| open_site(&state, source));
-        assert!(state.flush(), "{:?}", live.status().state_troubles);
+        assert!(state.flush(), "{:?}", live.status().state_problems);
         values(&state, &live)
     };
     let made = || {

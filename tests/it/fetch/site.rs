@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tower_robots::internals::{RemoteSource, Schedule};
 use tower_robots::live::{
-    Cause, Gate, LiveRobots, RejectionKind, Reload, ReloadOutcome, StateDir, TroubleKind, WhenMissing,
+    Cause, Gate, LiveRobots, ProblemKind, RejectionKind, Reload, ReloadOutcome, StateDir, WhenMissing,
 };
 use tower_robots::source::LiveBuilder;
 use tower_robots::source::fetch::Fetcher;
@@ -69,17 +69,17 @@ fn a_change_is_found_by_itself() {
     server.now_says(robots("# next"));
     wait_for("the next version", || body(&live).as_deref() == Some("# next"));
     server.now_says(response("500 I", "", ""));
-    wait_for("trouble", || live.status().fetch.unwrap().failures > 2);
+    wait_for("problem", || live.status().fetch.unwrap().failures > 2);
     server.now_says(robots("# last"));
     wait_for("the last version", || body(&live).as_deref() == Some("# last"));
-    wait_for("no trouble", || live.status().fetch.unwrap().failing_since.is_none());
+    wait_for("no problem", || live.status().fetch.unwrap().failing_since.is_none());
 }
 
 #[test]
 fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
     let server = Server::saying(response("503 S", "Retry-After: 0\r\n", ""));
     let live = url(&server).schedule(often()).open().unwrap();
-    wait_for("trouble", || live.status().fetch.unwrap().failures > 1);
+    wait_for("problem", || live.status().fetch.unwrap().failures > 1);
     let snapshot = live.snapshot();
     assert!(snapshot.content.is_none());
     assert_eq!(snapshot.when_missing, WhenMissing::Unavailable);
@@ -244,11 +244,11 @@ fn a_version_that_may_be_older_than_what_was_live_is_reported_until_the_origin_a
     drop(state);
     let live = remembering(&StateDir::open(folder.path()).unwrap(), &server.url("/robots.txt")).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some("# kept"));
-    let trouble = live.status().state_trouble(TroubleKind::Behind).unwrap().to_owned();
-    assert!(trouble.ends_with("may be older than the version before the restart, which is not recorded"), "{trouble}");
+    let problem = live.status().state_problem(ProblemKind::Behind).unwrap().to_owned();
+    assert!(problem.ends_with("may be older than the version before the restart, which is not recorded"), "{problem}");
     server.now_says(robots("# kept"));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
-    assert_eq!(live.status().state_trouble(TroubleKind::Behind), None);
+    assert_eq!(live.status().state_problem(ProblemKind::Behind), None);
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn redirects_of_an_upstream_stay_on_the_site() {
 }
 
 #[test]
-fn of_several_upstreams_another_is_asked_when_one_is_down_or_in_trouble() {
+fn of_several_upstreams_another_is_asked_when_one_is_down_or_in_problem() {
     let (down, sick, well) =
         (nowhere().to_string(), Server::saying(response("500 I", "", "")), Server::saying(robots("# well")));
     let upstreams = [down, sick.address.to_string(), well.address.to_string()];

@@ -297,9 +297,9 @@ impl SelectedSite {
     /// that is switched off. Prints to stderr if the switch cannot be read.
     pub(in crate::commands) fn decide_as_served(&self, evaluator: &mut Evaluator) {
         let (Some(configured), (Some(state), kept)) = (&self.configured, self.kept()) else { return };
-        if let Some(trouble) = state.switch_trouble() {
+        if let Some(problem) = state.switch_problem() {
             return complain(&format_args!(
-                "{trouble}: a server that cannot read it either enforces nothing; the answer ignores grace and switch"
+                "{problem}: a server that cannot read it either enforces nothing; the answer ignores grace and switch"
             ));
         }
         evaluator.is_off = [state.enforcement(), kept.switch()].contains(&Enforcement::Off);
@@ -406,8 +406,8 @@ impl ConfiguredSite {
     /// fetching.
     fn robots(&self) -> io::Result<RobotsFile> {
         let RobotsFile { name, bytes } = self.own_robots()?;
-        let (fragments, troubles) = sites::parts_at_hand(&self.site.append);
-        troubles.iter().for_each(|trouble| complain(trouble));
+        let (fragments, problems) = sites::parts_at_hand(&self.site.append);
+        problems.iter().for_each(|problem| complain(problem));
         // Nothing is appended to a file that is not a robots.txt.
         let robots = RobotsTxt::parse(bytes);
         if fragments.is_empty() || FileKind::unreadable(&robots).is_some() || robots.bytes().trim_ascii().is_empty() {

@@ -203,11 +203,11 @@ impl PageListArgs {
         walk.walk(self.sitemap.iter().cloned(), |source| {
             open_sitemap(source, &mut retriever, || site.retriever()).map(Some)
         });
-        let (trouble, pages) = (walk.trouble(), walk.into_pages());
-        match trouble {
+        let (problem, pages) = (walk.problem(), walk.into_pages());
+        match problem {
             // Without pages, the output would misleadingly report no loss.
-            Some(trouble) if pages.is_empty() => return Err(io::Error::other(trouble)),
-            Some(trouble) => complain(&format_args!("some sitemaps could not be used: {trouble}")),
+            Some(problem) if pages.is_empty() => return Err(io::Error::other(problem)),
+            Some(problem) => complain(&format_args!("some sitemaps could not be used: {problem}")),
             None => {}
         }
         Ok(pages)

@@ -279,8 +279,8 @@ fn emit(report: &Report, form: ReportForm, out: impl Write) -> io::Result<()> {
 impl ReplayArgs {
     fn plan(&self, site: &SelectedSite, robots: RobotsFile, against: Option<RobotsFile>) -> io::Result<ReplayPlan> {
         let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse);
-        let (evidence, troubles) = LogEvidence::read(&site.settings.registry, &site.evidence);
-        troubles.iter().for_each(|trouble| complain(trouble));
+        let (evidence, problems) = LogEvidence::read(&site.settings.registry, &site.evidence);
+        problems.iter().for_each(|problem| complain(problem));
         Ok(ReplayPlan {
             logs: self.logs.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
             robots: robots.name.clone(),

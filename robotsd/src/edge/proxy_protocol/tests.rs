@@ -255,7 +255,7 @@ async fn a_listener_without_it_takes_a_header_for_a_bad_request() {
 }
 
 #[tokio::test]
-async fn health_checks_are_no_trouble() {
+async fn health_checks_are_no_problem() {
     let edge = behind(LOOPBACK, EdgeLimits::default());
     let headers: [fn(SocketAddr) -> Vec<u8>; 4] = [
         |_| Vec::new(),

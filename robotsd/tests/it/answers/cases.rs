@@ -172,7 +172,7 @@ pub(super) const CASES: &[Case] = &[
     case("451", OPEN, "answer-client-error", |_| status("451 Unavailable")),
     case("500", SHUT, "answer-server-error", |_| status("500 Internal Server Error")),
     case("503", SHUT, "answer-server-error", |_| status("503 Service Unavailable")),
-    case("599", SHUT, "answer-server-error", |_| status("599 Trouble")),
+    case("599", SHUT, "answer-server-error", |_| status("599 Problem")),
     case("600", SHUT, "answer-not-final", |_| status("600 Odd")),
     case("no HTTP", SHUT, "answer-broken", |_| Reply::Last(b"220 mail.example.com\r\n".to_vec())),
     case("fewer octets than `Content-Length` says", SHUT, "answer-broken", |_| Reply::Last(CUT.to_vec())),

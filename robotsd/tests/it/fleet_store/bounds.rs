@@ -24,7 +24,7 @@ fn readers_get_what_was_read_last_while_the_store_hangs() {
         assert!(longest < Duration::from_secs(1) || !is_long(), "{longest:?}");
         for (report, _) in answers {
             assert_eq!((report["replicas"].as_array().unwrap().len(), &report["state"]), (3, &"stale".into()));
-            assert_has(report["troubles"].to_string(), &["no answer "]);
+            assert_has(report["problems"].to_string(), &["no answer "]);
         }
         fleet.synced();
     });

@@ -578,7 +578,7 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
 
 /// A machine was cloned with its config: the others would take the two for one, whatever each serves.
 #[test]
-fn two_processes_with_one_name_are_a_trouble_of_both() {
+fn two_processes_with_one_name_are_a_problem_of_both() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.synced();
@@ -657,9 +657,9 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
         fleet.reach(&[0]);
         fleet.switch("off");
         fleet.all(true);
-        wait_until("a trouble", || {
-            let troubles = fleet.replicas[2].fleet()["troubles"].to_string();
-            ["may not write robotsd:fleet:{shop}:replicas", "EVALSHA"].iter().all(|part| troubles.contains(part))
+        wait_until("a problem", || {
+            let problems = fleet.replicas[2].fleet()["problems"].to_string();
+            ["may not write robotsd:fleet:{shop}:replicas", "EVALSHA"].iter().all(|part| problems.contains(part))
         });
         // It is off by its own mark too, and says that nobody else knows of it.
         fleet.switch("on");
@@ -684,8 +684,8 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         // What the fleet decides no longer comes here.
         let problems = || fleet.replicas[2].running.command(&["status", "--problems"]);
         wait_until("a reading that fails", || problems().code == Some(1));
-        let trouble = "trouble: fleet \"shop\" is stale: ";
-        assert_has(unfolded(&problems().out), &[trouble, "; the last document stays in force", "robotsd fleet status"]);
+        let problem = "problem: fleet \"shop\" is stale: ";
+        assert_has(unfolded(&problems().out), &[problem, "; the last document stays in force", "robotsd fleet status"]);
         fleet.reach(&[0]);
         fleet.enforce("off");
         wait_until("the others", || fleet.replicas[..2].iter().all(Replica::is_off));

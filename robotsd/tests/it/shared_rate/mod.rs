@@ -40,7 +40,7 @@ fn is_used(rate: &SharedRate) -> bool {
 
 /// Why the store cannot be used, as the status has it.
 fn why(rate: &SharedRate) -> String {
-    rate.report().trouble.map(|(_, why)| why).unwrap_or_default()
+    rate.report().problem.map(|(_, why)| why).unwrap_or_default()
 }
 
 fn key(name: &str) -> SharedKey {
@@ -158,7 +158,7 @@ async fn lost(rate: &SharedRate, name: &str) {
         said == SharedVerdict::Unknown
             && report.usage == StoreUsage::Out
             && report.counts.of(StoreCount::Outages) > 0
-            && report.trouble.is_some()
+            && report.problem.is_some()
     };
     until(rate, "lost", name, is_lost).await;
     assert!(rate.report().counts.of(StoreCount::Alone) > 0, "{name}");

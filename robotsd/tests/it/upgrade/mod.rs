@@ -252,9 +252,9 @@ fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
     drop(runtime);
     assert_eq!(upgraded.get("/private/x"), 403);
     assert!(upgraded.path("admin.sock").exists());
-    let mut troubles = upgraded.running.all("trouble");
-    troubles.retain(|line| line["reason"] != "broken");
-    assert_eq!(troubles, Vec::<Value>::new());
+    let mut problems = upgraded.running.all("problem");
+    problems.retain(|line| line["reason"] != "broken");
+    assert_eq!(problems, Vec::<Value>::new());
     // The last one ends as any process does.
     let last = upgraded.process();
     signal("TERM", last);
@@ -297,7 +297,7 @@ fn the_switch_the_history_and_the_board_are_those_of_before() {
     let board = upgraded.json(&["board"]);
     wait_until("every request on the board", || disallowed(&upgraded) >= 8);
     assert!(disallowed(&upgraded) <= 11, "{board}");
-    assert_eq!(upgraded.json(&["status"])["troubles"], json!([]));
+    assert_eq!(upgraded.json(&["status"])["problems"], json!([]));
 }
 
 /// The messages of a failed upgrade in the command, the log and the status; the process before goes on.

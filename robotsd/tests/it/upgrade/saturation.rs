@@ -66,7 +66,7 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
             });
         }
         wait_until("every client", || tried.load(Ordering::Relaxed) == WAITING);
-        upgraded.running.wait_for_event("trouble", |line| line["reason"] == "full");
+        upgraded.running.wait_for_event("problem", |line| line["reason"] == "full");
         assert_eq!(answered.load(Ordering::Relaxed), 0);
         is_checking.store(true, Ordering::Relaxed);
         check(&answered);

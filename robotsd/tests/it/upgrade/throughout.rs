@@ -211,7 +211,7 @@ fn no_connection_is_refused_or_cut_off_that_the_process_which_died_had_not_accep
             }
         }
         assert_eq!(upgraded.get("/private/x"), 403);
-        assert_eq!(upgraded.json(&["status"])["troubles"], json!([]));
+        assert_eq!(upgraded.json(&["status"])["problems"], json!([]));
     });
     let [connects, answered, refused, with, without, cut] = tally.counts();
     println!("connects {connects}, answered {answered}, refused {refused}, died {with} and {without}, cut off {cut}");

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use super::super::json;
 use super::{HISTORY, RECORD, STATE, SavedState, SiteStore, Written};
-use crate::live::state::error::TroubleKind;
+use crate::live::state::error::ProblemKind;
 use crate::live::state::record_file::{self, LiveRecord};
 use crate::live::{
     AcceptedVersion, AcceptedVersions, Durability, History, Pending, Remembered, Standing, Version, VersionHash,
@@ -29,9 +29,9 @@ impl SiteStore {
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
         let mut written = self.written.lock();
         self.disk.clean(&self.folder, self.began);
-        let (mut enforcement, trouble) = self.disk.read_switch(&self.folder);
-        if trouble.is_some() {
-            self.troubles.set(TroubleKind::UnreadSwitch, trouble);
+        let (mut enforcement, problem) = self.disk.read_switch(&self.folder);
+        if problem.is_some() {
+            self.problems.set(ProblemKind::UnreadSwitch, problem);
         }
         let mut history = self.load_history();
         let state = {
@@ -176,9 +176,9 @@ impl SiteStore {
         Some(version)
     }
 
-    /// What a file holds, if it is whole; else the damage is a trouble.
+    /// What a file holds, if it is whole; else the damage is a problem.
     fn whole<T>(&self, read: Result<T, String>) -> Option<T> {
-        read.inspect_err(|damage| self.troubles.set(TroubleKind::Damaged, Some(damage.clone()))).ok()
+        read.inspect_err(|damage| self.problems.set(ProblemKind::Damaged, Some(damage.clone()))).ok()
     }
 }
 

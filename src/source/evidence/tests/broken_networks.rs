@@ -37,7 +37,7 @@ impl Network {
         });
         until("the first outcome of the list", || {
             let status = network.verifier.status().lists.remove(0);
-            (status.confirmed.is_some() || status.trouble.is_some()).then_some(())
+            (status.confirmed.is_some() || status.problem.is_some()).then_some(())
         });
         network
     }
@@ -65,8 +65,8 @@ impl Network {
     }
 
     /// Returns why the list cannot be fetched.
-    fn trouble(&self) -> String {
-        until("trouble", || self.verifier.status().lists.remove(0).trouble).to_string()
+    fn problem(&self) -> String {
+        until("problem", || self.verifier.status().lists.remove(0).problem).to_string()
     }
 
     /// Starts a network in which everything works.
@@ -169,8 +169,8 @@ fn without_a_network_from_the_start_no_request_is_refuted() {
     for address in [GENUINE, IMPOSTOR] {
         assert!(matches!(network.identity(Some(address)), Identity::Undecided(_)), "{address}");
     }
-    let trouble = network.verifier.status().lists.remove(0).trouble;
-    assert!(trouble.is_some_and(|trouble| trouble.contains("502")));
+    let problem = network.verifier.status().lists.remove(0).problem;
+    assert!(problem.is_some_and(|problem| problem.contains("502")));
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn a_portal_that_answers_everything_with_its_page_refutes_no_request() {
     for address in [GENUINE, IMPOSTOR] {
         assert!(matches!(network.identity(Some(address)), Identity::Undecided(_)), "{address}");
     }
-    assert!(network.trouble().contains("list"), "{}", network.trouble());
+    assert!(network.problem().contains("list"), "{}", network.problem());
     // A portal that appears later invalidates no evidence.
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
@@ -242,7 +242,7 @@ fn a_portal_that_answers_everything_with_its_page_refutes_no_request() {
     network.clock.pass(25 * HOUR);
     assert!(!network.is_refuted(IMPOSTOR));
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
-    assert!(network.trouble().contains("list"), "{}", network.trouble());
+    assert!(network.problem().contains("list"), "{}", network.problem());
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_list_that_shrank_refutes_no_address_that_was_in_it() {
     network.list.answers(list(&all[3..]));
     network.clock.pass(2 * HOUR);
     network.verifier.refresh();
-    assert!(network.trouble().contains("more than half"), "{}", network.trouble());
+    assert!(network.problem().contains("more than half"), "{}", network.problem());
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     network.clock.pass(25 * HOUR);
     assert!(!network.is_refuted(IMPOSTOR) && !network.is_refuted(GENUINE));

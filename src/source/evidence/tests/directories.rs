@@ -101,12 +101,12 @@ fn a_directory_that_fails_keeps_its_keys() {
         followed.server.answers(wrong.clone());
         followed.clock.pass(Duration::from_secs(601));
         assert_eq!(followed.has(THUMBPRINT), Some(true));
-        until("trouble", || followed.status().trouble);
+        until("problem", || followed.status().problem);
         assert_eq!(followed.has(THUMBPRINT), Some(true), "{wrong}");
     }
     let followed = Followed::start(answer("503 Oh", "", ""));
     assert_eq!(followed.has(THUMBPRINT), None);
-    until("trouble", || followed.status().trouble);
+    until("problem", || followed.status().problem);
     assert_eq!(followed.has(THUMBPRINT), None);
 }
 

@@ -65,7 +65,7 @@ impl Followed {
         let now = self.clock.now();
         until("its outcome", || {
             let status = self.status();
-            (status.confirmed == Some(now) || status.trouble.is_some()).then_some(())
+            (status.confirmed == Some(now) || status.problem.is_some()).then_some(())
         });
     }
 
@@ -156,7 +156,7 @@ fn whatever_is_no_list_leaves_the_one_before() {
     let moved = answer("200 OK", "", r#"{"Action needed":"update the location you're fetching from"}"#);
     let huge = answer("200 OK", "", &format!("{}{}", list(&["8.8.8.0/24"]), " ".repeat(10 << 20)));
     let newer = answer("200 OK", "Content-Type: application/jafar+json; version=2.0\r\n", &list(&["9.9.9.0/24"]));
-    for (what, wrong, trouble) in [
+    for (what, wrong, problem) in [
         ("an object without prefixes", moved.into_bytes(), "prefixes"),
         ("cut off", cut_off, "the connection ended"),
         ("cut off within", answer("200 OK", "", &list(&["8.8.8.0/24"]).replace("]}", "")).into_bytes(), "JSON"),
@@ -177,8 +177,8 @@ fn whatever_is_no_list_leaves_the_one_before() {
         followed.fetch_again(2);
         let status = followed.status();
         assert_eq!((status.confirmed, status.entries), (confirmed, Some(5)), "{what}");
-        let said = status.trouble.expect(what);
-        assert!(said.contains(trouble), "{what}: {said}");
+        let said = status.problem.expect(what);
+        assert!(said.contains(problem), "{what}: {said}");
         assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, MISS), "{what}");
         // A day later the list is too old to refute.
         followed.clock.pass(25 * HOUR);
@@ -201,8 +201,8 @@ fn an_answer_that_does_not_end_is_given_up() {
     let server = PlayedHttp::start_stalling("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
     let registry = registry(|row| Crawler { ranges: vec![server.url.clone()], ..row });
     let verifier = Verifier::builder(&registry).without_names().fetcher(&fetcher).start().expect("a verifier");
-    let trouble = until("trouble", || verifier.status().lists.remove(0).trouble);
-    assert!(trouble.contains("there was no whole answer in time"), "{trouble}");
+    let problem = until("problem", || verifier.status().lists.remove(0).problem);
+    assert!(problem.contains("there was no whole answer in time"), "{problem}");
     assert_eq!(verifier.range(playbot(&registry), public(INSIDE), SystemTime::now()), Some(NOT_LOADED));
 }
 
@@ -308,16 +308,16 @@ fn what_cannot_be_fetched_is_said_once_by_its_cause() {
     ] {
         assert_eq!(first.iter().filter(|line| line.contains(want)).count(), 1, "{want}: {first:?}");
     }
-    assert_eq!(verifier.status().troubles().len(), 3);
+    assert_eq!(verifier.status().problems().len(), 3);
     // The end is reported, and nothing is reported again meanwhile.
     server.answers(good());
     until("the lists", || {
         clock.pass(HOUR);
         let status = verifier.status();
-        let is_there = status.lists.iter().all(|list| list.confirmed.is_some() && list.trouble.is_none());
+        let is_there = status.lists.iter().all(|list| list.confirmed.is_some() && list.problem.is_none());
         is_there.then_some(())
     });
-    assert_eq!(verifier.status().troubles().len(), 1, "the copy of no list stays: {:?}", verifier.status().troubles());
+    assert_eq!(verifier.status().problems().len(), 1, "the copy of no list stays: {:?}", verifier.status().problems());
     let over = until("its end", || said.lock().get(3).cloned());
     assert!(over.starts_with("claims can be refuted again: "), "{over}");
 }

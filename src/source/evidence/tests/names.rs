@@ -119,7 +119,7 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     let resolved = Resolved { dns, clock, verifier: builder.start().expect("a verifier"), registry };
     let can_refute = || resolved.verifier.status().can_refute;
     assert!(!until("the first fetch", can_refute));
-    let said = resolved.verifier.status().ineffective_reason().expect("a trouble");
+    let said = resolved.verifier.status().ineffective_reason().expect("a problem");
     assert!(said.contains("and no resolver of names has answered within an hour, so impostors pass"), "{said}");
     resolved.dns.names(CLIENT, Played::Code(ResponseCode::ServFail));
     assert_eq!(resolved.rdns(CLIENT), undecided(UndecidedReason::ResolverFailure));
@@ -143,9 +143,9 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
         resolved.verifier.refresh();
         can_refute().filter(|can_refute| *can_refute)
     });
-    let troubles = resolved.verifier.status().troubles();
+    let problems = resolved.verifier.status().problems();
     assert_eq!(
-        troubles,
+        problems,
         ["no resolver of names has answered within an hour, so the names of addresses refute no claim"]
     );
 }

@@ -51,8 +51,8 @@ impl Followed {
             .clock(clock.read())
             .fetcher(&fetcher)
             .on_event(move |event| said.lock().push(event.to_string()));
-        let (registry, trouble) = change(builder).start().expect("a registry");
-        assert_eq!(trouble, None);
+        let (registry, problem) = change(builder).start().expect("a registry");
+        assert_eq!(problem, None);
         Self { server, clock, registry, events }
     }
 
@@ -95,7 +95,7 @@ fn a_published_registry_is_fetched_with_validators_and_hourly_at_most() {
         let confirmed = followed.registry.status().confirmed?;
         (confirmed >= followed.clock.now() - Duration::from_secs(60)).then_some(())
     });
-    assert!(followed.knows("HouseBot") && followed.registry.status().trouble.is_none());
+    assert!(followed.knows("HouseBot") && followed.registry.status().problem.is_none());
     assert_eq!((followed.server.heads().len(), followed.events().len()), (2, 1));
 }
 
@@ -118,7 +118,7 @@ fn what_cannot_be_used_keeps_the_registry_and_is_said_once() {
         let said = followed.event(1);
         assert!(said.ends_with("; the one before stays in force"), "{said}");
         assert!(followed.knows("HouseBot") && !followed.knows("OtherBot"), "{wrong:.80}");
-        assert!(followed.registry.status().trouble.is_some());
+        assert!(followed.registry.status().problem.is_some());
         followed.clock.pass(HOUR * 2);
         followed.fetched(3);
         followed.server.answers(published("OtherBot"));
@@ -182,16 +182,16 @@ fn the_last_good_registry_outlives_the_process() {
     // Offline, the saved copy is used immediately, and its earlier acceptance still counts.
     let fetcher = Fetcher::new().expect("a thread");
     let builder = FollowedDocument::<Registry>::builder(url.clone(), read).saved_in(folder.path()).fetcher(&fetcher);
-    let (registry, trouble) = builder.start().expect("a registry");
-    assert!(trouble.is_none() && registry.current().is_some_and(|registry| registry.crawler("bingbot").is_none()));
+    let (registry, problem) = builder.start().expect("a registry");
+    assert!(problem.is_none() && registry.current().is_some_and(|registry| registry.crawler("bingbot").is_none()));
     assert_eq!(registry.status().origin, Some("saved"));
 
     // A saved file may be damaged.
     let file = std::fs::read_dir(folder.path()).expect("a folder").next().expect("a file").expect("a file").path();
     std::fs::write(&file, "{").expect("written");
     let builder = FollowedDocument::<Registry>::builder(url, read).saved_in(folder.path()).fetcher(&fetcher);
-    let (registry, trouble) = builder.start().expect("a registry");
-    assert!(registry.current().is_none() && trouble.is_some_and(|trouble| trouble.to_string().contains(".json")));
+    let (registry, problem) = builder.start().expect("a registry");
+    assert!(registry.current().is_none() && problem.is_some_and(|problem| problem.to_string().contains(".json")));
 }
 
 #[test]
@@ -207,9 +207,9 @@ fn a_fragment_is_followed_by_a_fetcher_that_nobody_else_keeps() {
     let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
     let clock = TestClock::new();
     let builder = FollowedDocument::<Fragment>::builder(server.url.parse().expect("a URL"), "House");
-    let (fragment, trouble) = builder.clock(clock.read()).fetcher(&fetcher).start().expect("a fragment");
+    let (fragment, problem) = builder.clock(clock.read()).fetcher(&fetcher).start().expect("a fragment");
     drop(fetcher);
-    assert_eq!(trouble, None);
+    assert_eq!(problem, None);
     let groups = || fragment.current().map_or(0, |fragment| fragment.robots.groups().count());
     until("a fragment", || (groups() == 1).then_some(()));
     server.answers(published("User-agent: HouseBot\nDisallow: /\n\nUser-agent: OtherBot\nDisallow: /\n"));

@@ -64,7 +64,7 @@ fn a_restart_keeps_refuting_on_a_path_that_was_verified() {
     installed.clock.pass(HOUR);
     let verifier = installed.start();
     assert_eq!(installed.identity(&verifier, IMPOSTOR), REFUTED);
-    assert_eq!(verifier.status().paths_trouble, None);
+    assert_eq!(verifier.status().paths_problem, None);
     drop(verifier);
     // A result is known for a day, whatever the number of restarts.
     for _ in 0..3 {
@@ -95,7 +95,7 @@ fn a_clock_that_was_wrong_before_a_restart_refutes_no_request() {
 #[test]
 fn a_file_that_cannot_be_read_harms_nothing_and_is_replaced() {
     let path = r#"{"site":"example.com","listener":"0.0.0.0:443","crawler":"Playbot","verified":"#;
-    for (text, is_trouble) in [
+    for (text, is_problem) in [
         ("", true),
         ("{\"paths\":[", true),
         ("[]", true),
@@ -111,13 +111,13 @@ fn a_file_that_cannot_be_read_harms_nothing_and_is_replaced() {
         std::fs::write(installed.file(), text).expect("a file");
         let verifier = installed.start();
         assert_eq!(installed.identity(&verifier, IMPOSTOR), SUSPECT, "{text}");
-        assert_eq!(verifier.status().paths_trouble.is_some(), is_trouble, "{text}: {:?}", verifier.status());
+        assert_eq!(verifier.status().paths_problem.is_some(), is_problem, "{text}: {:?}", verifier.status());
         assert!(matches!(installed.identity(&verifier, GENUINE), Identity::Verified(_)));
         until("a file that can be read", || {
             let text = std::fs::read_to_string(installed.file()).ok()?;
             text.contains("\"crawler\":\"Playbot\"").then_some(())
         });
-        until("no trouble", || verifier.status().paths_trouble.is_none().then_some(()));
+        until("no problem", || verifier.status().paths_problem.is_none().then_some(()));
     }
 }
 
@@ -127,8 +127,8 @@ fn a_folder_that_cannot_be_written_is_said() {
     std::fs::create_dir(installed.file()).expect("a folder in its place");
     let verifier = installed.start();
     assert!(matches!(installed.identity(&verifier, GENUINE), Identity::Verified(_)));
-    let trouble = until("trouble", || verifier.status().paths_trouble);
-    assert!(trouble.contains("claim-paths.json"), "{trouble}");
+    let problem = until("problem", || verifier.status().paths_problem);
+    assert!(problem.contains("claim-paths.json"), "{problem}");
     assert_eq!(installed.identity(&verifier, IMPOSTOR), REFUTED);
 }
 

@@ -353,15 +353,15 @@ fn the_specification_row_by_row() {
             }
             "5xx" | "network or DNS failure, timeout, bad response, reset, chunking error" => {
                 assert!(result.contains("as 5xx") || result.contains("full disallow, retried"));
-                let trouble = |world: &mut World| match status {
+                let problem = |world: &mut World| match status {
                     "5xx" => drop(world.status(500)),
                     _ => drop(world.failed(FetchErrorKind::Broken)),
                 };
-                trouble(&mut world);
+                problem(&mut world);
                 assert_eq!(world.reads(), "disallow");
                 assert_eq!(world.after(30 * DAY + SECOND).reads(), "allow", "and with none full allow");
                 world.found("# a").after(DAY);
-                trouble(&mut world);
+                problem(&mut world);
                 assert_eq!(world.reads(), "disallow");
                 assert_eq!(world.after(30 * DAY + SECOND).reads(), "# a", "the last cached copy");
             }

@@ -169,7 +169,7 @@ fn a_file_that_goes_missing_is_held_for_24_hours_then_means_no_rules() {
         assert_eq!(world.after(Duration::from_secs(1)).status(status), "open");
         assert_eq!(world.state.status().held_until, None);
         assert_eq!(world.after(HOUR).status(status), "open");
-        assert_eq!(world.failed(), "keep", "which trouble later on does not change");
+        assert_eq!(world.failed(), "keep", "which problem later on does not change");
     }
 }
 

@@ -63,9 +63,9 @@ impl LogEvidence {
     /// be used.
     pub(super) fn read(registry: &Registry, places: &EvidencePlaces) -> (Self, Vec<String>) {
         let mut evidence = Self { trusted_proxies: places.trusted_proxies.clone(), ..Self::default() };
-        let (mut known, mut troubles) = (HashMap::<&str, Option<Arc<ListCopies>>>::new(), Vec::new());
+        let (mut known, mut problems) = (HashMap::<&str, Option<Arc<ListCopies>>>::new(), Vec::new());
         for crawler in registry.crawlers() {
-            let mut copies = |url| ListCopies::read(url, places, &mut troubles).map(Arc::new);
+            let mut copies = |url| ListCopies::read(url, places, &mut problems).map(Arc::new);
             let lists = crawler.ranges.iter().map(|url| known.entry(url).or_insert_with(|| copies(url)).clone());
             let lists: Box<[_]> = lists.collect();
             let names = name_patterns(crawler).map(|patterns| evidence.names_of(patterns));
@@ -73,7 +73,7 @@ impl LogEvidence {
                 evidence.crawlers.insert(crawler.name.to_owned(), Arc::new(CrawlerEvidence { lists, names }));
             }
         }
-        (evidence, troubles)
+        (evidence, problems)
     }
 
     /// Returns how an address can confirm or refute the claims of these agents, or `None` if it
@@ -242,8 +242,8 @@ pub(crate) struct DatedCopy {
 
 impl ListCopies {
     /// Reads the copies of the list at a URL. Explains why a copy cannot be used.
-    fn read(url: &str, places: &EvidencePlaces, troubles: &mut Vec<String>) -> Option<Self> {
-        let copies = places.list_copies(url, |trouble| troubles.push(trouble));
+    fn read(url: &str, places: &EvidencePlaces, problems: &mut Vec<String>) -> Option<Self> {
+        let copies = places.list_copies(url, |problem| problems.push(problem));
         let mut copies = copies.into_iter().map(|copy| DatedCopy::of(copy, places.own_copy(url)));
         Some(Self { url: url.to_owned(), best: copies.next()?, others: copies.collect() })
     }

@@ -284,7 +284,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
                 true => (switch.file, switch.is_unread) = (vec![to], false),
                 false => switch.file.push(to),
             }
-            if !is_written && !is_over && (self.fault().is_none() || self.main().troubles().is_empty()) {
+            if !is_written && !is_over && (self.fault().is_none() || self.main().problems().is_empty()) {
                 return Err("a switch that is not written is not reported".to_owned());
             }
         }
@@ -295,14 +295,14 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         let Some(state) = self.main().state.clone() else { return Ok(()) };
         let is_written = state.flush();
         let main = self.main();
-        let troubles = main.troubles();
+        let problems = main.problems();
         if main.life.is_over() {
             return Ok(());
         }
         match (is_written, self.fault()) {
-            (false, None) => return Err(format!("nothing fails, and something is not written: {troubles:?}")),
-            (false, Some(_)) if troubles.is_empty() => return Err("something waits, and no trouble says so".to_owned()),
-            (true, None) if !troubles.is_empty() => return Err(format!("everything is written, but: {troubles:?}")),
+            (false, None) => return Err(format!("nothing fails, and something is not written: {problems:?}")),
+            (false, Some(_)) if problems.is_empty() => return Err("something waits, and no problem says so".to_owned()),
+            (true, None) if !problems.is_empty() => return Err(format!("everything is written, but: {problems:?}")),
             _ => {}
         }
         if is_written {
@@ -433,7 +433,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         if main.state.is_some() && !is_sure {
             // What it could not read at its own start.
             let on_disk = self.disk.found(true, &new, now).into_iter();
-            candidates.extend(on_disk.map(|(at, model)| (at, model.with_troubles_of(&models[0]))));
+            candidates.extend(on_disk.map(|(at, model)| (at, model.with_problems_of(&models[0]))));
         }
         let switch = &mut self.switches[1];
         let found = main.switches()[1];
@@ -455,7 +455,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             return Ok(());
         }
         if !state.hand_over(Duration::from_secs(60)) {
-            return Err(format!("nothing fails, and the directory is not handed over: {:?}", main.troubles()));
+            return Err(format!("nothing fails, and the directory is not handed over: {:?}", main.problems()));
         }
         self.is_written();
         self.handed_over = None;

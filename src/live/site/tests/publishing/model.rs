@@ -260,12 +260,12 @@ impl Model {
         if !is_sure {
             before.extend([LiveBefore::Unknown, self.before]);
         }
-        let anew = |before| Self::anew(&self.saved(), before, self, now).with_troubles_of(self);
+        let anew = |before| Self::anew(&self.saved(), before, self, now).with_problems_of(self);
         before.into_iter().map(anew).collect()
     }
 
     /// The same, where what is reported of another stands still.
-    pub(super) fn with_troubles_of(self, other: &Self) -> Self {
+    pub(super) fn with_problems_of(self, other: &Self) -> Self {
         Self { is_behind: other.is_behind, ..self }
     }
 

@@ -12,8 +12,8 @@ use crate::agent::{Category, Crawler, Registry};
 use crate::live::site::tests::{live, site};
 use crate::live::state::{Access, Disk, StateWriter};
 use crate::live::{
-    Candidate, Clock, CompileCache, Completion, Enforcement, Gate, KillSwitch, LiveRobots, Loaded, Mutex, Rejection,
-    RejectionKind, Reload, ReloadOutcome, Site, SiteSettings, Source, StateDir, TestClock, TroubleKind, Version,
+    Candidate, Clock, CompileCache, Completion, Enforcement, Gate, KillSwitch, LiveRobots, Loaded, Mutex, ProblemKind,
+    Rejection, RejectionKind, Reload, ReloadOutcome, Site, SiteSettings, Source, StateDir, TestClock, Version,
     VersionHash, WhenMissing,
 };
 use crate::policy::{Mode, Policy};
@@ -324,17 +324,17 @@ impl Process {
     }
 
     /// What is wrong with the directory, as far as it is about writing.
-    pub(super) fn troubles(&self) -> Vec<String> {
-        let of_writing = [TroubleKind::Save, TroubleKind::Switch, TroubleKind::History, TroubleKind::Unwritable];
-        let of_site = self.site.state.iter().flat_map(|state| state.troubles());
-        let of_site = of_site.filter(|trouble| of_writing.contains(&trouble.kind)).map(|trouble| trouble.text);
-        let of_all = self.state.iter().filter(|state| !state.is_writable()).flat_map(StateDir::troubles);
+    pub(super) fn problems(&self) -> Vec<String> {
+        let of_writing = [ProblemKind::Save, ProblemKind::Switch, ProblemKind::History, ProblemKind::Unwritable];
+        let of_site = self.site.state.iter().flat_map(|state| state.problems());
+        let of_site = of_site.filter(|problem| of_writing.contains(&problem.kind)).map(|problem| problem.text);
+        let of_all = self.state.iter().filter(|state| !state.is_writable()).flat_map(StateDir::problems);
         of_site.chain(of_all).collect()
     }
 
     pub(super) fn damaged(&self) -> Option<String> {
-        let mut troubles = self.site.state.iter().flat_map(|state| state.troubles());
-        troubles.find(|trouble| trouble.kind == TroubleKind::Damaged).map(|trouble| trouble.text)
+        let mut problems = self.site.state.iter().flat_map(|state| state.problems());
+        problems.find(|problem| problem.kind == ProblemKind::Damaged).map(|problem| problem.text)
     }
 
     /// A fault that is planted: what was rolled back may come again.
@@ -361,7 +361,7 @@ impl Process {
             .site
             .state
             .iter()
-            .any(|state| state.troubles().iter().any(|trouble| trouble.kind == TroubleKind::Behind));
+            .any(|state| state.problems().iter().any(|problem| problem.kind == ProblemKind::Behind));
         Ok(Seen {
             outcome,
             is_news: self.news.swap(0, Ordering::Relaxed) > 0,
