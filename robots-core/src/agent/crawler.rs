@@ -92,6 +92,7 @@ impl Crawler {
     }
 
     /// Creates a name for robots.txt only, without header names.
+    #[doc(hidden)]
     pub fn control_token(name: impl Into<String>, category: Category) -> Self {
         Self { header_names: Vec::new(), is_control: true, ..Self::new(name, category) }
     }

@@ -37,6 +37,7 @@ impl Network {
     }
 
     /// Returns the first address of the network.
+    #[doc(hidden)]
     pub fn first(&self) -> IpAddr {
         let first = Ipv6Addr::from_bits(self.bits);
         match first.to_ipv4_mapped() {
@@ -47,6 +48,7 @@ impl Network {
 
     /// Returns the number of bits that all addresses of the network share, of the 32 or 128 of its
     /// family.
+    #[doc(hidden)]
     pub fn length(&self) -> u32 {
         if self.first().is_ipv4() { self.length - MAPPED } else { self.length }
     }

@@ -72,6 +72,7 @@ impl Report {
 
     /// Returns the errors, then the warnings, each in the order of the file: the findings that must
     /// reach the person who publishes the file.
+    #[doc(hidden)]
     pub fn faults(&self) -> impl Iterator<Item = &Finding> {
         let of = |severity| self.findings.iter().filter(move |finding| finding.severity == severity);
         of(Severity::Error).chain(of(Severity::Warning))

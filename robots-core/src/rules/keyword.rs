@@ -114,6 +114,7 @@ impl ValueError {
     }
 
     /// Returns the words that would be right, if there are only a few.
+    #[doc(hidden)]
     pub const fn known(&self) -> &'static [&'static str] {
         self.known
     }

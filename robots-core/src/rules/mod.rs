@@ -25,6 +25,7 @@ use crate::keyword_enum;
 use crate::keywords;
 
 mod agent_rules;
+#[cfg(feature = "check")]
 pub(crate) mod append;
 mod authority;
 mod delays;
@@ -40,12 +41,17 @@ mod rule_set;
 mod spelling;
 mod text;
 mod token;
+#[cfg(feature = "check")]
+mod trace;
 mod value;
+#[cfg(feature = "check")]
 mod write;
 
 pub use self::agent_rules::AgentRules;
 pub(crate) use self::agent_rules::product_tokens;
+#[cfg(feature = "check")]
 pub use self::append::Fragment;
+#[cfg(feature = "check")]
 #[doc(hidden)]
 pub use self::append::LinePlaces;
 #[doc(hidden)]
@@ -65,12 +71,14 @@ pub use self::pattern::Costly;
 pub use self::pattern::PathPattern;
 pub(crate) use self::pattern::priority;
 pub use self::rule_set::{Fallback, RuleSet, Selection, Verdict};
-#[doc(hidden)]
-pub use self::rule_set::{FormTrace, Trace};
 pub use self::text::{Note, NoteKind};
 pub use self::token::ProductToken;
+#[cfg(feature = "check")]
+#[doc(hidden)]
+pub use self::trace::{FormTrace, Trace};
 pub use self::value::Host;
 pub(crate) use self::value::{delay as crawl_delay, is_absolute_url};
+#[cfg(feature = "check")]
 pub use self::write::RobotsTxtBuilder;
 
 /// The effect of a rule, and of a verdict, on a path (RFC 9309, section 2.2.2).

@@ -1,0 +1,89 @@
+//! A verdict with every rule that led to it, for people.
+
+use std::cmp::Reverse;
+
+use super::document::{Group, Rule};
+use super::path::RequestPath;
+use super::path_form::PathForm;
+use super::pattern::{self, PathPattern};
+use super::rule_set::{Selection, Verdict};
+use super::{Access, Reading};
+
+/// A verdict with everything that led to it: every rule that matches, in every form of the path.
+///
+/// Meant for people, not for requests: each rule is compared separately, so the time grows with the
+/// number of rules.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Trace<'r> {
+    /// Groups that apply, in the order of the file; empty if the file does not apply to the agent.
+    pub groups: Vec<Group<'r>>,
+    /// Forms of the path that were considered, the one as sent first.
+    pub forms: Vec<FormTrace<'r>>,
+    /// The verdict.
+    pub verdict: Verdict<'r>,
+}
+
+/// The verdict on one form of a path, and the rules that match it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FormTrace<'r> {
+    /// Form of the path.
+    pub form: PathForm,
+    /// Path and query as compared.
+    pub path: Box<[u8]>,
+    /// Rules that match this form, the deciding one first.
+    pub rules: Vec<Rule<'r>>,
+}
+
+impl<'r> Selection<'r> {
+    /// Returns the verdict on a path, with every rule that matches.
+    #[doc(hidden)]
+    pub fn trace(self, path: &RequestPath<'_>) -> Trace<'r> {
+        let form = |(form, path): (PathForm, &[u8])| FormTrace { form, path: path.into(), rules: self.matching(path) };
+        Trace { groups: self.groups().collect(), forms: path.forms().map(form).collect(), verdict: self.verdict(path) }
+    }
+
+    /// Returns the rules that match, the deciding one first. Rules without a pattern never match.
+    fn matching(self, path: &[u8]) -> Vec<Rule<'r>> {
+        let reading = self.rules.reading();
+        let counts = |rule: &Rule<'_>| rule.range().end <= reading.limit();
+        let mut found: Vec<(usize, Rule<'r>)> = self
+            .groups()
+            .flat_map(Group::rules)
+            .filter(|rule| !rule.pattern().is_empty())
+            .filter(counts)
+            .filter_map(|rule| Some((strength(rule, reading, path)?, rule)))
+            .collect();
+        // Longest pattern, then allow before disallow, then the first line.
+        found.sort_by_key(|(strength, rule)| {
+            (Reverse(*strength), rule.access() == Access::Disallow, rule.range().start)
+        });
+        found.into_iter().map(|(_, rule)| rule).collect()
+    }
+}
+
+impl<'r> Trace<'r> {
+    /// Returns the form that decided: the first that is disallowed, or else the one as sent.
+    pub fn deciding(&self) -> Option<&FormTrace<'r>> {
+        self.forms.iter().find(|form| form.access() == Access::Disallow).or(self.forms.first())
+    }
+}
+
+impl<'r> FormTrace<'r> {
+    /// Returns the verdict on this form alone.
+    pub fn access(&self) -> Access {
+        self.rules.first().map_or(Access::Allow, |rule| rule.access())
+    }
+}
+
+/// Returns the priority of a rule if it matches a path.
+fn strength(rule: Rule<'_>, reading: Reading, path: &[u8]) -> Option<usize> {
+    let whole = PathPattern::new(rule.pattern(), reading);
+    if whole.matches(path) {
+        return Some(whole.priority());
+    }
+    let directory = pattern::directory_of_index(rule.pattern()).filter(|_| rule.access() == Access::Allow)?;
+    let directory = PathPattern::new(&directory, reading);
+    directory.matches(path).then_some(directory.priority())
+}
