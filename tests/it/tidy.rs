@@ -1,12 +1,13 @@
-//! The layout is a house: which room may use which.
+//! The layout of the packages: which module may use which, and how their comments are written.
 
 use std::path::{Path, PathBuf};
 
-/// A room, a folder or file of the source folder, and the rooms it may use, which stand above it in the table.
-type Room = (&'static str, &'static [&'static str]);
+/// A module (a folder or file of the source folder), and the modules that it may use, which are
+/// above it in the table.
+type Module = (&'static str, &'static [&'static str]);
 
-/// The rooms of the core.
-const CORE_ROOMS: &[Room] = &[
+/// The modules of the core.
+const CORE_MODULES: &[Module] = &[
     ("rules", &[]),
     ("agent", &["rules"]),
     ("identity", &["rules", "agent"]),
@@ -15,11 +16,11 @@ const CORE_ROOMS: &[Room] = &[
     ("rate", &["rules", "agent"]),
 ];
 
-/// The rooms of the library, which may use all of the core.
-const ROOMS: &[Room] = &[("docs", &[]), ("live", &[]), ("source", &["live"]), ("layer", &["live", "source"])];
+/// The modules of the library, which may use all of the core.
+const MODULES: &[Module] = &[("docs", &[]), ("live", &[]), ("source", &["live"]), ("layer", &["live", "source"])];
 
-/// Rooms within rooms of the library, each with those beside it that it must not use.
-const INNER_ROOMS: &[Room] = &[
+/// Modules within modules of the library, each with its siblings that it must not use.
+const INNER_MODULES: &[Module] = &[
     ("source/watch", &["directory", "fetch", "follow", "evidence"]),
     ("source/directory", &["fetch", "follow", "evidence"]),
     ("source/fetch", &["watch", "directory", "follow", "evidence"]),
@@ -31,8 +32,8 @@ const INNER_ROOMS: &[Room] = &[
     ("live/switch", &["versions", "gate", "grace", "state", "publisher", "site"]),
 ];
 
-/// The rooms of the binary.
-const ROBOTSD_ROOMS: &[Room] = &[
+/// The modules of the program.
+const ROBOTSD_MODULES: &[Module] = &[
     ("date", &[]),
     ("docs", &[]),
     ("files", &[]),
@@ -195,9 +196,9 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("cli", &["exit", "render", "serve", "commands"]),
 ];
 
-/// The packages: their source folders, and their rooms.
-const PACKAGES: [(&str, &[Room]); 3] =
-    [("robots-core/src", CORE_ROOMS), ("src", ROOMS), ("robotsd/src", ROBOTSD_ROOMS)];
+/// The packages: their source folders, and their modules.
+const PACKAGES: [(&str, &[Module]); 3] =
+    [("robots-core/src", CORE_MODULES), ("src", MODULES), ("robotsd/src", ROBOTSD_MODULES)];
 
 /// The names that the core, without I/O, clocks and HTTP types, never uses. A moment may be a value
 /// there (an override ends); the caller hands the current time over.
@@ -215,8 +216,8 @@ const IMPURE: [&str; 10] = [
 ];
 
 /// The packages, with paths that lead from anywhere.
-fn packages() -> impl Iterator<Item = (PathBuf, &'static [Room])> {
-    PACKAGES.into_iter().map(|(source, rooms)| (Path::new(env!("CARGO_MANIFEST_DIR")).join(source), rooms))
+fn packages() -> impl Iterator<Item = (PathBuf, &'static [Module])> {
+    PACKAGES.into_iter().map(|(source, modules)| (Path::new(env!("CARGO_MANIFEST_DIR")).join(source), modules))
 }
 
 fn all_files() -> Vec<PathBuf> {
@@ -233,13 +234,13 @@ fn files(folder: &Path) -> Vec<PathBuf> {
             found.push(path);
         }
     }
-    assert!(!found.is_empty(), "{} holds code", folder.display());
+    assert!(!found.is_empty(), "{} contains code", folder.display());
     found
 }
 
-/// The files of a room: those of its folder, or the one that is a room by itself.
-fn files_of_room(package: &Path, room: &str) -> Vec<PathBuf> {
-    let folder = package.join(room);
+/// Returns the files of a module: the files of its folder, or its only file.
+fn files_of_module(package: &Path, module: &str) -> Vec<PathBuf> {
+    let folder = package.join(module);
     if folder.is_dir() { files(&folder) } else { vec![folder.with_extension("rs")] }
 }
 
@@ -255,26 +256,29 @@ fn code(path: &Path) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// The rooms a line names: `crate::room` and the parts in the braces of `use crate::{…}` one a line.
-fn rooms_named(line: &str) -> impl Iterator<Item = &str> {
+/// Returns the modules that a line names as `crate::module`.
+fn modules_named(line: &str) -> impl Iterator<Item = &str> {
     line.split("crate::")
         .skip(1)
         .filter_map(|rest| rest.split(|char: char| !char.is_alphanumeric() && char != '_').next())
 }
 
 #[test]
-fn a_room_uses_only_rooms_to_its_left() {
-    for (package, rooms) in packages() {
-        for (number, (room, allowed)) in rooms.iter().enumerate() {
-            let to_the_left = |used: &&str| rooms[..number].iter().any(|(left, _)| left == used);
-            assert!(allowed.iter().all(to_the_left), "{room}: the rooms it may use stand above it");
-            for file in files_of_room(&package, room) {
+fn a_module_uses_only_modules_to_its_left() {
+    for (package, modules) in packages() {
+        for (number, (module, allowed)) in modules.iter().enumerate() {
+            let to_the_left = |used: &&str| modules[..number].iter().any(|(left, _)| left == used);
+            assert!(
+                allowed.iter().all(to_the_left),
+                "{module}: the modules that it may use must be above it in the table"
+            );
+            for file in files_of_module(&package, module) {
                 for (number, line) in code(&file) {
-                    assert!(!line.contains("use crate::{"), "{}:{number}: one `use` a room, please", file.display());
-                    for named in rooms_named(&line) {
-                        let known = rooms.iter().any(|(known, _)| *known == named);
-                        let fine = named == *room || allowed.contains(&named) || !known;
-                        assert!(fine, "{}:{number}: {room} must not use {named}", file.display());
+                    assert!(!line.contains("use crate::{"), "{}:{number}: write one `use` per module", file.display());
+                    for named in modules_named(&line) {
+                        let known = modules.iter().any(|(known, _)| *known == named);
+                        let fine = named == *module || allowed.contains(&named) || !known;
+                        assert!(fine, "{}:{number}: {module} must not use {named}", file.display());
                     }
                 }
             }
@@ -283,29 +287,29 @@ fn a_room_uses_only_rooms_to_its_left() {
 }
 
 #[test]
-fn a_room_within_a_room_keeps_to_itself() {
+fn an_inner_module_does_not_use_its_siblings() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    for (room, others) in INNER_ROOMS {
-        for file in files_of_room(&package, room) {
+    for (module, others) in INNER_MODULES {
+        for file in files_of_module(&package, module) {
             for (number, line) in code(&file) {
                 let is_named = |other: &&&str| {
-                    ["super", "live", "source"].iter().any(|room| line.contains(&format!("{room}::{other}::")))
+                    ["super", "live", "source"].iter().any(|module| line.contains(&format!("{module}::{other}::")))
                 };
                 let named = others.iter().find(is_named);
-                assert_eq!(named, None, "{}:{number}: {room} must not use it", file.display());
+                assert_eq!(named, None, "{}:{number}: {module} must not use it", file.display());
             }
         }
     }
 }
 
 #[test]
-fn every_room_is_in_the_table() {
-    for (package, rooms) in packages() {
+fn every_module_is_in_the_table() {
+    for (package, modules) in packages() {
         for entry in std::fs::read_dir(&package).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap();
-            let listed = ["lib", "main"].contains(&name) || rooms.iter().any(|(room, _)| *room == name);
-            assert!(listed, "{}: which rooms may it use?", path.display());
+            let listed = ["lib", "main"].contains(&name) || modules.iter().any(|(module, _)| *module == name);
+            assert!(listed, "{}: add it to the table, with the modules that it may use", path.display());
         }
     }
 }
@@ -315,7 +319,7 @@ fn the_core_does_no_io() {
     for file in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("robots-core/src")) {
         for (number, line) in code(&file) {
             let named = IMPURE.iter().find(|impure| line.contains(**impure));
-            assert_eq!(named, None, "{}:{number}: the core is pure", file.display());
+            assert_eq!(named, None, "{}:{number}: the core does no I/O", file.display());
         }
     }
 }
@@ -333,26 +337,26 @@ fn programs_are_started_in_two_places() {
     assert!(places.iter().zip(known).all(|(place, known)| place.ends_with(known)), "{places:?}");
 }
 
-/// The compiler sees to that, as long as no file of a package is compiled into another.
+/// The compiler checks that, unless a file of one package is compiled into another.
 #[test]
 fn a_package_uses_what_another_exports() {
     for file in all_files() {
         for (number, line) in code(&file) {
             let inside = line.contains("#[path") || line.contains("include!(");
-            assert!(!inside, "{}:{number}: a package is a user like any other", file.display());
+            assert!(!inside, "{}:{number}: use the public API of the other package", file.display());
         }
     }
 }
 
 #[test]
-fn every_room_says_what_it_is_for() {
+fn every_file_begins_with_its_purpose() {
     for file in all_files() {
         let text = std::fs::read_to_string(&file).unwrap();
         let first = text.lines().next().unwrap_or_default();
         let is_tests = file.file_name().is_some_and(|name| name == "tests.rs");
         assert!(
             is_tests || first.starts_with("//!") || first.starts_with("#!["),
-            "{}: what is it for?",
+            "{}: begin with `//!` and the purpose of the file",
             file.display()
         );
     }
@@ -363,8 +367,66 @@ fn no_file_holds_everything() {
     for file in all_files() {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         for vague in ["util", "utils", "helper", "helpers", "common", "misc"] {
-            assert_ne!(name, vague, "{}: name the idea", file.display());
+            assert_ne!(name, vague, "{}: name the file after its idea", file.display());
         }
-        assert!(code(&file).len() <= 550, "{}: split it by idea", file.display());
+        assert!(code(&file).len() <= 550, "{}: split the file by idea", file.display());
     }
+}
+
+/// Patterns of sentences that a reader has to read twice, with what to write instead. Text in quotes
+/// or backticks is not compared.
+const UNCLEAR: [(&str, &str); 12] = [
+    (r"\b(?:that|it|which) (?:is|are|was|were) none\b", "name the noun: `is not a valid X`"),
+    (r"\b[Nn]one (?:where|once|while|without)\b", "`None` if …"),
+    (r"^Of (?:a|an|the|what|which|these|those|several|each|its|all|one|two)\b", "begin with the subject"),
+    (r"(?:^|[.;:] )One (?:that|which|whose|with|without)\b", "name the noun"),
+    (r"^Those (?:of|that|which|who|whose|with|without)\b", "name the noun"),
+    (r"\b(?:[Ww]hoever|[Ww]hom|[Ww]homever)\b", "name who: a client, an operator, a crawler"),
+    (r"\b(?:stands?|stood) (?:in|at|on|there|behind|before|after|so)\b", "is in, is at"),
+    (r"\b(?:is|are|was|were|be) (?:said|told)\b|\bsays? so\b", "prints, logs, returns, reports"),
+    (r"\b(?:anew|heeds?|mends?|mended|lest|forthwith|as good as|so-many-th)\b", "again, fix, almost"),
+    (r"\btroubles?\b|\btexts\b|\b[Oo]ctets?\b", "problem, strings, byte"),
+    (r"\b(?:this|each|every|other|which|whose) rooms?\b", "module"),
+    (r"\b(?:becomes?|became|makes|made) of (?:it|that|them|this|one|each)\b", "name what happens"),
+];
+
+/// Returns the sentences of a file's comments, each with the number of the line that its paragraph
+/// begins in.
+fn sentences(path: &Path) -> Vec<(usize, String)> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut paragraphs: Vec<(usize, String)> = Vec::new();
+    let mut is_open = false;
+    for (number, line) in text.lines().enumerate() {
+        let comment = line.trim_start().strip_prefix("//").map(|rest| rest.trim_start_matches(['/', '!']).trim());
+        match comment.filter(|words| !words.is_empty() && !words.starts_with(['#', '|', '-', '`'])) {
+            Some(words) if is_open => {
+                let (_, paragraph) = paragraphs.last_mut().unwrap();
+                paragraph.extend([" ", words]);
+            }
+            Some(words) => paragraphs.push((number + 1, words.to_owned())),
+            None => {}
+        }
+        is_open = comment.is_some_and(|words| !words.is_empty());
+    }
+    let quoted = regex::Regex::new("`[^`]*`|\"[^\"]*\"").unwrap();
+    let split = |(line, paragraph): (usize, String)| {
+        let plain = quoted.replace_all(&paragraph, "…").into_owned();
+        plain.split_inclusive(". ").map(|sentence| (line, sentence.trim().to_owned())).collect::<Vec<_>>()
+    };
+    paragraphs.into_iter().flat_map(split).collect()
+}
+
+/// The rules are in CONTRIBUTING.md. A quotation of an RFC is written in quotes.
+#[test]
+fn comments_are_plain_english() {
+    let patterns = UNCLEAR.map(|(pattern, instead)| (regex::Regex::new(pattern).unwrap(), instead));
+    let mut unclear = Vec::new();
+    for file in all_files() {
+        for (line, sentence) in sentences(&file) {
+            for (_, instead) in patterns.iter().filter(|(pattern, _)| pattern.is_match(&sentence)) {
+                unclear.push(format!("{}:{line}: {sentence:?}: write {instead}", file.display()));
+            }
+        }
+    }
+    assert!(unclear.is_empty(), "{} unclear sentences:\n{}", unclear.len(), unclear.join("\n"));
 }

@@ -118,6 +118,6 @@ mod tests {
         ] {
             assert!(!fits(&schema, &toml::Value::Table(text.parse().expect("TOML"))), "{text}");
         }
-        assert!(schema.to_string().contains("The last day on which it counts, or a moment."));
+        assert!(schema.to_string().contains("The last day of its validity, or an exact time."));
     }
 }

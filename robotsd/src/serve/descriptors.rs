@@ -139,7 +139,7 @@ mod tests {
     fn too_few_to_serve_are_said() {
         for limit in [0, 50, 100, 131] {
             let message = bound(limit, None, 10).unwrap_err();
-            assert!(message.starts_with(&format!("the limit of open files is {limit}, of which 36")), "{message}");
+            assert!(message.starts_with(&format!("the limit of open files is {limit}, and 36")), "{message}");
         }
         assert_eq!(bound(132, None, 0), Ok((4, false)));
     }

@@ -174,7 +174,7 @@ fn a_version_that_lost_its_rules_waits_unless_it_opens_the_site_explicitly() {
         assert_eq!(running.get("/robots.txt", GPTBOT).body, good);
     }
     let said = running.all("gated").iter().map(|line| message(line).to_owned()).collect::<Vec<_>>();
-    assert_has(&said[0], &["no rule is in force any more, of 2: line 1 contains several directives"]);
+    assert_has(&said[0], &["no rule is in force any more (before: 2): line 1 contains several directives"]);
     assert_has(
         &said[joined.len()],
         &["no rule is in force any more (before: 2)", "write \"User-agent: *\" with an empty \"Disallow:\""],

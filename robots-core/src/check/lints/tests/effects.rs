@@ -99,8 +99,8 @@ fn lints_about_effects() {
             &[],
         );
     let all = "the whole site is disallowed for every crawler without a group of its own";
-    let rest = "the whole site but its home page is disallowed for every crawler without a group of its own";
-    let engine = "the whole site but its home page is disallowed for \"Googlebot\": the site will be dropped from the \
+    let rest = "the whole site except its home page is disallowed for every crawler without a group of its own";
+    let engine = "the whole site except its home page is disallowed for \"Googlebot\": the site will be dropped from the \
                   index";
     Case("whole-site-disallowed", "a home page alone is no open site")
         .says("User-agent: *\nDisallow: /\nAllow: /$\n", &[rest])

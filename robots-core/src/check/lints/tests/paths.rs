@@ -102,7 +102,7 @@ fn lints_about_paths() {
         .helps("Allow: /a  b", &["write \"/a%20b\""])
         .helps("Allow: /a\t/b", &["write one path per line"])
         .helps("Allow: /a and /b", &["write one path per line"])
-        .helps("Allow: / a", &["write \"/a\", or \"#\" in front of \"a\" if it is a comment"])
+        .helps("Allow: / a", &["write \"/a\", or \"#\" before \"a\" if it is a comment"])
         .helps("Allow: /a, b", &["write \"/a,%20b\", or write one path per line"]);
     Case("unescaped-non-ascii", "the first letter of a rule is found")
         .found("Allow: /a\u{f6}\u{e4}\n# \u{e9}\nAllow: /b", &["1:10"])
@@ -354,7 +354,7 @@ fn the_message_says_what_the_matcher_does() {
         assert_eq!(access(Reading::Reference, &RequestPath::verbatim(path.as_bytes())), Access::Allow, "{pattern}");
         let said = messages("space-in-path", file.as_bytes());
         assert!(
-            said.len() == 1 && said[0].ends_with("not every crawler reads the pattern that way"),
+            said.len() == 1 && said[0].ends_with("not every crawler reads the pattern like that"),
             "{pattern}: {said:?}"
         );
     }
