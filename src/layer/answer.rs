@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Extensions, Request, Response};
 
-use super::nesting::Mark;
+use super::nesting::OuterDecision;
 use super::record::{self, Record};
 use crate::policy::Action;
 
@@ -43,7 +43,7 @@ impl Answer {
     }
 
     /// The answer for a request that goes on with this mark.
-    pub(super) fn with(mut self, mark: Option<Mark>) -> Self {
+    pub(super) fn with(mut self, mark: Option<OuterDecision>) -> Self {
         if let Some(mark) = mark {
             self.extensions.insert(mark);
         }

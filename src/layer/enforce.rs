@@ -16,7 +16,7 @@ use http::Response;
 use super::answer::{Answer, Outcome};
 use super::enforcer::{Counting, CrawlerRecords, Enforcer, RobotsTxtPlace};
 use super::event::{Event, guarded, human_evidence};
-use super::nesting::{self, Mark};
+use super::nesting::{self, OuterDecision};
 use super::original::{AnsweredBy, OriginalRequest};
 use super::rate_limit::{RateLimitedRequest, is_part_of_page};
 use super::record::{Record, may_be_of_crawler};
@@ -54,7 +54,7 @@ struct JudgedRequest<'j> {
     /// The client's address, once something depends on it.
     address: OnceCell<Option<IpAddr>>,
     /// The mark of a layer outside that has judged the request.
-    outside: Option<&'j Mark>,
+    outside: Option<&'j OuterDecision>,
 }
 
 impl Enforcer {
@@ -401,7 +401,7 @@ impl<'j> JudgedRequest<'j> {
 
     /// Makes the response of a request that is refused, and notifies the observers, except those that a layer outside has
     /// notified of the same decision.
-    fn carry_out(&self, record: &Record, same: Option<&Mark>) -> Outcome {
+    fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
         let mut event = Event::new(record, *self.request);
         let outcome = match record.action {
             Action::Pass => Outcome::Pass,
@@ -441,14 +441,14 @@ impl<'j> JudgedRequest<'j> {
 /// One request meets several layers where routers are nested.
 impl Enforcer {
     /// The mark that a layer outside has made for this site and for what is to be judged here.
-    fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r Mark> {
+    fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target?;
-        let mark = request.extensions.get::<Mark>()?;
+        let mark = request.extensions.get::<OuterDecision>()?;
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
 
     /// Whether a layer outside has judged the request for this site already, and done all that this one would do.
-    fn is_done_by(&self, mark: &Mark, request: &OriginalRequest<'_>) -> bool {
+    fn is_done_by(&self, mark: &OuterDecision, request: &OriginalRequest<'_>) -> bool {
         let lacks_extension =
             self.crawler_records == CrawlerRecords::InExtensions && request.extensions.get::<Record>().is_none();
         let lacks_check = self.checks_senders() && !mark.is_sender_checked;
@@ -470,12 +470,12 @@ impl JudgedRequest<'_> {
     }
 
     /// The mark of a layer outside that has come to the same decision.
-    fn same(&self, decision: &Decision<'_>) -> Option<&Mark> {
+    fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }
 
     /// The mark of a request that may meet a layer inside, from the one that a layer outside has made.
-    fn mark(&self, decision: &Decision<'_>) -> Option<Mark> {
+    fn mark(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
         let layer = self.layer;
         layer.nested_target?;
         let notified = match self.same(decision) {
@@ -484,6 +484,6 @@ impl JudgedRequest<'_> {
         };
         let is_checked = layer.checks_senders() || self.outside.is_some_and(|mark| mark.is_sender_checked);
         let decided = (decision.action, decision.reason);
-        Mark::new(self.live, self.request, layer.kept_lines(self.request), decided, is_checked, notified)
+        OuterDecision::new(self.live, self.request, layer.kept_lines(self.request), decided, is_checked, notified)
     }
 }

@@ -57,7 +57,7 @@ pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
 #[cfg(feature = "axum08")]
 pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
     request.extensions.get::<NestedPath>().is_some()
-        && request.extensions.get::<Mark>().is_none()
+        && request.extensions.get::<OuterDecision>().is_none()
         && request.target_uri().zip(only_line(request, kept)).is_some()
 }
 
@@ -73,7 +73,7 @@ pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> b
 /// It holds what the decision depends on. If something between two layers changes that, the inner one judges again. It
 /// does so too where the decision depends on more: an address or a cookie, which layers may find in ways of their own.
 #[derive(Clone)]
-pub(super) struct Mark {
+pub(super) struct OuterDecision {
     decision: (Action, Reason),
     /// Whether the layers outside have checked the sender.
     pub(super) is_sender_checked: bool,
@@ -85,7 +85,7 @@ pub(super) struct Mark {
     agent: Option<HeaderValue>,
 }
 
-impl Mark {
+impl OuterDecision {
     /// The mark of a request, which a trusted proxy may have kept lines of `User-Agent` of; `None` for one with several
     /// lines, which is rare, and judged again.
     pub(super) fn new(

@@ -54,7 +54,7 @@ pub use self::versions::{VersionHash, VersionHashPrefix};
 use self::publisher::WasLive;
 use self::reload::History;
 pub(crate) use self::source::Durability;
-use self::versions::{AcceptedVersion, AcceptedVersions, Standing};
+use self::versions::{AcceptedState, AcceptedVersion, AcceptedVersions};
 
 pub(crate) use self::clock::Clock;
 #[cfg(test)]

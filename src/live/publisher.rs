@@ -21,7 +21,7 @@ use super::grace::GracePeriod;
 use super::reload::History;
 use super::snapshot::Compiled;
 use super::source::Durability;
-use super::versions::{AcceptedVersion, AcceptedVersions, Standing};
+use super::versions::{AcceptedState, AcceptedVersion, AcceptedVersions};
 use super::{
     Candidate, CompileCache, Content, Enforcement, Gate, Objection, Pending, Rejection, ReloadOutcome, Version,
     VersionHash, VersionHashPrefix,
@@ -111,7 +111,7 @@ impl Publisher {
     fn accept_baseline(&mut self, now: SystemTime) -> Option<AcceptedVersion> {
         let bytes = self.gate.compared_with()?.bytes().clone();
         let version = Version::new(bytes, &Arc::from("the baseline"), None);
-        let accepted = AcceptedVersion { version, since: now, standing: Standing::Accepted };
+        let accepted = AcceptedVersion { version, since: now, standing: AcceptedState::Accepted };
         self.versions.accept(accepted.clone(), self.grace.length, now);
         self.unsaved.get_or_insert(Durability::Process);
         if !matches!(self.was_live, WasLive::Other(..)) {
@@ -269,7 +269,7 @@ impl Publisher {
         let is_known = self.pending.is_none() && self.versions.current().is_some_and(|last| last.hash() == hash);
         let content = self.content_of(&version, compiled, now);
         version.modified = content.modified;
-        let accepted = AcceptedVersion { version, since: now, standing: Standing::Accepted };
+        let accepted = AcceptedVersion { version, since: now, standing: AcceptedState::Accepted };
         self.versions.accept(accepted, self.grace.length, now);
         self.stop_waiting();
         self.was_live = WasLive::Current;

@@ -17,7 +17,7 @@ use tower_robots::internals::Attribution;
 
 use super::access_rule::AccessRule;
 use super::audit_writer::AuditWriter;
-use super::reply::{AdminReply, Answer, Outcome};
+use super::reply::{AdminReply, Answer, ChangeRecord};
 use super::routes::{Asked, Need, Query, Route, RouteKind};
 use super::state::ServerState;
 use crate::audit::{AuditRecord, cut};
@@ -132,7 +132,7 @@ async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: Au
     let mut answer = make(&state, route, asked).await;
     let (Ok(reply) | Err(reply)) = &mut answer;
     let result = if reply.status() == StatusCode::OK && reply.error.is_none() { "done" } else { "failed" };
-    let (Outcome { before, after }, message) = (take(&mut reply.outcome), reply.error.clone());
+    let (ChangeRecord { before, after }, message) = (take(&mut reply.outcome), reply.error.clone());
     note(state, AuditRecord { before, after, message, ..record.with(result) }).await;
     answer
 }

@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use tower_robots::internals::Attribution;
 use tower_robots::live::{Enforcement, Status, VersionHashPrefix};
 
-use super::reply::{AdminReply, Answer, Outcome};
+use super::reply::{AdminReply, Answer, ChangeRecord};
 use super::state::{ServerState, Serving};
 use crate::fleet::{EVERY_SITE, Fleet, FleetSites};
 use crate::report::{ChangeReport, is_of};
@@ -122,7 +122,7 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
         format!("site {site:?}: version {hash} is accepted by the fleet, and goes live where the source has it");
     let report = ChangeReport { site: Some(site.to_owned()), running: true, kept: true, ..ChangeReport::new(message) };
     let mut reply = AdminReply::json(&report);
-    reply.outcome = Outcome { before: None, after: Some(hash) };
+    reply.outcome = ChangeRecord { before: None, after: Some(hash) };
     Ok(reply)
 }
 

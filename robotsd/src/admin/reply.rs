@@ -20,12 +20,12 @@ pub(super) struct AdminReply {
     response: Box<Response<Full<Bytes>>>,
     /// Why the request failed, or why the response reports that something was not done.
     pub(super) error: Option<String>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ChangeRecord,
 }
 
 /// What was changed, for the audit: the position of a switch, or the hash of a version.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct ChangeRecord {
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
 }
@@ -57,7 +57,7 @@ impl AdminReply {
             Some(after) => (report.enforcement_before, Some(after)),
             None => (report.before, report.hash),
         };
-        Self { outcome: Outcome { before, after }, ..reply }
+        Self { outcome: ChangeRecord { before, after }, ..reply }
     }
 
     /// Returns a page for browsers, which reloads after `reload` seconds. It does so only at the
@@ -126,7 +126,7 @@ impl AdminReply {
     fn new(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Self {
         let mut response = Response::new(Full::from(body.into()));
         *response.status_mut() = status;
-        Self { response: Box::new(response), error: None, outcome: Outcome::default() }
+        Self { response: Box::new(response), error: None, outcome: ChangeRecord::default() }
             .with(CONTENT_TYPE, kind)
             .with(CACHE_CONTROL, "no-store")
             .with(X_CONTENT_TYPE_OPTIONS, "nosniff")

@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tower_robots::live::VersionHash;
 
 use super::requested_paths::RequestedPaths;
-use super::row::{DAY, HOUR, Row, RowKey, Second, Standing, day_of};
+use super::row::{ClaimResult, DAY, HOUR, Row, RowKey, Second, day_of};
 use super::visitors::SentVisitors;
 use super::watch::{self, Lost, Watch};
 use crate::files;
@@ -225,7 +225,7 @@ enum Line {
     Day {
         day: Second,
         crawler: String,
-        identity: Standing,
+        identity: ClaimResult,
         #[serde(flatten)]
         row: Row,
     },

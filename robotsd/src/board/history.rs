@@ -350,7 +350,7 @@ pub(crate) fn days(from: Second, to: Second) -> impl DoubleEndedIterator<Item = 
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::{Row, RowKey, Standing};
+    use super::super::row::{ClaimResult, Row, RowKey};
     use super::super::watch::Watch;
     use super::*;
 
@@ -365,7 +365,7 @@ mod tests {
     }
 
     fn rows_of(day: Second, crawler: &str, allowed: u64) -> DayRows {
-        let key = RowKey { begin: day, crawler: crawler.into(), identity: Standing::Claimed };
+        let key = RowKey { begin: day, crawler: crawler.into(), identity: ClaimResult::Claimed };
         let site = SiteLine { name: "shop".into(), sees_all: false, replicas: 1 };
         let watches = vec![Watch { from: day, to: day + allowed, version: None, process: day, live_since: None }];
         let rows = [(key, Row { allowed, ..Row::default() })].into();

@@ -96,7 +96,7 @@ fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
 
 /// Result of judging disallowed requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judgement {
+pub(crate) enum ReadJudgement {
     /// The version last read disallows them, or was read more than 24 hours before.
     Ignored,
     /// The version last read was an older one that allows them, read less than 24 hours before.
@@ -144,11 +144,11 @@ struct Candidate<'r> {
 }
 
 /// Judges requests by the reads before them.
-pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgement {
+pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJudgement {
     // If no version disallows the path as it was sent, only our stricter path forms disallow it, or
     // the rules are unknown.
     if case.origin == ANY_ORIGIN || case.disallowed_by.is_empty() {
-        return Judgement::Undecided;
+        return ReadJudgement::Undecided;
     }
     let reads: Vec<&Reading<'_>> = reads.iter().filter(|read| case.is_after(read)).collect();
     let proofs = || reads.iter().filter(|read| read.reader == Reader::Chain && read.version.is_some());
@@ -156,7 +156,7 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgeme
     let Some((known, at)) = known else {
         // If reads and requests have the same second, their order is unknown.
         let is_open = proofs().any(|read| read.first == case.first);
-        return if is_open { Judgement::Undecided } else { Judgement::Unread };
+        return if is_open { ReadJudgement::Undecided } else { ReadJudgement::Unread };
     };
     let certain = Candidate { version: known.version, at, is_seen: true };
     let later = reads.iter().filter(|read| read.last >= at);
@@ -169,11 +169,11 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgeme
     let is_mild = !certain.accuses(case);
     let mut others = later.chain(missed).chain([certain]).filter(|candidate| !candidate.accuses(case)).peekable();
     if others.peek().is_none() {
-        Judgement::Ignored
+        ReadJudgement::Ignored
     } else if others.all(|other| (other.is_seen || is_mild) && other.is_among(&case.allowed_by)) {
-        Judgement::NotNewest
+        ReadJudgement::NotNewest
     } else {
-        Judgement::Undecided
+        ReadJudgement::Undecided
     }
 }
 
@@ -234,18 +234,18 @@ mod tests {
     #[test]
     fn the_last_read_judges() {
         for (reads, hour, want) in [
-            (vec![], 50, Judgement::Unread),
-            (vec![read("2", 40)], 50, Judgement::Ignored),
-            (vec![read("1", 40)], 50, Judgement::NotNewest),
-            (vec![read("1", 26)], 50, Judgement::NotNewest),
-            (vec![read("1", 25)], 50, Judgement::Ignored),
-            (vec![read("2", 20), read("1", 40)], 50, Judgement::NotNewest),
-            (vec![read("1", 20), read("2", 40)], 50, Judgement::Ignored),
+            (vec![], 50, ReadJudgement::Unread),
+            (vec![read("2", 40)], 50, ReadJudgement::Ignored),
+            (vec![read("1", 40)], 50, ReadJudgement::NotNewest),
+            (vec![read("1", 26)], 50, ReadJudgement::NotNewest),
+            (vec![read("1", 25)], 50, ReadJudgement::Ignored),
+            (vec![read("2", 20), read("1", 40)], 50, ReadJudgement::NotNewest),
+            (vec![read("1", 20), read("2", 40)], 50, ReadJudgement::Ignored),
             // The rules of this version are unknown.
-            (vec![read("0", 40)], 50, Judgement::Undecided),
-            (vec![read("0", 20)], 50, Judgement::Ignored),
+            (vec![read("0", 40)], 50, ReadJudgement::Undecided),
+            (vec![read("0", 20)], 50, ReadJudgement::Ignored),
             // A read after the requests says nothing about them.
-            (vec![read("2", 51)], 50, Judgement::Unread),
+            (vec![read("2", 51)], 50, ReadJudgement::Unread),
         ] {
             assert_eq!(judge(&case(hour), &reads, &[]), want, "{reads:?}");
         }
@@ -254,19 +254,19 @@ mod tests {
     #[test]
     fn a_read_at_another_origin_or_of_the_same_second_accuses_no_crawler() {
         let elsewhere = Reading { origin: "https://b.test", ..read("2", 40) };
-        assert_eq!(judge(&case(50), &[elsewhere], &[]), Judgement::Unread);
-        assert_eq!(judge(&case(50), &[read("2", 50)], &[]), Judgement::Undecided);
+        assert_eq!(judge(&case(50), &[elsewhere], &[]), ReadJudgement::Unread);
+        assert_eq!(judge(&case(50), &[read("2", 50)], &[]), ReadJudgement::Undecided);
         let unknown = Reading { origin: ANY_ORIGIN, version: None, ..read("2", 45) };
-        assert_eq!(judge(&case(50), &[read("2", 40), unknown], &[]), Judgement::Undecided);
+        assert_eq!(judge(&case(50), &[read("2", 40), unknown], &[]), ReadJudgement::Undecided);
     }
 
     #[test]
     fn reads_of_others_of_the_operator_only_excuse() {
         let other = |version| Reading { reader: Reader::Operator, ..read(version, 45) };
-        assert_eq!(judge(&case(50), &[other("2")], &[]), Judgement::Unread);
-        assert_eq!(judge(&case(50), &[read("2", 40), other("1")], &[]), Judgement::NotNewest);
-        assert_eq!(judge(&case(50), &[read("1", 20), other("0")], &[]), Judgement::Undecided);
-        assert_eq!(judge(&case(50), &[read("1", 40), other("2")], &[]), Judgement::NotNewest);
+        assert_eq!(judge(&case(50), &[other("2")], &[]), ReadJudgement::Unread);
+        assert_eq!(judge(&case(50), &[read("2", 40), other("1")], &[]), ReadJudgement::NotNewest);
+        assert_eq!(judge(&case(50), &[read("1", 20), other("0")], &[]), ReadJudgement::Undecided);
+        assert_eq!(judge(&case(50), &[read("1", 40), other("2")], &[]), ReadJudgement::NotNewest);
     }
 
     #[test]
@@ -277,19 +277,19 @@ mod tests {
             version: version.map(str::to_owned),
         };
         for (read, gap, want) in [
-            (read("2", 40), gap(45, 46, None), Judgement::Undecided),
-            (read("2", 40), gap(45, 46, Some("2")), Judgement::Ignored),
-            (read("2", 40), gap(45, 46, Some("1")), Judgement::Undecided),
-            (read("2", 40), gap(30, 35, None), Judgement::Ignored),
+            (read("2", 40), gap(45, 46, None), ReadJudgement::Undecided),
+            (read("2", 40), gap(45, 46, Some("2")), ReadJudgement::Ignored),
+            (read("2", 40), gap(45, 46, Some("1")), ReadJudgement::Undecided),
+            (read("2", 40), gap(30, 35, None), ReadJudgement::Ignored),
             // A day has passed since: no crawler may rely on it any more.
-            (read("1", 1), gap(20, 21, None), Judgement::Ignored),
-            (read("1", 1), gap(20, 27, None), Judgement::Undecided),
-            (read("1", 40), gap(45, 46, Some("2")), Judgement::NotNewest),
-            (read("1", 40), gap(45, 46, Some("1")), Judgement::NotNewest),
-            (read("1", 40), gap(45, 46, Some("0")), Judgement::Undecided),
+            (read("1", 1), gap(20, 21, None), ReadJudgement::Ignored),
+            (read("1", 1), gap(20, 27, None), ReadJudgement::Undecided),
+            (read("1", 40), gap(45, 46, Some("2")), ReadJudgement::NotNewest),
+            (read("1", 40), gap(45, 46, Some("1")), ReadJudgement::NotNewest),
+            (read("1", 40), gap(45, 46, Some("0")), ReadJudgement::Undecided),
             // The gap lasts until the requests.
-            (read("2", 40), gap(50, 90, None), Judgement::Undecided),
-            (read("2", 40), gap(51, 90, None), Judgement::Ignored),
+            (read("2", 40), gap(50, 90, None), ReadJudgement::Undecided),
+            (read("2", 40), gap(51, 90, None), ReadJudgement::Ignored),
         ] {
             assert_eq!(
                 judge(&case(50), std::slice::from_ref(&read), std::slice::from_ref(&gap)),

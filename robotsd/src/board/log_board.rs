@@ -11,7 +11,7 @@ use std::slice;
 use super::day::DayRows;
 use super::recorder::{Counted, UNKNOWN};
 use super::report::SiteBoard;
-use super::row::{DAY, HOUR, RowKey, Second, Standing, hour_of};
+use super::row::{ClaimResult, DAY, HOUR, RowKey, Second, hour_of};
 use super::summary::{Evidence, Period, sum_up};
 use super::table::{MAX_LIVE, UnregisteredNames};
 use super::watch::{Lost, Watch};
@@ -99,11 +99,11 @@ impl LogBoard {
     pub(crate) fn conclude(&mut self, versions: &[(Second, &str)], crawlers: &[String]) {
         self.rows.watches = watches(&self.times.spans(), versions);
         for rows in [&mut self.rows.rows, &mut self.rows.days] {
-            let is_forgiven = |key: &RowKey| key.identity == Standing::Impostor && crawlers.contains(&key.crawler);
+            let is_forgiven = |key: &RowKey| key.identity == ClaimResult::Impostor && crawlers.contains(&key.crawler);
             let keys: Vec<RowKey> = rows.keys().filter(|key| is_forgiven(key)).cloned().collect();
             for key in keys {
                 if let Some(row) = rows.remove(&key) {
-                    rows.entry(RowKey { identity: Standing::Claimed, ..key }).or_default().merge(&row);
+                    rows.entry(RowKey { identity: ClaimResult::Claimed, ..key }).or_default().merge(&row);
                 }
             }
         }

@@ -18,7 +18,7 @@ use tower_robots::rules::{Access, RequestPath};
 
 use super::judgement::{Disallowed, GONE_BY, GoneBy, MAX_VERSIONS};
 use super::requested_paths::RequestedPaths;
-use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Second, Standing, hour_of, seconds};
+use super::row::{Case, ClaimResult, Done, LineHits, ReadSpan, Row, RowKey, Second, hour_of, seconds};
 use crate::counting::{RequestOutcome, SendingServices};
 use crate::http_common::ClientRequest;
 
@@ -177,7 +177,7 @@ impl Recorder {
         if record.access != Some(Access::Disallow) {
             let mut counted = self.counted.lock();
             // Requests that certainly come from a search engine with an index.
-            if identity == Standing::Verified && agent.registered().is_some_and(|crawler| crawler.is_index_engine) {
+            if identity == ClaimResult::Verified && agent.registered().is_some_and(|crawler| crawler.is_index_engine) {
                 counted.requested.count(target);
             }
             counted.allow(&seen, done);
@@ -207,7 +207,7 @@ pub(crate) struct CrawlerRequest<'r> {
     pub(crate) agent: &'r Agent,
     /// Name of an unregistered crawler.
     pub(crate) name: &'r str,
-    pub(crate) identity: Standing,
+    pub(crate) identity: ClaimResult,
     pub(crate) at: Second,
     /// Whether the response is known to have been a page.
     pub(crate) got_page: bool,
@@ -314,11 +314,11 @@ fn served(event: &Event<'_>) -> Option<bool> {
 }
 
 /// Returns the result of identity verification; `Claimed` if claims are not verified.
-pub(crate) const fn standing(identity: Option<Identity>) -> Standing {
+pub(crate) const fn standing(identity: Option<Identity>) -> ClaimResult {
     match identity {
-        Some(Identity::Verified(_)) => Standing::Verified,
-        Some(Identity::Refuted(_)) => Standing::Impostor,
-        _ => Standing::Claimed,
+        Some(Identity::Verified(_)) => ClaimResult::Verified,
+        Some(Identity::Refuted(_)) => ClaimResult::Impostor,
+        _ => ClaimResult::Claimed,
     }
 }
 

@@ -71,7 +71,7 @@ pub(crate) struct CrawlerBoard {
     #[serde(default)]
     pub(crate) pages: u64,
     /// Disallowed requests, grouped by the reads before them.
-    pub(crate) judged: Judged,
+    pub(crate) judged: JudgedCounts,
     pub(crate) done: Done,
     pub(crate) first_disallowed: Option<String>,
     pub(crate) last_disallowed: Option<String>,
@@ -112,7 +112,7 @@ pub(crate) struct NeverHit {
 
 /// Disallowed requests, grouped by the reads before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Judged {
+pub(crate) struct JudgedCounts {
     /// The version last read disallows them, or was read more than 24 hours before.
     pub(crate) ignored: u64,
     /// The version last read was an older one that allows them, read less than 24 hours before.
@@ -166,7 +166,7 @@ impl CrawlerBoard {
     }
 }
 
-impl Judged {
+impl JudgedCounts {
     pub(crate) const fn total(&self) -> u64 {
         self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
     }

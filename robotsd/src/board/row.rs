@@ -25,7 +25,7 @@ word_enum! {
     /// The result of verifying the claim to be this crawler.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    pub(crate) enum Standing {
+    pub(crate) enum ClaimResult {
         /// A method confirmed the claim.
         Verified = "verified",
         /// Nothing confirmed or refuted the claim.
@@ -43,7 +43,7 @@ pub(crate) struct RowKey {
     #[serde(rename = "hour")]
     pub(crate) begin: Second,
     pub(crate) crawler: String,
-    pub(crate) identity: Standing,
+    pub(crate) identity: ClaimResult,
 }
 
 /// The counts of a row.

@@ -10,11 +10,11 @@ use tower_robots::live::Content;
 use tower_robots::rules::Access;
 
 use super::day::DayRows;
-use super::judgement::{Gap, Judgement, Reader, Reading, judge};
+use super::judgement::{Gap, ReadJudgement, Reader, Reading, judge};
 use super::recorder::{self, cut};
 use super::referrals::{OperatorBalance, TakenPages};
-use super::report::{CrawlerBoard, Judged, LastRead, LineBoard, LineCrawler, NeverHit, SiteBoard, TrendBar};
-use super::row::{DAY, HOUR, LineHits, Row, Second, Standing, day_of, hour_of, written};
+use super::report::{CrawlerBoard, JudgedCounts, LastRead, LineBoard, LineCrawler, NeverHit, SiteBoard, TrendBar};
+use super::row::{ClaimResult, DAY, HOUR, LineHits, Row, Second, day_of, hour_of, written};
 use super::watch::gaps;
 
 /// Maximum number of lines listed per site.
@@ -94,7 +94,7 @@ pub(crate) fn sum_up(
 /// Adds the balance of pages and visitors in the period. Pages that impostors fetched do not count
 /// for the operator.
 pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Period, registry: &Registry) -> SiteBoard {
-    let own = site.crawlers.iter().filter(|crawler| crawler.identity != Standing::Impostor.as_str());
+    let own = site.crawlers.iter().filter(|crawler| crawler.identity != ClaimResult::Impostor.as_str());
     let taken = own.map(|crawler| {
         let (name, purpose) = (crawler.crawler.clone(), crawler.category.clone());
         (crawler.operator.as_str(), TakenPages { crawler: name, purpose, pages: crawler.pages })
@@ -107,9 +107,9 @@ pub(crate) fn with_balance(site: SiteBoard, processes: &[DayRows], period: Perio
 
 /// The rows of a site, by crawler and identity.
 struct SiteRows<'r> {
-    by_crawler: BTreeMap<(&'r str, Standing), Vec<CrawlerRow<'r>>>,
+    by_crawler: BTreeMap<(&'r str, ClaimResult), Vec<CrawlerRow<'r>>>,
     /// Crawlers and identities of each operator.
-    by_operator: BTreeMap<&'r str, BTreeSet<(&'r str, Standing)>>,
+    by_operator: BTreeMap<&'r str, BTreeSet<(&'r str, ClaimResult)>>,
 }
 
 /// One hour or day of a crawler.
@@ -139,17 +139,17 @@ impl<'r> SiteRows<'r> {
     }
 
     /// Returns every crawler whose reads may be reads of this crawler.
-    fn of_same_operator(&self, crawler: &'r str, operator: &str) -> BTreeSet<(&'r str, Standing)> {
-        let own = [Standing::Verified, Standing::Claimed].map(|identity| (crawler, identity));
+    fn of_same_operator(&self, crawler: &'r str, operator: &str) -> BTreeSet<(&'r str, ClaimResult)> {
+        let own = [ClaimResult::Verified, ClaimResult::Claimed].map(|identity| (crawler, identity));
         let others = self.by_operator.get(operator).into_iter().flatten().copied();
-        others.chain(own).filter(|(_, identity)| *identity != Standing::Impostor).collect()
+        others.chain(own).filter(|(_, identity)| *identity != ClaimResult::Impostor).collect()
     }
 }
 
 /// One crawler among the rows of a site.
 struct Crawler<'r> {
     crawler: &'r str,
-    identity: Standing,
+    identity: ClaimResult,
     own: &'r [CrawlerRow<'r>],
     rows: &'r SiteRows<'r>,
     gaps: &'r [Gap],
@@ -198,14 +198,16 @@ impl<'r> Crawler<'r> {
             is_newest: live.zip(read.version.as_deref()).map(|(live, read)| live == read),
         });
         let readings = self.readings(&board.operator, &sum.chain);
-        if self.identity == Standing::Verified {
+        if self.identity == ClaimResult::Verified {
             for case in cases() {
                 let judged = &mut board.judged;
                 let count = match (judge(case, &readings, self.gaps), evidence) {
-                    (Judgement::Ignored, Evidence::Complete) => &mut judged.ignored,
-                    (Judgement::Ignored, Evidence::Partial) | (Judgement::Undecided, _) => &mut judged.undecided,
-                    (Judgement::NotNewest, _) => &mut judged.not_newest,
-                    (Judgement::Unread, _) => &mut judged.unread,
+                    (ReadJudgement::Ignored, Evidence::Complete) => &mut judged.ignored,
+                    (ReadJudgement::Ignored, Evidence::Partial) | (ReadJudgement::Undecided, _) => {
+                        &mut judged.undecided
+                    }
+                    (ReadJudgement::NotNewest, _) => &mut judged.not_newest,
+                    (ReadJudgement::Unread, _) => &mut judged.unread,
                 };
                 *count = count.saturating_add(case.count);
             }
@@ -233,7 +235,7 @@ impl<'r> Crawler<'r> {
                     continue;
                 }
                 let is_of_chain = crawler == self.crawler || row.chain.iter().any(|token| chain.contains(token));
-                let is_proof = identity == Standing::Verified && is_of_chain;
+                let is_proof = identity == ClaimResult::Verified && is_of_chain;
                 let reader = if is_proof { Reader::Chain } else { Reader::Operator };
                 readings.extend(row.reads.iter().map(|read| Reading {
                     origin: &read.origin,
@@ -250,17 +252,17 @@ impl<'r> Crawler<'r> {
 
 /// Returns the verdict about a crawler, or why there is none.
 fn word(
-    identity: Standing,
+    identity: ClaimResult,
     board: &CrawlerBoard,
     has_read: bool,
     evidence: Evidence,
 ) -> Result<&'static str, &'static str> {
     match identity {
-        Standing::Claimed => return Err("not verified: these requests could be anyone's"),
-        Standing::Impostor => return Err("not the crawler it claims to be"),
-        Standing::Verified => {}
+        ClaimResult::Claimed => return Err("not verified: these requests could be anyone's"),
+        ClaimResult::Impostor => return Err("not the crawler it claims to be"),
+        ClaimResult::Verified => {}
     }
-    let Judged { ignored, not_newest, unread, undecided } = board.judged;
+    let JudgedCounts { ignored, not_newest, unread, undecided } = board.judged;
     if ignored > 0 {
         return Ok("ignores");
     }
@@ -286,7 +288,7 @@ fn line_board((version, line, pattern): LineKey<'_>, hits: u64, crawlers: Vec<Li
     LineBoard { version: version.to_owned(), line, pattern: pattern.to_owned(), hits, crawlers }
 }
 
-type HitsByCrawler<'r> = BTreeMap<(&'r str, Standing), u64>;
+type HitsByCrawler<'r> = BTreeMap<(&'r str, ClaimResult), u64>;
 
 /// Returns the lines of a site, most hits first, with the crawlers they disallowed.
 fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
@@ -303,7 +305,7 @@ fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
         .into_iter()
         .map(|(line, crawlers)| {
             let hits = crawlers.values().fold(0, |sum: u64, hits| sum.saturating_add(*hits));
-            let by = |((crawler, identity), hits): ((&str, Standing), u64)| LineCrawler {
+            let by = |((crawler, identity), hits): ((&str, ClaimResult), u64)| LineCrawler {
                 crawler: crawler.to_owned(),
                 identity: identity.as_str().to_owned(),
                 hits,
@@ -374,7 +376,7 @@ mod tests {
     use tower_robots::live::LiveRobots;
 
     use super::*;
-    use crate::board::row::{Row, RowKey, Standing};
+    use crate::board::row::{ClaimResult, Row, RowKey};
     use crate::board::watch::Watch;
 
     #[test]
@@ -389,7 +391,7 @@ mod tests {
         let mut row = Row::default();
         row.hit(&LineHits { version: version.clone(), line: 3, pattern: "/b".into(), hits: 2 });
         row.hit(&LineHits { version: "another".into(), line: 2, pattern: "/a".into(), hits: 2 });
-        let key = RowKey { begin: 3_600, crawler: "a".into(), identity: Standing::Claimed };
+        let key = RowKey { begin: 3_600, crawler: "a".into(), identity: ClaimResult::Claimed };
         let watches = vec![watch(10, 20, &version), watch(20, 30, "another"), watch(30, 40, &version)];
         let mut rows = DayRows { watches, rows: [(key.clone(), row)].into(), ..DayRows::default() };
         let never = never_hit(&content, &rows, 5, 1);

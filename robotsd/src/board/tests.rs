@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::day::DayRows;
 use super::recorder::Counted;
-use super::report::{BoardReport, CrawlerBoard, Judged};
-use super::row::{Case, DAY, HOUR, LineHits, MINUTE, ReadSpan, Row, RowKey, Second, Standing, hour_of};
+use super::report::{BoardReport, CrawlerBoard, JudgedCounts};
+use super::row::{Case, ClaimResult, DAY, HOUR, LineHits, MINUTE, ReadSpan, Row, RowKey, Second, hour_of};
 use super::summary::{Evidence, Period, sum_up};
 use super::table::{Board, SiteMoment};
 use super::view::{BoardQuery, ReplicaRows, join};
@@ -38,14 +38,14 @@ enum What {
 }
 
 /// An event of the script: when, on which replica, who, what.
-type Step = (Second, usize, (&'static str, Standing), What);
+type Step = (Second, usize, (&'static str, ClaimResult), What);
 
 fn hours(from: Second, to: Second) -> impl Iterator<Item = Second> {
     (from..=to).map(|hour| START + hour * HOUR + 10 * MINUTE)
 }
 
 fn script() -> Vec<Step> {
-    use Standing::{Claimed, Impostor, Verified};
+    use ClaimResult::{Claimed, Impostor, Verified};
     let mut steps: Vec<Step> = Vec::new();
     let mut all = |at: &mut dyn Iterator<Item = Second>, replica, who, what| {
         steps.extend(at.map(|at| (at, replica, who, what)));
@@ -86,7 +86,7 @@ fn settings(sees_all: bool, replicas: usize) -> BoardConfig {
     BoardConfig { sees_all, replicas, keep, keep_days, size: 1 << 30 }
 }
 
-fn counted(at: Second, (crawler, identity): (&str, Standing), what: What) -> Counted {
+fn counted(at: Second, (crawler, identity): (&str, ClaimResult), what: What) -> Counted {
     let (origin, count) = ("https://shop.test".to_owned(), 1);
     let (first, last) = (at, at);
     let live = if at < CHANGE { "1" } else { "2" };
@@ -128,7 +128,7 @@ fn moment(now: Second, counted: Vec<Counted>) -> SiteMoment {
 }
 
 /// A crawler, its verdict if any, and its disallowed requests by what it had read before.
-type Said = (String, Option<String>, Judged);
+type Said = (String, Option<String>, JudgedCounts);
 
 fn said(processes: &[DayRows], evidence: Evidence) -> Vec<Said> {
     let board = sum_up("shop", processes, Period::days(START + 7 * DAY - 1, 7), evidence, Some("2"));
@@ -144,7 +144,7 @@ fn rows(board: &Board) -> DayRows {
 }
 
 fn expect(who: &str, word: Option<&str>, [ignored, not_newest, unread, undecided]: [u64; 4]) -> Said {
-    (who.to_owned(), word.map(str::to_owned), Judged { ignored, not_newest, unread, undecided })
+    (who.to_owned(), word.map(str::to_owned), JudgedCounts { ignored, not_newest, unread, undecided })
 }
 
 fn week() -> Vec<Said> {
@@ -213,7 +213,7 @@ fn restarts_accuse_no_crawler() {
         play(&board, 0, at, START + until);
         if is_killed {
             // Nothing more is written, and new counts are lost.
-            let lost = counted(START + until, ("lost", Standing::Verified), What::Private);
+            let lost = counted(START + until, ("lost", ClaimResult::Verified), What::Private);
             board.add(START + until, [moment(START + until, vec![lost])]);
         } else {
             board.write(START + until).unwrap();
@@ -275,7 +275,7 @@ fn names_that_are_made_up_are_few_however_often_they_are_written() {
         for number in 0..60 {
             let now = START + minute * MINUTE + number % 20;
             let name = format!("made-up-{minute}-{number}");
-            let mut counted = counted(now, (&name, Standing::Claimed), What::Public);
+            let mut counted = counted(now, (&name, ClaimResult::Claimed), What::Public);
             counted.rows.values_mut().for_each(|row| row.operator.clear());
             board.add(now, [moment(now, vec![counted])]);
         }
@@ -330,7 +330,7 @@ fn a_day_that_is_not_written_is_not_watched() {
     let mut at = START;
     for end in [DAY, DAY + 10 * HOUR, 2 * DAY + HOUR] {
         for now in (at..START + end).step_by(TICK as usize) {
-            board.add(now, [moment(now, vec![counted(now, ("obeyer", Standing::Verified), What::Public)])]);
+            board.add(now, [moment(now, vec![counted(now, ("obeyer", ClaimResult::Verified), What::Public)])]);
         }
         at = START + end;
         let _ = board.write(at);
@@ -346,7 +346,7 @@ fn what_could_not_be_written_is_written_within_half_a_minute_once_it_can_be() {
     let folder = tempfile::tempdir().unwrap();
     let board = Board::new(settings(true, 1), Some(folder.path()), START);
     let due = |from: Second| {
-        let crawler = || counted(from, ("obeyer", Standing::Verified), What::Public);
+        let crawler = || counted(from, ("obeyer", ClaimResult::Verified), What::Public);
         (from + 1..).find(|now| board.add(*now, [moment(*now, vec![crawler()])])).unwrap()
     };
     let file = folder.path().join("board/shop").join(super::row::date_of(START) + ".jsonl");
@@ -366,7 +366,7 @@ fn old_files_that_cannot_be_removed_are_told_until_they_can_be() {
     let folder = tempfile::tempdir().unwrap();
     let board = Board::new(settings(true, 1), Some(folder.path()), START);
     let write = |at: Second| {
-        let counts = counted(at, ("obeyer", Standing::Verified), What::Public);
+        let counts = counted(at, ("obeyer", ClaimResult::Verified), What::Public);
         board.add(at, [moment(at, vec![counts])]);
         board.write(at)
     };
@@ -387,7 +387,7 @@ fn old_files_that_cannot_be_removed_are_told_until_they_can_be() {
 
 /// Counts a read of `version` by a verified crawler at `at`.
 fn read_of(version: &str, at: Second) -> Counted {
-    let mut counted = counted(at, ("crawler", Standing::Verified), What::Read);
+    let mut counted = counted(at, ("crawler", ClaimResult::Verified), What::Read);
     let reads = counted.rows.values_mut().flat_map(|row| &mut row.reads);
     reads.for_each(|read| read.version = Some(version.to_owned()));
     counted
@@ -402,7 +402,7 @@ fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<
         let mut counts: Vec<Counted> =
             reads.iter().filter(|(_, at)| *at == now).map(|(version, at)| read_of(version, START + at)).collect();
         if now == request {
-            counts.push(counted(START + now, ("crawler", Standing::Verified), What::Private));
+            counts.push(counted(START + now, ("crawler", ClaimResult::Verified), What::Private));
         }
         let version = if version_1.contains(&now) { "1" } else { "2" };
         let moment = SiteMoment { version: Some(version.to_owned()), ..moment(START + now, counts) };
@@ -459,7 +459,7 @@ fn hosts_that_come_are_a_gap() {
         for now in (START + DAY..START + 2 * DAY).step_by(TICK as usize) {
             let counts = match now - START - DAY {
                 HOUR => vec![read_of("2", now)],
-                7200 => vec![counted(now, ("crawler", Standing::Verified), What::Private)],
+                7200 => vec![counted(now, ("crawler", ClaimResult::Verified), What::Private)],
                 _ => Vec::new(),
             };
             let has_new_hosts = has_new_hosts && now == START + DAY + HOUR + MINUTE;
@@ -493,13 +493,13 @@ fn the_second_in_which_hosts_come_accuses_no_crawler() {
     {
         let folder = tempfile::tempdir().unwrap();
         let board = read_before(comes, folder.path(), is_written);
-        let request = vec![counted(comes, ("crawler", Standing::Verified), What::Private)];
+        let request = vec![counted(comes, ("crawler", ClaimResult::Verified), What::Private)];
         board.add(comes + 1, [SiteMoment { has_new_hosts, ..moment(comes + 1, request) }]);
         for now in comes + 2..comes + MINUTE {
             board.add(now, [moment(now, Vec::new())]);
         }
         let judged = || said(&[rows(&board)], Evidence::Complete)[0].2;
-        let want = Judged { ignored, undecided: 1 - ignored, ..Judged::default() };
+        let want = JudgedCounts { ignored, undecided: 1 - ignored, ..JudgedCounts::default() };
         assert_eq!(judged(), want, "{has_new_hosts} {is_written}, held");
         board.write(comes + MINUTE).unwrap();
         assert_eq!(judged(), want, "{has_new_hosts} {is_written}, written");
@@ -515,7 +515,7 @@ fn the_second_in_which_a_site_goes_accuses_no_crawler() {
         let board = read_before(goes, folder.path(), is_written);
         board.add(goes + 1, []);
         board.write(goes + 1).unwrap();
-        let request = vec![counted(goes, ("crawler", Standing::Verified), What::Private)];
+        let request = vec![counted(goes, ("crawler", ClaimResult::Verified), What::Private)];
         board.add(goes + 2, [moment(goes + 2, request)]);
         board.write(goes + 2).unwrap();
         let judged = said(&[rows(&board)], Evidence::Complete)[0].2;

@@ -35,13 +35,13 @@ use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, u
 type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
 /// A decision: the path and query that it is sent to, and its reason.
-struct Decision<'a> {
+struct OperatorDecision<'a> {
     path: &'a str,
     pairs: Vec<(&'a str, &'a str)>,
     reason: &'a Reason,
 }
 
-impl Decision<'_> {
+impl OperatorDecision<'_> {
     /// Returns the user of this command, for decisions made when no robotsd runs.
     fn by(&self) -> Attribution {
         let who = format!("uid {}", rustix::process::getuid().as_raw());
@@ -56,7 +56,7 @@ impl Decision<'_> {
 /// Sends a decision, or, if no robotsd runs, calls `at_rest` with the config.
 fn decide(
     running: &Running,
-    decision: &Decision<'_>,
+    decision: &OperatorDecision<'_>,
     at_rest: &dyn Fn(&Config) -> Result<ChangeReport, ChangeError>,
 ) -> io::Result<ExitCode> {
     send(running, decision, &|path| {
@@ -69,7 +69,7 @@ fn decide(
 }
 
 /// Sends a decision to the running robotsd, or applies it to the state directory if none runs.
-fn send(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
+fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
     let place = running.place();
     let target = &*decision.target();
     let asking = |place: &AdminPlace| ask::<ChangeReport>(place, (&Method::POST, target), complain);
@@ -101,7 +101,7 @@ fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io:
 
 /// Makes a decision when no robotsd runs, and records it in the audit. A failing audit does not
 /// prevent switching enforcement off.
-fn audited(running: &Running, decision: &Decision<'_>, at_rest: AtRest<'_>) -> Result<ChangeReport, String> {
+fn audited(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>) -> Result<ChangeReport, String> {
     let value = |name: &str| decision.pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let config = running.config_path();
     let place = config.as_deref().and_then(|path| StatePlace::load(path).ok());
@@ -183,7 +183,7 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     let hash: VersionHashPrefix = hash.parse().map_err(|error: ValueError| refusal(error))?;
     let written = hash.to_string();
     let pairs = vec![("site", &*args.of.site), ("hash", &*written)];
-    let decision = Decision { path: "/accept", pairs, reason: &args.reason };
+    let decision = OperatorDecision { path: "/accept", pairs, reason: &args.reason };
     if args.fleet.fleet {
         return fleet::accept(&args.of.running, &decision.target(), &args.of.site, &written);
     }
@@ -235,7 +235,7 @@ pub(crate) fn rollback(RollbackArgs { of, reason, diff, fleet }: &RollbackArgs) 
         let text = |page: &mut Page| text(page, &report, None, &of.running);
         return say_report(&report, of.running.json, text, exit::answer(false));
     }
-    let decision = Decision { path: "/rollback", pairs: vec![("site", &*of.site)], reason };
+    let decision = OperatorDecision { path: "/rollback", pairs: vec![("site", &*of.site)], reason };
     if fleet.fleet {
         return fleet::roll_back(&of.running, &decision.target(), &of.site);
     }
@@ -276,7 +276,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     };
     let mut pairs = vec![("to", to.as_str())];
     pairs.extend(args.site.as_deref().map(|site| ("site", site)));
-    let decision = Decision { path: "/enforce", pairs, reason: &args.reason };
+    let decision = OperatorDecision { path: "/enforce", pairs, reason: &args.reason };
     if args.fleet.fleet {
         return fleet::enforce(&args.running, &decision.target());
     }

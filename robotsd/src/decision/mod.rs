@@ -82,7 +82,7 @@ struct Answered {
 }
 
 /// The decision about a request, before it is converted to the form that the proxy understands.
-struct Decided {
+struct RequestDecision {
     outcome: Outcome,
     record: Option<Box<Record>>,
     /// The site that decided, if any.
@@ -221,7 +221,7 @@ impl DecisionState {
             let (asked, site) = (question.original()?, question.site());
             self.decide_about(Preset::EnvoyGrpc, &request, &asked, site.as_deref(), QuestionKind::Decision).await
         };
-        let Decided { outcome, record, site, counted } = match decided.await {
+        let RequestDecision { outcome, record, site, counted } = match decided.await {
             Ok(decided) => decided,
             Err(error) => {
                 self.counts.siteless(request.method().into(), StatusCode::OK);
@@ -301,7 +301,7 @@ impl DecisionState {
         set_client(question, preset.address(question.headers()));
         let question = &*question;
         let original = preset.read(question.method(), &asked.preset[at..], question.headers())?;
-        let Decided { outcome, record, counted, .. } =
+        let RequestDecision { outcome, record, counted, .. } =
             self.decide_about(preset, question, &original, asked.site.as_deref(), asked.kind).await?;
         let mut response = match outcome {
             Outcome::Tag => {
@@ -335,7 +335,7 @@ impl DecisionState {
         asked: &AskedRequest<'_>,
         site: Option<&str>,
         kind: QuestionKind,
-    ) -> Result<Decided, QuestionError> {
+    ) -> Result<RequestDecision, QuestionError> {
         let has_agent = question.headers().contains_key(USER_AGENT);
         if !has_agent {
             self.errors.no_agent(preset);
@@ -350,7 +350,7 @@ impl DecisionState {
         }
         let original = OriginalRequest::of(question).with_method(&asked.method).with_host(asked.host);
         let Some((DecisionSite { judge, quiet }, target)) = strictest(possible, original, asked) else {
-            return Ok(Decided { outcome: Outcome::Pass, record: None, site: None, counted: None });
+            return Ok(RequestDecision { outcome: Outcome::Pass, record: None, site: None, counted: None });
         };
         if let Some(fields) = ClientRequest::access_of(question.extensions()) {
             fields.add("site", &*judge.name);
@@ -375,7 +375,7 @@ impl DecisionState {
         if let Outcome::Respond(response) = &mut outcome {
             response::as_refusal(response);
         }
-        Ok(Decided { outcome, record, site: Some(Arc::clone(&judge.name)), counted })
+        Ok(RequestDecision { outcome, record, site: Some(Arc::clone(&judge.name)), counted })
     }
 
     fn give_up(&self, error: QuestionError) -> Response<Bytes> {

@@ -53,7 +53,7 @@ pub(crate) struct Document {
     pub(crate) rev: u64,
     pub(crate) tag: String,
     /// Off switches by name.
-    pub(crate) marks: BTreeMap<String, Mark>,
+    pub(crate) marks: BTreeMap<String, OffSwitch>,
     /// Stamps of lifted off switches, by the name of the off switch.
     pub(crate) lifted: BTreeMap<String, Stamp>,
     /// Accepted versions by site.
@@ -88,14 +88,14 @@ pub(crate) struct Stamp {
 
 /// An off switch: nothing is enforced for its scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Mark {
+pub(crate) struct OffSwitch {
     pub(crate) scope: String,
     pub(crate) id: String,
     #[serde(flatten)]
     pub(crate) stamp: Stamp,
 }
 
-impl Mark {
+impl OffSwitch {
     /// Returns the scope and the ID. Two operators may choose the same ID for different scopes, and
     /// both off switches count.
     pub(crate) fn name(&self) -> String {
@@ -180,7 +180,7 @@ impl Document {
                 let named = name.rsplit_once(':').filter(|(scope, id)| !scope.is_empty() && !id.is_empty());
                 let (scope, id) = named.ok_or("its name is not off:SCOPE:ID")?;
                 let (stamp, readable) = stamp(value);
-                self.marks.insert(name.to_owned(), Mark { scope: scope.to_owned(), id: id.to_owned(), stamp });
+                self.marks.insert(name.to_owned(), OffSwitch { scope: scope.to_owned(), id: id.to_owned(), stamp });
                 readable?;
             }
             Some(("lifted", name)) => {
@@ -204,7 +204,7 @@ impl Document {
 
     /// Returns the repairs for the fields that cannot be read. An off switch gets its stamp from
     /// `known`, or else `stamp`; a tombstone gets `stamp`. Other fields are removed.
-    pub(super) fn mends(&self, known: &BTreeMap<String, Mark>, stamp: &Stamp) -> Vec<Mend> {
+    pub(super) fn mends(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Mend> {
         let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {
                 Some(("off", name)) if self.marks.contains_key(name) => {
@@ -226,7 +226,7 @@ impl Document {
     }
 }
 
-pub(super) fn digest(marks: &BTreeMap<String, Mark>, accepts: &BTreeMap<String, Accept>) -> String {
+pub(super) fn digest(marks: &BTreeMap<String, OffSwitch>, accepts: &BTreeMap<String, Accept>) -> String {
     let mut hash = hmac_sha256::Hash::new();
     let mut add = |words: [&str; 3]| words.iter().for_each(|word| hash.update([word.as_bytes(), b"\n"].concat()));
     marks.values().for_each(|mark| add(["off", &mark.scope, &mark.id]));
@@ -286,7 +286,7 @@ fn within<'de, D: Deserializer<'de>>(from: D, max: u64) -> Result<u64, D::Error>
 pub(crate) enum Write {
     /// Creates the document if there is none.
     Begin,
-    Mark(Mark),
+    OffSwitch(OffSwitch),
     /// Lifts the off switch with this name. The stamp says who lifted it.
     Lift(String, Stamp),
     /// Accepts a site's version. The number is the rev of the entry that it replaces, or 0 if there
@@ -338,7 +338,7 @@ impl WriteCall {
         let none = String::new;
         let [field, value, unless, removed, expected] = match write {
             Write::Begin | Write::Mend(_) => [(); 5].map(|()| none()),
-            Write::Mark(mark) => {
+            Write::OffSwitch(mark) => {
                 [format!("off:{}", mark.name()), json(&mark.stamp), format!("lifted:{}", mark.name()), none(), none()]
             }
             Write::Lift(name, stamp) => [format!("lifted:{name}"), json(stamp), none(), format!("off:{name}"), none()],

@@ -21,7 +21,7 @@ use tower_robots::source::LiveBuilder;
 
 use super::asks::{Asked, Asks, WriteAnswers};
 use super::document::{Document, Field, Stamp, Write, WriteAnswer, WriteCall};
-use super::member::{Member, Seen, Standing};
+use super::member::{DocumentState, Member, Seen};
 use super::replica_status::{Heartbeat, SILENT, StateAndReason};
 use crate::config::FleetSettings;
 use crate::date::rfc3339;
@@ -58,7 +58,7 @@ pub(crate) struct Fleet {
 
 /// A decision of an operator that is being sent to the store.
 #[derive(Debug)]
-pub(crate) struct Decision {
+pub(crate) struct SentDecision {
     /// Number of entries that the decision changes.
     pub(crate) writes: usize,
     answer: WriteAnswers,
@@ -70,7 +70,7 @@ const AT_ONCE: Duration = Duration::from_secs(4);
 /// The last known state of the store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoreView {
-    pub(super) standing: Standing,
+    pub(super) standing: DocumentState,
     pub(super) document: Option<Document>,
     /// When the document was last read.
     pub(super) read: Option<SystemTime>,
@@ -152,7 +152,7 @@ impl Fleet {
             self.store.lock().file_problem = Some(message);
             Member::default()
         });
-        let standing = if member.is_known() { Standing::Current } else { Standing::Unknown };
+        let standing = if member.is_known() { DocumentState::Current } else { DocumentState::Unknown };
         self.store.lock().standing = standing;
         *self.member.lock() = member;
         self.follow();
@@ -178,10 +178,10 @@ impl Fleet {
 
     /// Like [`change`](Self::change), for a decision of an operator. The store is asked first: the
     /// histories of many sites, or a slow disk, may take longer.
-    fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> Decision {
+    fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> SentDecision {
         let (writes, is_changed) = self.change_member(change);
         let calls = self.calls(writes);
-        let decision = Decision { writes: calls.len(), answer: self.asks.write(calls) };
+        let decision = SentDecision { writes: calls.len(), answer: self.asks.write(calls) };
         if is_changed {
             self.follow();
             self.save();
@@ -228,7 +228,7 @@ impl Fleet {
     pub(super) fn saw(&self, read: Result<Option<Document>, String>) -> Vec<WriteCall> {
         let seen = match &read {
             Ok(document) => self.change(|member| member.seen(document.as_ref())),
-            Err(why) => Seen { standing: Standing::Rejected(why.clone()), ..Seen::default() },
+            Err(why) => Seen { standing: DocumentState::Rejected(why.clone()), ..Seen::default() },
         };
         for change in &seen.changes {
             self.log.say(LogEvent::Fleet, change);
@@ -237,7 +237,7 @@ impl Fleet {
             let mut store = self.store.lock();
             if store.standing != seen.standing {
                 let (state, why) = seen.standing.state();
-                let level = if seen.standing == Standing::Current { LogLevel::Info } else { LogLevel::Warn };
+                let level = if seen.standing == DocumentState::Current { LogLevel::Info } else { LogLevel::Warn };
                 let why = why.map(|why| format!(": {why}")).unwrap_or_default();
                 let message = format!("fleet {:?} is {}{why}", self.settings.name, state.as_str());
                 self.log.say_at(level, LogEvent::Fleet, message);
@@ -343,7 +343,7 @@ impl Fleet {
     /// # Errors
     ///
     /// Returns an error if the ID was used before. Nothing is turned off then.
-    pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Result<Decision, String> {
+    pub(crate) fn turn_off(&self, id: &str, scope: &str, by: &Attribution) -> Result<SentDecision, String> {
         let mut refused = None;
         let decision = self.decide(|member| match member.turn_off(id, scope, stamp(by)) {
             Ok(write) => vec![write],
@@ -356,7 +356,7 @@ impl Fleet {
     }
 
     /// Lifts all known off switches of a scope. Blocks.
-    pub(crate) fn lift(&self, scope: &str, by: &Attribution) -> Decision {
+    pub(crate) fn lift(&self, scope: &str, by: &Attribution) -> SentDecision {
         let stamp = stamp(by);
         self.decide(|member| {
             let marks = member.marks().iter().filter(|(_, mark)| mark.scope == scope).map(|(name, _)| name.clone());
@@ -370,7 +370,7 @@ impl Fleet {
     /// # Errors
     ///
     /// Returns why the store does not have it.
-    pub(crate) async fn stored(&self, Decision { writes, answer }: Decision) -> Result<(), String> {
+    pub(crate) async fn stored(&self, SentDecision { writes, answer }: SentDecision) -> Result<(), String> {
         if writes == 0 { Err(self.nothing_to_write()) } else { self.written(answer).await.map(drop) }
     }
 

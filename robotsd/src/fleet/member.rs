@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::document::{Accept, Document, EVERY_SITE, Mark, Stamp, Write, WriteCall, digest, rev};
+use super::document::{Accept, Document, EVERY_SITE, OffSwitch, Stamp, Write, WriteCall, digest, rev};
 use crate::report::is_of;
 
 /// What a replica knows about its fleet.
@@ -36,7 +36,7 @@ pub(crate) struct Member {
     #[serde(deserialize_with = "rev")]
     rev: u64,
     /// Off switches in force, by name, including its own that are in no store yet.
-    marks: BTreeMap<String, Mark>,
+    marks: BTreeMap<String, OffSwitch>,
     lifted: BTreeMap<String, Stamp>,
     accepts: BTreeMap<String, Accept>,
     /// IDs of accepted versions that were live here, by site. These sites lack nothing even if
@@ -46,7 +46,7 @@ pub(crate) struct Member {
 
 /// How the last document relates to the replica's own knowledge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum DocumentState {
     /// No document was read yet, or there never was one.
     #[default]
     Unknown,
@@ -64,7 +64,7 @@ pub(crate) enum Standing {
 /// Result of reading a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    pub(crate) standing: Standing,
+    pub(crate) standing: DocumentState,
     /// Changes for this replica, for the log.
     pub(crate) changes: Vec<String>,
     /// Entries that the store has lost.
@@ -92,7 +92,7 @@ impl Member {
     }
 
     /// Returns the off switches in force, by name.
-    pub(crate) const fn marks(&self) -> &BTreeMap<String, Mark> {
+    pub(crate) const fn marks(&self) -> &BTreeMap<String, OffSwitch> {
         &self.marks
     }
 
@@ -142,12 +142,12 @@ impl Member {
             // The epoch is unreadable. Comparing the document with the known state is safe, but
             // nothing else is taken from it.
             Some(document) if document.epoch.is_empty() && !self.is_known() => {
-                seen.standing = Standing::Damaged(document.damages().collect());
+                seen.standing = DocumentState::Damaged(document.damages().collect());
                 return seen;
             }
             Some(document) if document.epoch.is_empty() => document,
             Some(document) if self.epoch.as_ref().is_some_and(|epoch| *epoch != document.epoch) => {
-                seen.standing = Standing::Foreign(document.epoch.clone());
+                seen.standing = DocumentState::Foreign(document.epoch.clone());
                 return seen;
             }
             Some(document) => document,
@@ -184,11 +184,11 @@ impl Member {
         let gone: Vec<_> = whole.into_iter().chain(gone).collect();
         seen.write_back = self.lost(read);
         seen.standing = match (read.damaged.is_empty(), gone.is_empty()) {
-            (true, true) => Standing::Current,
-            (true, false) => Standing::WentBack(gone),
+            (true, true) => DocumentState::Current,
+            (true, false) => DocumentState::WentBack(gone),
             (false, _) => {
                 let gone = gone.iter().map(|entry| format!("the store has gone back: {entry}"));
-                Standing::Damaged(read.damages().chain(gone).collect())
+                DocumentState::Damaged(read.damages().chain(gone).collect())
             }
         };
         seen
@@ -220,7 +220,7 @@ impl Member {
     fn lost(&self, document: &Document) -> Vec<Write> {
         let is_lost = |name: &String| !document.marks.contains_key(name) && !document.lifted.contains_key(name);
         let marks = self.marks.iter().filter(|(name, _)| is_lost(name));
-        let marks = marks.map(|(_, mark)| Write::Mark(mark.clone()));
+        let marks = marks.map(|(_, mark)| Write::OffSwitch(mark.clone()));
         let lifted = self.lifted.iter().filter(|(name, _)| !document.lifted.contains_key(*name));
         let lifted = lifted.map(|(name, stamp)| Write::Lift(name.clone(), stamp.clone()));
         marks.chain(lifted).collect()
@@ -233,14 +233,14 @@ impl Member {
     /// Returns an error if the off switch was lifted before, for example if a call arrives late.
     /// Nothing is turned off then.
     pub(crate) fn turn_off(&mut self, id: &str, scope: &str, stamp: Stamp) -> Result<Write, String> {
-        let mark = Mark { scope: scope.to_owned(), id: id.to_owned(), stamp };
+        let mark = OffSwitch { scope: scope.to_owned(), id: id.to_owned(), stamp };
         if let Some(Stamp { by, .. }) = self.lifted.get(&mark.name()) {
             return Err(format!(
                 "the off switch {id} was lifted before, by {by}, so it turns nothing off: choose a new id"
             ));
         }
         self.marks.entry(mark.name()).or_insert_with(|| mark.clone());
-        Ok(Write::Mark(mark))
+        Ok(Write::OffSwitch(mark))
     }
 
     /// Lifts the off switch with this name, whether or not it is known here.
@@ -276,7 +276,7 @@ fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
     accepts.get(site).map_or(0, |accept| accept.stamp.rev)
 }
 
-fn changed(to: &str, Mark { scope, id, .. }: &Mark, Stamp { by, why, .. }: &Stamp) -> String {
+fn changed(to: &str, OffSwitch { scope, id, .. }: &OffSwitch, Stamp { by, why, .. }: &Stamp) -> String {
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     format!("the fleet turned enforcement of {} {to} (off switch {id}, by {by}){why}", of(scope))
 }

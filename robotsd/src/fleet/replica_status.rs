@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::document::Document;
-use super::member::{Member, Standing};
+use super::member::{DocumentState, Member};
 use crate::report::{FleetReplica, ReplicaState, ServedVersions};
 
 /// A replica counts as missing after this time without a heartbeat, in seconds.
@@ -32,7 +32,7 @@ pub(crate) struct Heartbeat {
 /// The state of a replica, with the reason if it is not good.
 pub(super) type StateAndReason = (ReplicaState, Option<String>);
 
-impl Standing {
+impl DocumentState {
     /// Returns the state, and the reason for it.
     pub(super) fn state(&self) -> StateAndReason {
         let (state, why) = match self {

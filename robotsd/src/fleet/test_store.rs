@@ -1,6 +1,6 @@
 //! A fake store: it executes a write like the script.
 
-use super::document::{Accept, Damage, Document, MAX_NUMBER, Mark, Mend, Stamp, Write, WriteAnswer, WriteCall};
+use super::document::{Accept, Damage, Document, MAX_NUMBER, Mend, OffSwitch, Stamp, Write, WriteAnswer, WriteCall};
 
 /// The document in the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,13 +26,13 @@ impl PlayedStore {
         let at = |stamp: &Stamp| Stamp { rev: document.rev, ..stamp.clone() };
         match write {
             Write::Begin | Write::Mend(_) => {}
-            Write::Mark(mark)
+            Write::OffSwitch(mark)
                 if document.marks.contains_key(&mark.name()) || document.lifted.contains_key(&mark.name()) =>
             {
                 return WriteAnswer::Kept;
             }
-            Write::Mark(mark) => {
-                let mark = Mark { stamp: at(&mark.stamp), ..mark.clone() };
+            Write::OffSwitch(mark) => {
+                let mark = OffSwitch { stamp: at(&mark.stamp), ..mark.clone() };
                 document.marks.insert(mark.name(), mark);
             }
             Write::Lift(name, _) if document.lifted.contains_key(name) => return WriteAnswer::Kept,

@@ -3,8 +3,8 @@ mod harness;
 mod real_store;
 mod simulation;
 
-use super::document::{Accept, Document, EVERY_SITE, Mark, Stamp, Write, WriteAnswer, WriteCall};
-use super::member::{Member, Seen, Standing};
+use super::document::{Accept, Document, EVERY_SITE, OffSwitch, Stamp, Write, WriteAnswer, WriteCall};
+use super::member::{DocumentState, Member, Seen};
 use super::replica_status::Heartbeat;
 use super::test_store::PlayedStore;
 use crate::report::ReplicaState;
@@ -80,7 +80,7 @@ fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_bac
         store = lost;
         read(&mut b, &mut store);
         assert!(b.is_off("shop") && store.0.as_ref().unwrap().marks.contains_key("shop:m"));
-        assert_eq!(read(&mut b, &mut store).standing, Standing::Current);
+        assert_eq!(read(&mut b, &mut store).standing, DocumentState::Current);
     }
     let lift = b.lift("shop:m", by("bob"));
     send(&b, &mut store, lift);
@@ -114,14 +114,14 @@ fn no_accept_goes_back_and_a_person_restores_it() {
     let other = b.accept("shop", "4", "four", by("bob"));
     assert_eq!(send(&b, &mut store, other), WriteAnswer::Written(3));
     read(&mut b, &mut store);
-    let went_back = Standing::WentBack(vec!["accept of site \"shop\"".to_owned()]);
+    let went_back = DocumentState::WentBack(vec!["accept of site \"shop\"".to_owned()]);
     assert_eq!(read(&mut a, &mut store).standing, went_back);
     assert!(a.accepted("shop", "three") && b.accepted("shop", "four"));
     for write in a.restore(store.0.as_ref()) {
         send(&a, &mut store, write);
     }
     for member in [&mut a, &mut b] {
-        assert_eq!(read(member, &mut store).standing, Standing::Current);
+        assert_eq!(read(member, &mut store).standing, DocumentState::Current);
         assert!(member.accepted("shop", "three"));
     }
     // Nothing is left to restore, and a restart knows everything.
@@ -137,9 +137,9 @@ fn nothing_is_taken_from_another_epoch() {
     let mut other = store();
     let document = other.0.as_mut().unwrap();
     document.epoch = "f".to_owned();
-    let mark = Mark { scope: "*".to_owned(), id: "m".to_owned(), stamp: by("eve") };
+    let mark = OffSwitch { scope: "*".to_owned(), id: "m".to_owned(), stamp: by("eve") };
     document.marks.insert(mark.name(), mark);
-    assert_eq!(read(&mut member, &mut other).standing, Standing::Foreign("f".to_owned()));
+    assert_eq!(read(&mut member, &mut other).standing, DocumentState::Foreign("f".to_owned()));
     assert!(!member.is_off("shop"));
     let mark = member.turn_off("n", "*", by("alice")).unwrap();
     assert_eq!(send(&member, &mut other, mark), WriteAnswer::Foreign("f".to_owned()));
@@ -201,8 +201,8 @@ fn no_damaged_field_hides_another() {
         assert!(member.accepted("shop", "one"), "{field} {value:?}");
         // Some values are valid for some fields.
         match seen.standing {
-            Standing::Damaged(fields) => assert!(fields.len() == 1 && fields[0].contains(field), "{fields:?}"),
-            standing => assert_eq!((standing, field), (Standing::Current, "tag"), "{value:?}"),
+            DocumentState::Damaged(fields) => assert!(fields.len() == 1 && fields[0].contains(field), "{fields:?}"),
+            standing => assert_eq!((standing, field), (DocumentState::Current, "tag"), "{value:?}"),
         }
         assert!(member.call(Write::Begin, "t").unwrap().floor <= 7, "{field} {value:?}");
     }
@@ -223,7 +223,7 @@ fn the_id_of_a_mark_changes_and_lifts_no_mark_of_another_scope() {
         let lift = b.lift("shop:m", by("mallory"));
         send(&b, &mut store, lift);
         for member in [&mut a, &mut b] {
-            assert_eq!(read(member, &mut store).standing, Standing::Current);
+            assert_eq!(read(member, &mut store).standing, DocumentState::Current);
             assert!(member.is_off("news"), "{other}");
             assert_eq!(member.is_off("shop"), other == EVERY_SITE);
         }

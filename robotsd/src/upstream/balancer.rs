@@ -22,7 +22,7 @@ use super::http2::Http2Pool;
 use super::origins::OriginsState;
 use super::server::Server;
 use super::server_search::{CandidateServer, Candidates, Lease, Pooled, Requirement, ServerSearch};
-use super::shares::Standing;
+use super::shares::ShareUse;
 use super::usage::ClientKey;
 use crate::metrics::Counter;
 
@@ -121,12 +121,12 @@ impl UpstreamState {
         let mut waiting = self.is_scarce().then(|| self.demand.wait(client, servers()));
         let mut is_looking = waiting
             .as_ref()
-            .is_none_or(|waiting| waiting.standing == Standing::Within && !self.demand.has_parked_within());
+            .is_none_or(|waiting| waiting.share_use == ShareUse::Within && !self.demand.has_parked_within());
         loop {
-            let standing = waiting.as_ref().map_or(Standing::Within, |waiting| waiting.standing);
+            let share_use = waiting.as_ref().map_or(ShareUse::Within, |waiting| waiting.share_use);
             // Register before looking, so that a connection freed during the search is not missed.
-            let mut freed = pin!(connection_limit.freed.of(standing).notified());
-            let mut returned = pin!(self.demand.returned.of(standing).notified());
+            let mut freed = pin!(connection_limit.freed.of(share_use).notified());
+            let mut returned = pin!(self.demand.returned.of(share_use).notified());
             if waiting.is_some() {
                 freed.as_mut().enable();
                 returned.as_mut().enable();
@@ -144,7 +144,7 @@ impl UpstreamState {
                 waiting = Some(self.demand.wait(client, servers()));
                 continue;
             };
-            if standing == Standing::Within {
+            if share_use == ShareUse::Within {
                 self.give_up_for(client);
             }
             let free = async {

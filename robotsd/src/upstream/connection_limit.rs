@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::server::Server;
-use super::shares::{STALLED, Shares, Standing};
+use super::shares::{STALLED, ShareUse, Shares};
 use super::usage::{ClientKey, Usage, millis};
 
 /// The connections that a site may have open.
@@ -35,9 +35,9 @@ pub(super) struct ConnectionLimit {
     capacity: usize,
     per_server: usize,
     /// Requests that wait for a permit, on all workers.
-    pub(super) waiting: ByStanding<AtomicUsize>,
+    pub(super) waiting: ByShareUse<AtomicUsize>,
     /// Notified when a permit is free, one waiting request at a time.
-    pub(super) freed: ByStanding<Notify>,
+    pub(super) freed: ByShareUse<Notify>,
     /// Notified when a request begins to wait, and periodically while it waits.
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
@@ -210,24 +210,26 @@ fn take_one(count: &AtomicUsize, capacity: usize) -> bool {
 
 /// One value for clients within their share and one for clients beyond it.
 #[derive(Debug, Default)]
-pub(super) struct ByStanding<T> {
+pub(super) struct ByShareUse<T> {
     pub(super) within: T,
     pub(super) beyond: T,
 }
 
-impl<T> ByStanding<T> {
-    pub(super) fn of(&self, standing: Standing) -> &T {
-        match standing {
-            Standing::Within => &self.within,
-            Standing::Beyond => &self.beyond,
+impl<T> ByShareUse<T> {
+    pub(super) fn of(&self, share_use: ShareUse) -> &T {
+        match share_use {
+            ShareUse::Within => &self.within,
+            ShareUse::Beyond => &self.beyond,
         }
     }
 }
 
-impl ByStanding<AtomicUsize> {
-    /// Returns the standing to serve first, or `None` if no request waits.
-    pub(super) fn first(&self) -> Option<Standing> {
-        [Standing::Within, Standing::Beyond].into_iter().find(|standing| self.of(*standing).load(Ordering::SeqCst) > 0)
+impl ByShareUse<AtomicUsize> {
+    /// Returns the class of requests to serve first, or `None` if no request waits.
+    pub(super) fn first(&self) -> Option<ShareUse> {
+        [ShareUse::Within, ShareUse::Beyond]
+            .into_iter()
+            .find(|share_use| self.of(*share_use).load(Ordering::SeqCst) > 0)
     }
 }
 
@@ -235,11 +237,11 @@ impl ByStanding<AtomicUsize> {
 #[derive(Debug)]
 pub(super) struct Demand {
     pub(super) limit: Arc<ConnectionLimit>,
-    waiting: ByStanding<AtomicUsize>,
+    waiting: ByShareUse<AtomicUsize>,
     /// Requests of `waiting` that only wait; the others are already connecting.
-    parked: ByStanding<AtomicUsize>,
+    parked: ByShareUse<AtomicUsize>,
     /// Notified when a connection of this worker becomes free.
-    pub(super) returned: ByStanding<Notify>,
+    pub(super) returned: ByShareUse<Notify>,
     /// Connections returned to the pool while requests of this worker waited.
     turn: AtomicUsize,
 }
@@ -249,7 +251,7 @@ pub(super) struct Demand {
 pub(super) struct QueuedRequest<'d> {
     demand: &'d Demand,
     client: ClientKey,
-    pub(super) standing: Standing,
+    pub(super) share_use: ShareUse,
 }
 
 /// If requests wait both here and on other workers, one of this many returned connections is closed
@@ -276,8 +278,8 @@ impl Demand {
     /// Begins to wait, with `servers` servers to choose from.
     pub(super) fn wait(&self, client: ClientKey, servers: usize) -> QueuedRequest<'_> {
         let mut shares = self.limit.shares.lock();
-        let standing = shares.standing(client, self.limit.share_out(servers), millis(self.limit.start));
-        let waiting = QueuedRequest { demand: self, client, standing };
+        let share_use = shares.share_use(client, self.limit.share_out(servers), millis(self.limit.start));
+        let waiting = QueuedRequest { demand: self, client, share_use };
         waiting.enter(&mut shares);
         waiting
     }
@@ -304,19 +306,19 @@ impl QueuedRequest<'_> {
         let limit = &self.demand.limit;
         let mut shares = limit.shares.lock();
         self.leave(&mut shares);
-        self.standing = shares.standing(self.client, limit.share_out(servers), millis(limit.start));
+        self.share_use = shares.share_use(self.client, limit.share_out(servers), millis(limit.start));
         self.enter(&mut shares);
     }
 
     /// Reports whether the request may take a free connection.
     pub(super) fn may_take(&self) -> bool {
         let limit = &self.demand.limit;
-        self.standing == Standing::Within || !(limit.are_owed() || limit.are_short())
+        self.share_use == ShareUse::Within || !(limit.are_owed() || limit.are_short())
     }
 
     /// Waits for a connection or a permit.
     pub(super) async fn park<T>(&self, free: impl Future<Output = T>) -> T {
-        let parked = self.demand.parked.of(self.standing);
+        let parked = self.demand.parked.of(self.share_use);
         parked.fetch_add(1, Ordering::Relaxed);
         let _parked = scopeguard::guard(parked, |parked| {
             parked.fetch_sub(1, Ordering::Relaxed);
@@ -330,17 +332,17 @@ impl QueuedRequest<'_> {
     }
 
     fn enter(&self, shares: &mut Shares) {
-        self.demand.waiting.of(self.standing).fetch_add(1, Ordering::SeqCst);
-        self.demand.limit.waiting.of(self.standing).fetch_add(1, Ordering::SeqCst);
-        if self.standing == Standing::Within {
+        self.demand.waiting.of(self.share_use).fetch_add(1, Ordering::SeqCst);
+        self.demand.limit.waiting.of(self.share_use).fetch_add(1, Ordering::SeqCst);
+        if self.share_use == ShareUse::Within {
             shares.wait(self.client);
         }
     }
 
     fn leave(&self, shares: &mut Shares) {
-        self.demand.waiting.of(self.standing).fetch_sub(1, Ordering::SeqCst);
-        self.demand.limit.waiting.of(self.standing).fetch_sub(1, Ordering::SeqCst);
-        if self.standing == Standing::Within {
+        self.demand.waiting.of(self.share_use).fetch_sub(1, Ordering::SeqCst);
+        self.demand.limit.waiting.of(self.share_use).fetch_sub(1, Ordering::SeqCst);
+        if self.share_use == ShareUse::Within {
             shares.stop_waiting(self.client);
         }
     }

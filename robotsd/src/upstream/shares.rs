@@ -42,7 +42,7 @@ const FRESH: u64 = 10;
 
 /// Whether the request may have a connection that other requests also want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ShareUse {
     /// Its client stays within its share.
     Within,
     /// Its client exceeds its share.
@@ -86,9 +86,9 @@ impl Shares {
         ConnectionUse::ALL.map(count).into()
     }
 
-    /// Returns the standing of a request for one more connection, if `capacity` connections are
+    /// Reports whether one more connection is within the share of a client, if `capacity` connections are
     /// allowed.
-    pub(super) fn standing(&mut self, client: ClientKey, capacity: usize, now: u64) -> Standing {
+    pub(super) fn share_use(&mut self, client: ClientKey, capacity: usize, now: u64) -> ShareUse {
         self.count(now);
         let is_beyond = |side| {
             let wanted = self.in_use.of(side, client) + self.waiting.of(side, client) + 1;
@@ -96,7 +96,7 @@ impl Shares {
             // One connection is always within the share, and so is any number for the only client.
             wanted > 1 && clients > 1 && wanted * clients > capacity
         };
-        if ClientCounts::SIDES.into_iter().any(is_beyond) { Standing::Beyond } else { Standing::Within }
+        if ClientCounts::SIDES.into_iter().any(is_beyond) { ShareUse::Beyond } else { ShareUse::Within }
     }
 
     pub(super) fn wait(&mut self, client: ClientKey) {

@@ -51,7 +51,8 @@ fn with_open() -> Publisher {
 fn accepted(texts: &[&str]) -> AcceptedVersions {
     let mut versions = AcceptedVersions::default();
     for (number, text) in (1..).zip(texts) {
-        let accepted = AcceptedVersion { version: version(text), since: day(number), standing: Standing::Accepted };
+        let accepted =
+            AcceptedVersion { version: version(text), since: day(number), standing: AcceptedState::Accepted };
         versions.accept(accepted, Duration::ZERO, day(number));
     }
     versions

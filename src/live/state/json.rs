@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::live::{
-    AcceptedVersion, AcceptedVersions, Attribution, HistoryEntry, Objection, Pending, Standing, Version, VersionHash,
+    AcceptedState, AcceptedVersion, AcceptedVersions, Attribution, HistoryEntry, Objection, Pending, Version,
+    VersionHash,
 };
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ const FORMAT: u64 = 1;
 pub(super) struct ListedState {
     /// The record of what is live is older or newer than this.
     pub(super) stamp: u64,
-    pub(super) versions: Vec<Listed<Standing>>,
+    pub(super) versions: Vec<Listed<AcceptedState>>,
     pub(super) pending: Option<Listed<Vec<Objection>>>,
 }
 
@@ -69,7 +70,7 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
             Some(listed(pending, now, objections.collect::<Option<_>>()?)?)
         }
     };
-    let versions: Vec<Listed<Standing>> = versions.collect::<Option<_>>()?;
+    let versions: Vec<Listed<AcceptedState>> = versions.collect::<Option<_>>()?;
     // One without was written by a release before there were stamps, perhaps after a later one had run: then what it says
     // is newer than the record. Its versions do not show that, as a rollback dates none of them.
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();

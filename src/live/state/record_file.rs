@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::disk::{Access, Disk, at_once};
 use super::error::StateError;
 use super::json::{millis, time};
-use crate::live::{AcceptedVersions, Durability, Standing, VersionHash};
+use crate::live::{AcceptedState, AcceptedVersions, Durability, VersionHash};
 
 /// The record and its stamp; `None` where there is none that is whole. No date lies after `now`.
 pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(u64, LiveRecord)>, String> {
@@ -99,7 +99,7 @@ impl LiveRecord {
             since: current.map_or(SystemTime::UNIX_EPOCH, |version| version.since),
             held: versions
                 .iter()
-                .filter(|version| version.standing == Standing::RolledBack)
+                .filter(|version| version.standing == AcceptedState::RolledBack)
                 .map(|version| version.hash())
                 .collect(),
         }

@@ -19,12 +19,12 @@ pub(in crate::live) struct AcceptedVersion {
     pub(in crate::live) version: Version,
     /// When it was first accepted.
     pub(in crate::live) since: SystemTime,
-    pub(in crate::live) standing: Standing,
+    pub(in crate::live) standing: AcceptedState,
 }
 
 /// The standing of an accepted version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::live) enum Standing {
+pub(in crate::live) enum AcceptedState {
     /// It is live, or another version followed it.
     Accepted,
     /// It was rolled back, and does not come back by itself.
@@ -33,7 +33,7 @@ pub(in crate::live) enum Standing {
     Superseded,
 }
 
-keywords!(Standing, "the standing of a version", {
+keywords!(AcceptedState, "the standing of a version", {
     Accepted = "accepted",
     RolledBack = "held",
     Superseded = "left",
@@ -66,7 +66,7 @@ impl AcceptedVersions {
 
     /// Whether this version was rolled back from, and the source has held nothing else since.
     pub(in crate::live) fn is_rolled_back(&self, hash: VersionHash) -> bool {
-        self.0.iter().any(|version| version.hash() == hash && version.standing == Standing::RolledBack)
+        self.0.iter().any(|version| version.hash() == hash && version.standing == AcceptedState::RolledBack)
     }
 
     /// Adds a version, or brings one back, which keeps the date at which it was first accepted.
@@ -74,7 +74,7 @@ impl AcceptedVersions {
         if let Some(at) = self.0.iter().position(|known| known.hash() == version.hash()) {
             version.since = self.0.remove(at).since.min(version.since);
         }
-        version.standing = Standing::Accepted;
+        version.standing = AcceptedState::Accepted;
         self.0.push(version);
         self.thin(grace, now);
     }
@@ -82,16 +82,16 @@ impl AcceptedVersions {
     /// Rolls the current version back; the one before is then current.
     pub(in crate::live) fn roll_back(&mut self) -> Option<AcceptedVersion> {
         self.before()?;
-        let current = self.0.iter_mut().rfind(|version| version.standing == Standing::Accepted)?;
-        current.standing = Standing::RolledBack;
+        let current = self.0.iter_mut().rfind(|version| version.standing == AcceptedState::Accepted)?;
+        current.standing = AcceptedState::RolledBack;
         Some(current.clone())
     }
 
     /// The source holds something else: a version that was rolled back may come again. Returns whether there is one.
     pub(in crate::live) fn supersede(&mut self) -> bool {
-        let held = self.0.iter_mut().filter(|version| version.standing == Standing::RolledBack);
+        let held = self.0.iter_mut().filter(|version| version.standing == AcceptedState::RolledBack);
         held.fold(false, |_, version| {
-            version.standing = Standing::Superseded;
+            version.standing = AcceptedState::Superseded;
             true
         })
     }
@@ -100,9 +100,9 @@ impl AcceptedVersions {
     pub(in crate::live) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash()), version.standing) {
-                (true, _) => version.standing = Standing::RolledBack,
-                (false, Standing::RolledBack) => version.standing = Standing::Superseded,
-                (false, Standing::Accepted | Standing::Superseded) => {}
+                (true, _) => version.standing = AcceptedState::RolledBack,
+                (false, AcceptedState::RolledBack) => version.standing = AcceptedState::Superseded,
+                (false, AcceptedState::Accepted | AcceptedState::Superseded) => {}
             }
         }
     }
@@ -112,7 +112,7 @@ impl AcceptedVersions {
         let Some(at) = self.0.iter().position(|version| version.hash() == hash) else { return false };
         if self.current().is_none_or(|current| current.hash() != hash) {
             let version = self.0.remove(at);
-            self.0.push(AcceptedVersion { standing: Standing::Accepted, ..version });
+            self.0.push(AcceptedVersion { standing: AcceptedState::Accepted, ..version });
         }
         true
     }
@@ -126,7 +126,7 @@ impl AcceptedVersions {
     }
 
     fn accepted(&self) -> impl Iterator<Item = &AcceptedVersion> {
-        self.0.iter().rev().filter(|version| version.standing == Standing::Accepted)
+        self.0.iter().rev().filter(|version| version.standing == AcceptedState::Accepted)
     }
 
     /// Forgets versions until they are within the bounds: the oldest, as long as another is known for longer than the
@@ -135,8 +135,9 @@ impl AcceptedVersions {
     fn thin(&mut self, grace: Duration, now: SystemTime) {
         loop {
             let kept: Vec<VersionHash> = self.accepted().take(2).map(|version| version.hash()).collect();
-            let is_kept =
-                |version: &AcceptedVersion| version.standing == Standing::RolledBack || kept.contains(&version.hash());
+            let is_kept = |version: &AcceptedVersion| {
+                version.standing == AcceptedState::RolledBack || kept.contains(&version.hash())
+            };
             let octets: usize =
                 self.0.iter().filter(|version| !is_kept(version)).map(|version| version.version.bytes().len()).sum();
             if self.0.len() <= MAX_VERSIONS && octets <= MAX_BYTES {
@@ -169,7 +170,7 @@ mod tests {
 
     fn version(number: u32) -> AcceptedVersion {
         let version = Version::new(format!("# {number}\n").into_bytes(), &"it".into(), None);
-        AcceptedVersion { version, since: day(number), standing: Standing::Accepted }
+        AcceptedVersion { version, since: day(number), standing: AcceptedState::Accepted }
     }
 
     fn day(number: u32) -> SystemTime {

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub(super) use self::accepted::{AcceptedVersion, AcceptedVersions, Standing};
+pub(super) use self::accepted::{AcceptedState, AcceptedVersion, AcceptedVersions};
 use crate::rules::LinePlaces;
 
 /// Bytes that a source held, hashed once. Cheap to clone.

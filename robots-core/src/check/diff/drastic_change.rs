@@ -392,8 +392,7 @@ mod tests {
         ] {
             assert_eq!(say(old, new), [lost.as_str()], "{new}");
         }
-        let joined =
-            "no rule is in force any more (before: 2): line 1 contains several directives; write one directive per line";
+        let joined = "no rule is in force any more (before: 2): line 1 contains several directives; write one directive per line";
         for end in
             [" ", "\\n", "\\r\\n", "<br>", "<br/>", "\u{2028}", "\u{85}", "", ";", "&#10;", "\t", "\u{b}", "%0A", "|"]
         {

@@ -68,13 +68,13 @@ impl FixedFile {
             let of = |safety: Safety| -> Vec<usize> {
                 (0..candidates.len()).filter(|at| candidates[*at].safety == safety).collect()
             };
-            let mut chosen = prover.apply_together(&candidates, &of(Safety::Safe), Outcome::SameEffect);
+            let mut chosen = prover.apply_together(&candidates, &of(Safety::Safe), EditOutcome::SameEffect);
             if chosen.is_empty() && most == Safety::Unsafe {
                 let others = of(Safety::Unsafe);
                 let of_lint = |lint: &Lint| {
                     let is_its = |at: &usize| candidates[*at].code == lint.code;
                     let its: Vec<usize> = others.iter().copied().filter(is_its).collect();
-                    prover.apply_together(&candidates, &its, Outcome::OtherEffect)
+                    prover.apply_together(&candidates, &its, EditOutcome::OtherEffect)
                 };
                 chosen = Lint::all().iter().map(of_lint).find(|chosen| !chosen.is_empty()).unwrap_or_default();
             }
@@ -165,7 +165,7 @@ pub(super) struct Prover {
 
 /// The outcome of applying edits to a file, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Outcome {
+enum EditOutcome {
     /// The findings are gone, and no reading can tell the files apart.
     SameContent,
     /// The findings are gone, and no path or delay was found to change.
@@ -210,18 +210,18 @@ impl Prover {
             // enough.
             let apart: BTreeSet<usize> = apart(&candidates, &of_code).into_iter().collect();
             let of_all = match apart.len() {
-                0 | 1 => Outcome::NotCorrected,
+                0 | 1 => EditOutcome::NotCorrected,
                 _ => self.outcome(apart.iter().map(|at| &candidates[*at]), false),
             };
             for (number, at) in of_code.into_iter().enumerate() {
                 let outcome = match of_all {
-                    Outcome::SameContent if apart.contains(&at) => of_all,
+                    EditOutcome::SameContent if apart.contains(&at) => of_all,
                     _ if number < MAX_FINDINGS_OF_LINT => self.outcome([&candidates[at]], true),
                     _ if apart.contains(&at) => of_all,
-                    _ => Outcome::NotCorrected,
+                    _ => EditOutcome::NotCorrected,
                 };
-                corrected[at] = outcome != Outcome::NotCorrected;
-                let is_safe = matches!(outcome, Outcome::SameContent | Outcome::SameEffect);
+                corrected[at] = outcome != EditOutcome::NotCorrected;
+                let is_safe = matches!(outcome, EditOutcome::SameContent | EditOutcome::SameEffect);
                 if is_safe && !candidates[at].is_choice {
                     candidates[at].safety = Safety::Safe;
                 }
@@ -265,7 +265,7 @@ impl Prover {
         // Candidates that touch each other are tried one after the other.
         for _ in 0..MAX_ROUNDS {
             let tried = apart_from(&others, candidates, &safe);
-            let confirmed = prover.apply_together(candidates, &tried, Outcome::SameEffect);
+            let confirmed = prover.apply_together(candidates, &tried, EditOutcome::SameEffect);
             let (tried, confirmed): (BTreeSet<_>, BTreeSet<_>) =
                 (tried.into_iter().collect(), confirmed.into_iter().collect());
             rejected.extend(tried.difference(&confirmed));
@@ -277,7 +277,7 @@ impl Prover {
 
     /// Returns as many of these candidates, by index, as together have no worse outcome than
     /// `worst`.
-    fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: Outcome) -> Vec<usize> {
+    fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: EditOutcome) -> Vec<usize> {
         self.octets.set(MAX_BYTES.max(self.before.bytes().len() + 1));
         self.compared.set(MAX_COMPARED);
         self.changes.set(MAX_CHANGES_TOGETHER);
@@ -289,7 +289,7 @@ impl Prover {
                 continue;
             }
             let all: Vec<usize> = accepted.iter().chain(&part).copied().collect();
-            if self.outcome(all.iter().map(|at| &candidates[*at]), worst < Outcome::OtherEffect) <= worst {
+            if self.outcome(all.iter().map(|at| &candidates[*at]), worst < EditOutcome::OtherEffect) <= worst {
                 accepted = all;
             } else if part.len() > 1 {
                 let (first, second) = part.split_at(part.len() / 2);
@@ -299,10 +299,10 @@ impl Prover {
         accepted
     }
 
-    fn outcome<'c>(&self, candidates: impl IntoIterator<Item = &'c Candidate>, may_diff: bool) -> Outcome {
+    fn outcome<'c>(&self, candidates: impl IntoIterator<Item = &'c Candidate>, may_diff: bool) -> EditOutcome {
         let candidates: Vec<&Candidate> = candidates.into_iter().collect();
         let length = self.before.bytes().len() + 1;
-        let Some(left) = self.octets.get().checked_sub(length) else { return Outcome::NotCorrected };
+        let Some(left) = self.octets.get().checked_sub(length) else { return EditOutcome::NotCorrected };
         self.octets.set(left);
         let edits = candidates.iter().flat_map(|candidate| &candidate.edits);
         let after = RobotsTxt::parse(Edit::apply(self.file.bytes(), self.base.iter().chain(edits)));
@@ -311,24 +311,24 @@ impl Prover {
             *corrected.entry(candidate.code).or_default() += candidate.findings.len();
         }
         if !self.are_gone(&after, &corrected) {
-            return Outcome::NotCorrected;
+            return EditOutcome::NotCorrected;
         }
         if length > MAX_PROOF_WORK {
-            return Outcome::OtherEffect;
+            return EditOutcome::OtherEffect;
         }
         let registry = &self.options.site.registry;
         let content = |robots: &RobotsTxt| EffectiveContent::of(robots, registry, &mut self.names.borrow_mut());
         let (Some(before), Some(content)) = (self.content.get_or_init(|| content(&self.before)), &content(&after))
         else {
-            return Outcome::OtherEffect;
+            return EditOutcome::OtherEffect;
         };
         if before.is_same(content) {
-            return Outcome::SameContent;
+            return EditOutcome::SameContent;
         }
         if !may_diff || !before.is_same_besides_rules(content) {
-            return Outcome::OtherEffect;
+            return EditOutcome::OtherEffect;
         }
-        let Some(left) = self.changes.get().checked_sub(1) else { return Outcome::OtherEffect };
+        let Some(left) = self.changes.get().checked_sub(1) else { return EditOutcome::OtherEffect };
         let is_same = |reading: &Reading| {
             let Some(left) = self.compared.get().checked_sub(length) else { return false };
             self.compared.set(left);
@@ -336,10 +336,10 @@ impl Prover {
             diff(&self.before, &after, &options).is_empty()
         };
         if Reading::ALL.iter().all(is_same) {
-            return Outcome::SameEffect;
+            return EditOutcome::SameEffect;
         }
         self.changes.set(left);
-        Outcome::OtherEffect
+        EditOutcome::OtherEffect
     }
 
     /// Reports whether each lint has at least as many findings fewer as were to be corrected.

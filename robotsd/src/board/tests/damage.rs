@@ -46,7 +46,7 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
     // The next process that writes the file records that something was lost.
     fs::write(&path, without("\"late\"")).unwrap();
     let next = Board::new(settings(true, 1), Some(state), START + 7 * DAY);
-    let late = counted(START + 47 * HOUR, ("ignorer", Standing::Verified), What::Private);
+    let late = counted(START + 47 * HOUR, ("ignorer", ClaimResult::Verified), What::Private);
     next.add(START + 7 * DAY, [moment(START + 7 * DAY, vec![late])]);
     next.write(START + 7 * DAY).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("{\"lost\":"));

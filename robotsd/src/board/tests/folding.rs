@@ -118,7 +118,7 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
     }
     // A folded day is not read again, and later counts for it are added.
     let next = Board::new(keeping(2), Some(state), END);
-    let late = counted(START + HOUR, ("late", Standing::Verified), What::Public);
+    let late = counted(START + HOUR, ("late", ClaimResult::Verified), What::Public);
     next.add(END + HOUR, [moment(END + HOUR, vec![late])]);
     next.write(END + HOUR).unwrap();
     let late = |board: &SiteBoard| {
@@ -137,7 +137,7 @@ fn a_process_that_ends_writes_what_was_counted_and_folds_nothing() {
     let hours = files(&state.join("board"));
     let next = Board::new(keeping(2), Some(state), END);
     next.end();
-    let last = counted(END, ("last", Standing::Verified), What::Public);
+    let last = counted(END, ("last", ClaimResult::Verified), What::Public);
     next.add(END, [moment(END, vec![last])]);
     next.write(END + HOUR).unwrap();
     let left = files(&state.join("board"));

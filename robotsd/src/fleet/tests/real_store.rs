@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use redis::{Client, Connection, Script, cmd};
 use tempfile::TempDir;
 
-use super::super::document::{Accept, Document, Mark, Stamp, Write, WriteAnswer, WriteCall};
+use super::super::document::{Accept, Document, OffSwitch, Stamp, Write, WriteAnswer, WriteCall};
 use super::super::test_store::PlayedStore;
 
 const SEQUENCES: u64 = 60;
@@ -92,8 +92,8 @@ impl Dice {
         let site = ["shop", "news"][self.roll(2) as usize].to_owned();
         let write = match self.roll(11) {
             0 => Write::Begin,
-            1..4 => Write::Mark(Mark { scope, id, stamp }),
-            4..6 => Write::Lift(Mark { scope, id, stamp: stamp.clone() }.name(), stamp),
+            1..4 => Write::OffSwitch(OffSwitch { scope, id, stamp }),
+            4..6 => Write::Lift(OffSwitch { scope, id, stamp: stamp.clone() }.name(), stamp),
             10 if document.is_some() => Write::Mend(document.unwrap().mends(&BTreeMap::new(), &stamp)),
             _ => {
                 let held = document.and_then(|document| document.accepts.get(&site)).map_or(0, |held| held.stamp.rev);

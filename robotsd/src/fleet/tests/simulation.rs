@@ -19,7 +19,7 @@ use self::planted::{PLANTED, Planted};
 use self::shown::{MARKS, SCOPES, Shown, bits, id, marks, scope, site_of};
 use self::step::{Message, Step};
 use super::super::document::{Accept, Document, EVERY_SITE, Stamp, Write, WriteCall};
-use super::super::member::{Member, Seen, Standing};
+use super::super::member::{DocumentState, Member, Seen};
 use super::super::reader::ReadTimer;
 use super::super::test_store::PlayedStore;
 use super::harness::{Random, World, simulate, steps};
@@ -41,7 +41,7 @@ struct Replica {
     busy: Instant,
     member: Member,
     shown: Shown,
-    standing: Standing,
+    standing: DocumentState,
     is_disk_full: bool,
     disk: Option<(Member, Shown)>,
 }
@@ -70,7 +70,7 @@ impl Replica {
             busy: now,
             member: Member::default(),
             shown: Shown::default(),
-            standing: Standing::Unknown,
+            standing: DocumentState::Unknown,
             is_disk_full: false,
             disk: None,
         }
@@ -320,7 +320,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         let digest = self.store.0.as_ref().map(Document::digest);
         let is_equal =
             |replica: &&Replica| Self::FAULT == Planted::SyncedWithoutDigest || Some(replica.member.digest()) == digest;
-        let current = self.replicas.iter().filter(|replica| replica.standing == Standing::Current);
+        let current = self.replicas.iter().filter(|replica| replica.standing == DocumentState::Current);
         current.filter(is_equal).collect()
     }
 
@@ -344,7 +344,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
             if replica.shown.held() != marked & !lifted {
                 return Err(format!("marks are not everywhere: {:?} has not {:?}", replica.shown, marked & !lifted));
             }
-            if replica.standing == Standing::Current && replica.member.digest() != document.digest() {
+            if replica.standing == DocumentState::Current && replica.member.digest() != document.digest() {
                 return Err(format!("{:?} is current, and not the same as {document:?}", replica.member));
             }
         }

@@ -47,12 +47,12 @@ fn who_waits_within_its_share_counts_among_the_clients() {
     let mut site = Site::new();
     let _open: Vec<_> = (1..16).map(|at| site.open((1, 1 + at % 4), None)).collect();
     // A fifth of sixteen allows three connections, a quarter allows four.
-    assert_eq!(site.shares.standing(by((1, 1)), 16, NOW), Standing::Within);
+    assert_eq!(site.shares.share_use(by((1, 1)), 16, NOW), ShareUse::Within);
     site.shares.wait(by((1, 9)));
-    assert_eq!(site.shares.standing(by((1, 1)), 16, NOW), Standing::Beyond);
-    assert_eq!(site.shares.standing(by((1, 9)), 16, NOW), Standing::Within);
+    assert_eq!(site.shares.share_use(by((1, 1)), 16, NOW), ShareUse::Beyond);
+    assert_eq!(site.shares.share_use(by((1, 9)), 16, NOW), ShareUse::Within);
     site.shares.stop_waiting(by((1, 9)));
-    assert_eq!(site.shares.standing(by((1, 1)), 16, NOW), Standing::Within);
+    assert_eq!(site.shares.share_use(by((1, 1)), 16, NOW), ShareUse::Within);
 }
 
 #[test]
@@ -130,19 +130,19 @@ fn a_request_stands_by_what_its_client_has_and_waits_for() {
     for _ in 0..6 {
         site.open((1, 1), None);
     }
-    let mut stands = |client| site.shares.standing(by(client), 6, NOW);
-    assert_eq!(stands((1, 1)), Standing::Within, "alone");
+    let mut stands = |client| site.shares.share_use(by(client), 6, NOW);
+    assert_eq!(stands((1, 1)), ShareUse::Within, "alone");
     site.open((2, 2), None);
-    let mut stands = |client| site.shares.standing(by(client), 6, NOW + FRESH);
-    assert_eq!((stands((1, 1)), stands((2, 2))), (Standing::Beyond, Standing::Within));
+    let mut stands = |client| site.shares.share_use(by(client), 6, NOW + FRESH);
+    assert_eq!((stands((1, 1)), stands((2, 2))), (ShareUse::Beyond, ShareUse::Within));
     // Its address exceeds its share, whatever the connection.
-    assert_eq!((stands((1, 7)), stands((3, 3))), (Standing::Beyond, Standing::Within));
+    assert_eq!((stands((1, 7)), stands((3, 3))), (ShareUse::Beyond, ShareUse::Within));
     site.shares.wait(by((2, 2)));
     site.shares.wait(by((2, 2)));
-    let mut stands = |client| site.shares.standing(by(client), 6, NOW + FRESH);
-    assert_eq!(stands((2, 2)), Standing::Beyond);
+    let mut stands = |client| site.shares.share_use(by(client), 6, NOW + FRESH);
+    assert_eq!(stands((2, 2)), ShareUse::Beyond);
     site.shares.stop_waiting(by((2, 2)));
-    assert_eq!(site.shares.standing(by((2, 2)), 6, NOW + FRESH), Standing::Within);
+    assert_eq!(site.shares.share_use(by((2, 2)), 6, NOW + FRESH), ShareUse::Within);
 }
 
 #[test]
@@ -151,6 +151,6 @@ fn a_connection_that_many_clients_share_is_no_client() {
     for address in [1, 1, 1, 2] {
         site.open((address, 0), None);
     }
-    let mut stands = |address| site.shares.standing(by((address, 0)), 4, NOW);
-    assert_eq!([1, 2, 3].map(&mut stands), [Standing::Beyond, Standing::Within, Standing::Within]);
+    let mut stands = |address| site.shares.share_use(by((address, 0)), 4, NOW);
+    assert_eq!([1, 2, 3].map(&mut stands), [ShareUse::Beyond, ShareUse::Within, ShareUse::Within]);
 }

@@ -9,7 +9,7 @@ use super::{HISTORY, RECORD, STATE, SavedState, SiteStore, Written};
 use crate::live::state::error::ProblemKind;
 use crate::live::state::record_file::{self, LiveRecord};
 use crate::live::{
-    AcceptedVersion, AcceptedVersions, Durability, History, Pending, Remembered, Standing, Version, VersionHash,
+    AcceptedState, AcceptedVersion, AcceptedVersions, Durability, History, Pending, Remembered, Version, VersionHash,
     WasLive,
 };
 
@@ -58,7 +58,7 @@ impl SiteStore {
         let stamp = listed.as_ref().map_or(0, |listed| listed.stamp);
         let mut damaged = WasLive::Unknown;
         if let Some(listed) = listed {
-            let last = listed.versions.iter().rfind(|version| version.state == Standing::Accepted);
+            let last = listed.versions.iter().rfind(|version| version.state == AcceptedState::Accepted);
             let last = last.map(|last| (last.hash, last.since));
             let versions = listed.versions.into_iter();
             let versions = versions.filter_map(|listed| {
@@ -141,7 +141,7 @@ impl SiteStore {
             return None;
         }
         written.bytes.insert(hash, Some(Durability::Process));
-        Some(AcceptedVersion { version, since, standing: Standing::Accepted })
+        Some(AcceptedVersion { version, since, standing: AcceptedState::Accepted })
     }
 
     /// Another process has written here: it may have removed files, and its stamps may be newer than any of this one.
