@@ -115,8 +115,8 @@ impl ClaimEvidence for NotedEvidence<'_> {
         let outcome = (!copies.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))?;
         if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
             (self.note)(
-                "a list without the address refutes a request only if the list is confirmed daily, as a robotsd with \
-                 [identity] does; use its lists with --config"
+                "a list without the address refutes a request only if the list is confirmed daily, as by a robotsd \
+                 with [identity]; --config uses its lists"
                     .to_owned(),
             );
         }

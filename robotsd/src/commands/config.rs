@@ -128,7 +128,7 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
         (0, _) if waits > 0 => "has versions that the gate would hold",
         (0, 0) => "can be served",
         (0, _) => "can be served, but not enforced: a kill switch cannot be read",
-        _ => &*format!("{} in the files that its sites serve", plural(errors_of_sites, "error")),
+        _ => &*format!("has {} in the files that its sites serve", plural(errors_of_sites, "error")),
     };
     let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
     if format == ProblemFormat::Text {

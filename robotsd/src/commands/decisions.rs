@@ -290,8 +290,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
             Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
             Some(name) if to == Enforcement::On && !is_settled(&state, name) => {
                 return Err(format!(
-                    "no robotsd has served site {name:?} yet, and it starts switched off if it has hosts of a site \
-                     that is switched off: start robotsd, then switch the site on"
+                    "no robotsd has served site {name:?} yet, and it starts switched off if it shares hosts with a \
+                     site that is off: start it, then switch it on"
                 ));
             }
             Some(name) => (format!("site {name:?}"), state.set_enforcement_of(name, to)),

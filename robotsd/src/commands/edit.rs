@@ -222,8 +222,8 @@ fn write_effect(
     if wanted.iter().any(|(agent, access)| *access == Access::Allow && is_new(agent)) {
         writeln!(
             out,
-            "--allow does not undo an earlier edit: it also allows crawlers that one of your own groups blocked; \
-             restore the file from version control instead"
+            "--allow does not undo an earlier edit: it also allows crawlers that your own groups blocked; use \
+             version control to restore the file"
         )?;
     }
     let shut =

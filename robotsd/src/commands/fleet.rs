@@ -59,8 +59,8 @@ impl<T> ReplicaAnswer<T> {
 /// Time that replicas have to follow the one that received the change.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
-/// Note about a replica that has not confirmed, in a named fleet.
-const FOLLOWS: &str = "; it follows the document of the fleet once it reads the store";
+/// Note about a replica that has not confirmed, in a fleet with a name.
+const FOLLOWS: &str = "; it will follow the document of the fleet when it reads the store";
 
 /// Reason if no queried address belongs to the replica.
 const UNASKED: &str =

@@ -160,8 +160,8 @@ impl EvaluatedExpectations<'_> {
                 has_slips |= is_slip;
             } else if evaluator.is_word_of_no_crawler(text) {
                 complain(&format_args!(
-                    "{path}:{line}:{column}: {:?} looks like the header of a client that is not a crawler, so no \
-                     group applies to it: name a crawler, or write \"*\" for a crawler that no group names",
+                    "{path}:{line}:{column}: {:?} is read as the header of a client that is not a crawler, so no \
+                     group applies: name a crawler, or \"*\" for one that no group names",
                     text.trim()
                 ));
             }

@@ -55,8 +55,8 @@ pub(crate) struct SiteReport {
     pub(crate) faults: u64,
     /// Number of internal errors while logging a decision; the decisions took effect.
     pub(crate) callback_faults: u64,
-    /// Pages that the gate watches, by their origin; `None` if there is no gate, and for files of a
-    /// directory.
+    /// Pages that the gate watches, by their origin; `None` if there is no gate, and for a file of
+    /// a directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) watched_pages: Option<Vec<WatchedPagesReport>>,
     /// Problems of the site: with the inputs of its gate, with file system events, with the state

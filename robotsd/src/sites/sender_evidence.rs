@@ -95,9 +95,12 @@ impl SenderEvidence {
     }
 
     /// Reports that impostors are allowed although the config tags or refuses them, because nothing
-    /// can refute a claim.
+    /// can refute a claim. Lists that refute nothing while names do are in the
+    /// [report](Self::report).
     pub(super) fn problem(&self) -> Option<String> {
-        self.verifier.status().ineffective_reason().filter(|_| self.settings.impostors != Impostors::Observe)
+        let status = self.verifier.status();
+        let is_ineffective = status.can_refute == Some(false) && self.settings.impostors != Impostors::Observe;
+        status.ineffective_reason().filter(|_| is_ineffective)
     }
 
     /// Reports the current evidence.

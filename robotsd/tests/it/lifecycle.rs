@@ -182,7 +182,7 @@ fn connections_never_take_more_descriptors_than_there_are() {
     let folder = config.tables("[limits]\nconnections = 1000\nkeep_alive = \"1h\"").folder();
     let running = Running::spawn(&mut after("ulimit -n 160", &folder.at("robotsd.toml")));
     let bounded = running.event("connections-bounded")["message"].as_str().unwrap().to_owned();
-    assert_has(&bounded, &["connections, not 1000 as configured: the limit of open files is 160, of which "]);
+    assert_has(&bounded, &["connections, not 1000 as configured: the limit of open files is 160, and "]);
     let places: usize = bounded.split(' ').nth(2).unwrap().parse().unwrap();
     assert!((4..48).contains(&places), "{bounded}");
     // All places taken, and more that take them over.
@@ -233,14 +233,14 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
 fn too_few_descriptors_are_said_at_start() {
     let folder = config().folder();
     let error = run(&mut after("ulimit -n 70", &folder.at("robotsd.toml"))).failed(2);
-    assert!(error.starts_with("robotsd: the limit of open files is 70, of which "), "{error}");
+    assert!(error.starts_with("robotsd: the limit of open files is 70, and "), "{error}");
 }
 
 #[test]
 fn the_soft_limit_of_open_files_is_raised() {
     let folder = config().folder();
     let running = Running::spawn(&mut after("ulimit -Sn 100; ulimit -Hn 600", &folder.at("robotsd.toml")));
-    running.wait_for_message("connections", "the limit of open files is 600, of which ");
+    running.wait_for_message("connections", "the limit of open files is 600, and ");
 }
 
 #[test]

@@ -574,7 +574,7 @@ fn what_a_log_lacks_is_said() {
 
 #[test]
 fn what_is_disallowed_of_requests_without_a_name_is_shown() {
-    let config = shop().tables("[agents]\nstar_empty = \"hold\"");
+    let config = shop().tables("[agents]\nwildcard_empty = \"hold\"");
     let log = line("192.0.2.1", 4, "/cart", "-", "-").repeat(3);
     let text = Replay::configured(&config, "User-agent: *\nDisallow: /cart\n", &log).run("text", &[]).succeeded();
     assert_has(text, &["\nof them 3 are disallowed, because the policy applies the rules for \"*\" to them\n"]);

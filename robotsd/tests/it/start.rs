@@ -70,7 +70,7 @@ root = "." | [exempt] | paths = ["healthz"] => 7:10: "healthz" is not a path pat
 root = "." | [exempt] | cookies = ["staff", "sid="] => 7:21: "sid=" is not a cookie's name: write the part before "="
 root = "." | [agents] | ignore = [""] => 7:11: "" is not a crawler's name
 root = "." | [site.modes] | "pattern:private/" = "tag" => 7:1: "private/" is not a path pattern
-root = "." | [agents] | wildcard_methods = ["G T"] => 7:17: "G T" is not a method: write one such as "GET"
+root = "." | [agents] | wildcard_methods = ["G T"] => 7:21: "G T" is not a method: write one such as "GET"
 root = "." | [site.enforcement] | forms = ["merged", "standard"] =>
     7:20: "standard" is always judged: forms lists the others
 root = "." | [site.enforcement] | forms = ["params"] => 7:10: "params" is not a value of forms: write "verbatim"

@@ -213,8 +213,8 @@ impl ExplainArgs {
             return Err(format!("{file:?} is a file, not a URL: if it is the robots.txt, write --robots {file}"));
         }
         if self.user_agent.is_empty() && self.token.is_empty() {
-            let fault = "there is no crawler: name one with --user-agent NAME, or with --token TOKEN to see only the \
-                         rules of the file; `robotsd diff /dev/null robots.txt` shows the effect on all crawlers";
+            let fault = "no crawler is named: name one with --user-agent NAME, or with --token TOKEN to explain only \
+                         the file; `robotsd diff /dev/null robots.txt` shows its rules for all crawlers";
             return Err(fault.to_owned());
         }
         if self.token.iter().any(|token| token.trim().is_empty()) {
@@ -232,7 +232,7 @@ impl ExplainArgs {
     fn refuse_near_names(&self, evaluator: &Evaluator) -> io::Result<()> {
         for name in &self.user_agent {
             let shown = printable(name);
-            let token = "write --token to see the rules for this name";
+            let token = "use --token to explain the file for this name";
             let unknown = evaluator.unknown_name(name, None);
             if let Some((unknown, hint)) = unknown.as_ref().and_then(|unknown| Some((unknown, unknown.hint()?))) {
                 return Err(io::Error::other(format!(

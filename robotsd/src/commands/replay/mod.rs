@@ -67,10 +67,10 @@ use crate::input::{self, named, stdin_once};
 use crate::render::{printable, printable_path, stderr, stdout, write_json};
 
 /// Error message for logs that contain no request.
-const NO_LINE: &str = "no line of the logs could be read as a request: they are access logs in the common or combined \
-                       format, JSON lines, W3C (with its line \"#Fields:\") or those of AWS load balancers, as their \
-                       server wrote them, or as Docker, Kubernetes, filebeat, journald and syslog forward them; if \
-                       the format is not detected, name it with --log-format";
+const NO_LINE: &str = "no line of the logs could be read as a request. Supported are access logs in the common or \
+                       combined format, JSON lines, W3C (with its line \"#Fields:\") and those of AWS load \
+                       balancers, as the server wrote them or as Docker, Kubernetes, filebeat, journald and syslog \
+                       forward them; if the format is not detected, name it with --log-format";
 
 /// Error message for logs without any User-Agent.
 const NO_AGENT: &str = "no request in the logs has a User-Agent, so the report cannot tell anything about crawlers";

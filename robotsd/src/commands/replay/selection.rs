@@ -112,7 +112,7 @@ impl LogSelection {
                 true => "no request in the log has a host: all".to_owned(),
                 false => format!("{} without a host in the log", counted(unnamed, "request")),
             };
-            format!("{lines} count as requests to the site {site:?}; if they are, confirm that with --host HOST")
+            format!("{lines} count as requests for the site {site:?}; to confirm this, use --host HOST")
         });
         questions.chain(left_out).chain(assumed).collect()
     }

@@ -116,7 +116,7 @@ impl NamedLog {
         let advice = match error.kind() {
             io::ErrorKind::IsADirectory => ": name the logs in it",
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => "",
-            _ if self.is_packed => ": the file is damaged or cut; the part that could be unpacked counts",
+            _ if self.is_packed => ": the file is damaged or cut; the part that could be decompressed counts",
             _ => "",
         };
         io::Error::new(error.kind(), format!("{}: {error}{advice}", self.name))

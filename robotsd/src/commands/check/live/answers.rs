@@ -43,15 +43,15 @@ pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'
             (&lints::REDIRECT_NOWHERE, "serve the file here, or redirect with 301 to its http or https URL")
         }
         AnswerKind::NotModified | AnswerKind::NoStatus(_) => {
-            (&lints::NOT_FINAL, "answer 200 with the rules, or 404 if there are no rules")
+            (&lints::NOT_FINAL, "answer 200 with the rules, or 404 if there are none")
         }
         AnswerKind::Missing(_) => (&lints::MISSING, ""),
         AnswerKind::Restricted(_) => {
             (&lints::RESTRICTED, "serve /robots.txt to every client, without a password and without a bot check")
         }
         AnswerKind::TooManyRequests => (&lints::RATE_LIMITED, "leave /robots.txt out of the limit"),
-        AnswerKind::ClientError(_) => (&lints::CLIENT_ERROR, "answer 200 with the rules, or 404 if there are no rules"),
-        AnswerKind::ServerError(_) => (&lints::SERVER_ERROR, "answer 200 with the rules, or 404 if there are no rules"),
+        AnswerKind::ClientError(_) => (&lints::CLIENT_ERROR, "answer 200 with the rules, or 404 if there are none"),
+        AnswerKind::ServerError(_) => (&lints::SERVER_ERROR, "answer 200 with the rules, or 404 if there are none"),
         AnswerKind::Failed(FetchErrorKind::Tls) => (
             &lints::TLS,
             "serve https there, with a certificate that is valid now and for this name, and with its intermediate certificates",
@@ -114,11 +114,13 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<AnswerFindin
         }
         Some((name, charset)) => {
             if name != "text/plain" {
-                let message = format!("it comes as {name:?}: RFC 9309 requires text/plain (section 2.3)");
+                let message = format!("Content-Type is {name:?}: RFC 9309 requires text/plain (section 2.3)");
                 findings.push(finding(&lints::CONTENT_TYPE, &message).help(send_plain));
             }
             findings.extend(charset.and_then(|charset| of_charset(&charset, body)).map(|(severity, message)| {
-                finding(&lints::CHARSET, &message).severity_is(severity).help("save the file as UTF-8, and declare it")
+                finding(&lints::CHARSET, &message)
+                    .severity_is(severity)
+                    .help("save the file as UTF-8, and send charset=utf-8")
             }));
         }
     }

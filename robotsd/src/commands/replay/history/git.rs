@@ -160,8 +160,8 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
     let size = line.trim_end().rsplit(' ').next().and_then(|size| size.parse().ok());
     size.ok_or_else(|| {
         io::Error::other(format!(
-            "the repository does not have the version of commit {commit}: it is damaged, or a partial clone; robotsd \
-             fetches nothing: `git fsck` names damage, and if you trust the repository, `git log --patch -- FILE` \
+            "the repository lacks the version of commit {commit}: it is damaged, or a partial clone (robotsd fetches \
+             nothing for it): `git fsck` reports damage; if you trust the repository, `git log --patch -- FILE` \
              fetches the versions"
         ))
     })

@@ -135,7 +135,7 @@ fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, Met
     }
 }
 
-/// Maximum number of addresses to count when looking for the most frequent ones.
+/// Maximum number of distinct addresses to count when finding the most frequent ones.
 const MAX_COUNTED: usize = 1 << 16;
 
 /// Index of the patterns that the names must match, and the address to look up.

@@ -120,8 +120,8 @@ impl PastJudgements {
             )
         });
         let unseen = (!self.sees_all).then(|| {
-            "the report accuses no crawler of ignoring robots.txt, because the logs may not contain every read of it: \
-             if they do, write sees_all = true in [board]"
+            "no crawler is reported to ignore robots.txt, because the logs may lack reads of it: if they contain \
+             all, write sees_all = true in [board]"
                 .to_owned()
         });
         versions.into_iter().chain(self.left_out.iter().cloned()).chain(lacking).chain(unseen)

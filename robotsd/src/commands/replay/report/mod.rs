@@ -250,8 +250,8 @@ impl ReportedCrawler {
 /// Returns what the log does not show, as sentences without a full stop.
 fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
     let nameless = report.lacks_names().then(|| {
-        "no request has a User-Agent, or the log does not contain it, so crawlers cannot be recognised: the combined \
-         format contains it (W3C: cs(User-Agent))"
+        "no request has a User-Agent, or the log does not contain it, so crawlers cannot be recognised: use the \
+         combined format (W3C: cs(User-Agent))"
             .to_owned()
     });
     let untimed = match report.timeless {
