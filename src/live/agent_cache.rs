@@ -1,13 +1,15 @@
-//! Agents by the whole header they were recognised from.
+//! A cache of agents, by the whole `User-Agent` header they were recognised from.
 //!
-//! A site sees the same few hundred headers again and again. The cache belongs to one version of a file, so a reload
-//! cannot be answered from the version before; it compares whole headers, because a hash that stood for a header once
-//! blocked everyone; and each slot holds the first header that fell on it and the last, so no client makes it grow past
-//! its bound. The first one stays as long as the version: to read it nothing is written, where one that another thread may replace
-//! has to be held.
+//! A site sees the same few hundred headers again and again. The cache belongs to one version, so
+//! after a reload it cannot answer from the one before. It compares whole headers, because
+//! comparing only hashes once blocked everyone. Each slot holds the first and the last header that
+//! fell on it, so clients cannot grow the cache beyond its limit. The first header stays as long as
+//! the version: reading it needs no write, while an entry that another thread may replace has to be
+//! held.
 //!
-//! Of thousands of sites most see few headers, so a cache starts small and grows while headers push each other out, as
-//! far as the slots last that all caches of a [`CompileCache`](crate::internals::CompileCache) share.
+//! Most sites see few headers. So a cache starts small and grows when headers replace each other,
+//! up to the number of slots that all caches of a [`CompileCache`](crate::internals::CompileCache)
+//! share.
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Deref;
@@ -18,21 +20,22 @@ use arc_swap::{ArcSwap, Guard};
 
 use crate::agent::{Agent, Agents};
 
-/// The slots of a cache, when it is new and as it grows; powers of two.
+/// Number of slots of a cache when it is new and after it has grown; powers of two.
 const SMALL: usize = 8;
 const MIDDLE: usize = 64;
 const LARGE: usize = 1024;
 
-/// The longest header that is kept, in octets. Real ones are shorter than half of it; a longer one is recognised anew.
+/// Maximum size of a header that is cached, in bytes. Real headers are shorter than half of it; a
+/// longer one is recognised again each time.
 const MAX_HEADER: usize = 512;
 
 /// A bounded map from headers to their agents.
 pub(super) struct AgentCache {
-    /// In place; the larger ones are made in turn, as each gets too small.
+    /// Inline; the larger tables are allocated when the smaller one is too small.
     small: [CacheSlot; SMALL],
     middle: OnceLock<Box<[CacheSlot]>>,
     large: OnceLock<Box<[CacheSlot]>>,
-    /// Headers that others replaced in the largest table there is.
+    /// Number of headers that others replaced in the largest table.
     lost: AtomicU32,
     budget: Arc<Budget>,
     hasher: foldhash::fast::RandomState,
@@ -43,13 +46,13 @@ struct CacheSlot {
     last: ArcSwap<CachedAgents>,
 }
 
-/// Agents beside the header they were recognised from.
+/// Agents with the header they were recognised from.
 pub(crate) struct CachedAgents {
     header: Box<[u8]>,
     agents: Agents,
 }
 
-/// Agents that a cache holds, or that were recognised just now.
+/// Agents from a cache, or agents that were just recognised.
 pub(crate) enum FoundAgents<'c> {
     Held(&'c CachedAgents),
     Shared(Guard<Arc<CachedAgents>>),
@@ -66,10 +69,12 @@ impl Deref for FoundAgents<'_> {
     }
 }
 
-/// How many slots the caches of many versions may have together, past those each begins with.
+/// Number of slots that the caches of many versions may have in total, in addition to their initial
+/// slots.
 pub(super) struct Budget {
     left: AtomicUsize,
-    /// The value of an unused slot: the agent of an empty header, so that no slot needs an `Option`.
+    /// The value of an unused slot: the agent of an empty header, so that no slot needs an
+    /// `Option`.
     unused: Arc<CachedAgents>,
 }
 
@@ -104,7 +109,8 @@ impl AgentCache {
         }
     }
 
-    /// The agents of a header, recognised where the cache does not hold them. They stay in a local.
+    /// Returns the agents of a header, and recognises them if the cache does not hold them. The
+    /// result is for a local variable.
     pub(super) fn get(
         &self,
         header: &[u8],
@@ -134,7 +140,7 @@ impl AgentCache {
         let is_taken = !before.header.is_empty();
         drop(before);
         let entry = Arc::new(CachedAgents { header: header.into(), agents: recognise(header) });
-        // Another thread may have set it meanwhile, for another header.
+        // Another thread may have set the first entry meanwhile, for another header.
         if slot.first.set(entry.clone()).is_err() {
             slot.last.store(entry.clone());
             if is_taken {
@@ -151,7 +157,8 @@ impl AgentCache {
         }
     }
 
-    /// Grows once as many headers were replaced as there are slots; a header or two on one slot are no reason to.
+    /// Grows after as many headers were replaced as there are slots; one or two headers that share
+    /// a slot are not enough.
     fn grow_if_crowded(&self, slots: &[CacheSlot]) {
         let lost = self.lost.fetch_add(1, Ordering::Relaxed);
         let (next, size) = match slots.len() {
@@ -163,17 +170,17 @@ impl AgentCache {
             return;
         }
         if next.set((0..size).map(|_| self.budget.unused_slot()).collect()).is_err() {
-            // Another thread was quicker.
+            // Another thread was faster.
             self.budget.give_back(size);
             return;
         }
         self.lost.store(0, Ordering::Relaxed);
-        // The smaller ones are not read again.
+        // The smaller slots are not read again.
         slots.iter().for_each(|slot| slot.last.store(self.budget.unused.clone()));
     }
 
     fn hash(&self, header: &[u8]) -> u64 {
-        // The octets alone: `hash_one` would mix in the length as well.
+        // Only the bytes: `hash_one` would also include the length.
         let mut hasher = self.hasher.build_hasher();
         hasher.write(header);
         hasher.finish()
@@ -189,10 +196,11 @@ impl Drop for AgentCache {
 
 robots_core::debug_as!(|_it| AgentCache {});
 
-/// Counts of lookups among the agents that were recognised before, by `User-Agent` line.
+/// Counts of cache lookups, one per `User-Agent` line.
 ///
-/// A count is a load and a store, in place of an instruction that locks a word which every core writes. So each thread that serves
-/// needs a layer with counts of its own: two that share them lose some, and count none twice. Any thread may read.
+/// Counting is a load and a store instead of an atomic addition to a word that every core writes.
+/// So each serving thread needs a layer with its own counts. If two threads share counts, some
+/// lookups are lost, but none is counted twice. Any thread may read.
 #[derive(Default)]
 #[repr(align(64))]
 pub struct AgentLookups {
@@ -201,13 +209,13 @@ pub struct AgentLookups {
 }
 
 impl AgentLookups {
-    /// Lookups whose agents were known.
+    /// Returns the number of lookups whose agents were cached.
     pub fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// Lookups after which the line was recognised anew: it had not come before or not for long, or is longer than those that are
-    /// kept.
+    /// Returns the number of lookups that had to recognise the line. Such a line is new, was
+    /// replaced in the cache, or is too long to be cached.
     pub fn misses(&self) -> u64 {
         self.misses.load(Ordering::Relaxed)
     }
@@ -252,7 +260,7 @@ mod tests {
             };
             cache.get(header.as_bytes(), Some(&lookups), recognise).first().crawler().map(str::to_owned)
         };
-        // Several times as many as there are slots, so that most fall on one that is taken.
+        // Several times as many as there are slots, so that most fall on an occupied slot.
         for round in 0..3 {
             for number in 0..LARGE * 4 {
                 let header = format!("Bot{number}/1.0 (+https://example.com/bot)");
@@ -276,7 +284,7 @@ mod tests {
         let class = |header: &[u8]| cache.get(header, None, |header| recognizer.agents(header)).first().class();
         let empty = recognizer.agents(b"").first().class();
         assert_eq!(class(b""), empty);
-        // Every slot is taken, and the empty header takes one back.
+        // Every slot is occupied, and the empty header takes one back.
         (0..SMALL * 8).for_each(|number| assert_ne!(class(format!("Bot{number}/1.0").as_bytes()), empty));
         assert_eq!(class(b""), empty);
     }

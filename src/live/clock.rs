@@ -1,5 +1,5 @@
-//! The clocks of a site, the system's unless a test sets another; and dates as HTTP writes them, of times that may be
-//! any: a clock or a file may say 1969, or the year 10000.
+//! The clocks of a site (the system's, unless a test sets another), and HTTP dates. A clock or a
+//! file may give any time, for example in 1969 or in the year 10000.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,9 +11,9 @@ pub(crate) use self::tests::TestClock;
 #[derive(Clone)]
 pub(crate) struct Clock {
     read: Arc<dyn Fn() -> SystemTime + Send + Sync>,
-    /// When the clock that never jumps began; `None` where a test's clock stands for both.
+    /// When the steady clock started; `None` if a test's clock replaces both.
     since: Option<Instant>,
-    /// A test's clock that stands for both, and of which only one jumps.
+    /// A test's clock that replaces both clocks; only its wall clock can jump.
     #[cfg(test)]
     pub(super) steady: Option<TestClock>,
 }
@@ -27,8 +27,8 @@ impl Clock {
         Self { read, since: None }
     }
 
-    /// The system's time as of its last tick, some milliseconds ago: it costs a fifth of reading the clock, where the system has
-    /// it.
+    /// Creates a clock with the system's time at its last tick, some milliseconds ago. On systems
+    /// that have it, this costs a fifth of reading the exact clock.
     pub(crate) fn coarse() -> Self {
         Self::new(coarse_time)
     }
@@ -37,8 +37,9 @@ impl Clock {
         (self.read)()
     }
 
-    /// The time for limiting and for a grace, which the system's clock does not change by being set: since some moment that all sites share
-    /// which began with [`beginning`](Self::beginning) at the same one.
+    /// Returns the steady time for rate limits and grace periods, which setting the system's clock
+    /// does not change. It counts from a moment that is the same for all sites with the same
+    /// [`beginning`](Self::beginning).
     pub(crate) fn elapsed(&self) -> Duration {
         #[cfg(test)]
         if let Some(steady) = &self.steady {
@@ -50,7 +51,7 @@ impl Clock {
         }
     }
 
-    /// The same, with another beginning for [`elapsed`](Self::elapsed).
+    /// Returns the clock with another start time for [`elapsed`](Self::elapsed).
     pub(super) fn beginning(self, since: Instant) -> Self {
         Self { since: self.since.map(|_| since), ..self }
     }
@@ -81,16 +82,16 @@ fn coarse_time() -> SystemTime {
 
 robots_core::debug_as!(|it| Clock { now: it.now() });
 
-/// Seconds from 1970 to the year 10000, for which there is no date of four digits.
+/// Seconds from 1970 to the year 10000, which has no four-digit date.
 const END: u64 = 253_402_300_800;
 
-/// `None` where HTTP has no date for it: before 1970 and after 9999.
+/// Formats an HTTP date; `None` if HTTP has none for the time: before 1970 and after 9999.
 pub(super) fn http(time: SystemTime) -> Option<String> {
     let age = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     (age.as_secs() < END).then(|| httpdate::fmt_http_date(time))
 }
 
-/// For people.
+/// Formats a time for people.
 pub(super) fn shown(time: SystemTime) -> String {
     http(time).unwrap_or_else(|| {
         let is_early = time < SystemTime::UNIX_EPOCH;
@@ -119,7 +120,7 @@ mod tests {
             self.0.lock().0
         }
 
-        /// What has passed, whatever the clock was set to.
+        /// Returns how much time has passed, whatever the clock was set to.
         pub(crate) fn elapsed(&self) -> Duration {
             self.0.lock().1
         }
@@ -134,7 +135,7 @@ mod tests {
             self.0.lock().0 -= time;
         }
 
-        /// A clock of a site that is set as this one is, and whose steady time is this one's too.
+        /// Returns a site's clock that shows this clock's time and steady time.
         pub(crate) fn steady(&self) -> Clock {
             Clock { steady: Some(self.clone()), ..Clock::new(self.read()) }
         }

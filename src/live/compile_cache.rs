@@ -1,8 +1,9 @@
-//! Equal files of many sites are compiled once; and what else the sites of a process share, to bound it.
+//! Compiles equal files of many sites once, and contains what else the sites of a process share to
+//! limit memory.
 //!
-//! **An earlier version is not parsed to be compared.** The publisher finds it in the `CompileCache`, in which every
-//! version is that any site holds, or among the rules of the grace. A version that waits stays compiled, so accepting
-//! it costs nothing.
+//! **An earlier version is not parsed again for a comparison.** The publisher finds it in the
+//! `CompileCache`, which contains every version that any site holds, or among the rules of the
+//! grace period. A pending version stays compiled, so accepting it costs nothing.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,30 +18,32 @@ use crate::check;
 use crate::rate::{NetworkBuckets, SiteBuckets};
 use crate::rules::{Reading, RobotsTxt};
 
-/// The slots that the agent caches of a [`CompileCache`] may have together past the eight each begins with. With 10,000
-/// sites all slots together took 26 MiB, filled with headers of 90 octets (`benches/sites.rs`).
+/// Number of slots that the agent caches of a [`CompileCache`] may have in total, in addition to
+/// the eight each starts with. With 10,000 sites, all slots filled with headers of 90 bytes took 26
+/// MiB (`benches/sites.rs`).
 const PLACES: usize = 64 << 10;
 
-/// Lets sites share compiled files, and bounds the memory of all their agent caches together, and of what limits their crawlers
-/// by address.
+/// Lets sites share compiled files, and limits the total memory of their agent caches and of the
+/// rate limits by address.
 ///
-/// Cheap to clone; clones share everything. Give one to every [`LiveBuilder`](crate::source::LiveBuilder) of a process that has
-/// many sites; a builder without one makes its own. It keeps no file alive that no site has.
+/// Cheap to clone; clones share everything. Give one cache to every
+/// [`LiveBuilder`](crate::source::LiveBuilder) of a process that has many sites; a builder without
+/// one creates its own. The cache does not keep a file in memory that no site uses.
 #[derive(Clone)]
 pub struct CompileCache {
     shared: Arc<SharedCompilations>,
 }
 
 struct SharedCompilations {
-    /// By hash; several for one hash only where the settings of sites differ.
+    /// By hash; several entries for one hash only if the settings of sites differ.
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
     networks: Arc<NetworkBuckets>,
-    /// Sites that have joined.
+    /// Number of sites that have joined.
     sites: AtomicU64,
-    /// The buckets of those that have a name, by name.
+    /// The rate limit buckets of sites with a name, by name.
     counted: Mutex<HashMap<String, SiteBuckets>>,
-    /// When time began for the buckets.
+    /// The start time of the buckets.
     began: Instant,
 }
 
@@ -60,50 +63,51 @@ pub(super) struct CompileSettings {
 }
 
 impl CompileCache {
-    /// The buckets of a site that joins: those of the sites of its name, if it has one.
+    /// Returns the buckets for a site that joins. Sites of the same name share them.
     pub(super) fn join(&self, name: Option<&str>) -> SiteBuckets {
         let new =
             || SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks));
         let Some(name) = name else { return new() };
-        // Only whole entries are put in.
+        // Only complete entries are inserted.
         let mut counted = self.shared.counted.lock();
         if let Some(buckets) = counted.get(name) {
             return buckets.clone();
         }
         if counted.len() == counted.capacity() {
-            // Before it grows, so that it grows with the sites that there are.
+            // Before the map grows, so that its size follows the number of sites.
             counted.retain(|_, buckets| buckets.is_shared());
         }
         counted.entry(name.to_owned()).or_insert_with(new).clone()
     }
 
-    /// When time began for the buckets of all sites.
+    /// Returns the start time of the buckets of all sites.
     pub(super) fn began(&self) -> Instant {
         self.shared.began
     }
 
-    /// A compiled version, if a site holds it.
+    /// Returns a compiled version, if a site holds it.
     pub(super) fn find(&self, hash: VersionHash, settings: &CompileSettings) -> Option<Arc<Compiled>> {
         find(&self.shared.versions.lock(), hash, settings, &settings.options())
     }
 
-    /// Compiles a version, unless a site holds it compiled.
+    /// Compiles a version, unless a site holds it already compiled.
     pub(super) fn compile(&self, hash: VersionHash, robots: RobotsTxt, settings: &CompileSettings) -> Arc<Compiled> {
         let options = settings.options();
         if let Some(compiled) = find(&self.shared.versions.lock(), hash, settings, &options) {
             return compiled;
         }
-        // Not under the lock: one long file would hold up every other site.
+        // Not under the lock: one long file would delay every other site.
         let (reading, registry) = (settings.reading, &settings.registry);
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);
         let mut versions = self.shared.versions.lock();
-        // Two sites may have compiled the same at once; then the first is for both.
+        // Two sites may have compiled the same version at once; both then use the first.
         if let Some(first) = find(&versions, hash, settings, &options) {
             return first;
         }
         if versions.len() == versions.capacity() {
-            // Before it grows, so that it grows with what is live and the cost is spread.
+            // Before the map grows, so that its size follows the live versions and the cost is
+            // spread.
             versions.retain(|_, compilations| {
                 compilations.retain(|compilation| compilation.compiled.strong_count() > 0);
                 !compilations.is_empty()

@@ -1,4 +1,4 @@
-//! The grace of a site: paths that a newer version disallows are at first only observed.
+//! The grace period of a site: paths that a newer version disallows are at first only observed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,18 +9,18 @@ use robots_core::internals::Grace;
 use super::versions::{AcceptedVersion, AcceptedVersions, Version, VersionHash};
 use crate::rules::RuleSet;
 
-/// How long a version is compared with those before it, and the comparison that runs.
+/// How long a version is compared with earlier ones, and the running comparison.
 #[derive(Default)]
 pub(super) struct GracePeriod {
     pub(super) length: Duration,
     pub(super) running: Option<Arc<Grace>>,
-    /// The rules of the current version that it lets pass.
+    /// The rules of the current version that are only observed.
     pub(super) young: Arc<YoungRules>,
-    /// The compiled rules of the versions that it compares with.
+    /// The compiled rules of the earlier versions in the comparison.
     pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,
 }
 
-/// The rules of a version that only observe when it goes live, because they are too young.
+/// The rules that are only observed when a version goes live, because they are too young.
 #[derive(Debug, Default)]
 pub(super) struct YoungRules {
     pub(super) count: usize,
@@ -28,7 +28,7 @@ pub(super) struct YoungRules {
 }
 
 impl YoungRules {
-    /// Whether this call is the first.
+    /// Returns true on the first call only.
     pub(super) fn report_once(&self) -> bool {
         !self.is_reported.swap(true, Ordering::Relaxed)
     }
@@ -39,18 +39,19 @@ impl GracePeriod {
         Self { length, ..Self::default() }
     }
 
-    /// Rules are compiled in another way from now on.
+    /// Forgets compiled rules, because rules are compiled differently from now on.
     pub(super) fn forget_rules(&mut self) {
         self.earlier.clear();
     }
 
-    /// How long the grace that runs goes on.
+    /// Returns the remaining time of the running grace period.
     pub(super) fn rest(&self, now: SystemTime) -> Duration {
         let end = self.running.as_ref().map_or(now, |grace| grace.end());
         end.duration_since(now).unwrap_or_default().min(self.length)
     }
 
-    /// Begins, or goes on, for the version that was accepted last; none runs once everything is old enough.
+    /// Starts or continues the grace period of the version that was accepted last. No period runs
+    /// if everything is old enough.
     pub(super) fn run(
         &mut self,
         versions: &AcceptedVersions,
@@ -73,7 +74,7 @@ impl GracePeriod {
         self.running = Some(grace.into());
     }
 
-    /// Counts the rules that only observe, of the version that was accepted last.
+    /// Counts the rules of the version accepted last that are only observed.
     pub(super) fn count(&mut self, rules: &RuleSet, now: SystemTime) {
         let count = self.running.as_ref().map_or(0, |grace| grace.count_rules(now, rules));
         self.young = Arc::new(YoungRules { count, ..YoungRules::default() });

@@ -1,4 +1,4 @@
-//! One site's robots.txt, live: the handle, and the state that it reports.
+//! The handle of one site's live robots.txt, and its status.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -23,9 +23,10 @@ use crate::check::Report;
 use crate::policy::{Mode, Policy};
 use crate::rules::RobotsTxt;
 
-/// One site's robots.txt, live: read, checked and compiled, and replaced while requests flow.
+/// A handle of one site's live robots.txt. The file is read, checked and compiled, and replaced
+/// while requests flow.
 ///
-/// Cheap to clone; clones share everything. Dropping the last one stops the watching.
+/// Cheap to clone; all clones share the site. Dropping the last clone stops watching the source.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;
@@ -40,48 +41,52 @@ pub struct LiveRobots {
     pub(crate) site: Arc<Site>,
 }
 
-/// Which site a handle is of. It does not keep the site; but no other site ever has the same identity, because its memory
-/// is not given to another one meanwhile.
+/// The identity of a site. It does not keep the site alive, but keeps its memory allocated. So no
+/// other site ever has the same identity.
 #[derive(Clone)]
 pub(crate) struct SiteIdentity(Weak<Site>);
 
 impl LiveRobots {
-    /// The largest robots.txt that is read, in octets. Crawlers read 512,000.
+    /// Maximum size of a robots.txt that is read, in bytes. Crawlers read 512,000 bytes.
     pub const MAX_FILE: u64 = super::rejection::MAX_FILE;
 
-    /// How long others may cache `/robots.txt` unless a setting says otherwise.
+    /// Default maximum age of `/robots.txt` in caches.
     pub const DEFAULT_MAX_AGE: Duration = super::site::DEFAULT_MAX_AGE;
 
-    /// How long others may cache `/robots.txt` at most (RFC 9309, section 2.4).
+    /// Upper limit of the maximum age of `/robots.txt` in caches (RFC 9309, section 2.4).
     pub const MAX_MAX_AGE: Duration = super::site::MAX_MAX_AGE;
 
-    /// Entries that are kept of one site.
+    /// Maximum number of history entries that are kept per site.
     pub const MAX_HISTORY: usize = super::reload::MAX_HISTORY;
 
-    /// The snapshot that is live now. It is immutable.
+    /// Returns the live snapshot, which is immutable.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.site.current.load_full()
     }
 
-    /// Reads the live snapshot, without the cost of sharing it. `read` must not block: the version it sees cannot be
-    /// freed meanwhile.
+    /// Calls `read` with the live snapshot, without the cost of sharing it. `read` must not block,
+    /// because the version cannot be freed while it runs.
     pub fn with<R>(&self, read: impl FnOnce(&Snapshot) -> R) -> R {
         read(&self.site.current.load())
     }
 
-    /// As [`LiveRobots::with`], for a local: the guard must not be kept, nor held across an await.
+    /// Returns the live snapshot like [`LiveRobots::with`], in a guard for a local variable. The
+    /// guard must not be stored, nor held across an await.
     pub(crate) fn load(&self) -> Guard<Arc<Snapshot>> {
         self.site.current.load()
     }
 
-    /// Reads the source again now, on a thread of its own, or fetches it. It waits for a source that hangs, and for another
-    /// such reload of this site; no other call does. The reload goes on without the future, which only gives its outcome and needs
-    /// no runtime of its own.
+    /// Reads or fetches the source again now, on a thread of its own. The reload waits for a source
+    /// that hangs, and for another such reload of this site; no other call waits for the source.
+    ///
+    /// The reload continues if the future is dropped. The future only returns the outcome, and
+    /// needs no runtime of its own.
     pub fn reload(&self) -> impl Future<Output = Reload> + Send + use<> {
         self.reloading()
     }
 
-    /// [`LiveRobots::reload`] where there is no runtime: blocks until it is done.
+    /// Reloads like [`LiveRobots::reload`], but blocks until the reload is done; for code without a
+    /// runtime.
     pub fn reload_blocking(&self) -> Reload {
         self.reloading().wait()
     }
@@ -92,15 +97,17 @@ impl LiveRobots {
         reloading
     }
 
-    /// Publishes a text that a database, an admin page or a test holds, in place of the one a site was opened with by
-    /// [`LiveRobots::text`]. It is checked, gated, recorded and notified of like a file that changed, and a later
-    /// [`LiveRobots::reload`] reads it. A text that is live already is fine.
+    /// Publishes text from a database, an admin page or a test. It replaces the text that the site
+    /// was opened with ([`LiveRobots::text`]). The text is checked, gated and recorded like a
+    /// changed file, and listeners are notified. A later [`LiveRobots::reload`] reads the new text.
+    /// Publishing the live text again is not an error.
     ///
-    /// The application has to keep the text: after a restart the site begins with the text that it is opened with, so open
-    /// it with the one that was published last.
+    /// The application has to keep the text: after a restart, open the site with the text that was
+    /// published last.
     ///
-    /// It is compiled on a thread of its own, which goes on without the future; the future only gives the outcome, and needs no runtime of
-    /// its own. Of calls at the same time any may be the last: await one before the next.
+    /// The text is compiled on a thread of its own, which continues if the future is dropped. The
+    /// future only returns the outcome, and needs no runtime of its own. If calls run at the same
+    /// time, any of them may take effect last: await one before the next.
     ///
     /// ```
     /// use tower_robots::live::{LiveRobots, RejectionKind};
@@ -112,19 +119,21 @@ impl LiveRobots {
     /// let rejection = live.publish("<!doctype html>").await.expect_err("a page");
     /// assert_eq!(rejection.kind, RejectionKind::Html);
     /// let body = live.snapshot().content.as_ref().map(|content| content.body().clone());
-    /// assert!(body.is_some_and(|body| body.ends_with(b"/drafts/\n")), "what was published before stays");
+    /// assert!(body.is_some_and(|body| body.ends_with(b"/drafts/\n")), "the version before stays");
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     ///
-    /// Why the text is not live; the version before stays. A text that the gate refuses waits to be accepted
-    /// ([`RejectionKind::Gated`](super::RejectionKind::Gated), with its hash in [`Rejection::pending`]). A site that reads a file or fetches takes none
-    /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because its source would bring the other text back.
+    /// Returns why the text is not live; the version before stays live. If the gate refuses the
+    /// text, it is held until accepted ([`RejectionKind::Gated`](super::RejectionKind::Gated), with
+    /// its hash in [`Rejection::pending`]). A site that reads a file or fetches accepts no text
+    /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because its source would
+    /// restore the old version.
     ///
-    /// A text may take the rule away that an override is for, and it goes live all the same: an admin page shows
-    /// [`Snapshot::overrides_without_rule`] after it, which is an event too.
+    /// The text is published even if it removes the rule that an override refers to. An admin page
+    /// should then show [`Snapshot::overrides_without_rule`], which is also logged.
     pub fn publish<T: AsRef<[u8]>>(&self, text: T) -> impl Future<Output = Result<Reload, Rejection>> + Send + use<T> {
         let (reloading, completion) = Reloading::new(&self.site.origin);
         let text: Arc<[u8]> = text.as_ref().into();
@@ -132,33 +141,38 @@ impl LiveRobots {
         async { reloading.await.into_result() }
     }
 
-    /// [`LiveRobots::publish`] where there is no runtime: blocks until the text is compiled, which takes milliseconds, and until the
-    /// listeners have run. Of calls at the same time, the last one that begins wins.
+    /// Publishes like [`LiveRobots::publish`], but blocks until the text is compiled, which takes
+    /// milliseconds, and until the listeners have run; for code without a runtime. If calls run at
+    /// the same time, the one that begins last wins.
     ///
     /// # Errors
     ///
-    /// As those of [`LiveRobots::publish`].
+    /// The same as for [`LiveRobots::publish`].
     pub fn publish_blocking(&self, text: impl AsRef<[u8]>) -> Result<Reload, Rejection> {
         self.site.offer_text(text.as_ref()).into_result()
     }
 
-    /// Replaces the policy, exemptions and overrides included: by a [`Policy`], its builder, or a [`Mode`] for the default policy. The rules
-    /// stay as they are. Another mode is recorded in the history: an operator looks for it when crawlers are suddenly refused.
+    /// Replaces the policy, including exemptions and overrides. Accepts a [`Policy`], its builder,
+    /// or a [`Mode`] for the default policy. The rules stay as they are. A change of mode is
+    /// recorded in the history, because an operator looks there when crawlers are suddenly refused.
     ///
-    /// The policy ends with the process, even if a state directory keeps the kill switch: after a restart the site has the policy that it
-    /// is opened with.
+    /// The policy is not persisted, even if a state directory keeps the kill switch. After a
+    /// restart, the site has the policy that it is opened with.
     pub fn set_policy(&self, policy: impl Into<Policy>) {
         let policy = policy.into();
         self.update_policy(|current| *current = policy);
     }
 
-    /// Replaces the mode of the policy, once observing has shown what it would do; exemptions and overrides stay.
+    /// Replaces the mode of the policy, for example after observing its effect; exemptions and
+    /// overrides stay.
     ///
     /// ```
     /// use tower_robots::{LiveRobots, Mode, Policy};
     ///
     /// let policy = Policy::builder().exempt_networks(["10.0.0.0/8"])?;
-    /// let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
+    /// let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n")
+    ///     .policy(policy)
+    ///     .open()?;
     /// live.set_mode(Mode::Refuse);
     /// assert_eq!(live.snapshot().policy.mode, Mode::Refuse);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -167,13 +181,16 @@ impl LiveRobots {
         self.update_policy(|policy| policy.mode = mode);
     }
 
-    /// Changes the policy in place. Other changes of the policy wait meanwhile, so `update` must not make one.
+    /// Changes the policy in place. Other policy changes wait while `update` runs, so it must not
+    /// make one.
     ///
     /// ```
     /// use tower_robots::policy::Override;
     /// use tower_robots::{LiveRobots, Mode};
     ///
-    /// let live = LiveRobots::text("User-agent: *\nDisallow: /drafts/\n").mode(Mode::Refuse).open()?;
+    /// let live = LiveRobots::text("User-agent: *\nDisallow: /drafts/\n")
+    ///     .mode(Mode::Refuse)
+    ///     .open()?;
     /// let spared = Override::agent("CCBot", Mode::Observe)?;
     /// live.update_policy(|policy| policy.overrides.push(spared));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -195,76 +212,83 @@ impl LiveRobots {
         super::reload::trace_problems(Cause::Policy, &site.origin, &site.current.load());
     }
 
-    /// Replaces the registry: the live version is compiled again for it, and later ones are, unless it is the same registry.
+    /// Replaces the registry. Unless it is the same registry, the live version is compiled again
+    /// with it; so are later versions.
     pub fn set_registry(&self, registry: Arc<Registry>) {
         let mut publisher = self.site.publisher.lock();
         let is_changed = publisher.set_registry(registry, self.site.clock.now());
         self.site.store(&publisher, is_changed);
     }
 
-    /// Replaces how versions are checked: the live version is checked again, unless the options are the same.
+    /// Replaces the options of the check. Unless they are the same, the live version is checked
+    /// again.
     pub fn set_check(&self, options: check::Options) {
         let mut publisher = self.site.publisher.lock();
         let is_changed = publisher.set_check(options, self.site.clock.now());
         self.site.store(&publisher, is_changed);
     }
 
-    /// Replaces the gate for later versions. A version that waits is examined again when the source is read the next time,
-    /// on [`LiveRobots::reload`] for example.
+    /// Replaces the gate for later versions. A pending version is examined again when the source is
+    /// next read, for example by [`LiveRobots::reload`].
     pub fn set_gate(&self, gate: Gate) {
         self.site.publisher.lock().set_gate(gate);
     }
 
-    /// Publishes the version that waits (see [`Status::pending`]): those very bytes, whatever the source holds by now. It
-    /// blocks until they are compiled and written to the state directory.
+    /// Publishes the pending version ([`Status::pending`]): exactly those bytes, whatever the
+    /// source holds by now. Blocks until the version is compiled and written to the state
+    /// directory.
     ///
     /// # Errors
     ///
-    /// If nothing waits, or another version does; nothing changes then.
+    /// If no version is pending, or a different one; nothing changes then.
     pub fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, NoSuchVersion> {
         self.accept_by(hash, &Attribution::default())
     }
 
-    /// As [`LiveRobots::accept`], with who decided it, and why, for the history.
+    /// Accepts like [`LiveRobots::accept`], and records in the history who decided it and why.
     ///
     /// # Errors
     ///
-    /// As those of [`LiveRobots::accept`].
+    /// The same as for [`LiveRobots::accept`].
     pub fn accept_by(&self, hash: &VersionHashPrefix, by: &Attribution) -> Result<Reload, NoSuchVersion> {
         let reload = self.site.publish(Cause::Accept, by, |publisher, now| publisher.accept(hash, now));
         self.site.notices.deliver();
         reload
     }
 
-    /// Publishes the version that was accepted before the live one. The live one waits from now on, like a
-    /// version that the gate refused: it does not come back by itself until the source has held something else. It blocks
-    /// until the version is compiled and written to the state directory. The source is not read: if it holds what is live then,
-    /// the other one waits until it is ([`LiveRobots::reload`]).
+    /// Publishes the version that was accepted before the live one. The live version becomes
+    /// pending, like one that the gate refused. It does not come back by itself until the source
+    /// has held something else.
+    ///
+    /// Blocks until the version is compiled and written to the state directory. The source is not
+    /// read. If it already holds the version that is live after the rollback, the rolled-back
+    /// version stays pending until the source is read ([`LiveRobots::reload`]).
     ///
     /// # Errors
     ///
-    /// If no version was accepted before.
+    /// If no earlier accepted version is remembered.
     pub fn rollback(&self) -> Result<Reload, NoSuchVersion> {
         self.rollback_by(&Attribution::default())
     }
 
-    /// As [`LiveRobots::rollback`], with who decided it, and why, for the history.
+    /// Rolls back like [`LiveRobots::rollback`], and records in the history who decided it and why.
     ///
     /// # Errors
     ///
-    /// As those of [`LiveRobots::rollback`].
+    /// The same as for [`LiveRobots::rollback`].
     pub fn rollback_by(&self, by: &Attribution) -> Result<Reload, NoSuchVersion> {
         let reload = self.site.publish(Cause::Rollback, by, Publisher::roll_back);
         self.site.notices.deliver();
         reload
     }
 
-    /// The version that [`LiveRobots::rollback`] would go back to, and every change that this would be for crawlers, in one sentence
-    /// where the two are not too large to be compared for the history. Nothing is changed.
+    /// Returns the version that [`LiveRobots::rollback`] would publish, and one sentence with all
+    /// changes that this would make for crawlers. The sentence is `None` if nothing is live, or if
+    /// the two versions are too large to be compared for the history. Nothing is changed.
     ///
     /// # Errors
     ///
-    /// As those of [`LiveRobots::rollback`].
+    /// The same as for [`LiveRobots::rollback`].
     pub fn rollback_effect(&self) -> Result<(VersionHash, Option<String>), NoSuchVersion> {
         let publisher = self.site.publisher.lock();
         let before = publisher.versions.before().ok_or(NoSuchVersion::Before)?;
@@ -275,13 +299,13 @@ impl LiveRobots {
         Ok((hash, effect(live, Some(robots), &registry).map(|diff| format!("{diff:#}"))))
     }
 
-    /// Turns enforcement of this site off, or on again, at once: it waits for no reload. Then it is written to the state
-    /// directory, so that it holds after a restart.
+    /// Switches enforcement of this site on or off, at once and without waiting for a reload. Then
+    /// writes the change to the state directory, so that it holds after a restart.
     ///
     /// # Errors
     ///
-    /// If it could not be written to the state directory: it is done, and will be forgotten when the process ends unless it
-    /// can be written before, which is tried.
+    /// If the change could not be written to the state directory. It is in force nevertheless, and
+    /// the write is tried again. If the process ends before a write succeeds, the change is lost.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let site = &self.site;
         let _turning = site.switch.lock();
@@ -294,7 +318,8 @@ impl LiveRobots {
         written
     }
 
-    /// The live version and its date, the version that waits, and the last reload. It waits for no reload and no disk.
+    /// Returns the live version and its date, the pending version, and the last reload. Waits for
+    /// no reload and no disk.
     pub fn status(&self) -> Status {
         let Site { current, source, record, counts, state, .. } = &*self.site;
         let snapshot = current.load();
@@ -326,8 +351,8 @@ impl LiveRobots {
         }
     }
 
-    /// Counts the version that is live here, or the lack of one, as live since another handle has it, if both have the same: for a handle
-    /// that is opened in the place of another one, with other settings. [`Status::since`] is about that.
+    /// Copies [`Status::since`] from another handle if both have the same live version, or none.
+    /// Used when a handle with other settings replaces another one.
     pub fn count_age_from(&self, before: &Self) {
         let before = before.status();
         let mut record = self.site.record.lock();
@@ -336,23 +361,25 @@ impl LiveRobots {
         }
     }
 
-    /// Reloads with a new outcome, and turns of the kill switch, the newest last: at most
-    /// [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY) entries, with a state directory those of earlier processes too.
+    /// Returns the reloads with a new outcome and the changes of the kill switch, newest last: at
+    /// most [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY) entries. With a state
+    /// directory, they include those of earlier processes.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.site.record.lock().history.iter().cloned().collect()
     }
 
-    /// What is remembered of it, for one that goes on from it under another name. It waits for a version that is being compiled.
+    /// Returns what is remembered of this site, so that another site can start from it under a new
+    /// name. Waits while a version is being compiled.
     pub fn remembered(&self) -> Remembered {
         self.site.remembered()
     }
 
-    /// The identity of the site, the same for every handle of it.
+    /// Returns the identity of the site, which is the same for all its handles.
     pub(crate) fn identity(&self) -> SiteIdentity {
         SiteIdentity(Arc::downgrade(&self.site))
     }
 
-    /// Whether this is a handle of that site.
+    /// Reports whether this is a handle of that site.
     pub(crate) fn is(&self, identity: &SiteIdentity) -> bool {
         std::ptr::eq(Arc::as_ptr(&self.site), identity.0.as_ptr())
     }
@@ -368,79 +395,94 @@ robots_core::debug_as!(|it| LiveRobots { source: it.site.source, live: it.site.l
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Status {
-    /// The version that is live, if any is.
+    /// The live version; `None` if there is none.
     pub live: Option<VersionHash>,
-    /// The findings of the check in the version that is live; [`Report::summary`] is its errors and warnings in one line.
+    /// The check report of the live version; [`Report::summary`] contains its errors and warnings
+    /// in one line.
     pub report: Option<Arc<Report>>,
     /// The last reload.
     pub last_reload: Reload,
-    /// The last reload that was no decision of an operator: its outcome is about what the source holds, which may be neither live nor
-    /// what waits after a rollback.
+    /// The last reload that was not a decision of an operator. Its outcome is about what the source
+    /// holds. After a rollback, this may be neither the live nor the pending version.
     pub last_read: Reload,
-    /// Since when this version, or the lack of one, is live on this handle: of a version that an earlier process served too, since the site
-    /// was opened, or as [`LiveRobots::count_age_from`] says. With a state directory [`LiveRobots::history`] has the reloads of earlier processes.
+    /// When this version went live on this handle, or when the handle lost its last one. If an
+    /// earlier process served the version too, this is when the site was opened, unless
+    /// [`LiveRobots::count_age_from`] changed it. With a state directory, [`LiveRobots::history`]
+    /// contains the reloads of earlier processes.
     pub since: SystemTime,
-    /// The version that waits to be accepted, if one does, with the reasons.
+    /// The version that is held until accepted, with the reasons; `None` if there is none.
     pub pending: Option<Pending>,
-    /// The version that [`LiveRobots::rollback`](super::LiveRobots::rollback) would go back to, if there is one.
+    /// The version that [`LiveRobots::rollback`](super::LiveRobots::rollback) would publish; `None`
+    /// if there is none.
     pub before: Option<VersionHash>,
-    /// Whether anything is enforced: off if the switch of the site or that of all sites is.
+    /// Whether anything is enforced: off if the site's own switch or the switch of all sites is
+    /// off.
     pub enforcement: Enforcement,
-    /// The site's own switch, whatever that of all sites says.
+    /// The site's own switch, regardless of the switch of all sites.
     pub switch: Enforcement,
-    /// Until when some of what is disallowed is only observed; `None` where no grace runs.
+    /// End of the grace period, while new restrictions are only observed; `None` if none runs.
     pub grace_end: Option<SystemTime>,
-    /// Number of rules that only observed when the version went live ([`Snapshot::grace_rules`]).
+    /// Number of rules that were only observed when the version went live
+    /// ([`Snapshot::grace_rules`]).
     pub grace_rules: usize,
-    /// How many requests passed because judging them ended in a panic of this crate, or of a callback that supplies
-    /// the target, the address or the agent.
+    /// Number of requests that passed because judging them panicked: in this crate, or in a
+    /// callback that supplies the target, the address or the agent.
     pub faults: u64,
-    /// How many times a callback panicked that runs once a request is decided, an observer or a refusal of the
-    /// application's own. The decisions stood.
+    /// Number of panics in callbacks that run after a request is decided: observers, or a refusal
+    /// of the application's own. The decisions were not changed.
     pub callback_faults: u64,
-    /// How many requests that a group applies to were judged by a target that is not the one the client sent: a
-    /// `RobotsLayer::new` in a nested axum router gets targets without their prefix, so the rules for `/blog/drafts/` do not
-    /// meet `/drafts/`. `RobotsLayer::for_axum08` is the layer for that place. 0 without the feature `axum08`, which knows.
+    /// Number of requests that a group applies to and that were judged by another target than the
+    /// client sent. A `RobotsLayer::new` in a nested axum router gets targets without their prefix,
+    /// so the rules for `/blog/drafts/` do not match `/drafts/`. Use `RobotsLayer::for_axum08`
+    /// there. Always 0 without the feature `axum08`, which detects this.
     pub stripped_targets: u64,
-    /// How many requests that a group applies to were judged by a `RobotsLayer::for_axum08` in a nested axum router, and by none outside.
-    /// That layer does not get requests for `/robots.txt`, so the app enforces a file that it does not serve, unless another layer
-    /// outside does: crawlers read 404 as "nothing is disallowed". A layer outside for another site counts as one where a group of that site's
-    /// file is for the crawler. Put the layer on the outermost router (chapter `axum`).
+    /// Number of requests that a group applies to and that only a `RobotsLayer::for_axum08` in a
+    /// nested axum router judged. That layer does not get requests for `/robots.txt`. Unless an
+    /// outer layer serves the file, the app enforces rules that it does not publish, and crawlers
+    /// read the 404 as "nothing is disallowed". An outer layer for another site counts if a group
+    /// of that site's file applies to the crawler. Put the layer on the outermost router (chapter
+    /// `axum`).
     pub nested_only: u64,
-    /// Number of requests that claimed to be a crawler's, and whose claim nothing checked although the policy depends on it: it tags or
-    /// refuses impostors, or overrides and exemptions need an identity. The layer has neither a `Verifier` nor
-    /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or the latter returned `None` for the request. Impostors
-    /// among them are not found. The first is logged as a warning.
+    /// Number of requests that claimed to be from a crawler without being checked, although the
+    /// policy depends on identity: it tags or refuses impostors, or an override or exemption needs
+    /// an identity. The layer has neither a `Verifier` nor
+    /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from), or the latter
+    /// returned `None`. Impostors among these requests are not detected. The first such request is
+    /// logged as a warning.
     pub unchecked_claims: u64,
-    /// Number of requests for which the policy needs the client's address, and none was found: networks are exempt, a delay applies, or a
-    /// claim has to be checked. The layer has no [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), the function finds
-    /// none, or a proxy of [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) named no client. The first is logged
-    /// as a warning, with the rules that are not in force.
+    /// Number of requests without a client address although the policy needs one. The policy needs
+    /// it if networks are exempt, a delay applies, or a claim has to be checked. The layer has no
+    /// [`RobotsLayer::address_from`](crate::layer::RobotsLayer::address_from), or that function
+    /// returned none, or a proxy of
+    /// [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) named no client.
+    /// The first such request is logged as a warning, with the rules that are not in force.
     pub without_address: u64,
-    /// Number of requests of crawlers that were judged before the first request for `/robots.txt`; 0 once one has come. The hundredth is
-    /// logged as a warning: the layer may be in a place that requests for `/robots.txt` do not reach, or another server answers them
+    /// Number of crawler requests that were judged before the first request for `/robots.txt`; 0
+    /// once one has come. The hundredth is logged as a warning: either requests for `/robots.txt`
+    /// do not reach the layer at its place, or another server answers them
     /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
     pub unserved: u64,
-    /// Number of requests for `/robots.txt` that the layer answered instead of a route of the application for that path. The first is
-    /// logged as a warning. 0 without the feature `axum08`, which finds the route.
+    /// Number of requests for `/robots.txt` that the layer answered instead of the application's
+    /// own route. The first is logged as a warning. Always 0 without the feature `axum08`, which
+    /// detects the route.
     pub shadowed_routes: u64,
-    /// Everything that is wrong with the site's part of the state directory, the most pressing first.
+    /// All problems with the site's part of the state directory, the most urgent first.
     pub state_problems: Vec<Problem>,
-    /// Why changes are found by polling only, where the file system reports no events.
+    /// Why changes are found only by polling; `None` if the file system reports events.
     pub watch_problem: Option<String>,
-    /// How fetching the robots.txt fares, where it is fetched.
+    /// The state of fetching the robots.txt; `None` if the site does not fetch.
     pub fetch: Option<FetchStatus>,
 }
 
 keyword_enum! {
     /// The condition of a site, in one word.
     Condition, "the condition of a site", {
-        /// The version of the source is live, or what an operator decided last: the source may hold something else then
-        /// ([`Status::last_read`]).
+        /// The live version is the one that the source held last, or the one that an operator chose
+        /// since. In the latter case, the source may hold something else ([`Status::last_read`]).
         Live = "live",
         /// The source holds nothing usable; the last good version is live.
         LastGood = "last-good",
-        /// A version waits to be accepted; the one before it is live.
+        /// A version is held until accepted; the one before it is live.
         Gated = "gated",
         /// Nothing is live, so nothing is enforced.
         None = "none",
@@ -448,7 +490,7 @@ keyword_enum! {
 }
 
 impl Status {
-    /// The condition of the site, in one word.
+    /// Returns the condition of the site, in one word.
     pub const fn condition(&self) -> Condition {
         match (&self.live, &self.pending, &self.last_reload.outcome) {
             (None, _, _) => Condition::None,
@@ -458,7 +500,8 @@ impl Status {
         }
     }
 
-    /// The problem of one kind with the site's part of the state directory, if there is one.
+    /// Returns the problem of this kind with the site's part of the state directory, if there is
+    /// one.
     pub fn state_problem(&self, kind: ProblemKind) -> Option<&str> {
         self.state_problems.iter().find(|problem| problem.kind == kind).map(|problem| problem.text.as_str())
     }

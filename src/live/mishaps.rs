@@ -1,25 +1,27 @@
-//! The faults of requests and the mistakes of an application that only requests show: each is counted, and the first is logged.
+//! Failures of requests, and mistakes of an application that only requests show. Each is counted,
+//! and the first is logged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The count of requests before one for `/robots.txt`, once one has come.
+/// Replaces the count of requests before the first one for `/robots.txt`, after that one has come.
 pub(super) const SERVED: u64 = u64::MAX;
 
-/// The faults of requests, as [`Status`](super::Status) has them.
+/// The failures of requests, as reported by [`Status`](super::Status).
 #[derive(Default)]
 pub(crate) struct MishapCounts {
     #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "for an event"))]
     origin: Arc<str>,
-    /// Requests that passed because judging them ended in a panic.
+    /// Requests that passed because judging them panicked.
     pub(crate) faults: AtomicU64,
-    /// Panics of callbacks that ran once a request was decided.
+    /// Panics of callbacks that run after a request is decided.
     pub(crate) callback_faults: AtomicU64,
     pub(super) stripped_targets: AtomicU64,
     pub(super) nested_only: AtomicU64,
     pub(super) unchecked_claims: AtomicU64,
     pub(super) without_address: AtomicU64,
-    /// Requests of crawlers that were judged before one for `/robots.txt` came; [`SERVED`] since then.
+    /// Crawler requests that were judged before the first one for `/robots.txt`; [`SERVED`] since
+    /// then.
     pub(super) unserved: AtomicU64,
     pub(super) shadowed_routes: AtomicU64,
 }
@@ -38,7 +40,7 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request that was judged in a nested router alone.
+    /// Counts a request that was judged only in a nested router.
     pub(crate) fn count_nested_only(&self) {
         self.count_mistake(
             &self.nested_only,
@@ -47,7 +49,7 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request whose claim nothing has checked.
+    /// Counts a request whose claim was not checked.
     pub(crate) fn count_unchecked_claim(&self) {
         self.count_mistake(
             &self.unchecked_claims,
@@ -56,14 +58,16 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request whose client has no address although the policy needs one: `rules` are not in force, and `remedy` says why.
+    /// Counts a request that lacks the client address although the policy needs it. `rules` names
+    /// what is not in force, and `remedy` is the advice.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
         self.count_once(&self.without_address, || {
             format!("no address of the client is found, so {}: {}", rules(), remedy())
         });
     }
 
-    /// Counts a request for `/robots.txt` that the layer has answered in place of a route of the application.
+    /// Counts a request for `/robots.txt` that the layer answered instead of a route of the
+    /// application.
     pub(crate) fn count_shadowed_route(&self) {
         self.count_mistake(
             &self.shadowed_routes,
@@ -72,16 +76,16 @@ impl MishapCounts {
         );
     }
 
-    /// Notes that a request for `/robots.txt` has come.
+    /// Records that a request for `/robots.txt` has come.
     pub(crate) fn note_robots_txt_request(&self) {
         let unserved = &self.unserved;
-        // Read first: the file is requested often, and this changes once.
+        // Read first, because the file is requested often and this changes only once.
         if unserved.load(Ordering::Relaxed) != SERVED {
             unserved.store(SERVED, Ordering::Relaxed);
         }
     }
 
-    /// Counts a request of a crawler that was judged, until one for `/robots.txt` comes.
+    /// Counts a judged crawler request until one for `/robots.txt` comes.
     pub(crate) fn count_unserved(&self) {
         let counted = |count: u64| count.checked_add(1);
         let before = self.unserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
@@ -97,7 +101,8 @@ impl MishapCounts {
         }
     }
 
-    /// Requests of crawlers that are judged before one for `/robots.txt` has to come.
+    /// Number of crawler requests to judge without one for `/robots.txt` before a warning is
+    /// logged.
     const MAX_UNSERVED: u64 = 100;
 
     /// Counts a mistake of the application.
@@ -105,7 +110,7 @@ impl MishapCounts {
         self.count_once(count, || mistake.to_owned());
     }
 
-    /// Counts a mistake of the application. The first is reported: each further request repeats it.
+    /// Counts a mistake of the application, and reports only the first: later requests repeat it.
     fn count_once(&self, count: &AtomicU64, mistake: impl FnOnce() -> String) {
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
             self.warn(mistake);

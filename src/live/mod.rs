@@ -1,15 +1,17 @@
-//! One site's published robots.txt: for every application, which opens one, and for admin pages that show and accept its versions.
+//! One site's published robots.txt, for every application that opens one, and for admin pages that
+//! show and accept its versions.
 //!
-//! [`LiveRobots`] holds it: a candidate is parsed, checked, compared and compiled aside into a [`Snapshot`], which is
-//! published with one store. A candidate that is missing, unreadable, too large, empty, binary or HTML changes nothing: the
-//! last good snapshot stays, and [`LiveRobots::status`] says why. A [`Gate`] refuses what is rarely meant, and a
-//! [`StateDir`] remembers what was accepted.
+//! [`LiveRobots`] is the handle. A candidate is parsed, checked, compared and compiled into a
+//! [`Snapshot`], which is then published with one store. A candidate that is missing, unreadable,
+//! too large, empty, binary or HTML changes nothing: the last good snapshot stays, and
+//! [`LiveRobots::status`] reports the reason. A [`Gate`] holds back versions that are rarely
+//! intended, and a [`StateDir`] remembers what was accepted.
 //!
-//! This room writes the state directory. It knows no file that a robots.txt is read from, no watcher and no HTTP: that is
-//! for [`source`](crate::source), which hands in candidates.
+//! This module writes the state directory. It knows no robots.txt files, no watcher and no HTTP:
+//! those are in [`source`](crate::source), which supplies the candidates.
 
-// An item that only one feature reads stands here without it too, so that no item needs to name its readers. With all
-// of them nothing is unused.
+// An item that only one feature reads is also compiled without that feature, so that no item needs
+// to name its readers. With all features, nothing is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)

@@ -1,4 +1,5 @@
-//! A mutex that a panic leaves usable: the value it guards is whole between two statements, so the next one who locks it goes on.
+//! A mutex that stays usable after a panic. The value is consistent between any two statements, so
+//! the next lock holder can continue.
 
 use std::sync::{self, MutexGuard, PoisonError};
 
@@ -7,7 +8,7 @@ use std::sync::{self, MutexGuard, PoisonError};
 pub(crate) struct Mutex<T>(sync::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// An unlocked mutex.
+    /// Creates an unlocked mutex.
     pub(crate) const fn new(value: T) -> Self {
         Self(sync::Mutex::new(value))
     }

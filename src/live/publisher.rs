@@ -1,13 +1,15 @@
-//! Which version goes live: a state machine without locks, files, clocks or callbacks.
+//! Decides which version goes live: a state machine without locks, files, clocks or callbacks.
 //!
-//! 1. A candidate that is live already changes nothing; what waited is forgotten.
-//! 2. A version that waits goes on waiting, until the gate is another.
-//! 3. A file that is no robots.txt, or not a whole one, is rejected, and the last good version stays.
-//! 4. A version that the gate objects to waits to be accepted by its hash.
+//! 1. A candidate that is live already changes nothing; a pending version is discarded.
+//! 2. A pending version stays pending until the gate is replaced.
+//! 3. A file that is not a robots.txt, or is truncated, is rejected, and the last good version
+//!    stays live.
+//! 4. A version that the gate objects to is held until its hash is accepted.
 //! 5. Everything else is published.
 //!
-//! **Rolling back makes a version wait.** So it leaves in one way, by being accepted, stands in one place of the
-//! status, and follows one rule: a version that waits does not come back by itself.
+//! **Rolling back makes a version pending.** So all held versions appear in one place of the
+//! status, are released in one way, by being accepted, and follow one rule: a pending version does
+//! not come back by itself.
 
 use std::error::Error;
 use std::fmt;
@@ -30,8 +32,8 @@ use crate::agent::Registry;
 use crate::check;
 use crate::rules::{RobotsTxt, RuleSet};
 
-/// The published version of a site, the one that waits, and those accepted before. Compiling goes through a cache, in
-/// which every version that is held here is found again.
+/// The published version of a site, the pending one, and those accepted before. Compiling goes
+/// through a cache that contains every version held here.
 pub(super) struct Publisher {
     settings: CompileSettings,
     cache: CompileCache,
@@ -39,35 +41,35 @@ pub(super) struct Publisher {
     pub(super) versions: AcceptedVersions,
     pub(super) was_live: WasLive,
     pub(super) pending: Option<Pending>,
-    /// The waiting version, compiled once.
+    /// The pending version, compiled once.
     pending_compiled: Option<Arc<Compiled>>,
-    /// Whether the gate that is set has examined what waits.
+    /// Whether the current gate has examined the pending version.
     is_examined: bool,
     pub(super) content: Option<Arc<Content>>,
     pub(super) grace: GracePeriod,
-    /// A remembered version that was parsed to be compared, until another is shown.
+    /// A remembered version that was parsed for a comparison; kept until another version is shown.
     parsed: Option<(VersionHash, RobotsTxt)>,
     unsaved: Option<Durability>,
 }
 
-/// Why no version was accepted, or rolled back to.
+/// Why no version was accepted or rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoSuchVersion {
-    /// None like it waits.
+    /// No such version is pending.
     #[non_exhaustive]
     Waiting {
-        /// The one that was named.
+        /// The version that was requested.
         requested: VersionHashPrefix,
-        /// The version that waits, if one does.
+        /// The pending version, if there is one.
         pending: Option<VersionHash>,
     },
-    /// None is remembered from before the one that was accepted last.
+    /// No version is remembered from before the one that was accepted last.
     Before,
 }
 
 impl Publisher {
-    /// Publishes nothing yet.
+    /// Creates a publisher that has published nothing yet.
     pub(super) fn new(
         settings: CompileSettings,
         cache: CompileCache,
@@ -91,8 +93,8 @@ impl Publisher {
         }
     }
 
-    /// Considers the first candidate. If it does not go live, the version that was accepted last does, and is returned. The
-    /// baseline of the gate counts as one where there is none.
+    /// Considers the first candidate. If it does not go live, publishes and returns the version
+    /// that was accepted last. If no version was accepted, the baseline of the gate is used.
     pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
         let last = self.versions.current().cloned();
         let mut outcome = self.consider(candidate, now);
@@ -107,7 +109,7 @@ impl Publisher {
         (outcome, last)
     }
 
-    /// The baseline, as if it had been accepted here, just now.
+    /// Accepts the baseline of the gate as of now.
     fn accept_baseline(&mut self, now: SystemTime) -> Option<AcceptedVersion> {
         let bytes = self.gate.compared_with()?.bytes().clone();
         let version = Version::new(bytes, &Arc::from("the baseline"), None);
@@ -120,7 +122,7 @@ impl Publisher {
         Some(accepted)
     }
 
-    /// Publishes a candidate, has it wait, or keeps what is live.
+    /// Publishes a candidate, makes it pending, or keeps what is live.
     pub(super) fn consider(&mut self, candidate: Candidate, now: SystemTime) -> ReloadOutcome {
         let live = self.live();
         let version = match candidate {
@@ -154,19 +156,19 @@ impl Publisher {
         let objections = self.objections(&version, &compiled);
         if objections.is_empty() {
             if self.versions.supersede() {
-                // Of a version that is known no other change is.
+                // The version is known, so nothing else changes that has to be saved.
                 self.unsaved.get_or_insert(Durability::Process);
             }
             return self.publish(version, compiled, now);
         }
-        // One that is examined anew, after a restart say, has waited all along.
+        // Re-examining a pending version, for example after a restart, keeps its original date.
         let since = self.pending.as_ref().filter(|before| before.hash() == hash).map_or(now, |before| before.since);
         let pending = Pending::new(version, since, objections).with_report(compiled.report.clone());
         self.wait(pending.clone(), Some(compiled));
         ReloadOutcome::Gated { pending, live }
     }
 
-    /// Publishes the version that waits, if `prefix` names it.
+    /// Publishes the pending version, if `prefix` matches it.
     pub(super) fn accept(
         &mut self,
         prefix: &VersionHashPrefix,
@@ -182,7 +184,8 @@ impl Publisher {
         Ok(outcome)
     }
 
-    /// Publishes the version that was accepted before the current one, which waits from now on.
+    /// Publishes the version that was accepted before the current one. The current one becomes
+    /// pending.
     pub(super) fn roll_back(&mut self, now: SystemTime) -> Result<ReloadOutcome, NoSuchVersion> {
         let left = self.versions.roll_back().ok_or(NoSuchVersion::Before)?;
         let before = self.versions.current().cloned().ok_or(NoSuchVersion::Before)?;
@@ -191,13 +194,14 @@ impl Publisher {
         Ok(self.restore(&before.version, now))
     }
 
-    /// Replaces the gate for the candidates to come; a version that waits is examined again when it is offered again.
+    /// Replaces the gate for later candidates. A pending version is examined again when it is
+    /// offered again.
     pub(super) fn set_gate(&mut self, gate: Gate) {
         self.gate = gate;
         self.is_examined = false;
     }
 
-    /// Compiles what is live for another registry.
+    /// Compiles the live version for another registry.
     pub(super) fn set_registry(&mut self, registry: Arc<Registry>, now: SystemTime) -> bool {
         if Arc::ptr_eq(&self.settings.registry, &registry) {
             return false;
@@ -206,7 +210,7 @@ impl Publisher {
         self.recompile(now)
     }
 
-    /// Checks what is live with other options.
+    /// Checks the live version with other options.
     pub(super) fn set_check(&mut self, options: check::Options, now: SystemTime) -> bool {
         if self.settings.check == options {
             return false;
@@ -219,7 +223,7 @@ impl Publisher {
         self.content.as_ref().map(|content| content.hash())
     }
 
-    /// The version that stays if another one is rejected.
+    /// Returns the bytes of the version that stays if another one is rejected.
     pub(super) fn before(&self) -> Option<&[u8]> {
         let live = self.content.as_ref().map(|content| &**content.body());
         live.or_else(|| self.versions.current().map(|last| &**last.version.bytes()))
@@ -229,7 +233,7 @@ impl Publisher {
         &self.settings.registry
     }
 
-    /// The waiting version, compiled.
+    /// Returns the pending version, compiled.
     pub(super) fn compiled_pending(&mut self) -> Option<Arc<Compiled>> {
         if self.pending_compiled.is_none() {
             let pending = self.pending.clone()?;
@@ -238,7 +242,8 @@ impl Publisher {
         self.pending_compiled.clone()
     }
 
-    /// The durability that the changes since the last call need, if there are any.
+    /// Returns the durability that the changes since the last call need; `None` if there are no
+    /// changes.
     pub(super) fn take_unsaved(&mut self) -> Option<Durability> {
         self.unsaved.take()
     }
@@ -275,13 +280,14 @@ impl Publisher {
         self.was_live = WasLive::Current;
         self.show(content, now);
         if !is_known {
-            // The source can be read again; ten thousand files that are changed at once must not wait for the disk.
+            // The source can be read again, and ten thousand files that change at once must not
+            // wait for the disk.
             self.unsaved = Some(Durability::Process);
         }
         ReloadOutcome::Published { hash, report }
     }
 
-    /// Shows a version that was accepted before.
+    /// Publishes a version that was accepted before.
     fn restore(&mut self, version: &Version, now: SystemTime) -> ReloadOutcome {
         let compiled = self.compile(version);
         let report = compiled.report.clone();
@@ -290,7 +296,7 @@ impl Publisher {
         ReloadOutcome::Published { hash: version.hash(), report }
     }
 
-    /// Makes the content that is live again, of the same bytes.
+    /// Compiles the live content again from the same bytes. Returns whether there is any.
     fn recompile(&mut self, now: SystemTime) -> bool {
         self.pending_compiled = None;
         self.grace.forget_rules();
@@ -304,7 +310,7 @@ impl Publisher {
         self.date_until(now);
         let mut grace = std::mem::take(&mut self.grace);
         let CompileSettings { reading, registry, .. } = &self.settings;
-        // Before the content is replaced, whose document is used again.
+        // Before the content is replaced, because its document is used again.
         grace.run(&self.versions, now, |version| {
             self.document(version).compile_with(*reading, |name| registry.stands_for(name.value())).into()
         });
@@ -314,7 +320,8 @@ impl Publisher {
         self.parsed = None;
     }
 
-    /// No version is dated ahead of now, on the disk neither: at every start the grace would begin anew.
+    /// Dates no version ahead of now, neither in memory nor on disk. Otherwise the grace period
+    /// would begin again at every start.
     fn date_until(&mut self, now: SystemTime) {
         if self.versions.date_until(now) && !matches!(self.was_live, WasLive::Other(..)) {
             self.unsaved.get_or_insert(Durability::Process);
@@ -338,12 +345,13 @@ impl Publisher {
         Content::new(compiled, modified.map(|modified| modified.min(now)), version.places.clone())
     }
 
-    /// A version that replaces another is never dated before it, or a client that has the other by its date would keep
-    /// it: an older file put back keeps its old date.
+    /// Returns the date of a version: its modification time, or `now` if that is not after the date
+    /// of the version before. An older file that is put back has an old modification time, and
+    /// clients would otherwise keep the newer version in their caches.
     fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
             Some(content) => content.modified,
-            // At the start the one before is what an earlier process showed.
+            // At the start, the version before is the one that an earlier process served.
             None => {
                 let last = self.versions.current().filter(|last| last.hash() != version.hash());
                 last.and_then(|last| last.version.modified)
@@ -362,7 +370,7 @@ impl Publisher {
         }
     }
 
-    /// The parsed version, parsed only where it is not held already.
+    /// Returns the parsed version, and parses it only if no parsed copy is held.
     fn document(&self, version: &Version) -> RobotsTxt {
         let hash = version.hash();
         if let Some(content) = self.content.as_ref().filter(|content| content.hash() == hash) {
@@ -396,37 +404,40 @@ impl fmt::Display for NoSuchVersion {
 
 impl Error for NoSuchVersion {}
 
-/// What is remembered of a robots.txt: its versions, the one that waits, its history and its switch. Another one goes on from that
-/// under a name of its own ([`LiveBuilder::inherit_state`](crate::source::LiveBuilder::inherit_state)).
+/// What is remembered of a site's robots.txt: its versions, the pending one, its history and its
+/// switch. Another site can start from it under its own name
+/// ([`LiveBuilder::inherit_state`](crate::source::LiveBuilder::inherit_state)).
 #[derive(Clone, Debug, Default)]
 pub struct Remembered {
     pub(super) versions: AcceptedVersions,
     pub(super) pending: Option<Pending>,
     pub(super) history: History,
     pub(super) enforcement: Enforcement,
-    /// The version that was live last, as far as that is known.
+    /// The version that was live last, if known.
     pub(super) was_live: WasLive,
 }
 
 impl Remembered {
-    /// The version that is live, or was when the last process ended.
+    /// Returns the version that is live, or was when the last process ended.
     pub fn live(&self) -> Option<VersionHash> {
         self.versions.current().map(AcceptedVersion::hash)
     }
 
-    /// The one that waits to be accepted.
+    /// Returns the pending version.
     pub const fn pending(&self) -> Option<&Pending> {
         self.pending.as_ref()
     }
 
-    /// All versions, with their bytes: those that were accepted in that order, then the one that waits.
+    /// Returns all versions with their bytes: the accepted ones in order of acceptance, then the
+    /// pending one.
     pub fn kept(&self) -> impl Iterator<Item = (VersionHash, &Arc<[u8]>)> {
         let waiting = self.pending.iter().map(|pending| &pending.version);
         let kept = self.versions.iter().map(|accepted| &accepted.version).chain(waiting);
         kept.map(|version| (version.hash(), version.bytes()))
     }
 
-    /// The grace of the version that is live, if one of this length runs, with the rules of what is compiled for it.
+    /// Returns the grace period of the live version, if one of this length is running. `compile`
+    /// provides the rules.
     #[doc(hidden)]
     pub fn grace(&self, length: Duration, compile: impl Fn(&[u8]) -> Arc<RuleSet>) -> Option<Arc<Grace>> {
         let mut grace = GracePeriod::new(length);
@@ -434,23 +445,23 @@ impl Remembered {
         grace.running
     }
 
-    /// The site's own switch.
+    /// Returns the site's own switch.
     pub const fn switch(&self) -> Enforcement {
         self.enforcement
     }
 }
 
-/// The version that was live when the process before ended.
+/// The version that was live when the previous process ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WasLive {
-    /// The current one of the versions that are remembered.
+    /// The current one of the remembered versions.
     Current,
-    /// It is not known.
+    /// Unknown.
     #[default]
     Unknown,
-    /// None is remembered: the baseline of the gate stands for it.
+    /// No version is remembered, so the baseline of the gate is used.
     Baseline,
-    /// Another one, accepted then, whose bytes are missing.
+    /// Another version, accepted at that time; its bytes are missing.
     Other(VersionHash, SystemTime),
 }
 

@@ -14,10 +14,11 @@ use super::gate::Pending;
 use crate::check::Report;
 use crate::rules::{Directive, LineKind, RobotsTxt};
 
-/// Octets of the largest robots.txt that is read.
+/// Maximum size of a robots.txt that is read, in bytes.
 pub(crate) const MAX_FILE: u64 = 8 << 20;
 
-/// Why a candidate was not taken, or a [`Directory`](crate::source::Directory) cannot be listed.
+/// Why a candidate is not published, or why a [`Directory`](crate::source::Directory) cannot be
+/// listed.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Rejection {
@@ -26,52 +27,55 @@ pub struct Rejection {
     /// The path of the file or folder, or its URL.
     pub origin: Arc<str>,
     cause: Option<Arc<io::Error>>,
-    /// The version that the gate refused, if it refused one.
+    /// The version that the gate refused, if any.
     pub pending: Option<Box<Pending>>,
     why: Option<Arc<str>>,
-    /// The report of the check, with every finding; `None` if no file was read.
+    /// The check report with every finding; `None` if no file was read.
     pub report: Option<Arc<Report>>,
-    /// Until when a version that is missing at its source stays in force: [`RejectionKind::Held`].
+    /// When enforcement of the live version ends because it is missing at its source
+    /// ([`RejectionKind::Held`]).
     pub until: Option<SystemTime>,
 }
 
 keyword_enum! {
     /// The kind of a rejection.
     RejectionKind, "a kind of rejection", {
-        /// There is no such file.
+        /// The file does not exist.
         Missing = "missing",
-        /// It cannot be read, or listed.
+        /// The file cannot be read, or the directory cannot be listed.
         Unreadable = "unreadable",
-        /// It is a directory, a FIFO or another thing that is no regular file.
+        /// The path is a directory, a FIFO or something else that is not a regular file.
         NotAFile = "not-a-file",
-        /// It is larger than [`LiveRobots::MAX_FILE`](super::LiveRobots::MAX_FILE).
+        /// The file is larger than [`LiveRobots::MAX_FILE`](super::LiveRobots::MAX_FILE).
         TooLarge = "too-large",
-        /// It is empty or blank, which is what a truncated file looks like too.
+        /// The file is empty or blank, like a truncated file.
         Empty = "empty",
-        /// It is not text.
+        /// The file is not text.
         Binary = "binary",
-        /// It is an HTML page.
+        /// The file is an HTML page.
         Html = "html",
-        /// It is some other text: no line of it is a field that crawlers know, and not every line is a comment.
+        /// The file is other text: no line is a field that crawlers know, and not every line is a
+        /// comment.
         NoField = "no-field",
-        /// It ends within the name of a field, or after one that names no crawler while an earlier version can stay.
+        /// The file ends within the name of a field, or after a `User-agent:` without a name while
+        /// an earlier version can stay.
         Cut = "cut",
-        /// It changed while it was being read.
+        /// The file changed while it was being read.
         Unstable = "unstable",
-        /// The gate refused it, and it waits to be accepted: at the start, where no version was accepted before, or a text that
-        /// was handed in.
+        /// The gate refused the version, and it is held until accepted. Used at the start if no
+        /// version was accepted before, and for published text.
         Gated = "gated",
-        /// Nothing was fetched yet.
+        /// Nothing has been fetched yet.
         NotFetched = "not-fetched",
-        /// It could not be fetched.
+        /// The file could not be fetched.
         Unreachable = "unreachable",
-        /// It is missing where it was before; the site keeps its version for a while.
+        /// The file is missing at its source; the site keeps its version for a while.
         Held = "held",
-        /// A text was handed in for a site whose robots.txt comes from elsewhere.
+        /// Text was published for a site whose robots.txt comes from elsewhere.
         NotInline = "not-inline",
-        /// A part that is to be appended was never read, and the live version has it.
+        /// A part to be appended was never read, and the live version contains the part.
         NotAppended = "not-appended",
-        /// A fault in this crate cut the reload short.
+        /// A bug in this crate interrupted the reload.
         Interrupted = "interrupted",
     }
 }
@@ -89,7 +93,7 @@ impl Rejection {
         Self { cause: Some(Arc::new(cause)), ..Self::new(kind, origin) }
     }
 
-    /// Of a folder.
+    /// Creates the rejection of a folder that cannot be listed.
     pub(crate) fn unlisted(cause: io::Error, folder: &Path) -> Self {
         let origin: Arc<str> = folder.to_string_lossy().into();
         let why = format!("cannot be listed: {cause}");
@@ -101,8 +105,8 @@ impl Rejection {
         Self { pending: Some(pending.into()), report, ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// Says how a version that waits can be accepted where there is no handle to accept it with; `is_remembered` where a state directory
-    /// would have known it.
+    /// Adds to the message how to accept a pending version when there is no handle for that.
+    /// `is_remembered` is true if a state directory would have remembered an earlier acceptance.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();
@@ -126,8 +130,9 @@ impl Rejection {
         Self { why: Some(why.into()), ..self }
     }
 
-    /// One whose message has a reason: what [`RejectionKind::Unreachable`] is for, the part that was never read for
-    /// [`RejectionKind::NotAppended`], why a folder is [`RejectionKind::Unreadable`].
+    /// Creates a rejection whose message has a reason: the cause of [`RejectionKind::Unreachable`],
+    /// the missing part of [`RejectionKind::NotAppended`], or why a folder is
+    /// [`RejectionKind::Unreadable`].
     pub(crate) fn because(kind: RejectionKind, why: impl Into<Arc<str>>, origin: &Arc<str>) -> Self {
         Self { why: Some(why.into()), ..Self::new(kind, origin) }
     }
@@ -136,8 +141,8 @@ impl Rejection {
         Self { until: Some(until), ..Self::because(RejectionKind::Held, status, origin) }
     }
 
-    /// Examines a document before it is compiled: bytes that are not a robots.txt, or not a whole one, are not published. `before` is the
-    /// version that stays in that case.
+    /// Examines a document before it is compiled: bytes that are not a robots.txt, or not a
+    /// complete one, are not published. `before` is the version that then stays.
     pub(crate) fn of(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
         let kind = match FileKind::of(robots) {
             _ if robots.bytes().trim_ascii().is_empty() => RejectionKind::Empty,
@@ -149,7 +154,7 @@ impl Rejection {
         Some(Self::new(kind, origin))
     }
 
-    /// Examines how a document ends: what a writer leaves that was interrupted, or that has not finished.
+    /// Examines the end of a document for signs of an interrupted or unfinished write.
     fn of_end(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
         let last = robots.lines().last()?;
         let number = last.number;
@@ -170,7 +175,8 @@ impl Rejection {
     }
 }
 
-/// Numbers of lines as a person writes them: `2`, `2 and 5`, `2, 3 and 5`; `None` if there are none.
+/// Formats line numbers as a person writes them: `2`, `2 and 5`, `2, 3 and 5`; `None` if there are
+/// none.
 fn enumerated(lines: &[usize]) -> Option<String> {
     let (last, others) = lines.split_last()?;
     let others: Vec<_> = others.iter().map(ToString::to_string).collect();
@@ -309,7 +315,8 @@ mod tests {
         }
     }
 
-    /// Of the files of the shared case data that were found on sites, only what is a page, no text or nothing is not taken.
+    /// In the shared case data that was found on sites, only pages, other text and empty files are
+    /// rejected.
     #[test]
     fn files_of_real_sites_are_taken() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");
@@ -336,7 +343,7 @@ mod tests {
                 }
             }
         }
-        // Its whole text is "Bye".
+        // Its whole content is "Bye".
         assert_eq!(others, ["protego/www.financialexpress.com"]);
         assert_eq!((count, rejected), (1_944, 42));
     }

@@ -1,4 +1,4 @@
-//! A reload: its cause and its outcome, the caller that waits for it, the listeners that are notified of it, and the history.
+//! Reloads: cause and outcome, the caller that waits for a reload, the listeners, and the history.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +14,7 @@ use robots_core::keyword_enum;
 use super::{Enforcement, Mutex, Pending, Rejection, RejectionKind, Snapshot, VersionHash};
 use crate::check::{Report, Severity};
 
-/// One attempt to bring a new version live: its cause and its outcome.
+/// One attempt to publish a new version: its cause and its outcome.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Reload {
@@ -24,7 +24,8 @@ pub struct Reload {
     pub origin: Arc<str>,
     /// The outcome.
     pub outcome: ReloadOutcome,
-    /// The origin of the version that was brought back at the start.
+    /// Why the site started with an accepted version although its source does not hold it; `None`
+    /// if it did not.
     pub restored: Option<Arc<str>>,
 }
 
@@ -33,9 +34,11 @@ keyword_enum! {
     Cause, "the cause of a reload", {
         /// The site was opened at the start of the program.
         Start = "start",
-        /// The site was opened because another configuration has it ([`LiveBuilder::opened_by`](crate::source::LiveBuilder::opened_by)).
+        /// The site was opened because a changed configuration contains it
+        /// ([`LiveBuilder::opened_by`](crate::source::LiveBuilder::opened_by)).
         Config = "config",
-        /// The site was opened because its file appeared in a [`Directory`](crate::source::Directory).
+        /// The site was opened because its file appeared in a
+        /// [`Directory`](crate::source::Directory).
         NewFile = "new-file",
         /// The file system reported a change.
         Event = "event",
@@ -43,15 +46,15 @@ keyword_enum! {
         Poll = "poll",
         /// A caller requested it.
         Request = "request",
-        /// A caller handed in a text.
+        /// A caller published text.
         Publish = "publish",
-        /// A version that waited was accepted.
+        /// A pending version was accepted.
         Accept = "accept",
         /// An operator rolled back.
         Rollback = "rollback",
-        /// A part that is appended has changed.
+        /// An appended part has changed.
         Append = "append",
-        /// An operator turned the kill switch; only history entries have this cause.
+        /// An operator used the kill switch; only history entries have this cause.
         Switch = "switch",
         /// The site got another policy; only history entries have this cause.
         Policy = "policy",
@@ -78,24 +81,25 @@ pub enum ReloadOutcome {
         /// The findings of the check in it.
         report: Arc<Report>,
     },
-    /// There is no robots.txt at its source: nothing is enforced, and the application behind answers for it.
+    /// The source has no robots.txt: nothing is enforced, and the application behind answers
+    /// requests for it.
     #[non_exhaustive]
     Absent {
         /// The HTTP status of the answer.
         status: u16,
     },
-    /// The source's content was not taken.
+    /// The source's content was rejected.
     #[non_exhaustive]
     Kept {
-        /// Why.
+        /// The reason.
         rejection: Rejection,
         /// The version that stays live, if there is one.
         live: Option<VersionHash>,
     },
-    /// The source's content waits to be accepted.
+    /// The source's content is held until accepted.
     #[non_exhaustive]
     Gated {
-        /// The version that waits, with the reasons.
+        /// The pending version, with the reasons.
         pending: Pending,
         /// The version that stays live, if there is one.
         live: Option<VersionHash>,
@@ -103,7 +107,7 @@ pub enum ReloadOutcome {
 }
 
 keyword_enum! {
-    /// The kind of an outcome, in one word.
+    /// The kind of an outcome, as one word.
     ReloadOutcomeKind, "the outcome of a reload", {
         /// [`ReloadOutcome::Published`].
         Published = "published",
@@ -117,15 +121,15 @@ keyword_enum! {
         Gated = "gated",
         /// Enforcement was turned on; only history entries have this outcome.
         SwitchedOn = "switched-on",
-        /// Enforcement was turned off; likewise.
+        /// Enforcement was turned off; only history entries have this outcome.
         SwitchedOff = "switched-off",
-        /// The mode of the policy is another; likewise.
+        /// The mode of the policy was changed; only history entries have this outcome.
         ModeChanged = "mode-changed",
     }
 }
 
 impl ReloadOutcome {
-    /// The kind, in one word.
+    /// Returns the kind of the outcome.
     pub const fn kind(&self) -> ReloadOutcomeKind {
         match self {
             Self::Published { .. } => ReloadOutcomeKind::Published,
@@ -136,7 +140,8 @@ impl ReloadOutcome {
         }
     }
 
-    /// The version it is about: live now, or waiting.
+    /// Returns the version that went live, was live already or is pending; `None` for other
+    /// outcomes.
     pub fn hash(&self) -> Option<VersionHash> {
         match self {
             Self::Published { hash, .. } | Self::Unchanged { hash, .. } => Some(*hash),
@@ -145,7 +150,8 @@ impl ReloadOutcome {
         }
     }
 
-    /// The findings of the check in the version that is live because of it, or was already.
+    /// Returns the check report of the version that went live or was live already; `None` for other
+    /// outcomes.
     pub fn report(&self) -> Option<&Report> {
         match self {
             Self::Published { report, .. } | Self::Unchanged { report, .. } => Some(report),
@@ -155,7 +161,8 @@ impl ReloadOutcome {
 }
 
 impl Cause {
-    /// Whether the site was opened by such a reload: the live version then may be the one from before a restart.
+    /// Reports whether such a reload opened the site. The live version may then be the one from
+    /// before a restart.
     pub const fn is_opening(self) -> bool {
         matches!(self, Self::Start | Self::Config | Self::NewFile)
     }
@@ -166,7 +173,7 @@ impl Reload {
         Self { cause, origin: origin.clone(), outcome, restored: None }
     }
 
-    /// Why what the source holds is not live, where that is so.
+    /// Returns why the source's content is not live; `None` if it is, or if there is no robots.txt.
     pub(crate) fn refusal(&self) -> Option<Rejection> {
         match &self.outcome {
             ReloadOutcome::Kept { rejection, .. } => Some(rejection.clone()),
@@ -175,7 +182,7 @@ impl Reload {
         }
     }
 
-    /// The reload, or why what it is about is not live.
+    /// Returns the reload, or an error if the source's content is not live.
     pub(crate) fn into_result(self) -> Result<Self, Rejection> {
         match self.refusal() {
             Some(refusal) => Err(refusal),
@@ -183,14 +190,15 @@ impl Reload {
         }
     }
 
-    /// A reload that a fault in this crate cut short.
+    /// Creates the outcome of a reload that a bug in this crate interrupted.
     pub(crate) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<VersionHash>) -> Self {
         let rejection = Rejection::new(RejectionKind::Interrupted, origin);
         Self::new(cause, origin, ReloadOutcome::Kept { rejection, live })
     }
 }
 
-/// One line; where a version is live, with the errors and warnings that the check found in it ([`Report::summary`]).
+/// Prints one line. If a version is live, the line includes the check's errors and warnings
+/// ([`Report::summary`]).
 impl fmt::Display for Reload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outcome {
@@ -224,11 +232,11 @@ impl fmt::Display for Reload {
 
 pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 
-/// The listeners of a site, and the reloads that they are to be notified of.
+/// The listeners of a site, and the queue of reloads that they have not been notified of.
 ///
-/// A reload is queued under the lock that orders publications, and delivered after that lock is released. One thread
-/// delivers at a time; another that has queued a reload leaves it to that thread. So a listener may reload the site, and
-/// its outcome is delivered after the listener returns.
+/// A reload is queued under the lock that orders publications, and delivered after that lock is
+/// released. One thread delivers at a time and also takes over what other threads queue meanwhile.
+/// So a listener may reload the site; the outcome is delivered after the listener returns.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,
@@ -250,13 +258,14 @@ impl Notices {
         self.queue.lock().waiting.push_back((reload, snapshot));
     }
 
-    /// Notifies the listeners of everything queued, unless another call is doing so.
+    /// Notifies the listeners of all queued reloads, unless another call is already doing so.
     pub(super) fn deliver(&self) {
         if std::mem::replace(&mut self.queue.lock().is_delivering, true) {
             return;
         }
         while let Some((reload, snapshot)) = self.next() {
-            // A panic must end neither the watching nor the delivery to the other listeners; the panic hook reports it.
+            // A panic must stop neither the watcher nor the other listeners; the panic hook reports
+            // it.
             #[cfg(feature = "tracing")]
             let _ = catch_unwind(AssertUnwindSafe(|| trace(&reload, &snapshot)));
             for listener in &self.listeners {
@@ -265,7 +274,8 @@ impl Notices {
         }
     }
 
-    /// The next in the queue; where there is none, the delivery ends under the same lock, so that none is left behind.
+    /// Returns the next reload in the queue. If the queue is empty, delivery ends under the same
+    /// lock, so that no reload is left behind.
     fn next(&self) -> Option<(Reload, Arc<Snapshot>)> {
         let mut queue = self.queue.lock();
         let next = queue.waiting.pop_front();
@@ -274,7 +284,7 @@ impl Notices {
     }
 }
 
-/// A version that is live with errors is as much of a warning as one that is not taken.
+/// Logs a reload. A live version with errors is a warning, like a version that was not published.
 #[cfg(feature = "tracing")]
 fn trace(reload: &Reload, snapshot: &Snapshot) {
     let (is_warning, hint) = match &reload.outcome {
@@ -291,12 +301,12 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
     trace_problems(reload.cause, &reload.origin, snapshot);
 }
 
-/// Why less is done about requests than the policy looks like, which nothing else would show.
+/// Logs why less is enforced than the policy suggests; nothing else would show it.
 #[cfg(feature = "tracing")]
 pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let is_off = cause == Cause::Start && snapshot.enforcement() == Enforcement::Off;
     let off = is_off.then(|| "enforcement is switched off: every request passes unjudged".to_owned());
-    // One that ends later, as it is meant to, is not a problem of a reload.
+    // An override that ends later, as intended, is not a problem of a reload.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
     let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
     let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
@@ -305,13 +315,13 @@ pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     }
 }
 
-/// Entries that are kept of one site.
+/// Maximum number of history entries that are kept per site.
 pub(super) const MAX_HISTORY: usize = 64;
 
-/// Characters of a text in it that are kept.
+/// Maximum length of a string in a history entry, in characters.
 const MAX_TEXT: usize = 300;
 
-/// One reload with a new outcome, or one turn of the kill switch.
+/// A reload with a new outcome, or a change of the kill switch or of the mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryEntry {
@@ -323,41 +333,42 @@ pub struct HistoryEntry {
     pub outcome: ReloadOutcomeKind,
     /// The origin of the bytes.
     pub origin: Arc<str>,
-    /// The version it is about: the one that went live, was live already or waits; `None` where there were no bytes that
-    /// could be one.
+    /// The version that went live, was live already or is pending; `None` if the reload got no
+    /// usable bytes.
     pub hash: Option<VersionHash>,
     pub(crate) findings: [usize; 3],
-    /// The change for crawlers in one sentence (see [`Diff`](crate::check::Diff)); `None` without a version to compare
-    /// with, and for very large files.
+    /// The change for crawlers, in one sentence (see [`Diff`](crate::check::Diff)); `None` if there
+    /// is no version to compare with, and for very large files.
     pub effect: Option<String>,
     /// The message, in one line.
     pub detail: String,
-    /// Who decided it, and why, where that was said ([`LiveRobots::accept_by`](super::LiveRobots::accept_by)).
+    /// Who decided it and why, if that was given
+    /// ([`LiveRobots::accept_by`](super::LiveRobots::accept_by)).
     pub by: Attribution,
 }
 
-/// Who decided something, and why, as far as it is known.
+/// Who decided something and why, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attribution {
-    /// The name of a person or of a program.
+    /// The name of a person or program.
     pub who: Option<String>,
-    /// The reason, as it was given.
+    /// The reason, as given.
     pub reason: Option<String>,
 }
 
 impl Attribution {
-    /// The same, as the history keeps it.
+    /// Returns a copy with strings cut to the length that the history keeps.
     pub(super) fn bounded(&self) -> Self {
         Self { who: self.who.as_ref().map(bounded), reason: self.reason.as_ref().map(bounded) }
     }
 }
 
-/// At most [`MAX_HISTORY`] entries, the newest last.
+/// At most [`MAX_HISTORY`] entries, newest last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History(VecDeque<HistoryEntry>);
 
 impl HistoryEntry {
-    /// How many findings of a severity the check has made in it.
+    /// Returns the number of the check's findings with this severity.
     pub const fn findings(&self, severity: Severity) -> usize {
         self.findings[severity as usize]
     }
@@ -375,7 +386,7 @@ impl History {
         self.0.iter()
     }
 
-    /// Whether anything is enforced after its last turn of a switch.
+    /// Returns the position of the kill switch after its last recorded change.
     pub(super) fn enforcement(&self) -> Enforcement {
         let turn = self.iter().rev().find(|entry| entry.cause == Cause::Switch);
         let is_off = turn.is_some_and(|entry| entry.outcome == ReloadOutcomeKind::SwitchedOff);
@@ -383,7 +394,7 @@ impl History {
     }
 }
 
-/// A text of bounded length.
+/// Converts a value to a string and cuts it to [`MAX_TEXT`] characters.
 pub(crate) fn bounded(text: &impl ToString) -> String {
     let mut text = text.to_string();
     if let Some((at, _)) = text.char_indices().nth(MAX_TEXT) {
@@ -393,12 +404,13 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
     text
 }
 
-/// A reload under way: a future, or [`Reloading::wait`] where there is no runtime.
+/// A reload in progress: a future, or use [`Reloading::wait`] if there is no runtime.
 #[derive(Debug)]
 #[must_use = "the reload goes on without it, but only this gives its outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);
 
-/// Completes a reload that a caller waits for. If this is dropped before, it was interrupted.
+/// Completes a reload that a caller waits for. Dropped without a result, it reports the reload as
+/// interrupted.
 #[derive(Debug)]
 pub(crate) struct Completion {
     result: Arc<ReloadResult>,
@@ -447,7 +459,7 @@ impl Completion {
             state.waker.take()
         };
         self.result.done.notify_all();
-        // Without the lock: an executor may poll where it is woken.
+        // After releasing the lock: an executor may poll on the thread that wakes it.
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -483,7 +495,7 @@ mod tests {
 
     use super::*;
 
-    /// An executor that polls where it is woken.
+    /// An executor that polls on the thread that wakes it.
     struct Inline(Mutex<Option<Reloading>>, mpsc::Sender<bool>);
 
     impl Wake for Inline {

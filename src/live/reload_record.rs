@@ -1,4 +1,4 @@
-//! The record of a reload: for the status, the history, and a restart.
+//! The record of reloads: for the status, the history, and a restart.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -12,14 +12,14 @@ use crate::agent::Registry;
 use crate::check::{Diff, DiffOptions, Report, Severity, diff};
 use crate::rules::RobotsTxt;
 
-/// Octets of two versions together up to which their difference is summed up for the history: it takes a second for two
-/// files of 350 KiB full of wildcards.
+/// Maximum total size, in bytes, of two versions whose difference is summarised for the history.
+/// For two files of 350 KiB full of wildcards it would take a second.
 const MAX_COMPARED: usize = 128 << 10;
 
 /// The records of a site's reloads.
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
-    /// The last that read the source, which no decision of an operator does.
+    /// The last reload that read the source, so not a decision of an operator.
     pub(super) read: Reload,
     pub(super) since: SystemTime,
     pub(super) history: History,
@@ -28,7 +28,7 @@ pub(super) struct ReloadRecord {
 }
 
 impl ReloadRecord {
-    /// Brings what [`Status`](super::Status) says up to date.
+    /// Updates what [`Status`](super::Status) reports.
     pub(super) fn update(&mut self, publisher: &Publisher, reload: &Reload, now: SystemTime) {
         let is_absent = |outcome: &ReloadOutcome| matches!(outcome, ReloadOutcome::Absent { .. });
         let is_newly_absent = is_absent(&reload.outcome) && !is_absent(&self.last.outcome);
@@ -43,7 +43,8 @@ impl ReloadRecord {
         self.before = publisher.versions.before().map(AcceptedVersion::hash);
     }
 
-    /// Whether listeners are to be notified: once per kind of failure, not on every poll of the same broken file.
+    /// Reports whether listeners are notified: once per kind of failure, not on every poll of the
+    /// same broken file.
     pub(super) fn is_news(&self, reload: &Reload) -> bool {
         let is_explicit = matches!(reload.cause, Cause::Request | Cause::Publish);
         match (&reload.outcome, &self.last.outcome) {
@@ -63,7 +64,7 @@ impl ReloadRecord {
     }
 }
 
-/// The history's entry of a reload. `before` is the document that was live before it.
+/// Creates the history entry of a reload. `before` is the document that was live before it.
 pub(super) fn history_entry(
     publisher: &mut Publisher,
     reload: &Reload,
@@ -96,7 +97,8 @@ pub(super) fn history_entry(
     }
 }
 
-/// What it changes for crawlers that a document takes the place of another, unless they are the same, or too large.
+/// Returns the effect on crawlers of replacing one document with another; `None` if they are equal
+/// or too large.
 pub(super) fn effect(before: Option<RobotsTxt>, now: Option<RobotsTxt>, registry: &Arc<Registry>) -> Option<Diff> {
     let (before, now) = before.zip(now)?;
     let is_worth_it = before.bytes() != now.bytes() && before.bytes().len() + now.bytes().len() <= MAX_COMPARED;
@@ -112,10 +114,11 @@ fn counts(report: &Report) -> [usize; 3] {
     findings
 }
 
-/// How a version came to be live again at the start although its source does not hold it.
+/// Why a version is live again at the start although its source does not hold it.
 pub(super) struct Restoration {
     pub(super) text: Arc<str>,
-    /// Whether what was live before the restart may be newer: a restart says so.
+    /// Whether a later version may have been live before the restart. If so, the restart reports
+    /// it.
     pub(super) is_behind: bool,
 }
 

@@ -1,16 +1,17 @@
-//! One site: the one place that swaps snapshots, and the locks around it.
+//! One site: the only place that swaps snapshots, and the locks around it.
 //!
 //! | lock | held while | never while |
 //! |---|---|---|
 //! | `reading` | a caller's reload loads the source and offers it, or a caller's text is offered | the status is read, a listener runs |
 //! | `publisher` | a candidate is parsed, compiled and compared, and its snapshot stored | a source or the disk is read or written, a listener runs |
 //! | `record` | a value is read or replaced | anything else |
-//! | `switch` | the site's kill switch is turned and written down | anything else |
+//! | `switch` | the site's kill switch is changed and written | anything else |
 //! | `policy` | the policy is changed and its mode recorded | anything else |
 //!
-//! Readers take `record` and no other of them, so reading status, history or a switch waits for no disk. The locks that
-//! are held over a read or a write (`reading`, `switch`, `KillSwitch::turning`) are taken only by what reads or writes
-//! the same thing: a site that hangs holds up its own reload.
+//! Readers take only `record`, so reading status, history or a switch does not wait for the disk.
+//! Some locks are held during a read or a write: `reading`, `switch` and `KillSwitch::turning`.
+//! Only code that reads or writes the same thing takes them, so a site that hangs delays only its
+//! own reload.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,8 +58,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// A site that has published nothing yet. `source` makes its source, given the site's weak handle; `origin` says where
-    /// the bytes come from.
+    /// Creates a site that has published nothing yet. `source` creates its source from the site's
+    /// weak handle; `origin` is where the bytes come from.
     pub(crate) fn new<S: Source + 'static>(
         settings: SiteSettings,
         origin: &Arc<str>,
@@ -91,7 +92,7 @@ impl Site {
             is_one_of_many: settings.is_one_of_many,
         };
         let compile = CompileSettings { reading, registry, check };
-        // Stands for "nothing yet" until `start` records the outcome.
+        // A placeholder for "nothing yet" until `start` records the outcome.
         let rejection = Rejection::new(RejectionKind::Missing, origin);
         let last = Reload::new(opened_by, origin, ReloadOutcome::Kept { rejection, live: None });
         let read = last.clone();
@@ -122,7 +123,8 @@ impl Site {
             of_all = of_all.or(switch.join(place, &site));
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
-        // Turned while no process ran, or by no operator. An heir has the history of a site that is off, and is turned off later.
+        // The switch changed while no process ran, or its file is damaged. A site that inherited
+        // its state has the history of a site that is off, and is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
@@ -139,11 +141,11 @@ impl Site {
         Remembered { versions, pending, history, enforcement, was_live: publisher.was_live }
     }
 
-    /// Brings the first version live: that of the source, or else the one accepted last.
+    /// Publishes the first version: that of the source, or else the one accepted last.
     ///
     /// # Errors
     ///
-    /// Why there is neither, where there has to be one.
+    /// If there is neither although the site needs one; the error has the reason.
     pub(crate) fn start(&self) -> Result<(), Rejection> {
         let candidate = self.source.load().into();
         let now = self.clock.now();
@@ -161,7 +163,7 @@ impl Site {
         };
         let refusal = reload.refusal();
         if refusal.as_ref().is_some_and(|refusal| refusal.kind == RejectionKind::NotFetched) {
-            // There is nothing to report before the first answer.
+            // Before the first fetch is answered, there is nothing to report.
             self.record.lock().update(&publisher, &reload, now);
             drop(publisher);
             if let Some(state) = &self.state {
@@ -187,18 +189,19 @@ impl Site {
         Ok(())
     }
 
-    /// Whether a version is remembered that was accepted before.
+    /// Reports whether an accepted version is remembered.
     pub(crate) fn has_versions(&self) -> bool {
         self.publisher.lock().versions.current().is_some()
     }
 
-    /// The candidate that the source holds now. Blocks for as long as the source does.
+    /// Returns the current content of the source. Blocks for as long as the source does.
     pub(crate) fn load(&self) -> Loaded {
         self.source.load()
     }
 
-    /// Loads the source and publishes what it holds, if that `settled` since a look before; else the reload ends as
-    /// [`RejectionKind::Unstable`]. One such reload at a time, so that an earlier read never replaces a later one.
+    /// Loads the source and publishes its content, if that `settled` since an earlier look;
+    /// otherwise the reload ends as [`RejectionKind::Unstable`]. Only one such reload runs at a
+    /// time, so that an earlier read never replaces a later one.
     pub(crate) fn reload(&self, settled: impl FnOnce(&Version) -> bool) -> Reload {
         let reload = {
             let _reading = self.reading.lock();
@@ -214,7 +217,8 @@ impl Site {
         reload
     }
 
-    /// Runs a reload that a caller waits for on a thread of its own. A fault of ours leaves no caller waiting.
+    /// Runs a reload that a caller waits for, on a thread of its own. A panic does not leave the
+    /// caller waiting.
     pub(crate) fn reload_apart(
         site: Arc<Self>,
         completion: Arc<Completion>,
@@ -223,7 +227,8 @@ impl Site {
         let run = move |site: Arc<Self>| {
             let reloaded = catch_unwind(AssertUnwindSafe(|| reload(&site)));
             let reloaded = reloaded.unwrap_or_else(|_| Reload::interrupted(Cause::Request, &site.origin, site.live()));
-            // Before the caller goes on: a site that the caller drops then is dropped, and written down, by it.
+            // Before the caller continues: if the caller then drops the last handle, the site is
+            // dropped and saved on the caller's thread.
             drop(site);
             completion.fill(reloaded);
         };
@@ -232,19 +237,19 @@ impl Site {
             move || run(site)
         };
         if std::thread::Builder::new().name("robots-reload".into()).spawn(job).is_err() {
-            // The system gives no thread: the caller waits for the source.
+            // The system provides no thread, so the caller waits for the source.
             run(site);
         }
     }
 
-    /// Publishes a candidate, if it may go live, or keeps what is live and records why.
+    /// Publishes a candidate if it may go live; otherwise keeps the live version and records why.
     pub(crate) fn offer(&self, cause: Cause, candidate: Candidate) -> Reload {
         let reload = self.consider(cause, candidate);
         self.notices.deliver();
         reload
     }
 
-    /// Publishes a text that a caller hands in. A site whose source is elsewhere keeps its version.
+    /// Publishes a caller's text. A site with another kind of source keeps its version.
     pub(super) fn offer_text(&self, text: &[u8]) -> Reload {
         let Some(held) = self.source.text() else {
             let rejection = Rejection::new(RejectionKind::NotInline, &self.origin);
@@ -254,7 +259,7 @@ impl Site {
         let reload = {
             let _reading = self.reading.lock();
             let reload = self.consider(Cause::Publish, loaded.clone().into());
-            // One that is no robots.txt leaves the source as it is.
+            // Rejected text does not replace the text in the source.
             if let (Ok(version), false) = (loaded, matches!(reload.outcome, ReloadOutcome::Kept { .. })) {
                 *held.lock() = version;
             }
@@ -264,7 +269,8 @@ impl Site {
         reload
     }
 
-    /// As [`Site::offer`]; the caller has the listeners notified, once it holds no lock.
+    /// Considers a candidate like [`Site::offer`], but leaves notifying the listeners to the
+    /// caller, which does so after releasing its locks.
     pub(super) fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
         let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> {
             let candidate = self.appended(publisher, candidate);
@@ -274,18 +280,20 @@ impl Site {
         reload
     }
 
-    /// With what is appended. Under the publisher's lock, so that a part which is replaced meanwhile is not lost.
+    /// Appends the parts to a candidate. Runs under the publisher's lock, so that a part that is
+    /// replaced meanwhile is not lost.
     fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
         let Some(appending) = &self.appending else { return candidate };
         appending.append(candidate, publisher.before())
     }
 
-    /// The version that is live.
+    /// Returns the hash of the live version.
     pub(crate) fn live(&self) -> Option<VersionHash> {
         self.current.load().content.as_ref().map(|content| content.hash())
     }
 
-    /// The hash of what the source held when that went live: that of the version, where nothing is appended.
+    /// Returns the hash of the source's content from when the live version was published. If
+    /// nothing is appended, this is the hash of the live version.
     pub(crate) fn live_source(&self) -> Option<VersionHash> {
         let live = self.live();
         match &self.appending {
@@ -294,8 +302,9 @@ impl Site {
         }
     }
 
-    /// Takes a step of the publisher, stores its snapshot and records the outcome; then, without the publisher's lock, writes
-    /// down what an operator decided. The caller has the listeners notified.
+    /// Runs a step of the publisher, stores its snapshot and records the outcome. Then, after
+    /// releasing the publisher's lock, writes an operator's decision to disk. The caller notifies
+    /// the listeners.
     pub(super) fn publish<E>(
         &self,
         cause: Cause,
@@ -324,7 +333,7 @@ impl Site {
                 state.is_behind(None);
             }
             match cause {
-                // The operator relies on the decision once it is answered.
+                // The operator relies on the decision as soon as the call returns.
                 Cause::Accept | Cause::Rollback => state.write(),
                 _ if is_saved || matches!(cause, Cause::Request | Cause::Publish) => state.write_soon(),
                 _ => {}
@@ -333,7 +342,7 @@ impl Site {
         Ok(reload)
     }
 
-    /// Replaces what is live, with one store. The publisher's lock orders the stores.
+    /// Replaces the live content with one store. The publisher's lock orders the stores.
     pub(super) fn store(&self, publisher: &Publisher, is_changed: bool) {
         if is_changed {
             let over = self.clock.elapsed().saturating_add(publisher.grace.rest(self.clock.now()));
@@ -342,14 +351,14 @@ impl Site {
                 next.young = publisher.grace.young.clone();
                 next.grace_over = over;
                 if next.content.is_none() {
-                    // The application behind answers requests for it.
+                    // The application behind answers requests for `/robots.txt`.
                     next.when_missing = WhenMissing::Relay;
                 }
             });
         }
     }
 
-    /// Replaces the snapshot by a changed one; changed again if another change was quicker.
+    /// Replaces the snapshot with a changed copy. If another change is faster, `change` runs again.
     pub(super) fn change(&self, change: impl Fn(&mut Snapshot)) {
         self.current.rcu(|current| {
             let mut next = Snapshot::clone(current);
@@ -358,7 +367,7 @@ impl Site {
         });
     }
 
-    /// Records news. It is written down later, without the publisher's lock.
+    /// Records a reload that is news. It is written later, without the publisher's lock.
     fn remember(
         &self,
         publisher: &mut Publisher,
@@ -376,7 +385,8 @@ impl Site {
         }
     }
 
-    /// Puts what is no reload into the history; the caller has it written down where there is a state directory.
+    /// Adds an entry that is not a reload to the history. Returns the site's state, for the caller
+    /// to write.
     pub(super) fn note(&self, cause: Cause, outcome: ReloadOutcomeKind, detail: String) -> Option<&SiteState> {
         #[cfg(feature = "tracing")]
         tracing::info!(target: "tower_robots::reload", cause = cause.as_str(), "{}: {detail}", self.origin);
@@ -418,7 +428,7 @@ impl Switched for Site {
         self.change(|next| next.switches.set_shared(place, enforcement));
     }
 
-    /// Waits for no reload, and for the disk only once the entry is in the history.
+    /// Waits for no reload, and waits for the disk only after the entry is in the history.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>) {
         self.note_switch(enforcement, of, why).into_iter().for_each(SiteState::write);
     }
@@ -431,14 +441,15 @@ impl AppendsParts for Site {
             let candidate = self.appended(publisher, Candidate::Version(source));
             Ok(publisher.consider(candidate, now))
         };
-        // Nothing came from the source yet: what does will have the parts.
+        // Fails if the source has provided nothing yet; its first content will get the parts.
         let _: Result<Reload, ()> = self.publish(Cause::Append, &Attribution::default(), step);
         self.notices.deliver();
     }
 }
 
-/// Has a site go on from what is remembered of another. Entries that it has already, because it was called so before, are not doubled:
-/// on the disk they are dated to the millisecond.
+/// Makes a site start from what is remembered of another site. Entries that the site already has,
+/// because it had this name before, are not duplicated. On disk, entries have times in
+/// milliseconds.
 fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
     for entry in before.history.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
@@ -452,14 +463,14 @@ fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     }
 }
 
-/// How long others may cache `/robots.txt` unless a setting says otherwise, and at most.
+/// Default and largest maximum age of `/robots.txt` in caches.
 pub(super) const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3600);
 pub(super) const MAX_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// The settings of a site, whatever its source. Their defaults are written here and nowhere else.
+/// The settings of a site, whatever its source. Defaults are defined only here.
 pub(crate) struct SiteSettings {
     pub(crate) policy: Policy,
-    /// Replaces the mode of the policy.
+    /// Replaces the policy's mode.
     pub(crate) mode: Option<Mode>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) check: check::Options,
@@ -468,21 +479,21 @@ pub(crate) struct SiteSettings {
     pub(crate) max_age: Duration,
     pub(crate) grace: Duration,
     pub(crate) when_missing: WhenMissing,
-    /// Whether the policy may be that of other files too.
+    /// Whether the policy may also be for other files.
     pub(crate) is_one_of_many: bool,
     /// Why the site is opened.
     pub(crate) opened_by: Cause,
     pub(crate) listeners: Vec<ReloadListener>,
-    /// The directory in which the site remembers what it accepted, and its name there.
+    /// The directory that remembers the site's accepted versions, and the site's name there.
     pub(crate) state: Option<(StateDir, String)>,
-    /// What is remembered of a site of another name, from which this one goes on.
+    /// The state of a site with another name, which this site starts from.
     pub(crate) inherited: Option<Remembered>,
     pub(crate) switch: Option<KillSwitch>,
     pub(crate) additional_kill_switches: Vec<KillSwitch>,
     pub(crate) compile_cache: CompileCache,
-    /// The origin of a text.
+    /// The origin of the text, if the site has text.
     pub(crate) text_name: Option<Arc<str>>,
-    /// The name under which its crawlers are counted.
+    /// The name that the site's crawlers are counted under.
     pub(crate) counted_as: Option<String>,
     pub(crate) clock: Clock,
     /// The parts that are appended to every version of the source.

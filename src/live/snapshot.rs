@@ -19,43 +19,49 @@ use crate::policy::{Decision, Override, Policy, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, SiteBuckets};
 use crate::rules::{Access, Group, LinePlaces, ProductToken, Reading, RobotsTxt, RuleSet};
 
-/// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
+/// One immutable, complete state of a site: the file, its rules, the crawlers that are recognised,
+/// and the policy.
 ///
-/// A request reads one snapshot and so one version. If nothing is known of the site's robots.txt yet, there is no
-/// [`Content`] and nothing is enforced.
+/// A request uses one snapshot, and so one version. If no robots.txt of the site is known yet,
+/// there is no [`Content`] and nothing is enforced.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// The version that is live, if any is.
+    /// The live version; `None` if there is none.
     pub content: Option<Arc<Content>>,
     /// The policy.
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
     pub(super) young: Arc<YoungRules>,
-    /// When the grace is over at the latest, on the clock that is not set: one that is set back must not prolong it.
+    /// When the grace period ends at the latest, on the steady clock: setting the system's clock
+    /// back must not prolong the period.
     pub(super) grace_over: Duration,
     pub(super) switches: Switches,
     pub(super) clock: Clock,
-    /// They outlive the snapshot: the next one takes them over.
+    /// Rate limit buckets. They outlive the snapshot: the next one takes them over.
     pub(super) buckets: SiteBuckets,
     /// How long others may cache the file.
     pub max_age: Duration,
     /// How `/robots.txt` is answered while there is no content.
     pub when_missing: WhenMissing,
-    /// Whether the policy may be that of other files too: what has no effect here may be meant for them.
+    /// Whether the policy may also be for other files. What has no effect here may be meant for
+    /// them.
     pub(crate) is_one_of_many: bool,
 }
 
-/// The behaviour if there is no usable robots.txt at the start. Later on the last good version always stays.
+/// What to do if there is no usable robots.txt at the start. Later, the last good version always
+/// stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenMissing {
     /// [`LiveBuilder::open`](crate::source::LiveBuilder::open) returns the error. The default.
     #[default]
     Fail,
-    /// Start without one: nothing is enforced, and `/robots.txt` is answered with 503 until there is one.
+    /// Start without a robots.txt: nothing is enforced, and `/robots.txt` is answered with 503
+    /// until there is one.
     Unavailable,
-    /// Start without one: nothing is enforced, and `/robots.txt` goes to the application behind.
+    /// Start without a robots.txt: nothing is enforced, and requests for `/robots.txt` are
+    /// forwarded to the application behind.
     Relay,
 }
 
@@ -70,16 +76,17 @@ keywords!(WhenMissing, "a rule for a missing robots.txt", {
 #[non_exhaustive]
 pub struct Content {
     compiled: Arc<Compiled>,
-    /// When the file was last changed; HTTP can write the date. A text given inline has none.
+    /// When the file was last changed, if HTTP can write that date; `None` for inline text.
     pub modified: Option<SystemTime>,
-    /// The origin of the lines of appended parts; `None` if nothing is appended, and for a version that an earlier
-    /// process remembered.
+    /// The origins of lines from appended parts; `None` if nothing is appended, or if an earlier
+    /// process saved the version.
     pub places: Option<Arc<LinePlaces>>,
-    /// A value that the layer derives from it once, to serve it.
+    /// A value that the layer derives from the file once, to serve it.
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// The compiled bytes of a version. Sites whose bytes and settings are equal share it, whatever their dates.
+/// The compiled bytes of a version. Sites with equal bytes and settings share it, even if their
+/// dates differ.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) robots: RobotsTxt,
@@ -92,9 +99,11 @@ pub(super) struct Compiled {
 }
 
 impl Snapshot {
-    /// Overrides and exemptions of the policy whose name is nearly that of a crawler, and that of none, nor of a group, with the name that
-    /// is probably meant; and those whose name no request bears, such as `Google-Extended`. A line each: they have no effect. None of a
-    /// file of a [`Directory`](crate::source::Directory): they may be meant for another file.
+    /// Returns one line for each override or exemption of the policy whose name has no effect.
+    /// Either the name is close to a crawler's but matches no crawler and no group; the line then
+    /// suggests a correction. Or no request has the name, such as `Google-Extended`. Empty for a
+    /// file of a [`Directory`](crate::source::Directory), because the names may be meant for
+    /// another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let registry = content.compiled.recognizer.registry();
@@ -110,8 +119,8 @@ impl Snapshot {
         misspelled.collect()
     }
 
-    /// Overrides of the policy for a rule that the file does not have: a line each. They have no effect. None of a file of a
-    /// [`Directory`](crate::source::Directory), likewise.
+    /// Returns one line for each override of the policy whose rule the file does not have, so that
+    /// it has no effect. Empty for a file of a [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =
@@ -123,32 +132,36 @@ impl Snapshot {
             .collect()
     }
 
-    /// Overrides of the policy that have ended ([`Override::until`]): a line each. They have no effect any more.
+    /// Returns one line for each override of the policy that has ended ([`Override::until`]) and so
+    /// has no effect any more.
     pub fn ended_overrides(&self) -> Vec<String> {
         let line =
             |(over, end): (String, _)| format!("the {over} has no effect any more: it ended {}", clock::shown(end));
         self.policy.ended_overrides(self.clock.now()).map(line).collect()
     }
 
-    /// Whether anything is enforced. Off, every request passes unjudged; `/robots.txt` is served as before.
+    /// Returns whether anything is enforced. If off, every request passes unjudged; `/robots.txt`
+    /// is served as before.
     pub fn enforcement(&self) -> Enforcement {
         self.switches.together()
     }
 
-    /// Until when some of what is disallowed is only observed, because it was not before; `None` where no grace runs.
+    /// Returns the end of the grace period, while new restrictions are only observed; `None` if
+    /// none runs.
     pub fn grace_end(&self) -> Option<SystemTime> {
         let (end, now) = (self.running_grace()?.end(), self.clock.now());
         let rest = self.grace_over.saturating_sub(self.clock.elapsed());
         (now < end).then(|| now.checked_add(rest).map_or(end, |latest| end.min(latest)))
     }
 
-    /// Number of rules that only observed when the version went live, because they were not there before, or did not disallow; 0 where
-    /// no grace runs.
+    /// Returns the number of rules that were only observed when the version went live, because
+    /// before it they did not exist or did not disallow. 0 if no grace period runs.
     pub fn grace_rules(&self) -> usize {
         self.running_grace().map_or(0, |_| self.young.count)
     }
 
-    /// That number, for the first request that the grace of the version lets pass; `None` for all others.
+    /// Returns the number of rules that are only observed, for the first request that passes
+    /// because of the version's grace period; `None` for all others.
     pub(crate) fn first_in_grace(&self) -> Option<usize> {
         self.young.report_once().then_some(self.young.count)
     }
@@ -157,7 +170,7 @@ impl Snapshot {
         self.grace.as_deref().filter(|_| self.clock.elapsed() < self.grace_over)
     }
 
-    /// Whether a group of the file names a crawler.
+    /// Reports whether a group of the file names a crawler.
     pub(crate) fn names(&self, token: &ProductToken) -> bool {
         self.content.as_ref().is_some_and(|content| content.rules().names(token))
     }
@@ -167,18 +180,19 @@ impl Snapshot {
         self.buckets.take(key, quota, self.clock.elapsed())
     }
 
-    /// Whether a request of a sender would pass. Nothing is taken.
+    /// Reports whether a request of a sender would pass, without taking it from the bucket.
     pub(crate) fn look(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), Duration> {
         self.buckets.look(key, quota, self.clock.elapsed())
     }
 
-    /// Counts a request that was refused for its rate; how many there were before it.
+    /// Counts a request that was refused for its rate. Returns the number of such requests before
+    /// it.
     pub(crate) fn refused_for_its_pace(&self) -> u32 {
         self.buckets.refused()
     }
 
-    /// Judges a request by agents that [`Content::agents`] recognised. It counts nothing: whether the request comes sooner than
-    /// its [`Decision::rate_limit`] allows is known in the layer only.
+    /// Judges a request by agents that [`Content::agents`] recognised. Counts nothing: only the
+    /// layer knows whether the request exceeds its [`Decision::rate_limit`].
     pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], mut request: RequestFacts<'f>) -> Decision<'s> {
         match &self.content {
             None => Decision::unjudged(Reason::NothingKnown),
@@ -214,54 +228,59 @@ impl Compiled {
 }
 
 impl Content {
-    /// `modified` must not be in the future: caches would hold on to the file (RFC 9110, section 8.8.2.1).
+    /// Creates the content. `modified` must not be in the future, because caches would keep the
+    /// file too long (RFC 9110, section 8.8.2.1).
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>, places: Option<Arc<LinePlaces>>) -> Self {
-        // A date that HTTP cannot write is left out, as if the file had none.
+        // A date that HTTP cannot write is omitted.
         let modified = modified.filter(|modified| clock::http(*modified).is_some());
         Self { compiled, modified, places, derived: OnceLock::new() }
     }
 
-    /// The document.
+    /// Returns the document.
     pub fn robots(&self) -> &RobotsTxt {
         &self.compiled.robots
     }
 
-    /// The compiled rules.
+    /// Returns the compiled rules.
     pub fn rules(&self) -> &RuleSet {
         &self.compiled.rules
     }
 
-    /// Recognises the agents of one `User-Agent` field line; an empty one where the request has no such field.
+    /// Recognises the agents of one `User-Agent` field line. Pass an empty line if the request has
+    /// no such field.
     pub fn agents(&self, field: &[u8]) -> Agents {
         Agents::clone(&self.cached_agents(field, None))
     }
 
-    /// Reads the agents of one `User-Agent` field line, without the cost of sharing them.
+    /// Calls `read` with the agents of one `User-Agent` field line, without the cost of sharing
+    /// them.
     pub fn with_agents<R>(&self, field: &[u8], read: impl FnOnce(&Agents) -> R) -> R {
         read(&self.cached_agents(field, None))
     }
 
-    /// As [`Content::with_agents`], for a local: they must not be kept.
+    /// Recognises agents like [`Content::with_agents`]; the result is for a local variable and must
+    /// not be stored.
     pub(crate) fn cached_agents(&self, field: &[u8], lookups: Option<&AgentLookups>) -> FoundAgents<'_> {
         self.compiled.agents.get(field, lookups, |field| self.compiled.recognizer.agents(field))
     }
 
-    /// The report of the check.
+    /// Returns the check report.
     pub fn report(&self) -> &Arc<Report> {
         &self.compiled.report
     }
 
-    /// The hash that names this version.
+    /// Returns the hash that names this version.
     pub fn hash(&self) -> VersionHash {
         self.compiled.hash
     }
 
-    /// The file, to be served.
+    /// Returns the bytes to serve.
     pub fn body(&self) -> &Bytes {
         &self.compiled.body
     }
 
-    /// The value that is derived from the file once, and kept as long; `None` if another type was made.
+    /// Returns the value that is derived from the file once and kept as long as the file; `None` if
+    /// it has another type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

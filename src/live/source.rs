@@ -1,5 +1,5 @@
-//! The interface between a site and its source, and the parts that are appended to a source's text before it is
-//! published.
+//! The interface between a site and its source, and the parts that are appended to a source's
+//! robots.txt before it is published.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -9,7 +9,7 @@ use super::rejection::MAX_FILE;
 use super::{Completion, Mutex, Rejection, RejectionKind, Version, VersionHash};
 use crate::rules::{Fragment, RobotsTxt};
 
-/// A source's content, or why it has none that can be used.
+/// A source's content, or why the source has no usable content.
 pub(crate) type Loaded = Result<Version, Rejection>;
 
 /// A version that may become live.
@@ -17,40 +17,40 @@ pub(crate) type Loaded = Result<Version, Rejection>;
 pub(crate) enum Candidate {
     /// The version that the source holds.
     Version(Version),
-    /// The source holds nothing that can be used.
+    /// The source has no usable content.
     Rejected(Rejection),
-    /// The source says that it has no robots.txt, with this status.
+    /// The source reports that it has no robots.txt, with this status.
     Absent { status: u16 },
 }
 
 /// The source of a site's bytes.
 ///
-/// A source keeps its site up to date: it offers a [`Candidate`] when it holds something else, until it is dropped. The site
-/// owns its source, so a source refers to its site weakly.
+/// Until it is dropped, a source offers its site a [`Candidate`] whenever its content changes. The
+/// site owns its source, so the source holds only a weak reference to the site.
 pub(crate) trait Source: fmt::Debug + Send + Sync {
-    /// Loads what it holds now. Blocks for as long as the source does.
+    /// Loads the current content. Blocks for as long as the source does.
     fn load(&self) -> Loaded;
 
-    /// Loads and offers because a caller waits for the result. Does not block.
+    /// Loads and offers the content for a caller that waits for the result. Does not block.
     fn reload(&self, completion: Arc<Completion>);
 
-    /// The text it holds, where a caller may hand in another; `None` where it comes from elsewhere.
+    /// Returns the text that a caller may replace; `None` if the content comes from elsewhere.
     fn text(&self) -> Option<&Mutex<Version>> {
         None
     }
 
-    /// Why changes are only found by polling. Does not block.
+    /// Returns why changes are found only by polling, if so. Does not block.
     fn watch_problem(&self) -> Option<String> {
         None
     }
 
-    /// How fetching fares. Does not block.
+    /// Returns the state of fetching, if the source fetches. Does not block.
     fn fetch_status(&self) -> Option<FetchStatus> {
         None
     }
 }
 
-/// A text that a caller hands in, within the bound of files.
+/// Creates a version from a caller's text, unless it exceeds [`MAX_FILE`].
 pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
     if text.len() as u64 > MAX_FILE {
         return Err(Rejection::new(RejectionKind::TooLarge, origin));
@@ -58,18 +58,18 @@ pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
     Ok(Version::new(text, origin, None))
 }
 
-/// How fetching a site's robots.txt fares; part of [`Status`](super::Status).
+/// The state of fetching a site's robots.txt; part of [`Status`](super::Status).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchStatus {
-    /// When the server last confirmed that it has what is live, or has none; `None` before the first confirmation since the
-    /// start.
+    /// When the server last confirmed the live version, or that it has none; `None` before the
+    /// first confirmation since the start.
     pub confirmed: Option<SystemTime>,
-    /// Since when fetches fail.
+    /// When fetches began to fail; `None` if the last one succeeded.
     pub failing_since: Option<SystemTime>,
-    /// How many fetches in a row brought nothing that was taken.
+    /// Number of consecutive fetches without usable content.
     pub failures: u32,
-    /// Until when the version that is live stays in force although it is missing at its source.
+    /// When enforcement of the live version ends because it is missing at its source.
     pub held_until: Option<SystemTime>,
     /// When the next fetch is due.
     pub next_fetch: SystemTime,
@@ -81,7 +81,7 @@ impl From<Loaded> for Candidate {
     }
 }
 
-/// The parts of a site, and what its source held last.
+/// The parts that are appended for a site, and the last content of its source.
 pub(super) struct Appending {
     appendix: Appendix,
     last: Mutex<LastOffer>,
@@ -89,7 +89,7 @@ pub(super) struct Appending {
 
 #[derive(Default)]
 struct LastOffer {
-    /// As the source had it.
+    /// The content as the source had it.
     source: Option<Version>,
     /// The hash of the result.
     appended: Option<VersionHash>,
@@ -100,14 +100,17 @@ impl Appending {
         Self { appendix, last: Mutex::default() }
     }
 
-    /// The candidate with the parts. A text that is no robots.txt stays as it is, so that it is rejected for what it is.
+    /// Returns the candidate with the parts appended. A file that is not a robots.txt stays
+    /// unchanged, so that it is rejected for the right reason.
     ///
-    /// `before` is what the site serves, or served last. A part of it that is not at hand now is not dropped.
+    /// `before` is what the site serves, or served last. If it contains a part that is not
+    /// available now, the candidate is rejected, so that the part is not dropped.
     pub(super) fn append(&self, candidate: Candidate, before: Option<&[u8]>) -> Candidate {
         let mut last = self.last.lock();
         let version = match candidate {
             Candidate::Version(version) => version,
-            // It is there no more; a source that failed may still hold what it held.
+            // The source has no robots.txt any more. A source that failed may still have its
+            // content.
             Candidate::Absent { .. } => {
                 last.source = None;
                 return candidate;
@@ -126,7 +129,7 @@ impl Appending {
         let modified = parts.iter().filter_map(|part| part.held.as_ref()?.1).max();
         let fragments: Vec<_> = parts.into_iter().filter_map(|part| Some(part.held?.0)).collect();
         if let (Some(title), Some(before)) = (&missing, before) {
-            // Under another name too: which of the missing parts it was, is not known.
+            // Compare all titles, because the missing part may have had another name before.
             let is_held = |part: &[u8]| fragments.iter().any(|held| held.title.as_bytes() == part);
             let is_own = |part: &[u8]| Fragment::titles_in(version.bytes()).any(|own| own == part);
             if Fragment::titles_in(before).any(|part| !is_held(part) && !is_own(part)) {
@@ -137,7 +140,7 @@ impl Appending {
         if appended.len() as u64 > MAX_FILE {
             return Candidate::Rejected(Rejection::new(RejectionKind::TooLarge, &version.origin));
         }
-        // Its date is that of the part that changed last; a file without one has none.
+        // The date is that of the part that changed last. A file without a date gets none.
         let modified = version.modified.map(|date| modified.map_or(date, |modified| modified.max(date)));
         let mut whole = Version::new(appended, &version.origin, modified);
         whole.places = Some(places.into());
@@ -145,27 +148,30 @@ impl Appending {
         Candidate::Version(whole)
     }
 
-    /// The last robots.txt that the source held.
+    /// Returns the last robots.txt that the source held.
     pub(super) fn source(&self) -> Option<Version> {
         self.last.lock().source.clone()
     }
 
-    /// The hash of what the source held when this went live; `None` if it is from elsewhere, or from before.
+    /// Returns the hash of the source's content that this live version was made from; `None` if it
+    /// was made from other content.
     pub(super) fn source_of(&self, live: VersionHash) -> Option<VersionHash> {
         let last = self.last.lock();
         last.source.as_ref().filter(|_| last.appended == Some(live)).map(Version::hash)
     }
 }
 
-/// Parts that others keep, such as a list of AI crawlers, for one site or many.
+/// Parts that others maintain, such as a list of AI crawlers, for one site or many.
 ///
-/// A site that is opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends them to whatever its source holds, as
-/// [`RobotsTxt::append`](crate::rules::RobotsTxt::append) does; the result is checked, gated, remembered and rolled back like any
-/// other version. A part that is replaced makes a new version of every site. The caller decides where the parts are read from.
+/// A site opened with [`LiveBuilder::append`](crate::source::LiveBuilder::append) appends them to
+/// its source's content, as [`RobotsTxt::append`](crate::rules::RobotsTxt::append) does. The result
+/// is checked, gated, remembered and rolled back like any other version. Replacing a part creates a
+/// new version of every site. The caller decides where the parts are read from.
 ///
-/// While a part was never at hand, a site whose version has it keeps that version; any other serves its file without the part.
+/// As long as a part was never available, a site whose version contains the part keeps that
+/// version. Other sites serve their file without the part.
 ///
-/// Cheap to clone; clones are the same.
+/// Cheap to clone; clones share the parts.
 ///
 /// ```
 /// use tower_robots::internals::Appendix;
@@ -183,9 +189,9 @@ impl Appending {
 #[derive(Clone, Debug)]
 pub struct Appendix(Arc<AppendixState>);
 
-/// A site's source that appends the parts.
+/// A site that appends the parts.
 pub(super) trait AppendsParts: Send + Sync {
-    /// Appends parts that have changed to what its source held last.
+    /// Appends the changed parts to the last content of the source.
     fn append_again(&self);
 }
 
@@ -202,16 +208,17 @@ struct AppendixPart {
 }
 
 impl Appendix {
-    /// Parts with these titles, in the order in which they are appended. None is at hand yet.
+    /// Creates parts with these titles, in the order of appending. None is available yet.
     pub fn new<T: Into<Arc<str>>>(titles: impl IntoIterator<Item = T>) -> Self {
         let parts = titles.into_iter().map(|title| AppendixPart { title: title.into(), held: None }).collect();
         Self(Arc::new(AppendixState { parts: Mutex::new(parts), sites: Mutex::default() }))
     }
 
-    /// Replaces a part, by its place from 0, and has every site append it. `modified` is when it was changed, as far as that
-    /// is known. A part of the same octets changes nothing, and so does a place that there is none of.
+    /// Replaces the part at an index, and makes every site append it. `modified` is when the part
+    /// was changed, if known. A part with the same bytes changes nothing, and neither does an index
+    /// out of range.
     ///
-    /// It blocks until the sites have compiled the result.
+    /// Blocks until the sites have compiled the result.
     pub fn set(&self, part: usize, fragment: Fragment, modified: Option<SystemTime>) {
         {
             let mut parts = self.0.parts.lock();
@@ -230,24 +237,25 @@ impl Appendix {
         sites.iter().for_each(|site| site.append_again());
     }
 
-    /// The titles of the parts that were never at hand.
+    /// Returns the titles of the parts that were never available.
     pub fn missing(&self) -> Vec<String> {
         self.0.parts.lock().iter().filter(|part| part.held.is_none()).map(|part| part.title.to_string()).collect()
     }
 
     pub(super) fn join(&self, site: Weak<dyn AppendsParts>) {
         let mut sites = self.0.sites.lock();
-        // The hosts of a directory come and go.
+        // Remove dropped sites, because the hosts of a directory come and go.
         sites.retain(|site| site.strong_count() > 0);
         sites.push(site);
     }
 }
 
-/// The event that a write must outlive.
+/// The event that a write must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
-    /// The process: a source can be read again, and ten thousand files that change at once must not wait for the disk.
+    /// The end of the process: a source can be read again, and ten thousand files that change at
+    /// once must not wait for the disk.
     Process,
-    /// The machine: decisions of an operator, and versions that wait for one.
+    /// A crash of the machine: for decisions of an operator, and for pending versions.
     Machine,
 }

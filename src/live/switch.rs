@@ -1,12 +1,12 @@
-//! The kill switch of many sites.
+//! The kill switch for many sites.
 
 use crate::live::Mutex;
 use std::sync::{Arc, Weak};
 
 use robots_core::keywords;
 
-/// The kill switch of many sites, which is on at first and ends with the process; a [`StateDir`](super::StateDir) has one that does
-/// not. Cheap to clone.
+/// A kill switch for many sites. It is on at first and is not persisted; the switch of a
+/// [`StateDir`](super::StateDir) is. Cheap to clone.
 ///
 /// ```
 /// use tower_robots::live::{Enforcement, KillSwitch, LiveRobots};
@@ -22,25 +22,27 @@ pub struct KillSwitch(Arc<Switch>);
 
 #[derive(Debug, Default)]
 struct Switch {
-    /// Held for a moment only: a reader never waits for the disk.
+    /// Locked only for a moment, so a reader never waits for the disk.
     joined: Mutex<JoinedSites>,
-    /// Held while the switch is turned and written down, so that the last write is the last turn.
+    /// Locked while the switch is changed and written, so that the last write is the last change.
     turning: Mutex<()>,
 }
 
-/// A site's part of a switch for many.
+/// A site that follows a shared switch.
 pub(super) trait Switched: Send + Sync {
-    /// Sets how a switch for many stands, by the order in which the site joined it. Waits for nothing.
+    /// Sets the position of a shared switch in this site. `place` is the index of that switch among
+    /// those the site joined. Waits for nothing.
     fn set_shared_switch(&self, place: u8, enforcement: Enforcement);
 
-    /// Records that the switch `of` something was turned, and why, where no operator did it.
+    /// Records a change of the switch `of` something; `why` is the reason if no operator made the
+    /// change.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>);
 }
 
 #[derive(Debug, Default)]
 struct JoinedSites {
     enforcement: Enforcement,
-    /// Why it stands so, where no operator turned it.
+    /// The reason for the position, if no operator chose it.
     why: Option<String>,
     sites: Vec<(u8, Weak<dyn Switched>)>,
 }
@@ -51,26 +53,27 @@ impl KillSwitch {
         Self(Arc::new(Switch { joined, turning: Mutex::default() }))
     }
 
-    /// How it stands.
+    /// Returns the position of the switch.
     pub fn enforcement(&self) -> Enforcement {
         self.0.joined.lock().enforcement
     }
 
-    /// Turns enforcement off, or on again, for every site that has it, at once and for those opened later. A site's own
-    /// switch stays as it is.
+    /// Switches enforcement on or off for every site with this switch: at once, and for sites
+    /// opened later. A site's own switch stays as it is.
     pub fn set_enforcement(&self, enforcement: Enforcement) {
         self.set_enforcement_because(enforcement, None);
     }
 
-    /// As [`KillSwitch::set_enforcement`], with why that is so where no operator decided it, for the history of the sites.
+    /// Switches like [`KillSwitch::set_enforcement`], and records a reason in the history of the
+    /// sites if no operator decided it.
     pub fn set_enforcement_because(&self, enforcement: Enforcement, why: Option<String>) {
         self.turn(enforcement, why, || {});
     }
 
-    /// Turns it and writes that down. Every site has it before it is written.
+    /// Changes the switch in every site, and then writes it with `write`.
     pub(super) fn turn<R>(&self, enforcement: Enforcement, why: Option<String>, write: impl FnOnce() -> R) -> R {
         let turning = self.0.turning.lock();
-        // Kept until no lock is held: the last handle of a site writes its state down.
+        // Kept until no lock is held, because dropping the last handle of a site writes its state.
         let mut sites = Vec::new();
         let before = {
             let mut joined = self.0.joined.lock();
@@ -91,12 +94,14 @@ impl KillSwitch {
         written
     }
 
-    /// Sets a site to this switch, now and at every turn. It joins so many others before. Returns why the switch stands as it does,
-    /// where no operator turned it.
+    /// Makes a site follow this switch, now and at every change. `place` is the index of this
+    /// switch among those the site joined. Returns the reason for the switch's position, if no
+    /// operator chose it.
     pub(super) fn join(&self, place: u8, site: &Arc<impl Switched + 'static>) -> Option<String> {
         let mut joined = self.0.joined.lock();
         if joined.sites.len() == joined.sites.capacity() {
-            // Before it grows: at every site, ten thousand would be looked through ten thousand times.
+            // Only before the list grows: doing this at every site would visit ten thousand entries
+            // ten thousand times.
             joined.sites.retain(|(_, other)| other.strong_count() > 0);
         }
         let weak = Arc::downgrade(site);
@@ -108,7 +113,8 @@ impl KillSwitch {
 
 /// Whether anything is enforced.
 ///
-/// Off, every request passes unjudged and unrecorded, whatever the policy says; `/robots.txt` is served as before.
+/// If off, every request passes unjudged and unrecorded, whatever the policy; `/robots.txt` is
+/// served as before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum Enforcement {
@@ -119,11 +125,11 @@ pub enum Enforcement {
     Off,
 }
 
-/// The switch of one site and those for many: off is whatever any of them turns off.
+/// The switch of one site and the shared ones: off if any of them is off.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switches {
     pub(super) site: Enforcement,
-    /// A bit for each of those for many that is off.
+    /// One bit for each shared switch that is off.
     pub(super) shared_off: u8,
 }
 

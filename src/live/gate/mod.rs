@@ -1,21 +1,28 @@
-//! The conditions under which a version goes live without an operator.
+//! The conditions for a version to go live without an operator.
 //!
-//! 1. A version passes if the gate accepts its hash, or if it is the version that was accepted last.
-//! 2. It is compared with the version that was accepted last: the gate refuses one that shuts out everyone, crawlers
-//!    without a group of their own or a search engine that was in, that has no group or no rule in force left, that is that version
-//!    cut short, or that opens much at once (see [`DrasticChange`]). Without an accepted version it refuses only a total shut-out.
-//! 3. The gate refuses a version that takes too many of the pages that matter from a search engine (`objection`).
-//! 4. The gate refuses a version that disallows a path it must allow, misses an expectation, breaks a guard, or has
-//!    findings of a severity that is set.
-//! 5. A refused version waits with its reasons, and the version before stays live. It is accepted by its hash only, so an
-//!    operator never accepts a version unseen.
+//! 1. A version passes if the gate accepts its hash, or if it is the version that was accepted
+//!    last.
+//! 2. A version is compared with the version that was accepted last. The gate refuses a version
+//!    that blocks everyone, crawlers without a group of their own, or a search engine that was
+//!    allowed. It also refuses a version that has no group or no effective rule left, is a
+//!    truncated copy of that version, or allows much more at once (see [`DrasticChange`]). Without
+//!    an accepted version, it refuses only a version that blocks everyone.
+//! 3. The gate refuses a version that takes too many important pages from a search engine
+//!    (`objection`).
+//! 4. The gate refuses a version that disallows a path it must allow, misses an expectation, breaks
+//!    a guard, or has findings of a configured severity.
+//! 5. A refused version is pending, with its reasons, and the version before it stays live. It is
+//!    accepted only by its hash, so an operator never accepts an unseen version.
 //!
-//! A process that shares its sites with others can have its very first version wait unless it is accepted
-//! ([`Gate::allow_first_versions`]): theirs is what it would be compared with.
+//! A process that shares its sites with other processes can hold its very first version until
+//! accepted ([`Gate::allow_first_versions`]). The other processes' versions are what it would be
+//! compared with.
 //!
-//! A baseline stands in the place of the version that was accepted last: what version control holds, for example.
+//! A baseline, for example the version in version control, replaces the version that was accepted
+//! last.
 //!
-//! Bytes that are no robots.txt (empty, HTML, binary, another text) are rejected before the gate, whatever its settings.
+//! Bytes that are not a robots.txt (empty, HTML, binary, other text) are rejected before the gate,
+//! whatever its settings.
 
 mod objection;
 
@@ -28,8 +35,8 @@ use crate::agent::Registry;
 use crate::check::{DiffOptions, DrasticChange, Expectations, Guard, Report, Severity, diff};
 use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 
-/// The conditions under which a version goes live without an operator. Begin with [`Gate::new`], which is also its default; a site
-/// without a gate has [`Gate::open`].
+/// The conditions for a version to go live without an operator. Start with [`Gate::new`], which is
+/// also the default. A site without a gate has [`Gate::open`].
 ///
 /// ```
 /// use tower_robots::live::{Gate, LiveRobots, WhenMissing};
@@ -40,7 +47,8 @@ use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 ///     .open()?;
 /// let status = live.status();
 /// let pending = status.pending.clone().expect("it waits");
-/// assert_eq!(pending.objections[0].to_string(), "everyone is blocked: no crawler may fetch anything");
+/// let reason = pending.objections[0].to_string();
+/// assert_eq!(reason, "everyone is blocked: no crawler may fetch anything");
 /// assert!(live.accept(&pending.hash().into()).is_ok());
 /// assert_eq!(live.status().live, Some(pending.hash()));
 /// # Ok::<(), tower_robots::live::Rejection>(())
@@ -48,7 +56,8 @@ use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Gate {
-    /// Whether a version is compared with the one that was accepted last, in what it does to crawlers.
+    /// Whether the effects of a version on crawlers are compared with the version that was accepted
+    /// last.
     compares_effects: bool,
     findings: Option<Severity>,
     must_allow: Vec<MustAllow>,
@@ -57,18 +66,18 @@ pub struct Gate {
     accepted: Vec<VersionHashPrefix>,
     pages: Vec<WatchedPages>,
     baseline: Option<Baseline>,
-    /// The versions that pass where there is nothing to compare with, and why others wait.
+    /// The versions that pass if there is nothing to compare with, and why others are held.
     first: Option<(Vec<VersionHashPrefix>, String)>,
 }
 
-/// [`Gate::new`].
+/// The same as [`Gate::new`].
 impl Default for Gate {
     fn default() -> Self {
         Self::new()
     }
 }
 
-/// A version that counts as the one accepted last.
+/// A version that replaces the version accepted last.
 #[derive(Clone, Debug)]
 struct Baseline {
     hash: VersionHash,
@@ -82,7 +91,7 @@ struct MustAllow {
 }
 
 impl Gate {
-    /// A gate that compares effects, and has no other conditions yet.
+    /// Creates a gate that compares effects and has no other conditions yet.
     pub fn new() -> Self {
         Self {
             compares_effects: true,
@@ -97,13 +106,15 @@ impl Gate {
         }
     }
 
-    /// A gate that every version passes: the default of a [`LiveRobots`](super::LiveRobots).
+    /// Creates a gate that every version passes: the default of a
+    /// [`LiveRobots`](super::LiveRobots).
     pub fn open() -> Self {
         Self { compares_effects: false, ..Self::new() }
     }
 
-    /// The objections to a version, compared with the baseline or else with the one that was `accepted` last; none where it
-    /// may go live. `report` is the report of its check, and `places` are those of its lines, if parts are appended.
+    /// Returns the objections to a version, compared with the baseline, or without one with the
+    /// version `accepted` last. Empty if the version may go live. `report` is its check report, and
+    /// `places` are the origins of its lines if parts are appended.
     pub fn examine(
         &self,
         robots: &RobotsTxt,
@@ -115,7 +126,7 @@ impl Gate {
         self.examine_version(VersionHash::of(robots.bytes()), robots, report, accepted, places, registry)
     }
 
-    /// [`Gate::examine`] of bytes whose hash is known.
+    /// Examines like [`Gate::examine`], for bytes whose hash is known.
     pub(super) fn examine_version(
         &self,
         hash: VersionHash,
@@ -141,7 +152,8 @@ impl Gate {
         if self.compares_effects {
             let mut drastic_changes = DrasticChange::between(accepted, robots, registry);
             if let (Some(accepted), Some(places)) = (accepted, places) {
-                // What is appended has rules, so the whole does not show that the file has lost its own.
+                // Appended parts have rules, so the whole file does not show that the site's own
+                // part lost its rules.
                 let own = places.own_part(robots);
                 let before = RobotsTxt::parse(Fragment::without_parts(accepted.bytes(), own.bytes()));
                 let losses = DrasticChange::losses(&before, &own);
@@ -175,7 +187,7 @@ impl Gate {
         objections
     }
 
-    /// The names of crawlers that its conditions are about.
+    /// Returns the crawler names that the gate's conditions use.
     fn names(&self) -> impl Iterator<Item = (ObjectionKind, &str)> {
         let must_allow = self.must_allow.iter().flat_map(|must| &must.agents);
         let expected = self.expectations.iter().flat_map(Expectations::agents);
@@ -187,27 +199,31 @@ impl Gate {
             .chain(self.guards.iter().map(|guard| (ObjectionKind::Guard, guard.crawler.as_str())))
     }
 
-    /// Whether the version that was accepted last matters.
+    /// Reports whether examining needs the version that was accepted last.
     pub(super) fn compares(&self) -> bool {
         let has_reason =
             self.compares_effects || !self.guards.is_empty() || !self.pages.is_empty() || self.first.is_some();
         has_reason && self.baseline.is_none()
     }
 
-    /// The file that counts as the version that was accepted last.
+    /// Returns the baseline, which replaces the version that was accepted last.
     pub(super) fn compared_with(&self) -> Option<&RobotsTxt> {
         self.baseline.as_ref().map(|baseline| &baseline.robots)
     }
 
-    /// Refuses a version with findings of this severity or worse. Default: none, because
-    /// crawlers read every file, and the version before need be no better. A second call replaces the first.
+    /// Refuses a version with findings of this severity or worse. Default: no severity, because
+    /// crawlers read every file, and the version before may be no better. A second call replaces
+    /// the first.
     pub fn refuse_findings(self, severity: Severity) -> Self {
         Self { findings: Some(severity), ..self }
     }
 
-    /// Refuses a version that does not allow each of these agents (a name, a product token, `*` or a `User-Agent`, as in
-    /// [`Expectations`]) each of these paths, and one in which a name of them is nearly that of a registered crawler, but of
-    /// none, nor of a group: it would guard nothing. Default: nothing. A second call adds to the first.
+    /// Refuses a version that does not allow each of these agents each of these paths. An agent is
+    /// a name, a product token, `*` or a `User-Agent`, as in [`Expectations`].
+    ///
+    /// Also refuses a version if an agent's name is close to that of a registered crawler but
+    /// matches no crawler and no group, because the condition would then have no effect. Default:
+    /// nothing. A second call adds to the first.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,
@@ -219,39 +235,44 @@ impl Gate {
         self
     }
 
-    /// Refuses a version that does not meet these. Default: none. A second call replaces the first.
+    /// Refuses a version that does not meet these expectations. Default: none. A second call
+    /// replaces the first.
     pub fn expectations(self, expectations: Expectations) -> Self {
         Self { expectations: Some(expectations), ..self }
     }
 
-    /// Refuses a version in which something changes that must not. Default: nothing. A second call adds to the first.
+    /// Refuses a version that changes what the guard protects. Default: nothing. A second call adds
+    /// to the first.
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guards.push(guard);
         self
     }
 
-    /// Lets these versions pass, whatever they do: a [`VersionHash`], or as much of one as an application has kept of it. Default: none.
-    /// A second call adds to the first.
+    /// Allows these versions, whatever their effects. Takes a [`VersionHash`], or as much of it as
+    /// the application has kept. Default: none. A second call adds to the first.
     pub fn accept(mut self, hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>) -> Self {
         self.accepted.extend(hashes.into_iter().map(Into::into));
         self
     }
 
-    /// Refuses a version that newly disallows to a search engine with an index
-    /// ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) more than 1 % or more than 100 of the pages in a
-    /// list, and at least two of them, or the front page. A page that the version before disallowed too does not count.
-    /// Default: no pages. A second call adds to the first.
+    /// Refuses a version that newly disallows too many pages of a list for a search engine with an
+    /// index ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)): the front
+    /// page, or at least two pages if these are more than 1 % of the list or more than 100. A page
+    /// that the version before disallowed too does not count. Default: no pages. A second call adds
+    /// to the first.
     ///
-    /// One page alone would be more than 1 % of a list of less than a hundred. It may be lost, because a rule that meets one page
-    /// was written for that page; an accident meets a folder or every query.
+    /// In a list of less than a hundred, one page alone would be more than 1 %. One page may be
+    /// lost, because a rule that matches one page was written for that page; an accident matches a
+    /// folder or every query.
     pub fn pages(mut self, pages: &WatchedPages) -> Self {
         self.pages.push(pages.clone());
         self
     }
 
-    /// Where there is nothing to compare with, lets these versions pass, whatever they do, and refuses others for this reason: what other
-    /// processes serve or have accepted, for one that begins without. Default: a first version passes if it meets the other conditions.
-    /// A second call replaces the first.
+    /// If there is nothing to compare with, allows these versions, whatever their effects, and
+    /// refuses others with this reason. Meant for a process that starts without a version while
+    /// other processes serve or have accepted some. Default: a first version passes if it meets the
+    /// other conditions. A second call replaces the first.
     pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,
@@ -261,9 +282,10 @@ impl Gate {
         self
     }
 
-    /// Compares versions with this one, such as what version control holds, in place of the one that was accepted last. The
-    /// very bytes of it pass. If nothing was accepted yet and the source's version waits or cannot be used, it goes live.
-    /// Default: none. A second call replaces the first.
+    /// Compares versions with this one, for example the version in version control, instead of the
+    /// version that was accepted last. A version with exactly these bytes passes. If nothing was
+    /// accepted yet and the source's version is held or unusable, the baseline goes live. Default:
+    /// none. A second call replaces the first.
     pub fn baseline(self, robots: RobotsTxt) -> Self {
         Self { baseline: Some(Baseline { hash: VersionHash::of(robots.bytes()), robots }), ..self }
     }

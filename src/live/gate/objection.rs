@@ -1,7 +1,8 @@
-//! Why the gate refuses a version, the lists of pages that it watches, and the version that waits.
+//! Why the gate refuses a version, the lists of pages that it watches, and the pending version.
 //!
-//! **Pages that matter are a handle that the gate shares** ([`WatchedPages`]): their lists are read anew for hours
-//! while the gate stays, and a new list makes no version wait or go live by itself.
+//! **The gate shares a handle to the important pages** ([`WatchedPages`]). Their lists are updated
+//! for hours while the gate stays the same, and a new list alone neither holds nor publishes a
+//! version.
 
 use crate::live::Mutex;
 use std::fmt;
@@ -15,20 +16,21 @@ use crate::check::{Breach, DrasticChange, Finding, Page, PageLoss, Report, Sever
 use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
-/// Objections of one kind that are listed; the rest are counted.
+/// Maximum number of objections of one kind that are listed; the rest are counted.
 const SHOWN: usize = 3;
 
-/// One reason for which a version does not go live by itself. `Display` gives it in one clause, safe to print.
+/// One reason why a version does not go live by itself. `Display` prints it as one clause, safe to
+/// print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Objection {
-    /// The kind of an objection.
+    /// The kind of the objection.
     pub kind: ObjectionKind,
     /// The clause.
     pub text: String,
-    /// The findings of the check that it is about, all of them; empty for an objection of another kind, and for one that an earlier
-    /// process remembered.
+    /// All check findings that the objection is about. Empty for an objection of another kind, and
+    /// for one that an earlier process saved.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub findings: Vec<Finding>,
 }
@@ -36,23 +38,23 @@ pub struct Objection {
 keyword_enum! {
     /// The kind of an objection.
     ObjectionKind, "the kind of an objection", {
-        /// It shuts out everyone, crawlers without a group of their own, or search engines.
+        /// It blocks everyone, crawlers without a group of their own, or search engines.
         ShutOut = "shut-out",
-        /// It opens much of what was closed.
+        /// It allows much that was disallowed.
         Opening = "opening",
-        /// It is the beginning of the version before, as a file is that was cut.
+        /// It is the beginning of the version before, like a truncated file.
         CutShort = "cut-short",
-        /// It disallows pages that matter to search engines.
+        /// It disallows pages that are important to search engines.
         Pages = "pages",
-        /// It disallows what it must allow.
+        /// It disallows a path that it must allow.
         MustAllow = "must-allow",
         /// It does not meet an expectation.
         Expectation = "expectation",
-        /// It changes what a guard keeps.
+        /// It changes what a guard protects.
         Guard = "guard",
-        /// The check has findings of the severity that the gate refuses.
+        /// The check has findings of a severity that the gate refuses.
         Finding = "finding",
-        /// Nothing is there to compare it with, and nobody has accepted it.
+        /// There is no version to compare it with, and nobody has accepted it.
         NotAccepted = "not-accepted",
         /// It was live and was rolled back.
         RolledBack = "rolled-back",
@@ -138,27 +140,29 @@ const fn participle(access: Access) -> &'static str {
     }
 }
 
-/// Pages that may be lost at once, as long as they are few of many.
+/// Maximum number of pages of one list that may be lost at once, if they are a small share of it.
 const MAX_LOST_PAGES: usize = 100;
 
 /// One page in this many may be lost.
 const SHARE: usize = 100;
 
-/// Fewer than this are no accident.
+/// Fewer lost pages than this are not treated as an accident.
 const MIN_LOST_PAGES: usize = 2;
 
-/// Pages that an objection lists.
+/// Maximum number of pages that an objection lists.
 const LISTED: usize = 10;
 
-/// The objections to a version that takes too many pages of a list: the sum, and some of the pages with the rule of each.
+/// Returns the objections to a version that takes too many pages of a list: the total, and some of
+/// the pages with the rule for each.
 ///
-/// A version waits that newly disallows more than 1 %, or more than a hundred, of the pages of a list that were
-/// allowed, and at least two, or the front page. Each list is judged by itself: a few pages that an operator wrote down
-/// are not outweighed by the thousands of a sitemap.
+/// A version is held if it newly disallows the front page, or at least two pages that are more than
+/// 1 %, or more than a hundred, of the pages in a list that were allowed. Each list is judged by
+/// itself, so that a few pages that an operator listed are not outweighed by the thousands of a
+/// sitemap.
 ///
-/// One page is not enough. In a list of less than a hundred it would be more than 1 %, and owners take single pages out
-/// on purpose, by a rule that is written for that page. An accident is a prefix or a wildcard, and meets more than one;
-/// but a rule that meets the front page and nothing else is a slip.
+/// One page is not enough. In a list of less than a hundred it would be more than 1 %, and owners
+/// exclude single pages on purpose, by a rule written for that page. An accident is a prefix or a
+/// wildcard and matches more than one page. A rule that matches only the front page is a mistake.
 pub(super) fn objections(
     list: &PageList,
     accepted: &RobotsTxt,
@@ -184,7 +188,7 @@ fn is_too_much(loss: &PageLoss) -> bool {
     is_many && lost >= MIN_LOST_PAGES || loss.lost.iter().any(|lost| lost.page.is_front())
 }
 
-/// A share in percent, in whole numbers where it is at least one.
+/// Formats a share in percent, as a whole number if it is at least one.
 fn percent(part: usize, of: usize) -> String {
     match part.saturating_mul(100) / of.max(1) {
         0 => "less than 1 %".to_owned(),
@@ -192,8 +196,8 @@ fn percent(part: usize, of: usize) -> String {
     }
 }
 
-/// Pages that matter, in lists: of sitemaps, of an operator's file, of what crawlers request. Cheap to clone; clones are the
-/// same, so a list that is read anew counts from the next version on.
+/// Important pages, in lists: from sitemaps, from an operator's file, from what crawlers request.
+/// Cheap to clone. Clones share the lists, so an updated list counts from the next version on.
 ///
 /// ```
 /// use tower_robots::check::Page;
@@ -205,24 +209,27 @@ fn percent(part: usize, of: usize) -> String {
 ///     .gate(Gate::new().pages(&pages))
 ///     .open()?;
 /// pages.set("of the sitemaps", ["/", "/news/1", "/news/2"].map(Page::new));
-/// assert!(live.publish_blocking("User-agent: *\nDisallow: /cart/\nDisallow: /news/\n").is_err());
-/// assert!(live.publish_blocking("User-agent: *\nDisallow: /cart/\nDisallow: /account/\n").is_ok());
+/// let (news, account) = ("Disallow: /news/\n", "Disallow: /account/\n");
+/// let publish = |rule| live.publish_blocking(format!("User-agent: *\nDisallow: /cart/\n{rule}"));
+/// assert!(publish(news).is_err());
+/// assert!(publish(account).is_ok());
 /// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct WatchedPages(Arc<Mutex<Vec<PageList>>>);
 
-/// Pages from one place. Each list is judged by itself, so that a long one does not hide what a short one loses.
+/// Pages from one place. Each list is judged by itself, so that a long list does not hide the
+/// losses of a short one.
 #[derive(Clone)]
 pub(super) struct PageList {
-    /// Which pages they are, as it stands behind "pages": "of the sitemaps".
+    /// The name as written after "pages": "of the sitemaps".
     pub(super) name: Arc<str>,
     pub(super) pages: Arc<[Page]>,
 }
 
 impl WatchedPages {
-    /// Sets the list of this name, in place of the one before; without pages there is none. The name stands behind "pages" in an
-    /// objection: `of the sitemaps`, `of urls.txt`.
+    /// Replaces the list of this name; without pages, removes it. Objections print the name after
+    /// "pages": `of the sitemaps`, `of urls.txt`.
     pub fn set(&self, name: &str, pages: impl IntoIterator<Item = Page>) {
         let pages: Arc<[Page]> = pages.into_iter().collect();
         let mut lists = self.0.lock();
@@ -233,12 +240,12 @@ impl WatchedPages {
         }
     }
 
-    /// The same pages, kept apart: what is set in one is not set in the other.
+    /// Returns an independent copy of the lists: changes to one do not affect the other.
     pub fn copied(&self) -> Self {
         Self(Arc::new(Mutex::new(self.lists())))
     }
 
-    /// The names of the lists, and how many pages each has.
+    /// Returns the names of the lists, with the number of pages in each.
     pub fn counts(&self) -> Vec<(String, usize)> {
         self.0.lock().iter().map(|list| (list.name.to_string(), list.pages.len())).collect()
     }
@@ -258,16 +265,17 @@ impl fmt::Debug for WatchedPages {
     }
 }
 
-/// A version that the gate refused, or that was rolled back, with the reasons. Cheap to clone.
+/// A pending version, with the reasons: the gate refused it, or it was rolled back. Cheap to clone.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Pending {
     pub(in crate::live) version: Version,
-    /// Since when it waits.
+    /// When it became pending.
     pub since: SystemTime,
-    /// Why it waits; never empty.
+    /// Why it is held; never empty.
     pub objections: Arc<[Objection]>,
-    /// The report of its check; `None` if an earlier process examined it, and for one that was rolled back.
+    /// The check report; `None` if an earlier process examined the version, or if it was rolled
+    /// back.
     pub report: Option<Arc<Report>>,
 }
 
@@ -280,17 +288,17 @@ impl Pending {
         Self { report: Some(report), ..self }
     }
 
-    /// Its hash, by which it is accepted.
+    /// Returns the hash that accepts the version.
     pub fn hash(&self) -> VersionHash {
         self.version.hash()
     }
 
-    /// The file.
+    /// Returns the bytes of the file.
     pub fn bytes(&self) -> &Arc<[u8]> {
         self.version.bytes()
     }
 
-    /// The origin of the bytes.
+    /// Returns the origin of the bytes.
     pub fn origin(&self) -> &str {
         &self.version.origin
     }
@@ -300,7 +308,7 @@ impl Pending {
     }
 }
 
-/// The reasons, in one line.
+/// Prints the reasons in one line.
 impl fmt::Display for Pending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, objection) in self.objections.iter().enumerate() {

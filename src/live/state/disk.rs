@@ -1,4 +1,4 @@
-//! The files of a state directory: each is whole or missing.
+//! The files of a state directory: each is complete or missing.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,33 +15,34 @@ use crate::live::{Clock, Durability, Rejection, RejectionKind};
 
 const PROBE: &str = ".probe";
 
-/// The file of a kill switch.
+/// The name of a kill switch's file.
 pub(super) const SWITCH: &str = "enforcement";
 
-/// The files in a state directory, in addition to those that are named by a hash.
+/// The names of files in a state directory, in addition to those named by a hash.
 const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
-/// The file system, through which every file of a state directory is reached. Cheap to clone.
+/// The file system that contains the state directory; all access to its files goes through this
+/// type. Cheap to clone.
 #[derive(Clone, Default)]
 pub(in crate::live) struct Disk {
-    /// Whether nothing is changed: every write is left out, and counts as done.
+    /// Whether nothing is changed: every write is skipped and counts as done.
     pub(in crate::live) is_read_only: bool,
-    /// The clock by which files are stamped.
+    /// The clock for the stamps of files.
     pub(in crate::live) clock: Clock,
     /// How long to wait for the lock of a folder that another handle has.
     pub(in crate::live) lock_patience: Duration,
-    /// A test can block, observe or fail each operation here, as a file system can.
+    /// A test can block, observe or fail each operation here, like a real file system.
     #[cfg(test)]
     pub(in crate::live) before: Option<BeforeEach>,
 }
 
-/// What an operation does to a file.
+/// The effect of a file operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::live) enum Access {
     Look,
-    /// It takes room.
+    /// Needs space.
     Write,
-    /// It takes none.
+    /// Needs no space.
     Overwrite,
     Remove,
 }
@@ -51,7 +52,7 @@ pub(in crate::live) enum Access {
 pub(in crate::live) type BeforeEach = Arc<dyn Fn(Access, &Path) -> io::Result<()> + Send + Sync>;
 
 impl Disk {
-    /// A file system on which nothing is changed.
+    /// Creates a read-only view of the file system.
     pub(super) fn read_only() -> Self {
         Self { is_read_only: true, ..Self::default() }
     }
@@ -66,7 +67,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Returns the names in a folder; none if it cannot be read.
+    /// Returns the names in a folder; empty if it cannot be read.
     pub(super) fn names(&self, folder: &Path) -> Vec<String> {
         self.entries(folder).filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
@@ -76,7 +77,7 @@ impl Disk {
         entries.into_iter().flatten().flatten()
     }
 
-    /// Replaces a file, whole.
+    /// Replaces a whole file.
     pub(super) fn write(&self, path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StateError> {
         if self.is_read_only {
             return Ok(());
@@ -85,8 +86,8 @@ impl Disk {
         written.map_err(|cause| StateError::new(path, cause))
     }
 
-    /// Appends lines to a file, and returns how many of them are in it, whole. A line that was cut, by the end of the process or because
-    /// the disk was full, is skipped when it is read, and the next one begins behind it.
+    /// Appends lines to a file, and returns how many were written completely. A crash or a full
+    /// disk may truncate a line. Reading skips it, and the next line starts after a line break.
     pub(super) fn append(&self, path: &Path, lines: &[Vec<u8>]) -> (usize, Result<(), StateError>) {
         if self.is_read_only {
             return (lines.len(), Ok(()));
@@ -113,8 +114,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes the unfinished files of processes that were killed. `began` is when this process opened the directory: its own writes
-    /// are later.
+    /// Removes unfinished files of processes that were killed. `began` is when this process opened
+    /// the directory; its own writes are later.
     pub(super) fn clean(&self, folder: &Path, began: SystemTime) {
         if self.is_read_only {
             return;
@@ -124,7 +125,8 @@ impl Disk {
             let Some(process) = name.to_str().and_then(writer_of) else { continue };
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
             if metadata.is_file() && metadata.modified().is_ok_and(|modified| is_left(process, modified, began)) {
-                // A file that cannot be removed costs its size; a process that lives after all writes its file again.
+                // A file that cannot be removed only wastes its size. If its process is still
+                // alive, it writes the file again.
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -135,7 +137,7 @@ impl Disk {
         let origin: Arc<str> = path.to_string_lossy().into();
         let rejected = |kind| Err(Rejection::new(kind, &origin).to_string());
         let failed = |error| Rejection::io(error, &origin).to_string();
-        // Below a file there is nothing: an io error of its own, but no problem.
+        // A path below a regular file does not exist either: another io error, but not a problem.
         let is_absent =
             |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
         if fs::symlink_metadata(path).is_err_and(is_absent) {
@@ -146,7 +148,8 @@ impl Disk {
         if !file.metadata().map_err(failed)?.is_file() {
             return rejected(RejectionKind::NotAFile);
         }
-        // Another handle may append to a history meanwhile: the text that is read is whole up to some line.
+        // Another handle may append to a history meanwhile; the bytes that are read are complete up
+        // to some line.
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > MAX_FILE {
@@ -155,14 +158,15 @@ impl Disk {
         Ok(Some(bytes))
     }
 
-    /// Returns why the folder cannot be written to, if it cannot: found out before it matters.
+    /// Returns why the folder cannot be written to, so that this is known before it matters; `None`
+    /// if it can.
     pub(super) fn probe(&self, folder: &Path) -> Option<String> {
         if self.is_read_only {
             return None;
         }
         let aside = aside(&folder.join(PROBE));
         let written = self.write_probe(&aside);
-        // The file may be gone, or never have been there.
+        // The file may already be gone, or may never have existed.
         let _ = fs::remove_file(&aside);
         let cause = written.err()?;
         let folder = folder.display();
@@ -171,8 +175,8 @@ impl Disk {
         ))
     }
 
-    /// Writes as many bytes as a state has, because a disk that is full takes a name without bytes. A folder that was removed is not made
-    /// again: whoever removed it should know.
+    /// Writes as many bytes as a state has, because a full disk accepts an empty file. Does not
+    /// create a removed folder again, so that its removal is noticed.
     fn write_probe(&self, path: &Path) -> io::Result<()> {
         self.reach(Access::Write, path)?;
         let mut file = create_or_replace(path)?;
@@ -180,14 +184,15 @@ impl Disk {
         file.sync_all()
     }
 
-    /// Opens the file of a lock for reading, which also works on a file system that is mounted read-only, and does not prevent it from
-    /// being mounted so. The file and its folder are made if they are missing.
+    /// Opens the lock file for reading. This also works on a file system that is mounted read-only,
+    /// and does not prevent remounting it read-only. Creates the file and its folder if they are
+    /// missing.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
         let open = || at_once(OpenOptions::new()).read(true).open(path);
         match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // Not truncated: another process may be quicker.
+                // Not truncated, because another process may have written it first.
                 drop(with_folder(path, || self.open_lock_for_writing(path))?);
                 open()
             }
@@ -201,25 +206,25 @@ impl Disk {
         at_once(for_owner()).write(true).create(true).truncate(false).open(path)
     }
 
-    /// Removes a file that nothing refers to; a file that cannot be removed costs its size.
+    /// Removes a file that nothing refers to; a file that cannot be removed only wastes its size.
     pub(super) fn remove(&self, path: &Path) {
         if !self.is_read_only {
             let _ = self.reach(Access::Remove, path).and_then(|()| fs::remove_file(path));
         }
     }
 
-    /// The length of a file, if it is there.
+    /// Returns the length of a file in bytes, if it exists.
     pub(super) fn length(&self, path: &Path) -> Option<u64> {
         self.reach(Access::Look, path).and_then(|()| fs::symlink_metadata(path)).ok().map(|metadata| metadata.len())
     }
 
-    /// When a file was changed last; `None` if that is unknown.
+    /// Returns when a file was last changed; `None` if that is unknown.
     pub(super) fn modified(&self, path: &Path) -> Option<SystemTime> {
         self.reach(Access::Look, path).and_then(|()| fs::metadata(path)?.modified()).ok()
     }
 }
 
-/// Whether a file ends within a line, as a full disk leaves it.
+/// Reports whether the last line of a file is incomplete, as after a write to a full disk.
 pub fn is_cut(file: &mut File) -> io::Result<bool> {
     if file.metadata()?.len() == 0 {
         return Ok(false);
@@ -230,7 +235,8 @@ pub fn is_cut(file: &mut File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Returns the process that wrote a file aside, by its name: `.NAME.PROCESS.ThreadId(THREAD).tmp`; `None` if NAME is not one of ours.
+/// Parses the name of a temporary file, `.NAME.PROCESS.ThreadId(THREAD).tmp`, and returns the
+/// process that wrote it. `None` if NAME is not one of this module's files.
 fn writer_of(name: &str) -> Option<u32> {
     let (rest, thread) = name.strip_prefix('.')?.strip_suffix(").tmp")?.rsplit_once(".ThreadId(")?;
     let (name, process) = rest.rsplit_once('.')?;
@@ -246,10 +252,11 @@ fn is_ours(name: &str) -> bool {
     OURS.contains(&name) || name.strip_suffix(".txt").is_some_and(is_hash)
 }
 
-/// Reports whether a process no longer exists that would rename its file. Process numbers are used again, in a container at every start.
+/// Reports whether the process that wrote a temporary file no longer exists. Process numbers are
+/// reused; in a container, at every start.
 fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     if process == std::process::id() {
-        // The time of files may stand still for a few milliseconds.
+        // File times may lag by a few milliseconds.
         return modified + Duration::from_millis(50) < began;
     }
     let processes = Path::new("/proc");
@@ -259,7 +266,8 @@ fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     began.duration_since(modified).is_ok_and(|age| age >= Duration::from_secs(60))
 }
 
-/// Opens without waiting: a FIFO in place of a file would block until a writer comes.
+/// Opens without waiting. If the path is a FIFO instead of a file, a blocking open would wait for a
+/// writer.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -268,13 +276,14 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// The path at which a file is written before it gets its name. A thread writes one file at a time, and another process has another number.
+/// Returns the temporary path of a file until it is renamed. It is unique, because a thread writes
+/// one file at a time and each process has its own number.
 fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()))
 }
 
-/// Follows no link that stands in place of the file, and waits for no writer of a FIFO.
+/// Sets options that follow no symbolic link at the path, and do not wait for the writer of a FIFO.
 pub(super) fn at_once(#[cfg_attr(not(unix), expect(unused_mut))] mut options: OpenOptions) -> OpenOptions {
     #[cfg(unix)]
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -315,7 +324,7 @@ mod tests {
     fn what_is_left_by_processes_that_were_killed_is_removed_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
         let hash = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
-        // No process has this number: the system gives none beyond 2^22.
+        // No process has this number: the system assigns none beyond 2^22.
         let gone = 1 << 30;
         let left = [
             format!(".state.json.{gone}.ThreadId(7).tmp"),
@@ -335,7 +344,7 @@ mod tests {
             ".state.json.tmp".to_owned(),
             "state.json".to_owned(),
             format!("{hash}.txt"),
-            // The process that started this one lives.
+            // The process that started this one is alive.
             ".state.json.1.ThreadId(7).tmp".to_owned(),
         ];
         for name in left.iter().chain(&others) {
@@ -365,7 +374,7 @@ mod tests {
         assert!(why.contains("cannot be written, so a restart would forget every change from now on"), "{why}");
         assert!(!state.exists());
         fs::create_dir(&state).expect("made");
-        // Another process's, and one of this number that was killed.
+        // A file of another process, and one of a killed process with this number.
         fs::write(state.join(format!("..probe.{}.ThreadId(1).tmp", 1 << 30)), "").expect("written");
         fs::write(aside(&state.join(PROBE)), "").expect("written");
         assert_eq!(Disk::default().probe(&state), None);

@@ -1,4 +1,5 @@
-//! The errors of opening a state directory and of writing to it, and the events that report them to listeners.
+//! The errors of opening and writing a state directory, and the events that report them to
+//! listeners.
 
 use crate::live::Mutex;
 use std::collections::BTreeMap;
@@ -8,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// Why a state directory cannot be opened; or what could not be written to it, which a restart forgets.
+/// Why a state directory cannot be opened, or what could not be written to it and is lost at a
+/// restart.
 #[non_exhaustive]
 pub struct StateError {
     /// The directory, or the part of it that could not be written.
     pub path: PathBuf,
     pub(super) cause: io::Error,
-    /// The holder of the lock, another process or this one, because of which it cannot be opened.
+    /// The holder of the lock that prevents opening the directory: another process or this one.
     holder: Option<LockHolder>,
 }
 
@@ -31,18 +33,19 @@ impl StateError {
         Self { path: path.to_owned(), cause, holder: None }
     }
 
-    /// Another handle has it open.
+    /// Creates the error for a directory that another handle has open.
     pub(super) fn in_use(path: &Path, holder: LockHolder) -> Self {
         Self { holder: Some(holder), ..Self::new(path, io::ErrorKind::ResourceBusy.into()) }
     }
 
-    /// Another process writes here by now.
+    /// Creates the error for a directory that another process now writes.
     pub(super) fn handed_over(path: &Path) -> Self {
         Self::new(path, io::Error::other("another process has taken over the state directory"))
     }
 
-    /// The number of the process that has the directory open, as that process knows it; `None` where that is unknown, and for
-    /// what could not be written. In a container it may be another number than outside.
+    /// Returns the number of the process that has the directory open, as that process knows it. In
+    /// a container, this may differ from the number outside. `None` if the number is unknown, or if
+    /// the error is about a write.
     pub fn process(&self) -> Option<u32> {
         match self.holder? {
             LockHolder::ThisProcess => Some(std::process::id()),
@@ -78,17 +81,18 @@ impl Error for StateError {
     }
 }
 
-/// A problem begins or ends: of a [`StateDir`](crate::live::StateDir), or with the evidence of a `Verifier`. `Display` gives it in one
-/// line.
+/// The start or end of a problem, with a [`StateDir`](crate::live::StateDir) or with the evidence
+/// of a `Verifier`. `Display` prints it in one line.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ProblemEvent<'a> {
-    /// The site whose part of the directory it is about; `None` where it is the directory itself, or evidence.
+    /// The site whose part of the directory has the problem; `None` for the directory itself, and
+    /// for evidence.
     pub site: Option<&'a str>,
-    /// The problem, in the words of [`Status`](crate::live::Status) or `VerifierStatus`; or
-    /// the message that it is over.
+    /// The problem, in the words of [`Status`](crate::live::Status) or `VerifierStatus`, or the
+    /// message that the problem is over.
     pub text: &'a str,
-    /// Whether it is over.
+    /// Whether the problem is over.
     pub is_over: bool,
 }
 
@@ -98,7 +102,8 @@ pub(crate) type ProblemListener = Box<dyn Fn(&ProblemEvent<'_>) + Send + Sync>;
 pub(super) struct StateListeners(Mutex<Vec<ProblemListener>>);
 
 impl ProblemEvent<'_> {
-    /// Notifies listeners of it. Their panics must not end the work that they are notified from; the panic hook has reported them.
+    /// Notifies listeners of the event. Their panics must not stop the calling work; the panic hook
+    /// has reported them.
     pub(crate) fn notify(&self, listeners: &[ProblemListener]) {
         for listener in listeners {
             let _ = catch_unwind(AssertUnwindSafe(|| listener(self)));
@@ -130,7 +135,7 @@ impl StateListeners {
     }
 }
 
-/// Something that is wrong with a state directory, or with a site's part of it.
+/// A problem with a state directory, or with a site's part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
@@ -140,33 +145,37 @@ pub struct Problem {
     pub text: String,
 }
 
-/// The kind of a [`Problem`]; the most pressing come first. Each ends when it is over; a damaged file stays.
+/// The kind of a [`Problem`], the most urgent first. A problem is removed when it is over; a
+/// damaged file stays a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// A restart would forget the live version, or the one that waits: it cannot be written down. Or only the record cannot be
-    /// written, which says what is live where nothing else can be. The write is tried again.
+    /// The live or the pending version cannot be saved, so a restart would forget it. Or only the
+    /// record cannot be saved, which names the live version if nothing else can be written. The
+    /// write is tried again.
     Save,
-    /// A restart would forget how the kill switch stands: it cannot be written down. The write is tried again.
+    /// The position of the kill switch cannot be saved, so a restart would forget it. The write is
+    /// tried again.
     Switch,
-    /// Entries of the history wait: they cannot be written down. The write is tried again.
+    /// Entries of the history cannot be saved yet. The write is tried again.
     History,
-    /// The live version is, or may be, older than the one before the restart: that one could not be written down, and the
-    /// source held nothing that can be served.
+    /// The live version is, or may be, older than the one before the restart: that one could not be
+    /// saved, and the source had no usable content.
     Behind,
-    /// The kill switch was taken for [`Enforcement::Off`](crate::live::Enforcement::Off) although no operator turned it: its file
-    /// could not be read, or is damaged. It is over once the file is written again.
+    /// The kill switch counts as [`Enforcement::Off`](crate::live::Enforcement::Off) although no
+    /// operator switched it off: its file could not be read, or is damaged. The problem ends when
+    /// the file is written again.
     UnreadSwitch,
     /// Another file was damaged when it was read.
     Damaged,
     /// Nothing can be written to the directory.
     Unwritable,
-    /// Nothing keeps another process out of the directory.
+    /// Nothing prevents another process from using the directory.
     Unlocked,
 }
 
 impl ProblemKind {
-    /// The message when it is over.
+    /// Returns the message that the problem is over.
     const fn over(self) -> &'static str {
         match self {
             Self::Save => "the live version is saved again",
@@ -181,7 +190,8 @@ impl ProblemKind {
     }
 }
 
-/// The problems of a directory or of a site's part of it, at most one of a kind, and who is notified of them.
+/// The problems of a directory or of a site's part of it, at most one per kind, and the listeners
+/// to notify.
 pub(super) struct Problems {
     site: Option<String>,
     listeners: Arc<StateListeners>,
@@ -193,7 +203,7 @@ impl Problems {
         Self { site: site.map(str::to_owned), listeners: listeners.clone(), current: Mutex::default() }
     }
 
-    /// Problems from before there are listeners.
+    /// Adds problems that begin before there are listeners.
     pub(super) fn begin(&self, problems: impl IntoIterator<Item = (ProblemKind, Option<String>)>) {
         let begun = problems.into_iter().filter_map(|(kind, problem)| Some((kind, problem?)));
         self.current.lock().extend(begun);
@@ -203,25 +213,26 @@ impl Problems {
         self.current.lock().get(&kind).cloned()
     }
 
-    /// Whether nothing waits to be written, and nothing is known to be in the way.
+    /// Reports whether no write is waiting and no known problem prevents writing.
     pub(super) fn is_all_written(&self) -> bool {
         use ProblemKind::{History, Save, Switch, Unwritable};
         let current = self.current.lock();
         ![Save, Switch, History, Unwritable].iter().any(|kind| current.contains_key(kind))
     }
 
-    /// All of them, the most pressing first.
+    /// Returns all problems, the most urgent first.
     pub(super) fn all(&self) -> Vec<Problem> {
         let problem = |(kind, text): (&ProblemKind, &String)| Problem { kind: *kind, text: text.clone() };
         self.current.lock().iter().map(problem).collect()
     }
 
-    /// Sets or ends a problem, and notifies the listeners where it is another one than before.
+    /// Sets or ends a problem, and notifies the listeners if it differs from the one before.
     pub(super) fn set(&self, kind: ProblemKind, problem: Option<String>) {
         self.set_shown(kind, problem, str::to_owned);
     }
 
-    /// The same for one of which more is shown than what tells it from another.
+    /// Sets or ends a problem like [`Problems::set`]. Listeners get the string that `shown` returns
+    /// for it; a change in that string alone is not an event.
     pub(super) fn set_shown(&self, kind: ProblemKind, problem: Option<String>, shown: impl Fn(&str) -> String) {
         let before = match &problem {
             Some(problem) => self.current.lock().insert(kind, problem.clone()),
@@ -240,7 +251,7 @@ impl Problems {
     }
 }
 
-/// The kill switch cannot be written down.
+/// Describes the problem that the kill switch cannot be saved.
 pub(super) fn switch_problem(error: &StateError) -> String {
     let StateError { path, cause, .. } = error;
     format!("{}: cannot be written, so a restart forgets the kill switch: {cause}; it is tried again", path.display())

@@ -1,14 +1,16 @@
-//! The names of the folders of sites.
+//! The folder names of sites.
 
 use std::fmt::Write as _;
 
 use crate::live::VersionHash;
 
-/// The length that a name which is too long is cut to; `%` and 16 digits of its hash follow.
+/// Length of the kept part of a name that is too long, in bytes; `%` and 16 digits of its hash
+/// follow.
 const CUT: usize = 60;
 
-/// Returns a site's name as the name of a folder: letters in lower case, digits, `-`, `_` and inner dots stand for themselves.
-/// Different names stay different, on file systems without case too, and none leaves its folder.
+/// Returns the folder name of a site. Lower-case letters, digits, `-`, `_` and inner dots are
+/// unchanged; other bytes are escaped. Different sites have different folder names, even on
+/// case-insensitive file systems, and no name leaves the parent folder.
 pub fn folder_name(site: &str) -> String {
     let mut name = String::with_capacity(site.len());
     for (at, byte) in site.bytes().enumerate() {
@@ -25,7 +27,7 @@ pub fn folder_name(site: &str) -> String {
     }
 }
 
-/// Returns the site whose folder has this name; `None` for a name that was cut, or that no site has.
+/// Returns the site with this folder name; `None` if the name was cut, or is not that of a site.
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
     // The digits of a hash may look like an escaped byte.
     if name.len() == CUT + 17 && name.as_bytes()[CUT] == b'%' {
@@ -38,7 +40,7 @@ pub(super) fn site_of_folder(name: &str) -> Option<String> {
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     let site = String::from_utf8(bytes).ok()?;
-    // Another spelling of the name is not a folder of ours.
+    // Another spelling of the name is not a folder of this module.
     if folder_name(&site) == name { Some(site) } else { None }
 }
 

@@ -9,18 +9,18 @@ use crate::live::{
 };
 use serde_json::{Value, json};
 
-/// Raised when an older one could not make sense of it.
+/// Version of the format. Increase it when older releases could not read the file correctly.
 const FORMAT: u64 = 1;
 
 /// The contents of `state.json`.
 pub(super) struct ListedState {
-    /// The record of what is live is older or newer than this.
+    /// A stamp to compare with the record of the live version, which may be older or newer.
     pub(super) stamp: u64,
     pub(super) versions: Vec<Listed<AcceptedState>>,
     pub(super) pending: Option<Listed<Vec<Objection>>>,
 }
 
-/// A version without its bytes, and its standing, or why it waits.
+/// A version without its bytes, with its standing or the reasons why it is held.
 pub(super) struct Listed<T> {
     pub(super) hash: VersionHash,
     pub(super) origin: Arc<str>,
@@ -52,8 +52,9 @@ pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pe
     format!("{document:#}\n").into_bytes()
 }
 
-/// `None` where it is not what [`write()`] writes. No file is dated after `now`; since when a version is known is what was written,
-/// for the publisher to correct. `modified` is when the file was written.
+/// Parses `state.json`; `None` if [`write()`] did not write it. `modified` is when the file was
+/// written. The `modified` of a version is at most `now`, but its `since` is as written; the
+/// publisher corrects it.
 pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<ListedState> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     if document["format"].as_u64()? != FORMAT {
@@ -70,9 +71,10 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
             Some(listed(pending, now, objections.collect::<Option<_>>()?)?)
         }
     };
-    let versions: Vec<Listed<AcceptedState>> = versions.collect::<Option<_>>()?;
-    // One without was written by a release before there were stamps, perhaps after a later one had run: then what it says
-    // is newer than the record. Its versions do not show that, as a rollback dates none of them.
+    let versions: Vec<Listed<Standing>> = versions.collect::<Option<_>>()?;
+    // Without a stamp, the file is from a release before stamps, which perhaps ran after a later
+    // release. Then the file is newer than the record. The versions do not show that, because a
+    // rollback dates none of them.
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
     let written = || modified.map_or_else(newest, |modified| millis(modified.min(SystemTime::now())));
     let stamp = document["stamp"].as_u64().unwrap_or_else(|| written().try_into().unwrap_or_default());
@@ -89,7 +91,7 @@ fn listed<T>(value: &Value, now: SystemTime, state: T) -> Option<Listed<T>> {
     })
 }
 
-/// One line.
+/// Returns the entry as one line.
 pub(super) fn write_entry(entry: &HistoryEntry) -> Vec<u8> {
     let value = json!({
         "when": millis(entry.when),
@@ -106,7 +108,7 @@ pub(super) fn write_entry(entry: &HistoryEntry) -> Vec<u8> {
     format!("{value}\n").into_bytes()
 }
 
-/// `None` where the line is not what [`write_entry`] writes: the last one may have been cut.
+/// Parses a line; `None` if [`write_entry`] did not write it: the last line may be truncated.
 pub(super) fn read_entry(line: &[u8]) -> Option<HistoryEntry> {
     let value: Value = serde_json::from_slice(line).ok()?;
     let text = |key: &str| value[key].as_str().map(str::to_owned);
@@ -128,7 +130,7 @@ fn hash(value: &Value) -> Option<VersionHash> {
     value.as_str()?.parse().ok()
 }
 
-/// Milliseconds since 1970, and before it as a negative number.
+/// Returns the milliseconds since 1970; negative for earlier times.
 pub(super) fn millis(time: SystemTime) -> i64 {
     let whole = |age: Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
     match time.duration_since(SystemTime::UNIX_EPOCH) {
@@ -161,7 +163,7 @@ mod tests {
         }
         assert_eq!(time(&json!(millis(now + day)), now), Some(now), "none lies ahead");
         for millis in [i64::MIN, i64::MAX] {
-            // The system may have such times or not; neither is a panic.
+            // The system may or may not have such times; neither is a panic.
             assert!(time(&json!(millis), now).is_none_or(|time| time <= now));
         }
     }

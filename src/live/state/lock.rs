@@ -1,12 +1,14 @@
-//! The lock of a state directory: one handle at a time writes a folder, whatever process it is in.
+//! The lock of a state directory: only one handle at a time writes to a folder, in whatever
+//! process.
 //!
-//! It is a lock on an open file (`flock`). The system releases it when the process ends, however it ends, so none is ever
-//! left behind and no process number is trusted. It belongs to the open file, not to the process: a second handle in the
-//! same process is refused as well, and a process that is handed the descriptor has the lock. The content of the file is
-//! for the message of a handle that is refused.
+//! The lock is on an open file (`flock`). The system releases it when the process ends, in whatever
+//! way, so no lock is ever left behind and no process number has to be trusted. It belongs to the
+//! open file, not to the process: a second handle in the same process is refused as well, and a
+//! process that is handed the descriptor has the lock. The content of the file is only for the
+//! message of a refused handle.
 //!
-//! If the file system has no locks, or nothing can be written, the directory is used all the same, and its problem says
-//! so.
+//! If the file system has no locks, or nothing can be written, the directory is used nevertheless
+//! and reports the problem.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -19,52 +21,55 @@ use super::disk::Disk;
 use super::error::{LockHolder, StateError};
 use super::writer::StateWriter;
 
-/// The name of the file.
+/// The name of the lock file.
 const LOCK: &str = "lock";
 
-/// How often the lock is tried while another handle has it.
+/// Interval between attempts to lock while another handle has the lock.
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
-/// The lock of a folder. Everything that writes to the folder does so under [`FolderLock::writing`].
+/// The lock of a folder. All writes to the folder happen under [`FolderLock::writing`].
 pub(super) struct FolderLock {
     path: PathBuf,
     held: RwLock<LockState>,
 }
 
-/// The state of the lock that keeps others out.
+/// The state of the lock.
 pub(super) enum LockState {
-    /// The lock on this file.
+    /// This file is locked.
     Locked(#[expect(dead_code, reason = "kept open for its lock")] File),
-    /// Nothing.
+    /// No lock.
     Unlocked,
-    /// It was handed over or every handle was dropped, and another may have the lock: nothing is written.
+    /// The lock was handed over, or every handle was dropped. Another handle may have it, so
+    /// nothing is written.
     Released,
 }
 
-/// Keeps the lock as long as any handle exists: a directory, or a site that was opened with it.
+/// Keeps the lock as long as any handle exists: a directory, or a site opened with it.
 pub(super) struct LockHold {
     pub(super) lock: Arc<FolderLock>,
     pub(super) writer: Arc<StateWriter>,
 }
 
 impl FolderLock {
-    /// Locks a folder, which is made where there is none. Returns the problem with it too, if no lock can be had there.
+    /// Locks a folder, and creates it if it does not exist. Also returns the problem if it cannot
+    /// be locked.
     ///
     /// # Errors
     ///
-    /// If another handle has the lock, and keeps it.
+    /// If another handle has the lock and keeps it.
     pub(super) fn take(disk: &Disk, folder: &Path) -> Result<(Self, Option<String>), StateError> {
         let path = folder.join(LOCK);
         let (state, problem) = acquire(disk, folder, &path)?;
         Ok((Self { path, held: RwLock::new(state) }, problem))
     }
 
-    /// No lock, for a handle that writes nothing.
+    /// Creates an unlocked state, for a handle that writes nothing.
     pub(super) fn none(folder: &Path) -> Self {
         Self { path: folder.join(LOCK), held: RwLock::new(LockState::Unlocked) }
     }
 
-    /// Tries again where there was no lock to be had. Returns the problem with it.
+    /// Tries again to lock a folder that could not be locked. Returns the problem, if there still
+    /// is one.
     pub(super) fn retry(&self, disk: &Disk, folder: &Path) -> Option<String> {
         if !matches!(*self.read(), LockState::Unlocked) {
             return None;
@@ -82,17 +87,18 @@ impl FolderLock {
         }
     }
 
-    /// Gives the lock up for another process although there are handles, once what is being written is. Nothing is written until
-    /// [`FolderLock::take_back`].
+    /// Releases the lock for another process although handles exist, after running writes are done.
+    /// Nothing is written until [`FolderLock::take_back`].
     pub(super) fn hand_over(&self) {
         self.release(false);
     }
 
-    /// Takes back what was handed over. Returns the problem with it too, if no lock can be had.
+    /// Locks again after [`FolderLock::hand_over`]. Also returns the problem if the folder cannot
+    /// be locked.
     ///
     /// # Errors
     ///
-    /// If another handle has the lock by now, and keeps it.
+    /// If another handle now has the lock and keeps it.
     pub(super) fn take_back(&self, disk: &Disk, folder: &Path) -> Result<Option<String>, StateError> {
         if !matches!(*self.read(), LockState::Released) {
             return Ok(None);
@@ -102,14 +108,15 @@ impl FolderLock {
         Ok(problem)
     }
 
-    /// Held while something is written; `None` once the lock was handed over, or every handle was dropped, when writes that
-    /// failed until then are given up.
+    /// Returns a guard to hold while writing. `None` if the lock was handed over, or if every
+    /// handle was dropped; failed writes are then abandoned.
     pub(super) fn writing(&self) -> Option<RwLockReadGuard<'_, LockState>> {
         let held = self.read();
         (!matches!(*held, LockState::Released)).then_some(held)
     }
 
-    /// Waits for what is being written, unless that hangs: then the lock lasts as long as the process.
+    /// Releases the lock after running writes are done. If a write hangs, the lock lasts as long as
+    /// the process.
     fn release(&self, is_stuck: bool) {
         let held = if is_stuck {
             match self.held.try_write() {
@@ -126,7 +133,7 @@ impl FolderLock {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, LockState> {
-        // Only whole values are put in.
+        // A poisoned value is still consistent, because only complete values are stored.
         self.held.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -137,7 +144,8 @@ impl Drop for LockHold {
     }
 }
 
-/// Takes the lock, for which it waits a moment. Returns the problem with it too, if no lock can be had there.
+/// Takes the lock, and waits a moment for it. Also returns the problem if the folder cannot be
+/// locked.
 fn acquire(disk: &Disk, folder: &Path, path: &Path) -> Result<(LockState, Option<String>), StateError> {
     let start = Instant::now();
     loop {
@@ -159,14 +167,15 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
         file.try_lock().map(|()| file)
     };
     let file = match try_lock(disk.open_lock(path)) {
-        // NFS locks only what is open for writing.
+        // NFS locks only files that are open for writing.
         #[cfg(unix)]
         Err(fs::TryLockError::Error(error)) if error.raw_os_error() == Some(libc::EBADF) => {
             try_lock(disk.open_lock_for_writing(path))
         }
         locked => locked,
     }?;
-    // A number that cannot be written, as on a full disk, is missing from the message of a handle that is refused, and nowhere else.
+    // If the number cannot be written, for example on a full disk, it is only missing from the
+    // message of a refused handle.
     let _ = disk.open_lock_for_writing(path).and_then(|mut file| {
         file.set_len(0)?;
         file.write_all(format!("{}\n", this_process()).as_bytes())
@@ -174,7 +183,7 @@ fn lock(disk: &Disk, path: &Path) -> Result<File, fs::TryLockError> {
     Ok(file)
 }
 
-/// The holder, as far as the file says.
+/// Returns the holder, as far as the lock file names it.
 fn holder(path: &Path) -> LockHolder {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(100).read_to_string(&mut text));
@@ -187,7 +196,8 @@ fn holder(path: &Path) -> LockHolder {
     }
 }
 
-/// The number of this process, and a moment in it: the first process of every container has the same number.
+/// Returns the number of this process and a time in it, because the first process of every
+/// container has the same number.
 fn this_process() -> &'static str {
     static PROCESS: OnceLock<String> = OnceLock::new();
     PROCESS.get_or_init(|| {
@@ -223,7 +233,7 @@ mod tests {
         receiver.recv_timeout(Duration::from_secs(60)).expect("nothing is being written");
         dropping.join().expect("no panic");
         assert!(lock.writing().is_none() && lock.retry(&disk, folder.path()).is_none());
-        // Another has it by now, and the first does not take it back.
+        // Another handle has the lock now, and the first one does not take it back.
         let (other, _) = FolderLock::take(&disk, folder.path()).expect("it is released");
         assert!(lock.writing().is_none() && other.writing().is_some());
     }

@@ -2,20 +2,24 @@
 //!
 //! ```text
 //! enforcement                the kill switch of all sites: `on` or `off`
-//! sites/NAME/enforcement     that of one
-//! sites/NAME/state.json      which versions were accepted and when, which one waits and why
-//! sites/NAME/HASH.txt        their bytes
-//! sites/NAME/history.jsonl   reloads and turns of the switch
-//! sites/NAME/live            which version is live: of fixed size, and overwritten in place
-//! lock                       locked as long as a handle is open; which process has it
+//! sites/NAME/enforcement     the kill switch of one site
+//! sites/NAME/state.json      accepted versions with dates, the pending version and why
+//! sites/NAME/HASH.txt        the bytes of a version
+//! sites/NAME/history.jsonl   reloads and changes of the switch
+//! sites/NAME/live            the record of the live version: of fixed size, overwritten in place
+//! lock                       locked as long as a handle is open; names its process
 //! ```
 //!
-//! Every file is written aside and renamed, so it is whole whenever the process is killed, and is for its owner alone.
-//! One thread writes versions for all sites, a moment after they are live; a decision of an operator is written before the
-//! call returns. One handle at a time has a directory open, and the others are refused. Damaged and foreign files are reported and ignored. A write that fails is tried
-//! again: on a timer, with other writes, on a reload and at the end. Meanwhile the sites go on, and the status reports it. The
-//! record of what is live needs no room where files are overwritten in place and may be written at all, so a process that
-//! starts after one that could write nothing else knows whether the version it finds was live.
+//! Every file is written under a temporary name and renamed, so it is complete whenever the process
+//! is killed. Only its owner can read it. One thread writes versions for all sites, a moment after
+//! they go live; an operator's decision is written before the call returns. Only one handle at a
+//! time can have a directory open; others are refused. Damaged and unknown files are reported and
+//! ignored.
+//!
+//! A failed write is tried again: on a timer, with other writes, on a reload and at the end.
+//! Meanwhile the sites continue, and the status reports the problem. The record of the live version
+//! needs no space on file systems that overwrite files in place. So even if the previous process
+//! could write nothing else, the next one knows whether the version that it finds was live.
 
 pub(crate) mod disk;
 mod error;

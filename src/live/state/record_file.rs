@@ -1,10 +1,11 @@
-//! The file of the record of what is live, overwritten in place.
+//! The record of the live version: a file that is overwritten in place.
 //!
-//! **The live version is recorded in place.** A full file system takes no new file, but it takes other octets for those
-//! it holds, unless it copies what is overwritten or is read-only: then nothing can say after a restart that more was
-//! live. The record is not the state: it only says which of the two is newer, by a stamp, so a record that could not be
-//! overwritten does no harm. The file of the kill switch of all sites is there from the first start on, and overwritten
-//! likewise where it cannot be replaced.
+//! A full file system accepts no new files, but it accepts other bytes in existing ones, unless it
+//! copies overwritten data or is read-only. In that case, nothing can show after a restart that a
+//! later version was live. The record does not replace the state: its stamp only shows which of the
+//! two is newer, so a record that could not be overwritten does no harm. The kill switch of all
+//! sites also has a file from the first start on, which is overwritten in the same way if it cannot
+//! be replaced.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -18,13 +19,14 @@ use super::error::StateError;
 use super::json::{millis, time};
 use crate::live::{AcceptedState, AcceptedVersions, Durability, VersionHash};
 
-/// The record and its stamp; `None` where there is none that is whole. No date lies after `now`.
+/// Returns the record and its stamp; `None` if there is no undamaged one. No date is after `now`.
 pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(u64, LiveRecord)>, String> {
     let bytes = disk.read(path)?.unwrap_or_default();
     Ok(newest(&bytes, now))
 }
 
-/// Writes a record over the older of the two slots. Only a file that is missing, or is none of ours, takes room.
+/// Overwrites the older of the two slots. Only creating a missing file, or replacing an unknown
+/// one, needs space.
 pub(super) fn write(
     disk: &Disk,
     path: &Path,
@@ -32,7 +34,7 @@ pub(super) fn write(
     record: &LiveRecord,
     durability: Durability,
 ) -> Result<(), StateError> {
-    // As many are rolled back as versions are kept, and those fit.
+    // At most as many versions are rolled back as are kept, and these fit.
     let slot = record.slot(stamp).ok_or_else(|| StateError::new(path, io::ErrorKind::InvalidInput.into()))?;
     if disk.is_read_only {
         return Ok(());
@@ -62,31 +64,32 @@ fn overwrite(path: &Path, slot: &[u8; SLOT], durability: Durability) -> io::Resu
     Ok(())
 }
 
-/// Opens a file to be overwritten.
+/// Opens a file for overwriting.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     at_once(OpenOptions::new()).read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
-        // A symlink in its place is replaced; the file it leads to stays as it is.
+        // A symbolic link at this path is replaced; the file that it points to is not changed.
         #[cfg(unix)]
         Some(libc::ELOOP) => io::ErrorKind::InvalidData.into(),
         _ => error,
     })
 }
 
-/// Octets of a slot: a hash that is live and as many that were rolled back as are ever kept.
+/// Size of a slot, in bytes: enough for the live hash and as many rolled-back hashes as are ever
+/// kept.
 const SLOT: usize = 1024;
 
-/// Digits of the digest in front of a slot.
+/// Number of hex digits of the digest at the start of a slot.
 const DIGEST: usize = 16;
 
-/// The live version, and those that were rolled back: a record of fixed size.
+/// The live version and the versions that were rolled back: a record of fixed size.
 ///
-/// The file has two slots, written in turn, each with a digest of its own: a slot that was cut counts for nothing, and
-/// the other still says what it said. Each slot and `state.json` bear a stamp; where the slot's is newer, the state
-/// could not be written down after it.
+/// The file has two slots, which are written alternately, each with its own digest. A truncated
+/// slot is ignored, and the other one remains valid. Each slot and `state.json` have a stamp. If
+/// the stamp of the slot is newer, the state could not be written after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {
     pub(super) live: Option<VersionHash>,
-    /// When it was first accepted.
+    /// When the live version was first accepted.
     pub(super) since: SystemTime,
     pub(super) held: Vec<VersionHash>,
 }
@@ -105,7 +108,8 @@ impl LiveRecord {
         }
     }
 
-    /// A slot that says so; `None` where more was rolled back than fits, which are more than are ever kept.
+    /// Returns the slot for this record; `None` if it does not fit, which would need more
+    /// rolled-back versions than are ever kept.
     pub(super) fn slot(&self, stamp: u64) -> Option<[u8; SLOT]> {
         let Self { live, since, held } = self;
         let text = json!({
@@ -124,12 +128,12 @@ impl LiveRecord {
     }
 }
 
-/// The newer of the slots that are whole, with its stamp. No date lies after `now`.
+/// Returns the newer of the undamaged slots, with its stamp. No date is after `now`.
 pub(super) fn newest(bytes: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)> {
     slots(bytes, now).into_iter().flatten().max_by_key(|(stamp, _)| *stamp)
 }
 
-/// The offset of the older slot in a file of two.
+/// Returns the offset of the older slot in the file, in bytes.
 pub(super) fn older(bytes: &[u8], now: SystemTime) -> u64 {
     let [first, second] = slots(bytes, now).map(|slot| slot.map(|(stamp, _)| stamp));
     if first <= second { 0 } else { SLOT as u64 }

@@ -1,4 +1,4 @@
-//! Replacing a file whole: it is written aside, and then gets its name.
+//! Replaces whole files: a file is written under a temporary name and then renamed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -8,8 +8,9 @@ use std::path::Path;
 
 use crate::live::Durability;
 
-/// Writes a file aside and renames it to `path`; returns the open file. A process that ends meanwhile leaves the file before. The folder
-/// is made if it is missing. Both are for their owner alone, and a symbolic link in the place of either file is replaced, not followed.
+/// Writes a file at `aside` and renames it to `path`; returns the open file. If the process ends
+/// meanwhile, the previous file stays. Creates the folder if it is missing. Only their owner can
+/// access file and folder. A symbolic link at either path is replaced, not followed.
 pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let mut file = with_folder(aside, || create_or_replace(aside))?;
     let written = write(&mut file).and_then(|()| fs::rename(aside, path));
@@ -19,12 +20,14 @@ pub fn replace(path: &Path, aside: &Path, write: impl FnOnce(&mut File) -> io::R
     written.map(|()| file)
 }
 
-/// Replaces the content of a file. A durable one outlasts the machine.
+/// Replaces the content of a file. With [`Durability::Machine`], it survives a crash of the
+/// machine.
 pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let is_durable = durability == Durability::Machine;
     replace(path, aside, |file| {
         file.write_all(bytes)?;
-        // Without power a name may last while its bytes do not: the file before would be lost with them.
+        // After a power failure, the new name may be on disk without its bytes, and the previous
+        // file would be lost.
         if is_durable || fs::symlink_metadata(path).is_ok() {
             file.sync_all()?;
         }
@@ -33,8 +36,8 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
     if is_durable { sync_folder(folder_of(path)) } else { Ok(()) }
 }
 
-/// Creates a new file: it writes neither to a file that already has the name nor to one that a link of the name leads to. A file that a
-/// killed process with the same number left is removed.
+/// Creates a new file. It never writes to an existing file, nor through a symbolic link. If a
+/// killed process with the same number left a file at the path, that file is removed.
 pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     let create = || for_owner().write(true).create_new(true).open(path);
     match create() {
@@ -43,7 +46,7 @@ pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Creates or opens a file; if its folder is missing, makes the folder and tries again.
+/// Creates or opens a file. If its folder is missing, creates the folder and tries again.
 pub(super) fn with_folder(path: &Path, open: impl Fn() -> io::Result<File>) -> io::Result<File> {
     match open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => make_folder(folder_of(path)).and_then(|()| open()),
@@ -70,16 +73,17 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Has a rename outlast the machine: it does once the folder is written, and the folder once those around it are, which may be new too.
+/// Syncs a folder and those above it, which may be new too, so that a rename survives a crash of
+/// the machine.
 fn sync_folder(folder: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened as a file, and renames last by themselves.
+    // On other systems, a folder cannot be opened as a file, and renames are durable anyway.
     if cfg!(not(unix)) {
         return Ok(());
     }
     let sync = |folder: &Path| File::open(folder)?.sync_all();
     sync(folder)?;
     for outer in folder.ancestors().skip(1).filter(|outer| !outer.as_os_str().is_empty()) {
-        // A folder that cannot be read belongs to others, and was there before.
+        // A folder that cannot be read belongs to another user and existed before.
         let _ = sync(outer);
     }
     Ok(())

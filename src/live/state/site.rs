@@ -21,56 +21,62 @@ const STATE: &str = "state.json";
 const HISTORY: &str = "history.jsonl";
 const RECORD: &str = "live";
 
-/// Octets of history beyond which it is written anew with what is kept of it.
+/// Size of the history file, in bytes, above which it is rewritten with only the entries that are
+/// kept.
 const MAX_HISTORY_OCTETS: u64 = 128 << 10;
 
-/// Reads the state of one site, and has it written: by one thread for all sites, or at the latest when this is dropped.
+/// Reads and writes the state of one site. One thread writes for all sites; a write is also made
+/// when this is dropped.
 pub(in crate::live) struct SiteState {
     pub(super) store: Arc<SiteStore>,
     pub(super) writer: Arc<StateWriter>,
-    /// Last: the parts before write when they are dropped, before it is unlocked.
+    /// The last field: the fields before it write when they are dropped, and the lock is released
+    /// after that.
     #[expect(dead_code, reason = "kept for its drop")]
     pub(super) hold: Arc<LockHold>,
 }
 
-/// The state of a site on disk, and the part that is yet to be written.
+/// The state of a site on disk, and the changes that are still to be written.
 pub(super) struct SiteStore {
     disk: Disk,
     lock: Arc<FolderLock>,
     folder: PathBuf,
-    /// When the directory was opened: older unfinished files are of another process.
+    /// When the directory was opened: older unfinished files are from another process.
     began: SystemTime,
-    /// Of the history only the cause: how many entries wait changes all the time.
+    /// For the history, this contains only the cause, because the number of unwritten entries
+    /// changes all the time.
     pub(super) problems: Problems,
     place: Mutex<QueuePlace>,
-    /// Held for a moment only.
+    /// Locked only for a moment.
     unwritten: Mutex<Unwritten>,
-    /// The content of the folder. Held while anything is written.
+    /// The content of the folder. Locked while anything is written.
     written: Mutex<Written>,
     switch: SwitchFile,
-    /// When its last entry was made, if that lay ahead of the clock when it was loaded.
+    /// Time of the last history entry, if it was ahead of the clock when it was loaded.
     pub(super) ahead: Mutex<Option<SystemTime>>,
 }
 
 #[derive(Default)]
 struct Written {
-    /// The bytes that stand in the folder and their durability, so that none is written twice; `None` where they may be gone.
+    /// The bytes in the folder and their durability, so that none are written twice; `None` for
+    /// bytes that may be gone.
     bytes: HashMap<VersionHash, Option<Durability>>,
     record: Option<LiveRecord>,
     stamp: u64,
 }
 
-/// The changes since the last write, and those that could not be written. It holds one state and no more entries than
-/// the history, however many come.
+/// The changes since the last write, and those that could not be written. Its size is bounded: one
+/// state, and no more entries than the history has.
 #[derive(Default)]
 struct Unwritten {
     state: Option<Arc<SavedState>>,
-    /// The record where it is not what the state says that is written: later there may be no room for it.
+    /// A record to be written on its own, if it differs from the written state. Later there may be
+    /// no space for it.
     record: Option<LiveRecord>,
     entries: VecDeque<HistoryEntry>,
-    /// How many entries came before the first of these.
+    /// Number of entries before the first of these.
     begun: usize,
-    /// Entries that waited too long, because more came than are kept.
+    /// Number of entries that were dropped because more came than are kept.
     lost: usize,
 }
 
@@ -81,47 +87,47 @@ struct SavedState {
 }
 
 impl SiteState {
-    /// Loads every file that is whole.
+    /// Loads every file that is not damaged.
     pub(in crate::live) fn load(&self, now: SystemTime) -> Remembered {
         let remembered = self.store.load(now);
         self.write_soon();
         remembered
     }
 
-    /// Takes the versions to be written down. Waits for nothing.
+    /// Queues the versions to be written. Waits for nothing.
     pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.store.unwritten.lock();
-            // A change that was not written yet keeps the durability it needs.
+            // A change that is not written yet keeps the durability that it needs.
             let durability = unwritten.state.as_ref().map_or(durability, |before| before.durability.max(durability));
             unwritten.state.replace(Arc::new(SavedState { versions, pending, durability }))
         };
-        // It may hold the last of a large file.
+        // Dropped without the lock, because it may hold the last reference to a large file.
         drop(before);
     }
 
-    /// Takes an entry to be added to the history on disk. Waits for nothing.
+    /// Queues an entry for the history on disk. Waits for nothing.
     pub(in crate::live) fn append(&self, entry: HistoryEntry) {
         let mut unwritten = self.store.unwritten.lock();
         unwritten.entries.push_back(entry);
         unwritten.bound();
     }
 
-    /// Writes now what is not written yet.
+    /// Writes all unwritten changes now.
     pub(in crate::live) fn write(&self) {
         if !self.store.write() {
             self.writer.call_later(self.store.clone());
         }
     }
 
-    /// Has the writer's thread write what is not written yet.
+    /// Lets the writer's thread write all unwritten changes.
     pub(in crate::live) fn write_soon(&self) {
         if !self.store.is_written() {
             self.writer.call(self.store.clone());
         }
     }
 
-    /// Writes the kill switch down, now or as soon as that can be done.
+    /// Writes the kill switch now, or as soon as possible.
     pub(in crate::live) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let written = self.store.switch.set(enforcement, &self.store.lock, &self.store.problems);
         if written.is_err() {
@@ -130,17 +136,19 @@ impl SiteState {
         written
     }
 
-    /// Why the kill switch was taken for off although no operator turned it.
+    /// Returns why the kill switch counts as off although no operator switched it off; `None` if it
+    /// does not.
     pub(in crate::live) fn unread_switch(&self) -> Option<String> {
         self.store.problems.get(ProblemKind::UnreadSwitch)
     }
 
-    /// Reports that the served version is older than the one that was live, or that it is no longer.
+    /// Reports that the served version is older than the one that was live before; `None` ends the
+    /// problem.
     pub(in crate::live) fn is_behind(&self, problem: Option<String>) {
         self.store.problems.set(ProblemKind::Behind, problem);
     }
 
-    /// The problems. It waits for no disk.
+    /// Returns the problems. Waits for no disk.
     pub(in crate::live) fn problems(&self) -> Vec<Problem> {
         let mut problems = self.store.problems.all();
         for problem in problems.iter_mut().filter(|problem| problem.kind == ProblemKind::History) {
@@ -153,7 +161,7 @@ impl SiteState {
 impl Drop for SiteState {
     fn drop(&mut self) {
         if self.writer.is_stuck() {
-            // A stuck write would hold up the end of the process too.
+            // A write that hangs would also delay the end of the process.
             return;
         }
         if !self.store.is_written() {
@@ -167,10 +175,10 @@ impl StateJob for SiteStore {
         &self.place
     }
 
-    /// Writes what has come since the last time. A change that cannot be written waits.
+    /// Writes all changes since the last time. A change that cannot be written is kept.
     fn write(&self) -> bool {
         let Some(_writing) = self.lock.writing() else { return true };
-        // First, so that the last state taken is the last written.
+        // Locked first, so that the state taken last is also written last.
         let mut written = self.written.lock();
         let (state, record, entries, begun) = {
             let unwritten = self.unwritten.lock();
@@ -195,7 +203,7 @@ impl StateJob for SiteStore {
             let (count, result) = self.append(&entries);
             self.unwritten.lock().are_written(begun + count);
             let cause = result.err().map(|error| error.cause.to_string());
-            // A different number of waiting entries is no event.
+            // A different number of unwritten entries is not an event.
             self.problems.set_shown(ProblemKind::History, cause, |cause| self.waiting(cause));
         }
         drop(written);
@@ -210,7 +218,7 @@ impl Unwritten {
         state.is_none() && record.is_none() && entries.is_empty()
     }
 
-    /// The history keeps no more of them either.
+    /// Drops the oldest entries that the history would not keep either.
     fn bound(&mut self) {
         while self.entries.len() > MAX_HISTORY {
             self.entries.pop_front();
@@ -219,7 +227,7 @@ impl Unwritten {
         }
     }
 
-    /// Entries before this one are in the history.
+    /// Removes the entries before `end`, which are now in the history on disk.
     fn are_written(&mut self, end: usize) {
         while self.begun < end && self.entries.pop_front().is_some() {
             self.begun += 1;
@@ -253,13 +261,14 @@ impl SiteStore {
         }
     }
 
-    /// Whether nothing is left to write.
+    /// Reports whether nothing is left to write.
     fn is_written(&self) -> bool {
         self.unwritten.lock().is_empty() && self.switch.unwritten().is_none()
     }
 
-    /// Writes down which versions there are: first which one is live, which mostly takes no room; then their bytes,
-    /// and files that are not needed any more are removed last. Returns the results for the state and for the record.
+    /// Writes the list of versions. The record of the live one is first, because it mostly needs no
+    /// space. Then come the bytes, and last the removal of files that are no longer needed. Returns
+    /// the results for the state and for the record.
     fn save(&self, written: &mut Written, state: &SavedState) -> (Result<(), StateError>, Result<(), StateError>) {
         let SavedState { versions, pending, durability } = state;
         let kept = versions.iter().map(|accepted| &accepted.version);
@@ -281,7 +290,7 @@ impl SiteStore {
             written.bytes.retain(|hash, _| {
                 let stays = kept.contains(hash);
                 if !stays {
-                    // Nothing refers to it; one that cannot be removed costs its size.
+                    // Nothing refers to the file; if it cannot be removed, it only wastes its size.
                     self.disk.remove(&self.path_of(*hash));
                 }
                 stays
@@ -293,7 +302,8 @@ impl SiteStore {
     fn report_save(&self, saved: Result<(), StateError>, recorded: Result<(), StateError>) {
         let problem = match (saved, recorded) {
             (Ok(()), Ok(())) => None,
-            // Always of the folder: which of its files fails first changes from one attempt to the next.
+            // The path is always the folder, because which of its files fails first changes between
+            // attempts.
             (Err(StateError { cause, .. }), _) => {
                 let folder = self.folder.display();
                 Some(format!(
@@ -309,7 +319,7 @@ impl SiteStore {
         self.problems.set(ProblemKind::Save, problem);
     }
 
-    /// Writes down what is live, if that is not what is written there.
+    /// Writes the record of the live version, unless it is already written.
     fn record(&self, written: &mut Written, record: &LiveRecord, durability: Durability) -> Result<(), StateError> {
         if written.record.as_ref() == Some(record) {
             return Ok(());
@@ -320,8 +330,8 @@ impl SiteStore {
         Ok(())
     }
 
-    /// Adds to the history on disk, and returns how many entries were added; a history that has grown is written anew with
-    /// its last entries.
+    /// Appends to the history on disk, and returns how many entries were added. A history that has
+    /// grown too large is rewritten with its last entries.
     fn append(&self, entries: &VecDeque<HistoryEntry>) -> (usize, Result<(), StateError>) {
         let path = self.folder.join(HISTORY);
         let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_OCTETS);
@@ -337,7 +347,7 @@ impl SiteStore {
         }
     }
 
-    /// The problem of the history on disk.
+    /// Describes the problem that the history on disk cannot be written.
     fn waiting(&self, cause: &str) -> String {
         let path = self.folder.join(HISTORY);
         let (count, lost) = {
@@ -361,7 +371,7 @@ impl SiteStore {
 }
 
 impl Written {
-    /// A stamp that is newer than any before it, whatever the clock does.
+    /// Returns a stamp that is newer than all before it, even if the clock goes back.
     fn next_stamp(&mut self, now: SystemTime) -> u64 {
         let now = u64::try_from(json::millis(now)).unwrap_or_default();
         self.stamp = now.max(self.stamp + 1);

@@ -1,4 +1,4 @@
-//! The state directory: the switch of all sites, and what each site remembers.
+//! The state directory: the kill switch of all sites, and what each site remembers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,17 +14,19 @@ use super::switch_file::SwitchFile;
 use super::writer::{QueuePlace, StateJob, StateWriter};
 use crate::live::{Enforcement, KillSwitch, Mutex, Remembered, clock};
 
-/// How long to wait for the lock of a handle that is being dropped: a thread that watches a file may hold a site for a moment longer than
-/// its last owner.
+/// How long to wait for the lock of a handle that is being dropped. A file watcher's thread may
+/// keep a site alive slightly longer than its last owner.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A folder in which sites remember the versions they accepted, the one that waits, their attempts, and the kill switch. Cheap to clone.
+/// A folder for the sites' accepted and pending versions, their reloads, and the kill switch. Cheap
+/// to clone.
 ///
-/// One process at a time has a folder open, and in it one `StateDir` with its clones: two that did not know of each other
-/// would each write down what is live. The lock is the system's, so it ends with the process at the latest; before, when
-/// the last clone and the last site that was opened with it are dropped. The next process or handle that opens the folder
-/// then finds all that was written. Sites that are opened with the same `StateDir`, such as one that is replaced, also
-/// find what waits to be written.
+/// Only one process at a time can have a folder open, with one `StateDir` and its clones: two that
+/// do not know of each other would both record what is live. The system holds the lock, so the lock
+/// ends with the process at the latest. It ends earlier if the last clone and the last site that
+/// was opened with it are dropped. The next process or handle that opens the folder finds
+/// everything that was written. Sites opened with the same `StateDir`, such as one that replaces
+/// another, also find changes that are not written yet.
 ///
 /// ```no_run
 /// use tower_robots::live::{Enforcement, LiveRobots, StateDir};
@@ -43,10 +45,10 @@ struct StateRoot {
     folder: Arc<StateFolder>,
     switch: KillSwitch,
     writer: Arc<StateWriter>,
-    /// When it was opened: older unfinished files are of another process.
+    /// When the directory was opened: older unfinished files are from another process.
     began: SystemTime,
     hold: Arc<LockHold>,
-    /// By folder, so that a site that is opened anew finds what could not be written yet.
+    /// By folder, so that a site that is opened again finds changes that could not be written yet.
     sites: Mutex<HashMap<PathBuf, Weak<SiteStore>>>,
 }
 
@@ -62,20 +64,22 @@ struct StateFolder {
 }
 
 impl StateDir {
-    /// Opens a folder, which is made where there is none. If that fails, or a file in it is damaged, or the file system
-    /// has no locks, it goes on without: [`StateDir::problems`] says so.
+    /// Opens a folder, and creates it if it does not exist. If that fails, a file in it is damaged,
+    /// or the file system has no locks, the directory is used nevertheless and
+    /// [`StateDir::problems`] reports it.
     ///
     /// # Errors
     ///
-    /// If the folder is open already, in another process or in this one. It waits two seconds for a handle that is
-    /// just being dropped.
+    /// If the folder is open already, in another process or in this one. `open` waits two seconds
+    /// for a handle that is just being dropped.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         let disk = Disk { lock_patience: PATIENCE, ..Disk::default() };
         Self::open_on(disk, StateWriter::default(), path.into())
     }
 
-    /// Opens a folder to find out what the next start would: sites that are opened with it have the versions and switches
-    /// that stand in it, and nothing they do is written. It needs no lock, so another process may have the folder open.
+    /// Opens a folder to see what the next start would find. Sites opened with it have the versions
+    /// and switches that the folder contains, and nothing they do is written. No lock is needed, so
+    /// another process may have the folder open.
     pub fn read_only(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let lock = FolderLock::none(&path);
@@ -83,7 +87,8 @@ impl StateDir {
     }
 
     pub(in crate::live) fn open_on(disk: Disk, writer: StateWriter, path: PathBuf) -> Result<Self, StateError> {
-        // First: what another process is writing is not read, nor taken for what a killed one left.
+        // Lock first, so that files that another process is writing are neither read nor taken for
+        // leftovers of a killed process.
         let (lock, unlocked) = FolderLock::take(&disk, &path)?;
         Ok(Self::with_lock(disk, writer, path, lock, unlocked))
     }
@@ -117,23 +122,23 @@ impl StateDir {
         Self { root: Arc::new(StateRoot { folder, switch, writer, began, hold, sites: Mutex::default() }) }
     }
 
-    /// The path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.root.folder.path
     }
 
-    /// The kill switch of all sites.
+    /// Returns the position of the kill switch of all sites.
     pub fn enforcement(&self) -> Enforcement {
         self.root.switch.enforcement()
     }
 
-    /// Turns enforcement off, or on again, for every site opened with this folder (this value or a clone of it), at once
-    /// and for those opened later. A site's own switch stays as it is.
+    /// Switches enforcement on or off for every site opened with this value or a clone of it: at
+    /// once, and for sites opened later. A site's own switch stays as it is.
     ///
     /// # Errors
     ///
-    /// If it could not be written down: it is done, and will be forgotten when the process ends unless it can be written
-    /// before, which is tried.
+    /// If the change could not be written. It is in force nevertheless, and the write is tried
+    /// again. If the process ends before a write succeeds, the change is lost.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let StateRoot { folder, switch, writer, .. } = &*self.root;
         switch.turn(enforcement, None, || {
@@ -145,23 +150,25 @@ impl StateDir {
         })
     }
 
-    /// Turns the switch of a site that no process serves: it holds when the site is opened. A site
-    /// that is open has [`LiveRobots::set_enforcement`](crate::live::LiveRobots::set_enforcement).
+    /// Writes the kill switch of a site that no process serves; it takes effect when the site is
+    /// opened. For an open site, use
+    /// [`LiveRobots::set_enforcement`](crate::live::LiveRobots::set_enforcement).
     ///
     /// # Errors
     ///
-    /// If it could not be written down: nothing changes then.
+    /// If the switch could not be written; nothing changes then.
     pub fn set_enforcement_of(&self, site: &str, enforcement: Enforcement) -> Result<(), StateError> {
         self.root.folder.disk.write_switch(&self.folder_of(site), enforcement)
     }
 
-    /// The switch of a site as it stands in the folder, whether a process serves the site or not. Off where it cannot be read.
+    /// Returns the switch of a site as written in the folder, whether or not a process serves the
+    /// site. Off if the file cannot be read.
     pub fn enforcement_of(&self, site: &str) -> Enforcement {
         self.root.folder.disk.read_switch(&self.folder_of(site)).0
     }
 
-    /// The sites that the folder remembers, open or not, in the order of their names. A site whose name is longer than 120
-    /// octets in the folder is not among them.
+    /// Returns the names of the sites that the folder remembers, open or not, in sorted order.
+    /// Sites whose folder name would exceed 120 bytes are missing.
     pub fn site_names(&self) -> Vec<String> {
         let folders = self.root.folder.disk.names(&self.path().join("sites"));
         let mut names: Vec<_> = folders.iter().filter_map(|name| site_of_folder(name)).collect();
@@ -169,30 +176,34 @@ impl StateDir {
         names
     }
 
-    /// What the folder keeps of a site, whether a process serves it or not. It reads its files.
+    /// Returns what the folder keeps of a site, whether or not a process serves it. Reads the
+    /// site's files.
     pub fn remembered(&self, site: &str) -> Remembered {
         self.site(site).load(SystemTime::now())
     }
 
-    /// Waits until the state of all sites is written: a thread writes it a moment after it is live. A site writes its own
-    /// when it is dropped, and a decision of an operator before its call returns. Writes that failed are tried once more.
-    /// Returns whether everything is written. Not to be called from a callback of this directory, which would wait for
+    /// Waits until the state of all sites is written. A thread writes it soon after a version goes
+    /// live. A site also writes its state when it is dropped. An operator's decision is written
+    /// before its call returns. Failed writes are tried once more. Returns whether everything is
+    /// written. Do not call this from a callback of this directory: the callback would wait for
     /// itself.
     pub fn flush(&self) -> bool {
         self.root.writer.flush(None)
     }
 
-    /// [`StateDir::flush`] that gives up after a while: a file system may hang. Then sites that are dropped later write
-    /// nothing either, or the end of the process would wait for them.
+    /// Flushes like [`StateDir::flush`], but gives up after `limit`, because a file system may
+    /// hang. Sites that are dropped after such a timeout write nothing: otherwise the end of the
+    /// process would wait for them.
     pub fn flush_within(&self, limit: Duration) -> bool {
         self.root.writer.flush(Some(limit))
     }
 
-    /// Writes what is to be written, within a while, and gives the folder up, so that another process can open it. Returns whether
-    /// it has: where something cannot be written, the folder stays open.
+    /// Writes all changes within `limit` and releases the folder, so that another process can open
+    /// it. Returns whether that succeeded: if something cannot be written, the folder stays open.
     ///
-    /// Handles and sites go on as they are; their writes, a turn of a kill switch too, wait for [`StateDir::take_back`].
-    /// So a process that takes the place of this one finds all that was known, and writes alone.
+    /// Handles and sites continue as they are. Their writes, including those of a kill switch, wait
+    /// for [`StateDir::take_back`]. So a process that replaces this one finds everything that was
+    /// known, and is the only one that writes.
     pub fn hand_over(&self, limit: Duration) -> bool {
         let is_written = self.flush_within(limit);
         if is_written {
@@ -201,22 +212,23 @@ impl StateDir {
         is_written
     }
 
-    /// Opens the folder again that was handed over, because no other process took this one's place after all, and writes what has
-    /// come meanwhile.
+    /// Opens the folder again after [`StateDir::hand_over`], if no other process replaced this one
+    /// after all. Writes the changes made meanwhile.
     ///
     /// # Errors
     ///
-    /// If another process has the folder open; it waits two seconds for one that is just ending. Nothing is written then.
+    /// If another process has the folder open. Waits two seconds, in case that process is just
+    /// ending. Nothing is written then.
     pub fn take_back(&self) -> Result<(), StateError> {
         let StateRoot { folder, writer, sites, .. } = &*self.root;
-        // A folder that was not handed over is as it was, its problems too.
+        // A folder that was not handed over is unchanged, and so are its problems.
         if folder.lock.writing().is_some() {
             return Ok(());
         }
         let unlocked = folder.lock.take_back(&folder.disk, &folder.path)?;
         folder.problems.set(ProblemKind::Unlocked, unlocked);
         writer.call(folder.clone());
-        // Without the lock, as files are read.
+        // After releasing the lock of `sites`, because files are read here.
         let stores: Vec<_> = sites.lock().values().filter_map(Weak::upgrade).collect();
         for store in stores {
             store.trust_nothing();
@@ -225,25 +237,27 @@ impl StateDir {
         Ok(())
     }
 
-    /// Calls back when a problem of the directory or of a site's part of it begins, and when it ends. Problems from before
-    /// stand in [`StateDir::problems`]. The callback runs on the thread that writes and holds up the next write, so it must
-    /// neither turn a kill switch nor call [`StateDir::flush`]; its panics are caught.
+    /// Registers a callback for when a problem of the directory, or of a site's part of it, begins
+    /// or ends. Problems that began before are in [`StateDir::problems`]. The callback runs on the
+    /// writing thread and delays the next write. It must neither use a kill switch nor call
+    /// [`StateDir::flush`]. Its panics are caught.
     pub fn on_event(&self, listener: impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
     }
 
-    /// Every problem of the folder itself, the most pressing first; those of a site's part of it stand in its
+    /// Returns every problem of the folder itself, the most urgent first. Problems with a site's
+    /// part of it are in the site's
     /// [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn problems(&self) -> Vec<String> {
         let problems = self.root.folder.problems.all();
-        // One that cannot be written cannot be locked either.
+        // A folder that cannot be written cannot be locked either.
         let is_unwritable = problems.iter().any(|problem| problem.kind == ProblemKind::Unwritable);
         let shown = problems.into_iter().filter(|problem| !is_unwritable || problem.kind != ProblemKind::Unlocked);
         shown.map(|problem| problem.text).chain(self.clock_problem()).collect()
     }
 
-    /// That the last entry of a site was more than an hour ahead of the clock when the site was opened: one of the two is wrong. `None`
-    /// once the clock has passed that time.
+    /// Returns a problem if the last entry of a site was more than an hour ahead of the clock when
+    /// the site was opened: one of the two is wrong. `None` after the clock has passed that time.
     pub fn clock_problem(&self) -> Option<String> {
         let now = self.root.folder.disk.clock.now();
         let sites = self.root.sites.lock();
@@ -253,8 +267,9 @@ impl StateDir {
         (last > now).then_some(problem)
     }
 
-    /// Whether the folder, with the parts of its sites, could be written to when that was last tried: it is at [`StateDir::open`],
-    /// with what has to be written, and at [`StateDir::probe`]. The problems of a site's part stand in its
+    /// Reports whether the last attempt to write to the folder, including the parts of its sites,
+    /// succeeded. [`StateDir::open`], every write and [`StateDir::probe`] are such attempts.
+    /// Problems with a site's part are in the site's
     /// [`Status::state_problems`](crate::live::Status::state_problems).
     pub fn is_writable(&self) -> bool {
         let sites = self.root.sites.lock();
@@ -262,26 +277,29 @@ impl StateDir {
             && sites.values().filter_map(Weak::upgrade).all(|store| store.problems.is_all_written())
     }
 
-    /// Has it tried on another thread whether the folder can be written to, so that it is known before something has to be.
+    /// Tests on another thread whether the folder can be written to, so that a problem is known
+    /// before something has to be written.
     pub fn probe(&self) {
         let StateRoot { folder, writer, .. } = &*self.root;
         writer.call(folder.clone());
     }
 
-    /// Why the kill switch of all sites was taken for [`Enforcement::Off`] although no operator turned it: its file could
-    /// not be read, or is damaged. `None` once it is written again.
+    /// Returns why the kill switch of all sites counts as [`Enforcement::Off`] although no operator
+    /// switched it off: its file could not be read, or is damaged. `None` after the file is written
+    /// again.
     pub fn switch_problem(&self) -> Option<String> {
         self.root.folder.problems.get(ProblemKind::UnreadSwitch)
     }
 
-    /// A site's part of the directory. It reads no file.
+    /// Returns a site's part of the directory. Reads no file.
     pub(in crate::live) fn site(&self, name: &str) -> SiteState {
         let StateRoot { folder, writer, began, hold, sites, .. } = &*self.root;
         let path = self.folder_of(name);
         let mut sites = sites.lock();
         let store = sites.get(&path).and_then(Weak::upgrade).unwrap_or_else(|| {
             if sites.len() == sites.capacity() {
-                // Before it grows: at every site, ten thousand would be looked through ten thousand times.
+                // Only before the map grows: doing this at every site would visit ten thousand
+                // entries ten thousand times.
                 sites.retain(|_, store| store.strong_count() > 0);
             }
             let store = Arc::new(SiteStore::new(
@@ -302,7 +320,7 @@ impl StateDir {
         self.path().join("sites").join(folder_name(site))
     }
 
-    /// The one of all sites.
+    /// Returns the kill switch of all sites.
     pub(in crate::live) fn switch(&self) -> &KillSwitch {
         &self.root.switch
     }

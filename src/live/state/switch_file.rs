@@ -1,4 +1,4 @@
-//! The file of a kill switch, of all sites or of one.
+//! The file of a kill switch, for all sites or for one.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use super::lock::FolderLock;
 use super::record_file;
 use crate::live::{Durability, Enforcement, Mutex};
 
-/// The file of a kill switch in a folder, and a turn that could not be written to it yet.
+/// The file of a kill switch in a folder, and a change that could not be written to it yet.
 pub(super) struct SwitchFile {
     disk: Disk,
     folder: PathBuf,
-    /// Whether there is a file, which is overwritten in place where the disk has no room. Held while it is written, so that the
-    /// last position written is the last one set.
+    /// Whether the file exists, so that it can be overwritten in place if the disk is full. Locked
+    /// while the file is written, so that the position written last is the one set last.
     is_made: Mutex<bool>,
-    /// Held for a moment only.
+    /// Locked only for a moment.
     unwritten: Mutex<Option<Enforcement>>,
 }
 
@@ -25,19 +25,19 @@ impl SwitchFile {
         Self { disk: disk.clone(), folder: folder.to_owned(), is_made: Mutex::new(false), unwritten: Mutex::new(None) }
     }
 
-    /// The turn that is not written yet.
+    /// Returns the position that is not written yet.
     pub(super) fn unwritten(&self) -> Option<Enforcement> {
         *self.unwritten.lock()
     }
 
-    /// Turns the switch. A turn that cannot be written now is kept until it can be.
+    /// Sets the switch. A change that cannot be written now is kept until it can be.
     pub(super) fn set(
         &self,
         enforcement: Enforcement,
         lock: &FolderLock,
         problems: &Problems,
     ) -> Result<(), StateError> {
-        // The process that has the folder open by now would not know.
+        // The process that has the folder open now would not notice the change.
         let Some(_held) = lock.writing() else {
             *self.unwritten.lock() = Some(enforcement);
             return Err(StateError::handed_over(&self.folder));
@@ -47,8 +47,8 @@ impl SwitchFile {
         self.try_write(enforcement, problems)
     }
 
-    /// Writes the switch where it could not be, or makes its file with the first files of its folder. Returns whether no turn is left
-    /// to write.
+    /// Writes a change that could not be written before. Without one, creates the file together
+    /// with the first files of its folder. Returns whether no change is left to write.
     pub(super) fn write(&self, problems: &Problems) -> bool {
         let mut is_made = self.is_made.lock();
         let Some(enforcement) = self.unwritten() else {
@@ -72,9 +72,10 @@ impl SwitchFile {
 }
 
 impl Disk {
-    /// The kill switch in a folder, and its problem. One that says neither `on` nor `off` was turned by an operator:
-    /// `off` refuses no client. A file without any octets was made and never turned, as the machine lost power: a
-    /// switch that was turned is synced.
+    /// Reads the kill switch in a folder, and its problem. A file with neither `on` nor `off` was
+    /// changed by an operator and counts as `off`, which refuses no client. A file without any
+    /// bytes was created but never switched before the machine lost power: a switch that was used
+    /// is synced.
     pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
         let path = folder.join(SWITCH);
         match self.read(&path) {
@@ -94,8 +95,9 @@ impl Disk {
 
     /// Writes the file of a kill switch: `on` or `off`.
     ///
-    /// It is written aside and renamed. A full disk takes no new file, but other octets in one that it has: there it is
-    /// overwritten in place. A crash in the middle of that leaves `on`, `off`, or neither, which counts as `off`.
+    /// The file is written under a temporary name and renamed. A full disk accepts no new file, but
+    /// it accepts other bytes in an existing one, so the file is then overwritten in place. A crash
+    /// during that leaves `on`, `off`, or neither, which counts as `off`.
     pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
         let path = folder.join(SWITCH);
         let written = self.write(&path, format!("{enforcement}\n").as_bytes(), Durability::Machine);
@@ -103,26 +105,27 @@ impl Disk {
         written.or_else(|error| overwrite().map_err(|_| error))
     }
 
-    /// Makes the file of a switch that was never turned, so that there is one to overwrite once the disk is full. Without it a
-    /// switch is on as well. Returns whether there is something in its place now.
+    /// Creates the file of a switch that was never used, so that it can be overwritten when the
+    /// disk is full. A missing file also means `on`. Returns whether the file has content now.
     pub(super) fn make_switch(&self, folder: &Path) -> bool {
         let path = folder.join(SWITCH);
         match self.read(&path) {
             Ok(Some(bytes)) if !is_blank(&bytes) => true,
-            // A file that cannot be made now is made when the switch is turned.
+            // If the file cannot be created now, it is created when the switch is used.
             Ok(_) => self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok(),
-            // An operator may have turned it: it stays as it is, and is looked at again.
+            // An operator may have changed it: it stays as it is, and the next write checks it
+            // again.
             Err(_) => false,
         }
     }
 }
 
-/// Whether nothing was ever written: file systems fill what they lost with zeros.
+/// Reports whether nothing was ever written. File systems fill lost data with zeros.
 fn is_blank(octets: &[u8]) -> bool {
     octets.iter().all(|octet| *octet == 0)
 }
 
-/// As long for `on` as for `off`.
+/// Returns the content of the file, equally long for `on` and `off`.
 fn in_place(enforcement: Enforcement) -> [u8; 4] {
     match enforcement {
         Enforcement::On => *b"on \n",

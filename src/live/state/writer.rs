@@ -1,10 +1,10 @@
-//! Writing the state of sites on a thread of its own: ten thousand that start, or change at once, must not wait for the
-//! disk.
+//! Writes the state of sites on a thread of its own: ten thousand sites that start, or change at
+//! once, must not wait for the disk.
 //!
-//! **Failed writes are kept until they succeed.** A site keeps one state and at most 64 entries of its history, taken
-//! off only once they are on the disk, so the status never forgets them half-way. A write that fails is tried again, at
-//! first after a second and later less often, and of a few sites at once: on a full disk ten thousand would fail one by
-//! one.
+//! **Failed writes are kept until they succeed.** A site keeps one state and at most 64 history
+//! entries until they are on disk, so the status reports them until then. A failed write is tried
+//! again after a second, and later less often. Only a few sites are tried at once, because on a
+//! full disk ten thousand would fail one by one.
 
 use crate::live::Mutex;
 use std::collections::VecDeque;
@@ -13,33 +13,35 @@ use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The first and the longest pause before a failed write is tried again.
+/// First and longest pause before a failed write is tried again.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
-/// How many writes are tried again at once: of ten thousand on a full disk, each would fail.
+/// Number of failed writes that are tried again at once. On a full disk, all of ten thousand would
+/// fail.
 const TRIED_AT_ONCE: usize = 8;
 
 /// A part of the directory that has to be written.
 pub(super) trait StateJob: Send + Sync {
-    /// Its place in the queues.
+    /// Returns the job's place in the queues.
     fn place(&self) -> &Mutex<QueuePlace>;
 
-    /// Writes what has come since the last time. Returns whether nothing is left to write.
+    /// Writes all changes since the last time. Returns whether nothing is left to write.
     fn write(&self) -> bool;
 }
 
-/// The place of a job: at most once in either queue.
+/// The place of a job, which is in each queue at most once.
 #[derive(Debug, Default)]
 pub(super) struct QueuePlace {
     is_called: bool,
     is_later: bool,
 }
 
-/// One thread for a state directory, which ends when there is nothing to write, or no site left to write for.
+/// Writes for one state directory, on a thread that ends when there is nothing left to write, or no
+/// site left to write for.
 #[derive(Default)]
 pub(in crate::live) struct StateWriter {
-    /// Whether a flush writes, and no thread.
+    /// Whether a flush writes instead of a thread.
     #[cfg(test)]
     is_stepped: bool,
     queue: Mutex<Queue>,
@@ -54,15 +56,15 @@ struct Queue {
     later: VecDeque<Arc<dyn StateJob>>,
     is_running: bool,
     is_writing: bool,
-    /// A flush timed out: the file system may hang, and no other caller waits for it.
+    /// A flush timed out. The file system may hang, so no other caller waits for it.
     is_stuck: bool,
-    /// When failed writes are tried again, and how long they wait for that.
+    /// When failed writes are tried again, and the pause before that.
     due: Option<Instant>,
     wait: Duration,
 }
 
 impl StateWriter {
-    /// A writer without a thread, so that a test chooses when it writes.
+    /// Creates a writer without a thread, so that a test chooses when it writes.
     #[cfg(test)]
     pub(in crate::live) fn stepped() -> Self {
         let queue = Mutex::new(Queue { is_running: true, ..Queue::default() });
@@ -71,7 +73,8 @@ impl StateWriter {
 
     /// Queues a job.
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
-        // Taken first: a flush must not find a job that is called and in no queue.
+        // The queue is locked first: a flush must not see a job that is marked as called but in no
+        // queue.
         let mut queue = self.queue.lock();
         if std::mem::replace(&mut place(&*job).is_called, true) {
             return;
@@ -87,11 +90,11 @@ impl StateWriter {
         self.wake(queue);
     }
 
-    /// Waits until everything was tried that was called for before, and what could not be written once again; whether all
-    /// of it is written. Gives up after `limit`.
+    /// Waits until every job called before was tried, and tries the failed ones once more. Returns
+    /// whether everything is written. Gives up after `limit`.
     pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        // A job that is under way may have begun, and failed, before there was room.
+        // A running job may have started and failed before there was space.
         let Some(mut queue) = self.wait(end) else { return false };
         let later = std::mem::take(&mut queue.later);
         if later.is_empty() {
@@ -102,8 +105,8 @@ impl StateWriter {
         self.wait(end).is_some_and(|queue| queue.later.is_empty())
     }
 
-    /// Waits until everything was tried that was called for, if that comes to pass in time. As long as the queue is held,
-    /// nothing is under way: what could not be written is all in `later`, and not being tried again.
+    /// Waits until every called job was tried; `None` if `end` comes first. While the returned
+    /// guard is held, no job runs: all failed ones are in `later` and are not being tried again.
     fn wait(&self, end: Option<Instant>) -> Option<MutexGuard<'_, Queue>> {
         let queue = self.queue.lock();
         #[cfg(test)]
@@ -115,7 +118,7 @@ impl StateWriter {
         (!waited.timed_out()).then_some(queue)
     }
 
-    /// Whether a flush was given up.
+    /// Reports whether a flush timed out.
     pub(super) fn is_stuck(&self) -> bool {
         self.queue.lock().is_stuck
     }
@@ -129,7 +132,8 @@ impl StateWriter {
         let spawned = thread::Builder::new().name("robots-state".into()).spawn(move || writer.work());
         queue.is_running = spawned.is_ok();
         if !queue.is_running {
-            // The system gives no thread: it is written here, and tried again when something else is called for.
+            // The system provides no thread, so the jobs are written here. Failed ones are tried
+            // again when another job is called.
             drop(self.drain(queue));
         }
     }
@@ -146,7 +150,7 @@ impl StateWriter {
             if due <= now {
                 queue = self.retry_some(queue);
             } else if Arc::strong_count(&self) == 1 {
-                // No site and no directory is left; each has tried when it was dropped.
+                // No site and no directory is left; each tried to write when it was dropped.
                 break;
             } else {
                 queue = self.called.wait_timeout(queue, due - now).unwrap_or_else(PoisonError::into_inner).0;
@@ -155,7 +159,7 @@ impl StateWriter {
         queue.is_running = false;
     }
 
-    /// Writes the first few failed jobs again. If one could be written, the others may be too.
+    /// Writes the first few failed jobs again. If one succeeds, the others may succeed too.
     fn retry_some<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let (few, wait) = (TRIED_AT_ONCE.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
         let tried: Vec<_> = queue.later.drain(..few).collect();
@@ -173,7 +177,7 @@ impl StateWriter {
             queue.is_writing = true;
             drop(queue);
             place(&*job).is_called = false;
-            // A fault of ours with one must not end the writing of the others; the panic hook has reported it.
+            // A panic in one job must not stop the others; the panic hook has reported it.
             let is_written = catch_unwind(AssertUnwindSafe(|| job.write())).unwrap_or(true);
             queue = self.queue.lock();
             queue.is_writing = false;
@@ -223,7 +227,7 @@ mod tests {
 
     use super::*;
 
-    /// A write that fails until it is let.
+    /// A write that fails until the test allows it.
     #[derive(Default)]
     struct Played {
         place: Mutex<QueuePlace>,
@@ -248,18 +252,18 @@ mod tests {
         let mut queue = writer.queue.lock();
         jobs.iter().for_each(|job| queue.put_later(job.clone()));
         assert_eq!((queue.later.len(), queue.wait, queue.due.is_some()), (2, RETRY_FIRST, true));
-        // Both fail each time: the pause grows once a round, not once a job.
+        // Both fail each time: the pause grows once per round, not once per job.
         for seconds in [2, 4, 8, 16, 30, 30] {
             queue = writer.retry_some(queue);
             assert_eq!((queue.jobs.len(), queue.later.len()), (0, 2));
             assert_eq!(queue.wait, Duration::from_secs(seconds));
         }
-        // One of the two can be written: the other one is due at once.
+        // One of the two can be written, so the other one is due at once.
         jobs[0].is_writable.store(true, Ordering::Relaxed);
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, Duration::ZERO));
         assert!(queue.due.is_some_and(|due| due <= Instant::now()));
-        // After that the pauses begin anew, and end with the last job.
+        // After that, the pauses start again, and end with the last job.
         queue = writer.retry_some(queue);
         assert_eq!((queue.later.len(), queue.wait), (1, 2 * RETRY_FIRST));
         jobs[1].is_writable.store(true, Ordering::Relaxed);
@@ -276,7 +280,7 @@ mod tests {
         for job in jobs.iter().chain(&jobs) {
             writer.call_later(job.clone());
         }
-        // One has been called for meanwhile, and is tried once.
+        // One job has been called meanwhile, and is tried once.
         writer.call(jobs[0].clone());
         let queue = writer.retry_some(writer.queue.lock());
         assert_eq!((queue.jobs.len(), queue.later.len()), (0, TRIED_AT_ONCE + 3));
@@ -293,14 +297,14 @@ mod tests {
         writer.call(job.clone());
         let is_over = AtomicBool::new(false);
         let counts = thread::scope(|scope| {
-            // The timer goes off at every moment.
+            // The retry timer fires all the time.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     writer.queue.lock().due = Some(Instant::now());
                     writer.called.notify_one();
                 }
             });
-            // And it is called for, as by a version that goes live.
+            // And the job is called, as when a version goes live.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     writer.call(job.clone());

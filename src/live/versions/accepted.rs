@@ -1,5 +1,5 @@
-//! The versions that were accepted, the live one last: for rolling back, for comparing a new version, and for the date of
-//! each rule.
+//! The accepted versions, the live one last: for rolling back, for comparing a new version, and for
+//! the age of each rule.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,10 +7,10 @@ use robots_core::keywords;
 
 use super::{Version, VersionHash};
 
-/// Versions that are kept of one site.
+/// Maximum number of versions that are kept per site.
 pub(in crate::live) const MAX_VERSIONS: usize = 8;
 
-/// Octets that the versions before the last two may have together.
+/// Maximum total size of the versions before the last two, in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
 /// A version that was accepted once.
@@ -27,9 +27,9 @@ pub(in crate::live) struct AcceptedVersion {
 pub(in crate::live) enum AcceptedState {
     /// It is live, or another version followed it.
     Accepted,
-    /// It was rolled back, and does not come back by itself.
+    /// It was rolled back and does not come back by itself.
     RolledBack,
-    /// It was rolled back, and the source has held something else since: it may come again.
+    /// It was rolled back, but the source has held something else since, so it may come back.
     Superseded,
 }
 
@@ -39,7 +39,7 @@ keywords!(AcceptedState, "the standing of a version", {
     Superseded = "left",
 });
 
-/// At most [`MAX_VERSIONS`] of them.
+/// At most [`MAX_VERSIONS`] accepted versions.
 #[derive(Clone, Debug, Default)]
 pub(in crate::live) struct AcceptedVersions(pub(in crate::live) Vec<AcceptedVersion>);
 
@@ -54,22 +54,23 @@ impl AcceptedVersions {
         self.0.iter()
     }
 
-    /// The version that was accepted last.
+    /// Returns the version that was accepted last.
     pub(in crate::live) fn current(&self) -> Option<&AcceptedVersion> {
         self.accepted().next()
     }
 
-    /// The one accepted before it.
+    /// Returns the version that was accepted before the current one.
     pub(in crate::live) fn before(&self) -> Option<&AcceptedVersion> {
         self.accepted().nth(1)
     }
 
-    /// Whether this version was rolled back from, and the source has held nothing else since.
+    /// Reports whether this version was rolled back and the source has held nothing else since.
     pub(in crate::live) fn is_rolled_back(&self, hash: VersionHash) -> bool {
         self.0.iter().any(|version| version.hash() == hash && version.standing == AcceptedState::RolledBack)
     }
 
-    /// Adds a version, or brings one back, which keeps the date at which it was first accepted.
+    /// Adds a version, or makes a known one current again; a known version keeps the date of its
+    /// first acceptance.
     pub(in crate::live) fn accept(&mut self, mut version: AcceptedVersion, grace: Duration, now: SystemTime) {
         if let Some(at) = self.0.iter().position(|known| known.hash() == version.hash()) {
             version.since = self.0.remove(at).since.min(version.since);
@@ -79,7 +80,8 @@ impl AcceptedVersions {
         self.thin(grace, now);
     }
 
-    /// Rolls the current version back; the one before is then current.
+    /// Rolls back the current version; the one before it is then current. Returns the version that
+    /// was rolled back.
     pub(in crate::live) fn roll_back(&mut self) -> Option<AcceptedVersion> {
         self.before()?;
         let current = self.0.iter_mut().rfind(|version| version.standing == AcceptedState::Accepted)?;
@@ -87,7 +89,8 @@ impl AcceptedVersions {
         Some(current.clone())
     }
 
-    /// The source holds something else: a version that was rolled back may come again. Returns whether there is one.
+    /// Allows rolled-back versions to come back, because the source holds something else. Returns
+    /// whether there are any.
     pub(in crate::live) fn supersede(&mut self) -> bool {
         let held = self.0.iter_mut().filter(|version| version.standing == AcceptedState::RolledBack);
         held.fold(false, |_, version| {
@@ -117,7 +120,8 @@ impl AcceptedVersions {
         true
     }
 
-    /// Dates versions now that lie ahead, because the clock was set back: a grace would end that much later. Returns whether there are any.
+    /// Changes dates in the future to `now`. They occur if the clock was set back, and would
+    /// prolong a grace period by as much. Returns whether there were any.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
         let mut ahead = self.0.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();
@@ -129,9 +133,10 @@ impl AcceptedVersions {
         self.0.iter().rev().filter(|version| version.standing == AcceptedState::Accepted)
     }
 
-    /// Forgets versions until they are within the bounds: the oldest, as long as another is known for longer than the
-    /// grace too; else the one whose neighbours are closest to each other, so that the kept versions spread over the grace.
-    /// Never the last two that were accepted, nor one that was rolled back.
+    /// Removes versions until the limits are met. If at least two versions are older than the grace
+    /// period, removes the oldest. Otherwise, removes the one whose neighbours are closest in time,
+    /// so that the kept versions are spread over the grace period. Never removes the last two
+    /// accepted versions or a rolled-back one.
     fn thin(&mut self, grace: Duration, now: SystemTime) {
         loop {
             let kept: Vec<VersionHash> = self.accepted().take(2).map(|version| version.hash()).collect();
@@ -153,7 +158,7 @@ impl AcceptedVersions {
             let forgotten = if two_are_due {
                 candidates.next()
             } else {
-                // If nothing but the oldest is left, the bound on octets counts more.
+                // If only the oldest is left, the limit on bytes is more important.
                 candidates.clone().skip(1).min_by_key(gap).or_else(|| candidates.next())
             };
             let Some(forgotten) = forgotten.map(|at| all[at].hash()) else { return };

@@ -1,4 +1,5 @@
-//! A version of a robots.txt: bytes under the hash that names them. Those that were accepted are in `accepted`.
+//! A version of a robots.txt: bytes and the hash that names them. Accepted versions are in
+//! `accepted`.
 
 mod accepted;
 
@@ -11,19 +12,19 @@ use std::time::SystemTime;
 pub(super) use self::accepted::{AcceptedState, AcceptedVersion, AcceptedVersions};
 use crate::rules::LinePlaces;
 
-/// Bytes that a source held, hashed once. Cheap to clone.
+/// Bytes from a source, hashed once. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     hash: VersionHash,
     bytes: Arc<[u8]>,
     pub(super) origin: Arc<str>,
     pub(crate) modified: Option<SystemTime>,
-    /// The origin of the lines, if parts are appended.
+    /// The origins of the lines, if parts are appended.
     pub(super) places: Option<Arc<LinePlaces>>,
 }
 
 impl Version {
-    /// Names the bytes by their hash. `modified` is when the source changed them last, as far as it says.
+    /// Names the bytes by their hash. `modified` is when the source last changed them, if known.
     pub(crate) fn new(bytes: impl Into<Arc<[u8]>>, origin: &Arc<str>, modified: Option<SystemTime>) -> Self {
         let bytes = bytes.into();
         Self { hash: VersionHash::of(&bytes), bytes, origin: origin.clone(), modified, places: None }
@@ -38,12 +39,12 @@ impl Version {
     }
 }
 
-/// The SHA-256 of a robots.txt; equal bytes have equal hashes on every replica.
+/// The SHA-256 hash of a robots.txt; equal bytes have equal hashes on every replica.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VersionHash([u8; 32]);
 
-/// A [`VersionHash`] by its first hex digits, at least [`VersionHashPrefix::MIN_DIGITS`]: the 16 of [`VersionHash::short`], as messages
-/// have them.
+/// The first hex digits of a [`VersionHash`], at least [`VersionHashPrefix::MIN_DIGITS`]. Messages
+/// show 16 ([`VersionHash::short`]).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VersionHashPrefix(String);
 
@@ -53,33 +54,36 @@ impl VersionHash {
         Self(hmac_sha256::Hash::hash(bytes))
     }
 
-    /// The first 16 hex digits: the form in which people read a version, and which every place takes that a person writes one in.
+    /// Returns the first 16 hex digits: the form shown to people, and accepted wherever people
+    /// enter a version.
     pub fn short(&self) -> String {
         hex(&self.0[..8])
     }
 
-    /// All 64 hex digits, which is the name of its file in a state directory.
+    /// Returns all 64 hex digits, which also name the version's file in a state directory.
     pub(crate) fn hex(&self) -> String {
         hex(&self.0)
     }
 }
 
-/// Without a formatter, because every line about a refused request has one.
+/// Converts bytes to hex digits, without a formatter because every log line about a refused request
+/// has a hash.
 fn hex(octets: &[u8]) -> String {
     let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
     let mut text = Vec::with_capacity(2 * octets.len());
     for octet in octets {
         text.extend_from_slice(&[digit(octet >> 4), digit(*octet)]);
     }
-    // Digits and letters are text.
+    // Hex digits are always valid UTF-8.
     String::from_utf8(text).unwrap_or_default()
 }
 
 impl VersionHashPrefix {
-    /// Fewest hex digits that name a version: 48 bits, so that no two versions of a site share them by chance.
+    /// Minimum number of hex digits that name a version: 48 bits, so that no two versions of a site
+    /// share them by chance.
     pub const MIN_DIGITS: usize = 12;
 
-    /// Whether it is how this hash begins.
+    /// Reports whether the hash starts with this prefix.
     pub fn matches(&self, hash: &VersionHash) -> bool {
         hash.hex().starts_with(&self.0)
     }
@@ -91,7 +95,7 @@ impl From<VersionHash> for VersionHashPrefix {
     }
 }
 
-/// Reads 64 hex digits, with or without `sha256:` before them.
+/// Parses 64 hex digits, with or without the prefix `sha256:`.
 impl FromStr for VersionHash {
     type Err = ValueError;
 
@@ -107,7 +111,7 @@ impl FromStr for VersionHash {
     }
 }
 
-/// Reads 12 to 64 hex digits, with or without `sha256:` before them.
+/// Parses 12 to 64 hex digits, with or without the prefix `sha256:`.
 impl FromStr for VersionHashPrefix {
     type Err = ValueError;
 
@@ -132,7 +136,7 @@ impl fmt::Display for VersionHashPrefix {
     }
 }
 
-/// `sha256:` and 64 hex digits.
+/// Prints `sha256:` and 64 hex digits.
 impl fmt::Display for VersionHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "sha256:{}", self.hex())

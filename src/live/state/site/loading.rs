@@ -13,19 +13,21 @@ use crate::live::{
     WasLive,
 };
 
-/// How far an entry may lie ahead of the clock before that is wrong, or was.
+/// How far an entry may be ahead of the clock before this is reported as a clock error.
 const CLOCK_ERROR: Duration = Duration::from_secs(3600);
 
-/// Takes the state that another handle of the same site has yet to write.
+/// Replaces the versions with those that another handle of the same site has yet to write.
 fn with(remembered: Remembered, state: &SavedState) -> Remembered {
     let SavedState { versions, pending, durability: _ } = state;
     Remembered { versions: versions.clone(), pending: pending.clone(), was_live: WasLive::Current, ..remembered }
 }
 
 impl SiteStore {
-    /// Loads every file that is whole. A change that is not written yet is newer than the file. The site may be open
-    /// already, as where a config is reloaded: nothing is written while this reads, and versions that are published
-    /// meanwhile count.
+    /// Loads every file that is not damaged. A change that is not written yet is newer than the
+    /// file.
+    ///
+    /// The site may be open already, for example while a config is reloaded. Nothing is written
+    /// while this reads, and versions that are published meanwhile are included.
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
         let mut written = self.written.lock();
         self.disk.clean(&self.folder, self.began);
@@ -80,8 +82,9 @@ impl SiteStore {
         self.load_record(written, stamp, damaged, remembered, now)
     }
 
-    /// Loads the record, which knows of versions that went live, or were rolled back, while the state could not be written.
-    /// `damaged` is the version that the state has for the current one and whose bytes are not there.
+    /// Loads the record, which contains versions that went live, or were rolled back, while the
+    /// state could not be written. `damaged` is the version that is current in the state and whose
+    /// bytes are missing.
     fn load_record(
         &self,
         written: &mut Written,
@@ -106,7 +109,7 @@ impl SiteStore {
                     if let Some((_, Some(version))) = recovered {
                         remembered.versions.accept(version, Duration::ZERO, now);
                     }
-                    // The live version was accepted: it waits no longer, as the older state says.
+                    // The older state lists the live version as pending, but it was accepted.
                     remembered.pending.take_if(|pending| live == Some(pending.hash()));
                     remembered.was_live = WasLive::Current;
                     let (versions, pending) = (remembered.versions.clone(), remembered.pending.clone());
@@ -116,7 +119,7 @@ impl SiteStore {
             _ if damaged != WasLive::Unknown => remembered.was_live = damaged,
             Some((_, record)) => {
                 remembered.was_live = WasLive::Current;
-                // It could not be overwritten when the state could be.
+                // The record could not be overwritten when the state could be.
                 unrecorded = Some(LiveRecord::of(&remembered.versions)).filter(|now| *now != record);
             }
             None => unrecorded = remembered.versions.current().map(|_| LiveRecord::of(&remembered.versions)),
@@ -132,7 +135,7 @@ impl SiteStore {
         remembered
     }
 
-    /// A version whose bytes were written and whose place in the state was not.
+    /// Returns a version whose bytes were written, but which the state does not list yet.
     fn recovered(&self, written: &mut Written, hash: VersionHash, since: SystemTime) -> Option<AcceptedVersion> {
         let path = self.path_of(hash);
         let bytes = self.disk.read(&path).ok()??;
@@ -144,7 +147,8 @@ impl SiteStore {
         Some(AcceptedVersion { version, since, standing: AcceptedState::Accepted })
     }
 
-    /// Another process has written here: it may have removed files, and its stamps may be newer than any of this one.
+    /// Discards what is known about the files after another process has written here. That process
+    /// may have removed files, and its stamps may be newer than those of this one.
     pub(in crate::live::state) fn trust_nothing(&self) {
         let now = self.disk.clock.now();
         let record = record_file::read(&self.disk, &self.folder.join(RECORD), now).ok().flatten();
@@ -164,7 +168,7 @@ impl SiteStore {
         history
     }
 
-    /// A version, if its bytes are what their name says.
+    /// Returns a version if its bytes match its hash.
     fn version<T>(&self, written: &mut Written, listed: &json::Listed<T>) -> Option<Version> {
         let path = self.path_of(listed.hash);
         let bytes = self.whole(self.disk.read(&path))?;
@@ -176,7 +180,7 @@ impl SiteStore {
         Some(version)
     }
 
-    /// What a file holds, if it is whole; else the damage is a problem.
+    /// Returns the content of a file if it is undamaged; otherwise the damage becomes a problem.
     fn whole<T>(&self, read: Result<T, String>) -> Option<T> {
         read.inspect_err(|damage| self.problems.set(ProblemKind::Damaged, Some(damage.clone()))).ok()
     }

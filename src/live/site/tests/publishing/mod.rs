@@ -1,7 +1,9 @@
-//! A simulation of publishing: what a source does, what operators decide, what a disk refuses, how processes end, take each other's
-//! place and are started again, and what a clock does, in any order. After each step the site has to be as the model says.
+//! A simulation of publishing: what a source does, what operators decide, what a disk refuses, how
+//! processes end, take each other's place and are started again, and what a clock does, in any
+//! order. After each step the site has to be as the model says.
 //!
-//! `ROBOTSD_LONG=1` takes a million steps, `SIMULATION_STEPS=10000000` that many; `SIMULATION_SEED=7` takes those of one seed and prints what it needs.
+//! `ROBOTSD_LONG=1` takes a million steps, `SIMULATION_STEPS=10000000` that many;
+//! `SIMULATION_SEED=7` takes those of one seed and prints what it needs.
 
 mod model;
 mod process;
@@ -49,7 +51,8 @@ struct Publishing<const PLANTED: usize> {
     disk: ModelDisk,
     /// Of all sites, and of the site.
     switches: [ModelSwitch; 2],
-    /// What was handed over by a process that took it back: the disk may have what another wrote until this changes.
+    /// What was handed over by a process that took it back: the disk may have what another wrote
+    /// until this changes.
     handed_over: Option<Vec<Saved>>,
 }
 
@@ -259,7 +262,8 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
     }
 
     fn disk_has(&mut self, models: &[Model]) {
-        // The disk has what the process that was taken back from wrote, until this one has something new.
+        // The disk has what the process that was taken back from wrote, until this one has
+        // something new.
         self.handed_over.take_if(|handed_over| *handed_over != saved(models));
         if self.handed_over.is_none() {
             self.disk.has(models);
@@ -345,7 +349,8 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             let _ = std::fs::write(self.machine.state_folder().join("sites/shop/enforcement"), "on\n");
         }
         let has_state = self.settings.has_state && folder != Folder::None;
-        // What another test has begun holds the locks of this process until it executes its program.
+        // What another test has begun holds the locks of this process until it executes its
+        // program.
         let attempts = std::iter::repeat_n(Duration::from_millis(5), 100);
         let main = attempts.into_iter().find_map(|pause| {
             let main = self.machine.start(has_state, self.gate, self.settings.has_grace);

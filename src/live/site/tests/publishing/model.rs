@@ -1,5 +1,6 @@
-//! What publishing has to do, in plain terms: which version is served, which one waits, what is reported, and what a restart
-//! finds. It knows texts by their numbers, and nothing of hashes, rules, files and locks.
+//! What publishing has to do, in plain terms: which version is served, which one waits, what is
+//! reported, and what a restart finds. It knows texts by their numbers, and nothing of hashes,
+//! rules, files and locks.
 //!
 //! The disk is a set of possibilities: whatever was not certainly written may be there or not.
 
@@ -15,7 +16,8 @@ pub(super) const SHUT: Text = 6;
 /// How long what is newly disallowed is only observed, where there is a grace.
 pub(super) const GRACE: Duration = Duration::from_secs(3 * 86400);
 
-/// The time as the machine's clock has it, which may be set, and how much has passed, which may not.
+/// The time as the machine's clock has it, which may be set, and how much has passed, which may
+/// not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     pub(super) clock: SystemTime,
@@ -114,7 +116,8 @@ pub(super) struct Seen {
     /// What a rollback would go back to.
     pub(super) before: Option<Text>,
     pub(super) grace_end: Option<SystemTime>,
-    /// Whether it is reported that the served version is, or may be, older than the one before the restart.
+    /// Whether it is reported that the served version is, or may be, older than the one before the
+    /// restart.
     pub(super) is_behind: bool,
 }
 
@@ -204,7 +207,8 @@ impl Model {
         }
     }
 
-    /// An operator goes back to the version before, and the one that is left does not come back by itself.
+    /// An operator goes back to the version before, and the one that is left does not come back by
+    /// itself.
     pub(super) fn roll_back(&mut self, now: Now) -> (ModelOutcome, bool) {
         let Some(before) = self.last_but(1) else { return (ModelOutcome::NoSuchVersion, false) };
         let left = self.known.iter_mut().rfind(|known| known.standing == ModelStanding::Accepted).unwrap();
@@ -431,7 +435,8 @@ impl ModelDisk {
     }
 }
 
-/// The record is newer than the state: it knows what is live, and what was rolled back. The octets of the version may be there or not.
+/// The record is newer than the state: it knows what is live, and what was rolled back. The octets
+/// of the version may be there or not.
 fn newer(state: &Saved, record: &Record, add: &mut impl FnMut(&Saved, LiveBefore)) {
     let mut state = state.clone();
     for known in &mut state.known {

@@ -1,4 +1,5 @@
-//! One process of the simulation: the real site on a state directory whose disk, clock and writer's thread the test plays.
+//! One process of the simulation: the real site on a state directory whose disk, clock and writer's
+//! thread the test plays.
 
 use std::collections::HashMap;
 use std::io;

@@ -20,7 +20,8 @@ fn what_was_wrong_once_is_right() {
         Settings { gate: ModelGate::Comparing, has_grace: true, has_state: true, has_faults: false, has_jumps: true };
     let (poll, reload, kept) = (Step::Poll, Step::Reload { is_settled: true }, Folder::Kept);
     let schedules: [&[Step]; 6] = [
-        // A version that may come again was held once more after the next start: that was not written.
+        // A version that may come again was held once more after the next start: that was not
+        // written.
         &[
             Step::Hold(Held::Text(0)),
             poll,
@@ -36,7 +37,8 @@ fn what_was_wrong_once_is_right() {
             Step::Hold(Held::Text(3)),
             poll,
         ],
-        // A process that took the directory back counted on octets that the other one had removed, and what was accepted was lost.
+        // A process that took the directory back counted on octets that the other one had removed,
+        // and what was accepted was lost.
         &[
             Step::Hold(Held::Text(SHUT)),
             poll,
@@ -51,7 +53,8 @@ fn what_was_wrong_once_is_right() {
         ],
         // A clock that was set back prolonged the grace by as much.
         &[Step::Hold(Held::Text(1)), poll, Step::Pass(-554_525_764), Step::Ask(7)],
-        // Every start began the grace anew, where a version was dated ahead: what it was dated then was not written.
+        // Every start began the grace anew, where a version was dated ahead: what it was dated then
+        // was not written.
         &[Step::Hold(Held::Text(4)), poll, Step::Pass(-29_437_526), Step::Reopen, Step::Pass(235_805), Step::Upgrade],
         &[
             Step::Hold(Held::Text(0)),
