@@ -44,8 +44,8 @@ impl MishapCounts {
     pub(crate) fn count_nested_only(&self) {
         self.count_mistake(
             &self.nested_only,
-            "RobotsLayer::for_axum08 judges in a nested axum router, where it does not get requests for /robots.txt, and no such \
-             layer outside has judged: put it on the outermost router, after its routes and fallback",
+            "RobotsLayer::for_axum08 in a nested axum router gets no requests for /robots.txt, and no such layer outside judges the \
+             request: put it on the outermost router, after its routes and fallback",
         );
     }
 
@@ -62,7 +62,7 @@ impl MishapCounts {
     /// what is not in force, and `remedy` is the advice.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
         self.count_once(&self.without_address, || {
-            format!("no address of the client is found, so {}: {}", rules(), remedy())
+            format!("the client's address is unknown, so {}: {}", rules(), remedy())
         });
     }
 

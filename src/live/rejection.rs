@@ -220,7 +220,8 @@ impl fmt::Display for Rejection {
             }
             RejectionKind::Held => {
                 write!(f, "the answer is {}", self.why.as_deref().unwrap_or("that there is none"))?;
-                self.until.map_or(Ok(()), |until| write!(f, ", which is believed from {} on", clock::shown(until)))
+                self.until
+                    .map_or(Ok(()), |until| write!(f, "; the site keeps its version until {}", clock::shown(until)))
             }
             RejectionKind::NotInline => f.write_str(
                 "this site's robots.txt comes from there: change it there, or open the site with LiveRobots::text to \
@@ -228,10 +229,10 @@ impl fmt::Display for Rejection {
             ),
             RejectionKind::NotAppended => write!(
                 f,
-                "{:?}, which is to be appended, was not read yet; without it crawlers that it names would pass",
+                "the part {:?} to be appended was not read yet; without it, crawlers named in it would pass",
                 self.why.as_deref().unwrap_or_default()
             ),
-            RejectionKind::Interrupted => f.write_str("the reload was cut short by a fault in robotsd or this crate"),
+            RejectionKind::Interrupted => f.write_str("the reload was interrupted by a bug in robotsd or this crate"),
         }
     }
 }

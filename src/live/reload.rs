@@ -289,7 +289,7 @@ impl Notices {
 fn trace(reload: &Reload, snapshot: &Snapshot) {
     let (is_warning, hint) = match &reload.outcome {
         ReloadOutcome::Kept { .. } => (true, ""),
-        ReloadOutcome::Gated { .. } => (true, "; if it is intended, LiveRobots::accept takes it"),
+        ReloadOutcome::Gated { .. } => (true, "; if it is intended, accept it with LiveRobots::accept"),
         outcome => (outcome.report().is_some_and(|report| report.faults().next().is_some()), ""),
     };
     let (cause, mode) = (reload.cause.as_str(), &snapshot.policy.mode);
@@ -406,7 +406,7 @@ pub(crate) fn bounded(text: &impl ToString) -> String {
 
 /// A reload in progress: a future, or use [`Reloading::wait`] if there is no runtime.
 #[derive(Debug)]
-#[must_use = "the reload goes on without it, but only this gives its outcome"]
+#[must_use = "the reload continues without the future, but only the future returns its outcome"]
 pub(crate) struct Reloading(Arc<ReloadResult>);
 
 /// Completes a reload that a caller waits for. Dropped without a result, it reports the reload as

@@ -111,7 +111,7 @@ impl Snapshot {
             let name = name.to_string();
             let why = match registry.meant(&name, content.robots()) {
                 Some(meant) => format!("no crawler and no group has this name: did you mean {meant}?"),
-                None if registry.crawler(&name)?.is_control => "no request bears this name".to_owned(),
+                None if registry.crawler(&name)?.is_control => "no request has this name".to_owned(),
                 None => return None,
             };
             Some(format!("the {place} for \"{name}\" has no effect, because {why}"))

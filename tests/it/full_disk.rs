@@ -166,7 +166,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         // Two wait if the watcher published the version before this test asked for it.
         let waits =
             |entries: &str| history.contains(&format!("cannot be written, so {entries}: No space left on device"));
-        assert!(waits("1 entry of it waits") || waits("2 entries of it wait"), "{history}");
+        assert!(waits("1 entry is not saved yet") || waits("2 entries are not saved yet"), "{history}");
         assert_eq!(status.state_problems.iter().map(|problem| &*problem.text).collect::<Vec<_>>(), [save, history]);
         // In the same words.
         site.wait_for_report(&format!("shop: {save}"));
@@ -328,7 +328,7 @@ fn entries_that_wait_are_bounded_and_the_rest_is_counted() {
             let _ = live.set_enforcement(if turn % 2 == 0 { Enforcement::Off } else { Enforcement::On });
         }
         let problem = live.status().state_problem(ProblemKind::History).unwrap().to_owned();
-        let want = format!("so {} entries of it wait and 10 before them are lost: ", LiveRobots::MAX_HISTORY);
+        let want = format!("so {} entries are not saved yet and 10 earlier ones are lost: ", LiveRobots::MAX_HISTORY);
         assert!(problem.contains(&want), "{problem}");
         disk.free();
         assert!(state.flush());

@@ -46,7 +46,7 @@ fn a_reload_names_the_mode_and_a_version_that_waits_the_call_that_accepts_it() {
         (*level, fields["message"].clone(), fields.get("mode").cloned())
     };
     let (level, text, mode) = of("waits to be accepted");
-    assert!(text.ends_with("; if it is intended, LiveRobots::accept takes it"), "{text}");
+    assert!(text.ends_with("; if it is intended, accept it with LiveRobots::accept"), "{text}");
     assert_eq!((level, mode.as_deref()), (Level::WARN, Some("observe")));
     let (level, text, mode) = of("is live");
     assert!(text.ends_with("is live"), "{text}");
@@ -82,7 +82,7 @@ fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
         "override for \"googelbot\"",
         "rate override for \"bingbott\"",
         "exemption for \"gptbott\"",
-        "exemption for \"google-extended\" has no effect, because no request bears this name",
+        "exemption for \"google-extended\" has no effect, because no request has this name",
     ] {
         let is_warned = |(level, _, text): &Emitted| *level == Level::WARN && text.contains(want);
         assert!(events.iter().any(is_warned), "{want}: {events:?}");
@@ -271,8 +271,9 @@ fn claims_that_are_checked_without_an_address_are_warned_of_once() {
             }
         });
         assert_eq!(live.status().without_address, warned);
-        let said =
-            events.iter().filter(|(_, target, text)| *target == "tower_robots::layer" && text.contains("no address"));
+        let said = events
+            .iter()
+            .filter(|(_, target, text)| *target == "tower_robots::layer" && text.contains("address is unknown"));
         assert_eq!(said.count(), usize::from(warned > 0), "{events:?}");
     }
 }

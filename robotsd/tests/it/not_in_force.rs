@@ -127,7 +127,7 @@ const TABLE: &[Row] = &[
         later: Cells {
             config_check: (
                 1,
-                "\"ai.txt\", which is to be appended, was not read yet; without it crawlers that it names would pass",
+                "the part \"ai.txt\" to be appended was not read yet; without it, crawlers named in it would pass",
             ),
             problems: (1, "this is an HTML page, not a robots.txt; the last good one is appended"),
             ready: READY,

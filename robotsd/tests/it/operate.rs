@@ -406,7 +406,7 @@ fn what_cannot_be_done_is_said_with_what_could_be() {
     let unknown = "robotsd answered 404: there is no site \"b\"; there is \"shop\", \"the blog\"";
     let nothing = format!("no version {wrong} waits to be accepted: none does; version {} is live", short(&live));
     let no_hash =
-        "is not the hash of a version: write the 16 hex digits that the message about it has, or at least 12 of them";
+        "is not the hash of a version: write the 16 hex digits from the message about it, or at least 12 of them";
     let none_before =
         "there is no version to go back to: none is remembered from before the one that was accepted last";
     let odd = "robotsd answered 404: there is no site \"\\u{1b}[2J\\n&site=shop\"; there is \"shop\", \"the blog\"";

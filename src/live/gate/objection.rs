@@ -89,11 +89,14 @@ impl Objection {
 
     pub(super) fn misspelled(kind: ObjectionKind, name: &str, meant: &str) -> Self {
         let of = match kind {
-            ObjectionKind::MustAllow => "which must_allow names",
-            ObjectionKind::Guard => "which a guard names",
-            _ => "which an expectation names",
+            ObjectionKind::MustAllow => "must_allow",
+            ObjectionKind::Guard => "a guard",
+            _ => "an expectation",
         };
-        Self::new(kind, format!("no crawler and no group is called {name:?}, {of}: did you mean {meant}?"))
+        Self::new(
+            kind,
+            format!("{of} names {name:?}, but no crawler and no group has this name: did you mean {meant}?"),
+        )
     }
 
     pub(super) fn breach(breach: &Breach) -> Self {

@@ -61,7 +61,7 @@ impl fmt::Display for StateError {
         const APART: &str = "stop it, or give each process a state directory of its own";
         write!(f, "{}: ", self.path.display())?;
         match self.holder {
-            None => write!(f, "cannot be written, so a restart forgets it: {}", self.cause),
+            None => write!(f, "cannot be written, so a restart forgets the change: {}", self.cause),
             Some(LockHolder::ThisProcess) => write!(
                 f,
                 "this process {OPEN} already: use a clone of its StateDir, or drop every clone and every site that was opened \
@@ -182,7 +182,7 @@ impl ProblemKind {
             Self::Switch => "the kill switch is saved again",
             Self::History => "the history is saved again",
             Self::Behind => "the live version is no older than the one before the restart",
-            Self::UnreadSwitch => "the file of the kill switch is whole again",
+            Self::UnreadSwitch => "the file of the kill switch is valid again",
             Self::Damaged => "",
             Self::Unwritable => "the state directory can be written again",
             Self::Unlocked => "the state directory is locked",

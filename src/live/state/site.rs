@@ -355,12 +355,12 @@ impl SiteStore {
             (unwritten.entries.len(), unwritten.lost)
         };
         let entries = match count {
-            1 => "1 entry of it waits".to_owned(),
-            count => format!("{count} entries of it wait"),
+            1 => "1 entry is not saved yet".to_owned(),
+            count => format!("{count} entries are not saved yet"),
         };
         let lost = match lost {
             0 => String::new(),
-            lost => format!(" and {lost} before them are lost"),
+            lost => format!(" and {lost} earlier ones are lost"),
         };
         format!("{}: cannot be written, so {entries}{lost}: {cause}; it is tried again", path.display())
     }

@@ -119,7 +119,7 @@ impl FromStr for VersionHashPrefix {
         let digits = digits(text).filter(|digits| (Self::MIN_DIGITS..=64).contains(&digits.len()));
         digits.map(Self).ok_or_else(|| {
             let least = Self::MIN_DIGITS;
-            let right = format!("write the 16 hex digits that the message about it has, or at least {least} of them");
+            let right = format!("write the 16 hex digits from the message about it, or at least {least} of them");
             ValueError::new(text, format_args!("is not the hash of a version: {right}"))
         })
     }
@@ -168,7 +168,7 @@ mod tests {
         let error = "0123456789a".parse::<VersionHashPrefix>().expect_err("too short");
         assert_eq!(
             error.to_string(),
-            "\"0123456789a\" is not the hash of a version: write the 16 hex digits that the message about it has, or at least 12 of them"
+            "\"0123456789a\" is not the hash of a version: write the 16 hex digits from the message about it, or at least 12 of them"
         );
         assert!(format!("{}0", hash.hex()).parse::<VersionHashPrefix>().is_err());
     }

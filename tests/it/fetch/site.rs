@@ -168,7 +168,7 @@ fn a_missing_file_is_held_and_reported() {
         let hours = until.duration_since(std::time::SystemTime::now()).unwrap().as_secs_f64() / 3600.0;
         assert!((23.0..24.1).contains(&hours), "{hours}");
         assert_eq!(live.status().fetch.unwrap().held_until, Some(until));
-        let want = format!("the answer is {status}, which is believed from ");
+        let want = format!("the answer is {status}; the site keeps its version until ");
         assert!(reloaded.to_string().contains(&want), "{reloaded}");
         assert_eq!(body(&live).as_deref(), Some("# good"));
         server.now_says(robots("# good"));
