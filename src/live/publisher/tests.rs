@@ -40,14 +40,14 @@ fn publisher() -> Publisher {
     publisher_with(Gate::new(), Duration::ZERO, AcceptedVersions::default(), WasLive::Unknown)
 }
 
-/// One whose open file is live since the first day.
+/// A publisher whose live version is `OPEN`, published on day 1.
 fn with_open() -> Publisher {
     let mut publisher = publisher();
     let _ = publisher.consider(holds(OPEN), day(1));
     publisher
 }
 
-/// The versions that an earlier process accepted, a day apart.
+/// The versions that an earlier process accepted, one per day.
 fn accepted(texts: &[&str]) -> AcceptedVersions {
     let mut versions = AcceptedVersions::default();
     for (number, text) in (1..).zip(texts) {

@@ -12,7 +12,7 @@ use crate::live::{LiveRobots, ReloadOutcome};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A source that holds nothing: a test offers the versions that are published.
+/// An empty source: the test offers the versions to publish.
 #[derive(Debug)]
 struct Nothing(Arc<str>);
 
@@ -44,7 +44,7 @@ fn offer_for(site: &Site, cause: Cause, text: &str) -> Reload {
     site.offer(cause, Candidate::Version(Version::new(text.as_bytes(), &"it".into(), None)))
 }
 
-/// Runs something that must not wait for ever.
+/// Runs something that must not wait forever.
 fn within_patience<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) -> R {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(run()));
@@ -57,7 +57,7 @@ fn two_threads_that_publish_notify_listeners_of_each_version_once_and_in_order()
     let reported = notified.clone();
     let listener = move |reload: &Reload, snapshot: &Snapshot| {
         if let ReloadOutcome::Published { hash, .. } = reload.outcome {
-            // Room for the other thread to publish, and to deliver if it could.
+            // Lets the other thread publish, and deliver if it could.
             thread::yield_now();
             assert_eq!(snapshot.content.as_ref().map(|content| content.hash()), Some(hash));
             reported.lock().push(hash);
@@ -97,7 +97,7 @@ fn listeners_are_notified_of_a_recovery_and_of_a_requested_reload_that_changes_n
     let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..SiteSettings::default() });
     notified.lock().clear();
     let good = "User-agent: *\nDisallow: /a\n";
-    // Each text twice: the second poll finds what the first one found.
+    // Each content twice: the second poll finds the same as the first.
     for text in [good, "<html>", good] {
         offer(&site, text);
         offer(&site, text);
@@ -184,7 +184,7 @@ fn a_clock_that_is_set_back_prolongs_no_grace_and_one_that_is_right_again_begins
     assert_eq!(end(), Some(clock.now() + Duration::from_secs(1)));
     clock.pass(Duration::from_secs(1));
     assert_eq!(end(), None);
-    // What is compiled anew meanwhile begins no other grace than one from when that was noticed.
+    // Recompiling meanwhile starts no new grace period other than from when that was noticed.
     live(&site).set_check(check::Options::default().exempt_paths(["/a"]).expect("a pattern"));
     clock.pass(grace);
     live(&site).set_check(check::Options::default());

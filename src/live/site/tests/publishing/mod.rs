@@ -1,9 +1,9 @@
-//! A simulation of publishing: what a source does, what operators decide, what a disk refuses, how
-//! processes end, take each other's place and are started again, and what a clock does, in any
-//! order. After each step the site has to be as the model says.
+//! A simulation of publishing, with everything in any order: changes of the source, decisions of
+//! operators, disk errors, processes that end, are replaced and are restarted, and changes of the
+//! clock. After each step, the site must match the model.
 //!
-//! `ROBOTSD_LONG=1` takes a million steps, `SIMULATION_STEPS=10000000` that many;
-//! `SIMULATION_SEED=7` takes those of one seed and prints what it needs.
+//! `ROBOTSD_LONG=1` runs a million steps, and `SIMULATION_STEPS=10000000` that many.
+//! `SIMULATION_SEED=7` runs the steps of one seed, and prints the few steps that a failure needs.
 
 mod model;
 mod process;
@@ -18,26 +18,26 @@ use self::steps::{Folder, Settings, Step};
 use super::simulation::{Random, World};
 use crate::live::{Enforcement, Mutex, RejectionKind, ReloadOutcomeKind, StateDir, TestClock, VersionHashPrefix};
 
-/// A kill switch, and what its file may say.
+/// A kill switch, and the possible contents of its file.
 #[derive(Clone, Debug)]
 struct ModelSwitch {
     now: Enforcement,
     file: Vec<Enforcement>,
-    /// It could not be read, and was taken for off.
+    /// The file could not be read, so the switch counts as off.
     is_unread: bool,
 }
 
-/// Faults of the code that are planted to be found.
+/// Bugs that are planted for the simulation to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Planted {
     None,
-    /// A rollback forgets to hold the version that it leaves.
+    /// A rollback does not hold the version that it leaves.
     RollBackHoldsNothing,
-    /// A switch is on after a restart.
+    /// A switch is always on after a restart.
     SwitchForgets,
-    /// A version is accepted whatever the hash that was named.
+    /// A version is accepted whatever hash was given.
     AcceptTakesAny,
-    /// A file that is still being written is taken.
+    /// A file that is still being written is accepted.
     HalfFileIsTaken,
 }
 
@@ -46,17 +46,17 @@ struct Publishing<const PLANTED: usize> {
     machine: Machine,
     gate: ModelGate,
     main: Option<Process>,
-    /// The one that `main` has taken the place of.
+    /// The process that `main` has replaced.
     before: Option<Before>,
     disk: ModelDisk,
-    /// Of all sites, and of the site.
+    /// The switch of all sites, and that of the site.
     switches: [ModelSwitch; 2],
-    /// What was handed over by a process that took it back: the disk may have what another wrote
-    /// until this changes.
+    /// What a process handed over before it took the directory back. The disk may have the writes
+    /// of another process until this changes.
     handed_over: Option<Vec<Saved>>,
 }
 
-/// A process that another has taken the place of, as it was then.
+/// A process that was replaced by another, as it was then.
 struct Before {
     process: Process,
     gate: ModelGate,
@@ -228,7 +228,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         Ok(())
     }
 
-    /// The site has to be as one of the models, which take the same step.
+    /// Checks that the site matches one of the models, after they take the same step.
     fn expect(
         &mut self,
         outcome: ModelOutcome,
@@ -247,7 +247,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         }
     }
 
-    /// What an operator decided is written before the call returns.
+    /// An operator's decision is written before the call returns.
     fn decided(&mut self, outcome: ModelOutcome) {
         if outcome != ModelOutcome::NoSuchVersion && self.fault().is_none() {
             self.is_written();
@@ -262,8 +262,8 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
     }
 
     fn disk_has(&mut self, models: &[Model]) {
-        // The disk has what the process that was taken back from wrote, until this one has
-        // something new.
+        // The disk has the writes of the process in between, until this one has something new to
+        // write.
         self.handed_over.take_if(|handed_over| *handed_over != saved(models));
         if self.handed_over.is_none() {
             self.disk.has(models);
@@ -349,8 +349,8 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             let _ = std::fs::write(self.machine.state_folder().join("sites/shop/enforcement"), "on\n");
         }
         let has_state = self.settings.has_state && folder != Folder::None;
-        // What another test has begun holds the locks of this process until it executes its
-        // program.
+        // A program that another test is starting has a copy of this process's locks until it is
+        // executed.
         let attempts = std::iter::repeat_n(Duration::from_millis(5), 100);
         let main = attempts.into_iter().find_map(|pause| {
             let main = self.machine.start(has_state, self.gate, self.settings.has_grace);
@@ -392,7 +392,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         Ok(())
     }
 
-    /// Keeps the models that a site which was opened is like, and returns which they were.
+    /// Keeps the models that match a site that was opened, and returns which they were.
     fn found(&mut self, mut main: Process, candidates: Vec<(FoundAt, Model)>) -> Result<Vec<FoundAt>, String> {
         let (held, now) = (when_loaded(*self.machine.source.0.lock()), self.now());
         let seen = main.seen(main.opened())?;
@@ -424,7 +424,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         let (is_sure, now) = (self.disk.is_sure(), self.now());
         let mut main = self.main.take().ok_or("no process runs")?;
         if main.life.is_over() || !is_readable || main.life.ends_soon() {
-            // As what it reads is not certain, so is what it has.
+            // The process may read anything, so its state would be uncertain.
             self.main = Some(main);
             return Ok(());
         }
@@ -436,7 +436,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
             false => vec![([0, 0], new.clone())],
         };
         if main.state.is_some() && !is_sure {
-            // What it could not read at its own start.
+            // What the process could not read at its own start.
             let on_disk = self.disk.found(true, &new, now).into_iter();
             candidates.extend(on_disk.map(|(at, model)| (at, model.with_problems_of(&models[0]))));
         }
@@ -445,7 +445,7 @@ impl<const PLANTED: usize> Publishing<PLANTED> {
         if main.state.is_none() {
             switch.now = Enforcement::On;
         } else if switch.is_unread && switch.file.contains(&found) {
-            // It is read now.
+            // Now the process has read it.
             (switch.now, switch.file, switch.is_unread) = (found, vec![found], false);
         }
         self.found(main, candidates)?;

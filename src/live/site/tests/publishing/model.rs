@@ -1,45 +1,45 @@
-//! What publishing has to do, in plain terms: which version is served, which one waits, what is
-//! reported, and what a restart finds. It knows texts by their numbers, and nothing of hashes,
-//! rules, files and locks.
+//! A simple model of publishing: which version is served, which one is pending, what is reported,
+//! and what a restart finds. It knows texts only by their numbers, and no hashes, rules, files or
+//! locks.
 //!
-//! The disk is a set of possibilities: whatever was not certainly written may be there or not.
+//! The disk is a set of possibilities: a change that was not certainly written may or may not be
+//! there.
 
 use std::time::{Duration, SystemTime};
 
 use crate::live::RejectionKind;
 
-/// A text that is a robots.txt; those from [`SHUT`] on shut everyone out.
+/// A valid robots.txt, by number; those from [`SHUT`] on block everyone.
 pub(super) type Text = u8;
 pub(super) const TEXTS: Text = 8;
 pub(super) const SHUT: Text = 6;
 
-/// How long what is newly disallowed is only observed, where there is a grace.
+/// Length of the grace period, if there is one.
 pub(super) const GRACE: Duration = Duration::from_secs(3 * 86400);
 
-/// The time as the machine's clock has it, which may be set, and how much has passed, which may
-/// not.
+/// The time: on the machine's clock, which may be set, and on the steady clock, which may not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     pub(super) clock: SystemTime,
     pub(super) steady: Duration,
 }
 
-/// What the source holds.
+/// The content of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held {
     Text(Text),
-    /// Nothing that can be used: a half of a file, a page, no file.
+    /// Unusable content: half a file, an HTML page, or no file.
     Broken(RejectionKind),
-    /// It says that there is none.
+    /// The source reports that there is no robots.txt.
     Absent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ModelGate {
     Open,
-    /// Refuses to shut everyone out, and to let everyone in who was shut out.
+    /// Refuses to block everyone, and to allow everyone who was blocked.
     Comparing,
-    /// The same, but for a text that an operator named.
+    /// The same, except for the version that an operator named.
     Accepting(Text),
 }
 
@@ -50,11 +50,11 @@ pub(super) enum ModelOutcome {
     Absent,
     Kept(RejectionKind),
     Gated(Waiting),
-    /// None waits like the one that is to be accepted, or none was before.
+    /// The version to accept is not pending, or there is no version to roll back to.
     NoSuchVersion,
 }
 
-/// A version that waits, and whether it was rolled back.
+/// A pending version, and whether it was rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub(super) text: Text,
@@ -64,9 +64,9 @@ pub(super) struct Waiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModelStanding {
     Accepted,
-    /// It does not come back by itself.
+    /// It was rolled back and does not come back by itself.
     Held,
-    /// It was held, and the source held something else since.
+    /// It was rolled back, but the source has held something else since.
     Free,
 }
 
@@ -78,51 +78,51 @@ struct Known {
     standing: ModelStanding,
 }
 
-/// Which version was live when the process before ended.
+/// The version that was live when the previous process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LiveBefore {
-    /// The one that was accepted last.
+    /// The version that was accepted last.
     Last,
     Unknown,
-    /// One whose octets are lost.
+    /// A version whose bytes are lost.
     Lost(Text),
 }
 
 /// A site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Model {
-    /// The one that was accepted last is the last of them.
+    /// The last entry was accepted last.
     known: Vec<Known>,
     waiting: Option<Waiting>,
-    /// Whether the gate that is set has examined what waits.
+    /// Whether the current gate has examined the pending version.
     is_examined: bool,
     live: Option<Text>,
     before: LiveBefore,
     gate: ModelGate,
     has_grace: bool,
-    /// When it is over, on the clock and on the steady one.
+    /// When the grace period ends, on the machine's clock and on the steady one.
     grace: Option<(SystemTime, Duration)>,
     reported: ModelOutcome,
     is_behind: bool,
 }
 
-/// What a status and the listeners say after a step.
+/// The expected status and notifications after a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) outcome: ModelOutcome,
     pub(super) is_news: bool,
     pub(super) live: Option<Text>,
     pub(super) waiting: Option<Waiting>,
-    /// What a rollback would go back to.
+    /// The version that a rollback would publish.
     pub(super) before: Option<Text>,
     pub(super) grace_end: Option<SystemTime>,
-    /// Whether it is reported that the served version is, or may be, older than the one before the
+    /// Whether a problem reports that the served version is, or may be, older than before the
     /// restart.
     pub(super) is_behind: bool,
 }
 
 impl Model {
-    /// A site that knows nothing.
+    /// Creates a site without any versions.
     pub(super) fn new(gate: ModelGate, has_grace: bool) -> Self {
         Self {
             known: Vec::new(),
@@ -138,7 +138,7 @@ impl Model {
         }
     }
 
-    /// Opens a site: what the source holds goes live, or else what was accepted last.
+    /// Opens a site: publishes the content of the source, or else the version accepted last.
     pub(super) fn start(&mut self, held: Held, now: Now) -> (ModelOutcome, bool) {
         let last = self.last();
         let outcome = self.decide(held, now);
@@ -156,7 +156,7 @@ impl Model {
         (outcome, true)
     }
 
-    /// The source was read, and whether somebody asked for that.
+    /// Reads the source. `is_asked` is true if somebody requested that.
     pub(super) fn consider(&mut self, held: Held, is_asked: bool, now: Now) -> (ModelOutcome, bool) {
         let outcome = self.decide(held, now);
         let is_live = |outcome| matches!(outcome, ModelOutcome::Published(_) | ModelOutcome::Unchanged(_));
@@ -195,7 +195,7 @@ impl Model {
         self.publish(text, now)
     }
 
-    /// An operator accepts a version: the one that waits, and no other.
+    /// An operator accepts a version; this succeeds only for the pending one.
     pub(super) fn accept(&mut self, text: Text, now: Now) -> (ModelOutcome, bool) {
         match self.waiting {
             Some(waiting) if waiting.text == text => {
@@ -207,7 +207,7 @@ impl Model {
         }
     }
 
-    /// An operator goes back to the version before, and the one that is left does not come back by
+    /// An operator rolls back to the version before. The one that was live does not come back by
     /// itself.
     pub(super) fn roll_back(&mut self, now: Now) -> (ModelOutcome, bool) {
         let Some(before) = self.last_but(1) else { return (ModelOutcome::NoSuchVersion, false) };
@@ -232,7 +232,7 @@ impl Model {
             live: self.live,
             waiting: self.waiting,
             before: self.last_but(1),
-            // A clock that was set back does not prolong it.
+            // Setting the clock back does not prolong the grace period.
             grace_end: self
                 .grace
                 .filter(|(end, over)| now.clock < *end && now.steady < *over)
@@ -249,16 +249,16 @@ impl Model {
         self.waiting
     }
 
-    /// The same site once it is opened anew, in the same process or in the next one.
+    /// Returns the same site opened again, in the same process or in the next one.
     fn anew(saved: &Saved, before: LiveBefore, site: &Self, now: Now) -> Self {
         let mut known = saved.known.clone();
-        // No date lies ahead.
+        // No date is in the future.
         known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
         let new = Self::new(site.gate, site.has_grace);
         Self { known, waiting: saved.waiting, before, ..new }
     }
 
-    /// What a site may find that takes the place of this one in the same process.
+    /// Returns the possible states of a site that replaces this one in the same process.
     pub(super) fn replaced(&self, is_sure: bool, now: Now) -> Vec<Self> {
         let mut before = vec![LiveBefore::Last];
         if !is_sure {
@@ -268,7 +268,7 @@ impl Model {
         before.into_iter().map(anew).collect()
     }
 
-    /// The same, where what is reported of another stands still.
+    /// Returns the site with the reported problems of another.
     pub(super) fn with_problems_of(self, other: &Self) -> Self {
         Self { is_behind: other.is_behind, ..self }
     }
@@ -297,7 +297,7 @@ impl Model {
         ModelOutcome::Published(text)
     }
 
-    /// Grace counts from when the version was accepted first; no date lies ahead.
+    /// The grace period counts from when the version was first accepted; no date is in the future.
     fn show(&mut self, text: Text, now: Now) {
         self.live = Some(text);
         self.known.iter_mut().for_each(|known| known.since = known.since.min(now.clock));
@@ -311,7 +311,7 @@ impl Model {
         waiting
     }
 
-    /// The source held something else: what was held may come again.
+    /// The source held something else, so rolled-back versions may come back.
     fn free(&mut self) {
         let held = self.known.iter_mut().filter(|known| known.standing == ModelStanding::Held);
         held.for_each(|known| known.standing = ModelStanding::Free);
@@ -343,21 +343,21 @@ fn accept(known: &mut Vec<Known>, text: Text, now: SystemTime) {
     known.push(Known { text, since, standing: ModelStanding::Accepted });
 }
 
-/// What is written of a site: in the file of its state.
+/// The content of a site's state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Saved {
     known: Vec<Known>,
     waiting: Option<Waiting>,
 }
 
-/// What is written of it in the record, which may be newer than the state.
+/// The content of a site's record, which may be newer than the state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Record {
     live: Option<(Text, SystemTime)>,
     held: Vec<Text>,
 }
 
-/// What may be on the disk: one of the states, and one of the records, with their order.
+/// What may be on the disk: one of the states and one of the records, with their order.
 #[derive(Clone, Debug)]
 pub(super) struct ModelDisk {
     states: Vec<(u64, Option<Saved>)>,
@@ -365,16 +365,16 @@ pub(super) struct ModelDisk {
     time: u64,
 }
 
-/// Which of it a start has found.
+/// Which state and which record a start has found.
 pub(super) type FoundAt = [u64; 2];
 
 impl ModelDisk {
-    /// Nothing.
+    /// Creates an empty disk.
     pub(super) fn new() -> Self {
         Self { states: vec![(0, None)], records: vec![(0, None)], time: 0 }
     }
 
-    /// Something may be written.
+    /// The state of these sites may have been written.
     pub(super) fn may_have(&mut self, sites: &[Model]) {
         for site in sites {
             let (saved, record) = (Some(site.saved()), Some(site.record()));
@@ -386,12 +386,12 @@ impl ModelDisk {
         }
     }
 
-    /// Everything is written.
+    /// The state of these sites was written completely.
     pub(super) fn has(&mut self, sites: &[Model]) {
         (self.states, self.records) = (Vec::new(), Vec::new());
         self.may_have(sites);
         if sites.iter().any(|site| site.known.is_empty()) {
-            // There is no record of nothing.
+            // An empty state has no record.
             self.records.push((0, None));
         }
     }
@@ -406,7 +406,7 @@ impl ModelDisk {
         self.records.retain(|(time, _)| at.iter().any(|[_, record]| record == time));
     }
 
-    /// What the next start may find, if it can read that.
+    /// Returns what the next start may find, if it can read the disk.
     pub(super) fn found(&self, is_readable: bool, site: &Model, now: Now) -> Vec<(FoundAt, Model)> {
         let mut found = Vec::new();
         for (stated, state) in &self.states {
@@ -420,7 +420,7 @@ impl ModelDisk {
                     None => add(&state, LiveBefore::Unknown),
                 }
                 if !is_readable {
-                    // Some of it, or nothing.
+                    // Some of it, or nothing, was read.
                     let nothing = Saved { known: Vec::new(), waiting: None };
                     add(&state, LiveBefore::Unknown);
                     add(&nothing, last_of(&state).map_or(LiveBefore::Unknown, LiveBefore::Lost));
@@ -435,8 +435,8 @@ impl ModelDisk {
     }
 }
 
-/// The record is newer than the state: it knows what is live, and what was rolled back. The octets
-/// of the version may be there or not.
+/// Adds the states for a record that is newer than the state file: it contains the live version and
+/// the rolled-back ones. The bytes of the live version may or may not be there.
 fn newer(state: &Saved, record: &Record, add: &mut impl FnMut(&Saved, LiveBefore)) {
     let mut state = state.clone();
     for known in &mut state.known {

@@ -1,5 +1,5 @@
-//! One process of the simulation: the real site on a state directory whose disk, clock and writer's
-//! thread the test plays.
+//! One process of the simulation: the real site, with a state directory whose disk, clock and
+//! writer thread are simulated.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,13 +19,13 @@ use crate::live::{
 };
 use crate::policy::{Mode, Policy};
 
-/// A crawler, so that comparing two texts is about something and takes no long time.
+/// A registry with one crawler, so that comparing two versions has a result but is fast.
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
     let rows = [Crawler::new("GPTBot", Category::AiTraining), Crawler::new("Googlebot", Category::Search)];
     Arc::new(Registry::default().extended_with(rows).expect("two crawlers"))
 });
 
-/// Every text, compiled once for all worlds: a cache keeps what a site holds.
+/// Every robots.txt, compiled once for all simulated machines: a cache keeps what a site holds.
 static CACHE: LazyLock<(CompileCache, Vec<Arc<Site>>)> = LazyLock::new(|| {
     let cache = CompileCache::default();
     let settings =
@@ -58,13 +58,13 @@ fn number(hash: VersionHash) -> Text {
     NUMBERS[&hash]
 }
 
-/// Texts that are no robots.txt: the publisher has to find that out.
+/// Contents that are not a valid robots.txt, which the publisher has to find out.
 static BROKEN: LazyLock<[(RejectionKind, Version); 3]> = LazyLock::new(|| {
     let texts = [(RejectionKind::NoField, "User-ag"), (RejectionKind::Html, "<html>"), (RejectionKind::Empty, "")];
     texts.map(|(kind, text)| (kind, Version::new(text.as_bytes(), &"it".into(), None)))
 });
 
-/// Whether a source holds octets, whatever they are.
+/// Reports whether a source provides any bytes.
 pub(super) fn is_read(held: Held) -> bool {
     match held {
         Held::Text(_) => true,
@@ -80,12 +80,12 @@ fn loaded(held: Held) -> Loaded {
             Ok(BROKEN.iter().find(|(broken, _)| *broken == kind).expect("it is read").1.clone())
         }
         Held::Broken(kind) => Err(Rejection::new(kind, &"it".into())),
-        // A source says so in an answer only.
+        // Only an answer of a source can report this.
         Held::Absent => Err(Rejection::new(RejectionKind::Missing, &"it".into())),
     }
 }
 
-/// What a caller that loads finds.
+/// Returns what a caller that loads the source gets.
 pub(super) const fn when_loaded(held: Held) -> Held {
     match held {
         Held::Absent => Held::Broken(RejectionKind::Missing),
@@ -105,7 +105,7 @@ impl Source for SharedSource {
     fn reload(&self, _: Arc<Completion>) {}
 }
 
-/// Which files a fault is about.
+/// The files that an error affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Files {
     All,
@@ -130,7 +130,7 @@ impl Files {
     }
 }
 
-/// What a disk does to operations, and with which error.
+/// The effect of a disk error on operations, and its error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) errno: i32,
@@ -140,7 +140,7 @@ pub(super) struct Fault {
 impl Fault {
     pub(super) const ERRORS: [i32; 5] = [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EROFS, libc::EMFILE];
 
-    /// Nothing more can be opened, so nothing can be read either.
+    /// Without file descriptors, nothing can be read either.
     pub(super) const fn is_readable(self) -> bool {
         self.errno != libc::EMFILE
     }
@@ -149,7 +149,7 @@ impl Fault {
         let fails = match access {
             Access::Look => !self.is_readable(),
             Access::Write => true,
-            // A full disk takes other octets in a file that it has, and gives room back.
+            // A full disk accepts other bytes in an existing file, and files can be removed.
             Access::Overwrite => !matches!(self.errno, libc::ENOSPC | libc::EDQUOT),
             Access::Remove => matches!(self.errno, libc::EIO | libc::EROFS),
         };
@@ -163,7 +163,7 @@ pub(super) struct Faults {
     pub(super) fault: Mutex<Option<Fault>>,
 }
 
-/// How many more operations a process makes before it is killed in the middle of one.
+/// Number of operations that a process still makes before it is killed in the middle of one.
 pub(super) struct Life(AtomicI64);
 
 impl Default for Life {
@@ -208,7 +208,7 @@ pub(super) struct Machine {
     pub(super) faults: Arc<Faults>,
 }
 
-/// A process with a site, and the models it may be like.
+/// A process with a site, and the models it may match.
 pub(super) struct Process {
     site: Arc<Site>,
     pub(super) state: Option<StateDir>,
@@ -216,7 +216,7 @@ pub(super) struct Process {
     pub(super) life: Arc<Life>,
     news: Arc<AtomicU64>,
     pub(super) is_locked: bool,
-    /// More than one where it is not certain what was on the disk.
+    /// More than one if it is not certain what was on the disk.
     pub(super) models: Vec<Model>,
 }
 
@@ -261,7 +261,7 @@ impl Machine {
         (site, news)
     }
 
-    /// Starts a process; its models are for the caller to find.
+    /// Starts a process; the caller finds its models.
     pub(super) fn start(&self, has_state: bool, gate: ModelGate, has_grace: bool) -> Option<Process> {
         let life = Arc::<Life>::default();
         let state = if has_state { Some(self.open_state(&life)?) } else { None };
@@ -271,7 +271,7 @@ impl Machine {
         Some(Process { site, state, switch, life, news, is_locked, models: Vec::new() })
     }
 
-    /// Opens the site anew, and drops it as it was.
+    /// Opens the site again, and then drops the old one.
     pub(super) fn reopen(&self, process: &mut Process, gate: ModelGate, has_grace: bool) {
         let (site, news) = self.open_site(process.state.as_ref(), &process.switch, gate, has_grace);
         (process.site, process.news) = (site, news);
@@ -313,7 +313,7 @@ impl Process {
         }
     }
 
-    /// The switch of all sites, and the site's own.
+    /// Returns the switch of all sites, and the site's own.
     pub(super) fn switches(&self) -> [Enforcement; 2] {
         let switches = self.site.current.load().switches;
         let all = if switches.shared_off == 0 { Enforcement::On } else { Enforcement::Off };
@@ -324,7 +324,7 @@ impl Process {
         self.site.record.lock().pending.as_ref().map(crate::live::Pending::hash)
     }
 
-    /// What is wrong with the directory, as far as it is about writing.
+    /// Returns the problems with writing to the directory.
     pub(super) fn problems(&self) -> Vec<String> {
         let of_writing = [ProblemKind::Save, ProblemKind::Switch, ProblemKind::History, ProblemKind::Unwritable];
         let of_site = self.site.state.iter().flat_map(|state| state.problems());
@@ -338,12 +338,12 @@ impl Process {
         problems.find(|problem| problem.kind == ProblemKind::Damaged).map(|problem| problem.text)
     }
 
-    /// A fault that is planted: what was rolled back may come again.
+    /// A planted bug: rolled-back versions may come back.
     pub(super) fn forget_rolled_back(&self) {
         self.site.publisher.lock().versions.supersede();
     }
 
-    /// What the site says after a step with this outcome.
+    /// Returns the status and notifications of the site after a step with this outcome.
     pub(super) fn seen(&self, outcome: ModelOutcome) -> Result<Seen, String> {
         let snapshot = self.site.current.load();
         let record = self.site.record.lock();
@@ -374,7 +374,8 @@ impl Process {
         })
     }
 
-    /// Whether what is live is enforced for a page: that of a text, or one that no text names.
+    /// Reports whether the live version blocks a page: one that a version names, or one that none
+    /// names.
     pub(super) fn refuses(&self, page: Text) -> bool {
         let path = format!("/{page}");
         let path = crate::rules::RequestPath::new(path.as_bytes());
@@ -385,7 +386,7 @@ impl Process {
         snapshot.decide(&agents, facts).action == crate::policy::Action::Refuse
     }
 
-    /// The outcome and the time of the newest entry of the history.
+    /// Returns the outcome and time of the newest history entry.
     pub(super) fn newest(&self) -> Option<(crate::live::ReloadOutcomeKind, SystemTime)> {
         self.site.record.lock().history.iter().next_back().map(|entry| (entry.outcome, entry.when))
     }
@@ -404,7 +405,7 @@ pub(super) fn outcome(reload: &Reload) -> ModelOutcome {
 }
 
 impl Process {
-    /// The outcome of the reload with which the site was opened.
+    /// Returns the outcome of the reload that opened the site.
     pub(super) fn opened(&self) -> ModelOutcome {
         outcome(&self.site.record.lock().last)
     }

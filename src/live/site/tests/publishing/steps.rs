@@ -1,16 +1,16 @@
-//! What happens in the simulation, and how often.
+//! The steps of the simulation, and how often each occurs.
 
 use super::super::simulation::Random;
 use super::model::{Held, ModelGate, TEXTS, Text};
 use super::process::{Fault, Files};
 use crate::live::{Enforcement, RejectionKind};
 
-/// How a world begins.
+/// The start of a simulated run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) gate: ModelGate,
     pub(super) has_grace: bool,
-    /// Without one a process forgets everything.
+    /// Without a state directory, a process forgets everything.
     pub(super) has_state: bool,
     pub(super) has_faults: bool,
     pub(super) has_jumps: bool,
@@ -20,7 +20,7 @@ pub(super) struct Settings {
 pub(super) enum Step {
     Hold(Held),
     Poll,
-    /// A process that was replaced and still drains looks at the source too.
+    /// A replaced process that is still draining polls the source, too.
     PollBefore,
     Reload {
         is_settled: bool,
@@ -31,30 +31,30 @@ pub(super) enum Step {
     RollBack,
     SwitchSite(Enforcement),
     SwitchAll(Enforcement),
-    /// The writer's thread gets its turn.
+    /// The writer's thread runs.
     Write,
-    /// The clock goes on, or back.
+    /// The clock goes forward, or is set back.
     Pass(i64),
     Fail(Option<Fault>),
-    /// The process is killed in the middle of an operation on the disk.
+    /// The process is killed in the middle of a disk operation.
     DieAfter(i64),
-    /// It ends, or is killed, and the next one is started.
+    /// The process ends or is killed, and the next one is started.
     Restart {
         is_killed: bool,
         folder: Folder,
     },
-    /// The site is opened anew in the same process, as where a config is changed.
+    /// The site is opened again in the same process, as after a change of the config.
     Reopen,
-    /// Another process takes the place of this one, which drains.
+    /// Another process replaces this one, which drains.
     Upgrade,
     EndBefore,
-    /// The new process ends, or is killed, and the one before goes on.
+    /// The new process ends or is killed, and the previous one continues.
     TakeBack {
         is_killed: bool,
     },
-    /// A process that nobody meant to start finds the directory in use.
+    /// A process that was started by mistake finds the directory in use.
     SecondWriter,
-    /// A crawler asks for a page.
+    /// A crawler requests a page.
     Ask(Text),
 }
 
@@ -63,7 +63,7 @@ pub(super) enum Step {
 pub(super) enum Folder {
     Kept,
     Lost,
-    /// It is configured without one.
+    /// The process is configured without a state directory.
     None,
 }
 
@@ -115,7 +115,7 @@ impl Step {
     }
 }
 
-/// A site in so many has a state directory: its steps cost more.
+/// One site in this many has a state directory, because its steps are slower.
 const STATED: u64 = 10;
 
 fn text(random: &mut Random) -> Text {
@@ -143,7 +143,7 @@ fn enforcement(random: &mut Random) -> Enforcement {
     *random.pick(&[Enforcement::On, Enforcement::Off])
 }
 
-/// Milliseconds, up to some years; short times as often as long ones.
+/// Returns milliseconds, up to some years; short times are as frequent as long ones.
 fn far(random: &mut Random) -> u64 {
     let bits = random.below(38);
     random.below(1 << bits)

@@ -1,10 +1,10 @@
 use super::super::simulation::{first_failure, simulate, steps};
 use super::*;
 
-/// Steps of a seed.
+/// Number of steps per seed.
 const LENGTH: usize = 300;
 
-/// Seeds of the usual run; with `ROBOTSD_LONG` there are a million steps.
+/// Number of seeds in a usual run; with `ROBOTSD_LONG`, there are a million steps.
 const USUAL: u64 = 150;
 
 #[test]
@@ -13,15 +13,15 @@ fn what_is_served_waits_and_is_reported_is_what_the_model_says() {
     simulate::<Publishing<0>>(steps(usual), LENGTH).expect_none("publishing");
 }
 
-/// Schedules that showed a fault, as they were shrunk.
+/// Shrunk schedules that once revealed a bug.
 #[test]
 fn what_was_wrong_once_is_right() {
     let settings =
         Settings { gate: ModelGate::Comparing, has_grace: true, has_state: true, has_faults: false, has_jumps: true };
     let (poll, reload, kept) = (Step::Poll, Step::Reload { is_settled: true }, Folder::Kept);
     let schedules: [&[Step]; 6] = [
-        // A version that may come again was held once more after the next start: that was not
-        // written.
+        // A version that was free to come back was held again after the next start, because that
+        // was not written.
         &[
             Step::Hold(Held::Text(0)),
             poll,
@@ -37,8 +37,8 @@ fn what_was_wrong_once_is_right() {
             Step::Hold(Held::Text(3)),
             poll,
         ],
-        // A process that took the directory back counted on octets that the other one had removed,
-        // and what was accepted was lost.
+        // A process that took the directory back relied on bytes that the other one had removed, so
+        // the accepted version was lost.
         &[
             Step::Hold(Held::Text(SHUT)),
             poll,
@@ -51,10 +51,10 @@ fn what_was_wrong_once_is_right() {
             Step::Accept(SHUT),
             Step::Restart { is_killed: true, folder: kept },
         ],
-        // A clock that was set back prolonged the grace by as much.
+        // Setting the clock back prolonged the grace period by as much.
         &[Step::Hold(Held::Text(1)), poll, Step::Pass(-554_525_764), Step::Ask(7)],
-        // Every start began the grace anew, where a version was dated ahead: what it was dated then
-        // was not written.
+        // If a version was dated in the future, every start restarted the grace period, because the
+        // corrected date was not written.
         &[Step::Hold(Held::Text(4)), poll, Step::Pass(-29_437_526), Step::Reopen, Step::Pass(235_805), Step::Upgrade],
         &[
             Step::Hold(Held::Text(0)),
@@ -79,7 +79,7 @@ fn what_was_wrong_once_is_right() {
     }
 }
 
-/// A planted fault is found soon, and the schedule that shows it is short.
+/// Checks that a planted bug is found soon, by a short schedule.
 #[track_caller]
 fn expect_found<const FAULT: usize>() {
     let outcome = simulate::<Publishing<FAULT>>(FOUND_WITHIN * LENGTH as u64, LENGTH);
@@ -88,10 +88,10 @@ fn expect_found<const FAULT: usize>() {
     assert!(failure.steps.len() <= SHORT, "{failure}");
 }
 
-/// Seeds within which each is found.
+/// Maximum number of seeds until each bug is found.
 const FOUND_WITHIN: u64 = 300;
 
-/// Steps that each needs at most.
+/// Maximum number of steps that reveal a bug.
 const SHORT: usize = 10;
 
 #[test]
