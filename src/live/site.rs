@@ -1,12 +1,12 @@
 //! One site: the only place that swaps snapshots, and the locks around it.
 //!
-//! | lock | held while | never while |
-//! |---|---|---|
-//! | `reading` | a caller's reload loads the source and offers it, or a caller's text is offered | the status is read, a listener runs |
-//! | `publisher` | a candidate is parsed, compiled and compared, and its snapshot stored | a source or the disk is read or written, a listener runs |
-//! | `record` | a value is read or replaced | anything else |
-//! | `switch` | the site's kill switch is changed and written | anything else |
-//! | `policy` | the policy is changed and its mode recorded | anything else |
+//! - `reading` is held while a caller's reload loads the source and offers it, or a caller's text
+//!   is offered; never while the status is read or a listener runs.
+//! - `publisher` is held while a candidate is parsed, compiled and compared, and its snapshot
+//!   stored; never while a source or the disk is read or written, or a listener runs.
+//! - `record` is held only while a value is read or replaced.
+//! - `switch` is held only while the site's kill switch is changed and written.
+//! - `policy` is held only while the policy is changed and its mode recorded.
 //!
 //! Readers take only `record`, so reading status, history or a switch does not wait for the disk.
 //! Some locks are held during a read or a write: `reading`, `switch` and `KillSwitch::turning`.

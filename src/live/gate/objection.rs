@@ -213,7 +213,7 @@ fn percent(part: usize, of: usize) -> String {
 ///     .open()?;
 /// pages.set("of the sitemaps", ["/", "/news/1", "/news/2"].map(Page::new));
 /// let (news, account) = ("Disallow: /news/\n", "Disallow: /account/\n");
-/// let publish = |rule| live.publish_blocking(format!("User-agent: *\nDisallow: /cart/\n{rule}"));
+/// let publish = |rule: &str| live.publish_blocking(format!("User-agent: *\nDisallow: /cart/\n{rule}"));
 /// assert!(publish(news).is_err());
 /// assert!(publish(account).is_ok());
 /// # Ok::<(), tower_robots::live::Rejection>(())
