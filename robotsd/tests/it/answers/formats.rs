@@ -20,11 +20,11 @@ fn shown(arguments: &[&str]) -> String {
 #[test]
 fn people_read_answers_findings_and_the_front_page() {
     let text = shown(&[]);
-    let answer = "http://example.com:8080/robots.txt: 200 OK, text/html, 74 octets, Cache-Control: max-age=864000, \
+    let answer = "http://example.com:8080/robots.txt: 200 OK, text/html, 74 bytes, Cache-Control: max-age=864000, \
                   from ADDRESS\n  crawlers go by the rules of the file (RFC 9309, section \
                   2.3.1.1)\n\nwarning[answer-content-type]: Content-Type is \"text/html\": RFC 9309 requires text/plain \
                   (section 2.3)\n--> http://example.com:8080/robots.txt\n = help: send \"Content-Type: text/plain; \
-                  charset=utf-8\"\n\nnotes about the answers, which --notes shows: 1 × \
+                  charset=utf-8\"\n\nnotes about the answers (shown with --notes): 1 × \
                   answer-cached-long\n\nerror[path-without-slash]: ";
     assert!(text.starts_with(answer), "{text}");
     let parts = [
