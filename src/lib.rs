@@ -1,7 +1,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
-// The crate's page is also that of the registry, where links lead to docs.rs. Here they lead to the items: of two definitions
-// of a link the first counts.
+// The crate page is also the registry page, where links lead to docs.rs. Here they lead to the
+// items: if a link is defined twice, the first definition counts.
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("docs/crate_links.md"))]
 #![cfg_attr(
     all(feature = "axum08", feature = "watch", feature = "tls"),
@@ -10,7 +10,7 @@
 #![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("../CRATE.md"))]
 #![cfg_attr(
     not(all(feature = "axum08", feature = "watch")),
-    doc = "Serve, check, reload and enforce a site's robots.txt. The whole page, and the chapters, are there with all features."
+    doc = "Serve, check, reload and enforce a site's robots.txt. The full page and the chapters need all features."
 )]
 
 #[cfg(all(feature = "layer", feature = "watch"))]
@@ -25,7 +25,7 @@ pub use robots_core::rate;
 #[doc(inline)]
 pub use robots_core::{agent, check, identity, policy, rules};
 
-// The front page: what an application names.
+// The front page: the items that applications use most.
 #[cfg(feature = "axum08")]
 #[doc(no_inline)]
 pub use crate::layer::axum08::CrawlerRequest;
@@ -41,8 +41,8 @@ pub use crate::rules::RobotsTxt;
 #[doc(no_inline)]
 pub use crate::source::{HostMap, Sites};
 
-/// What a proxy or another framework is built of: a request as its client sent it, the decision and the answer; the service that the
-/// layer makes, and what it waits for.
+/// The building blocks of a proxy or an integration with another framework: a request as its client
+/// sent it, the decision and the answer, and the service that the layer creates.
 #[cfg(feature = "layer")]
 pub mod parts {
     pub use crate::layer::answer::{Answer, Outcome};
@@ -55,7 +55,7 @@ pub mod parts {
     pub use crate::layer::verify::VerifyLayer;
 }
 
-/// Items for robotsd. No promise: any release may change it.
+/// Items for robotsd. Not stable: any release may change them.
 #[doc(hidden)]
 pub mod internals {
     #[cfg(feature = "layer")]
@@ -111,7 +111,7 @@ pub mod internals {
     pub use robots_core::internals::{AddressClass, Grace, first_few};
 }
 
-/// The code of the project's page, which the tests of the documentation compile.
+/// The code on the project's front page, compiled by the documentation tests.
 #[cfg(all(doctest, feature = "axum08", feature = "watch"))]
 #[doc = include_str!("../README.md")]
 struct ProjectPage;

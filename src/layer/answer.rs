@@ -1,4 +1,4 @@
-//! The answer of the layer to a request, and how it is carried out.
+//! The layer's answer to a request, and how it is carried out.
 
 use bytes::Bytes;
 use http::{Extensions, Request, Response};
@@ -7,18 +7,20 @@ use super::nesting::OuterDecision;
 use super::record::{self, Record};
 use crate::policy::Action;
 
-/// The answer to a request: it owns its parts, so that no snapshot is held while the request goes on.
+/// The answer to a request. It owns its parts, so no snapshot is held while the request is
+/// forwarded.
 #[derive(Debug)]
 #[must_use]
 #[non_exhaustive]
 pub struct Answer {
     /// The outcome of the request.
     pub outcome: Outcome,
-    /// The client, and the decision about its request: of one that is tagged, refused or observed, and of every other one of a
-    /// crawler if somebody wants it ([`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler),
+    /// The client, and the decision about its request. Present if the request is tagged, refused or
+    /// observed; for other crawler requests only if someone needs it
+    /// ([`RobotsLayer::on_crawler`](super::RobotsLayer::on_crawler),
     /// [`RobotsLayer::with_crawler_records`](super::RobotsLayer::with_crawler_records)).
     pub record: Option<Box<Record>>,
-    /// Whether the extensions are to hold the record of a request that passes as any other.
+    /// Whether the record is also put in the extensions if the request simply passes.
     pub(super) in_extensions: bool,
     /// The mark of a request that may meet other layers.
     pub(super) extensions: Extensions,
@@ -28,21 +30,22 @@ pub struct Answer {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The request goes on unchanged.
+    /// The request is forwarded unchanged.
     Pass,
-    /// It goes on with a field that carries the verdict.
+    /// The request is forwarded with a field that carries the verdict.
     Tag,
-    /// It goes no further: a refusal, or the robots.txt. Boxed to keep the common case small.
+    /// The layer responds itself, with a refusal or the robots.txt. Boxed to keep the common case
+    /// small.
     Respond(Box<Response<Bytes>>),
 }
 
 impl Answer {
-    /// The answer to a request that nothing is to be said about.
+    /// Creates the answer that forwards a request unchanged and without a record.
     pub(super) fn pass() -> Self {
         Self { outcome: Outcome::Pass, record: None, in_extensions: false, extensions: Extensions::new() }
     }
 
-    /// The answer for a request that goes on with this mark.
+    /// Adds the mark to a request that is forwarded.
     pub(super) fn with(mut self, mark: Option<OuterDecision>) -> Self {
         if let Some(mark) = mark {
             self.extensions.insert(mark);
@@ -50,12 +53,13 @@ impl Answer {
         self
     }
 
-    /// Returns the response to a request that goes no further, and prepares any other to go on. Nothing else in the layer changes a
-    /// request.
+    /// Returns the response if the layer answers the request itself; otherwise prepares the request
+    /// to be forwarded. Nothing else in the layer changes a request.
     ///
-    /// A client's own `Robots-Verdict` field is removed, spelled with hyphen or underscore; a request that is tagged gets ours, and
-    /// its [`Record`] as an extension, and so does the response to one that is refused. If the extensions hold the record of a tagged
-    /// request already, a layer outside has tagged it, and its field stays.
+    /// Removes a client's own `Robots-Verdict` field, spelled with hyphen or underscore. A tagged
+    /// request gets our field, and its [`Record`] as an extension. The response to a refused
+    /// request gets the record too. If the extensions already contain the record of a tagged
+    /// request, an outer layer has tagged it, and its field is kept.
     pub fn respond<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         let Self { outcome, record, in_extensions, extensions } = self;
         let record = record.filter(|record| in_extensions || record.action != Action::Pass);
@@ -78,7 +82,7 @@ impl Answer {
                 return Some(*response);
             }
         }
-        // That of a request which a layer outside has tagged stays.
+        // The record of a request that an outer layer has tagged is kept.
         if let Some(record) = record.filter(|record| record.action == Action::Tag || !is_tagged(request.extensions())) {
             request.extensions_mut().insert(*record);
         }

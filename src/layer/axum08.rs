@@ -1,4 +1,5 @@
-//! For apps on axum 0.8: the form of the layer, and the crawler of a request in handlers.
+//! The variant of the layer for apps on axum 0.8, and the extractor that tells handlers which
+//! crawler sent a request.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -22,9 +23,9 @@ use super::refusal::{IntoRefusal, sealed};
 use crate::source::IntoSites;
 
 impl RobotsLayer {
-    /// A layer for an app on axum 0.8. It judges the target that the outermost router got
-    /// ([`OriginalUri`](axum::extract::OriginalUri)), so it is right in a nested router at any depth, in which
-    /// [`RobotsLayer::new`] sees targets without their prefix.
+    /// Creates a layer for an app on axum 0.8. It judges the target that the outermost router
+    /// received ([`OriginalUri`](axum::extract::OriginalUri)), so it also works in nested routers
+    /// at any depth. There, [`RobotsLayer::new`] sees targets without their prefix.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -36,21 +37,27 @@ impl RobotsLayer {
     /// # Ok::<(), tower_robots::live::Rejection>(())
     /// ```
     ///
-    /// - `/robots.txt` is answered by a layer of the outermost router, `Router::layer` and not `route_layer`, which is only
-    ///   called where a route matches. A layer in a nested router judges, and does not see `/robots.txt`; the first request that it judges
-    ///   while none outside has is a warning ([`Status::nested_only`](crate::live::Status::nested_only)).
-    /// - The fallback that the app has in the end has to be beneath the layer too: a `Router::fallback` that comes later, or a router that
-    ///   is merged, takes the place of one that is, and `/robots.txt` is 404. So put it on last, after `merge`, `nest` and fallbacks; if it
-    ///   has to be elsewhere, merge [`RobotsLayer::robots_txt_route`].
-    /// - The client's address is that of the connection, `ConnectInfo<SocketAddr>`, if the app is served with
-    ///   `into_make_service_with_connect_info::<SocketAddr>()`. Behind a proxy, [`RobotsLayer::forwarded_for`] finds the client's.
-    ///   [`RobotsLayer::address_from`] replaces this.
-    /// - Several layers for the same [`LiveRobots`](crate::live::LiveRobots) are best clones of one: the outermost judges, and observers
-    ///   are notified once of a decision. An inner layer judges again if it has observers of its own; if the method, the target or the
-    ///   `User-Agent` has changed on the way; or if the request is exempt or passes by signs of a person.
-    /// - A layer that rewrites the target in front of the outermost router changes what is judged. Then put the layer
-    ///   in front of that, or give it [`RobotsLayer::target_from`], which comes first.
-    /// - Other major versions of axum have an `OriginalUri` of their own, which is not read.
+    /// - The layer answers `/robots.txt` on the outermost router, if it is added with
+    ///   `Router::layer`. `route_layer` only runs if a route matches. A layer in a nested router
+    ///   judges requests, but does not see `/robots.txt`. It logs a warning when it first judges a
+    ///   request that no outer layer has judged
+    ///   ([`Status::nested_only`](crate::live::Status::nested_only)).
+    /// - The layer must also wrap the app's final fallback. A later `Router::fallback`, or that of
+    ///   a merged router, replaces the wrapped fallback, and `/robots.txt` is then answered with
+    ///   404. So add the layer last, after `merge`, `nest` and fallbacks. If it has to be
+    ///   elsewhere, merge [`RobotsLayer::robots_txt_route`].
+    /// - The client's address is that of the connection, `ConnectInfo<SocketAddr>`, if the app is
+    ///   served with `into_make_service_with_connect_info::<SocketAddr>()`. Behind a proxy,
+    ///   [`RobotsLayer::forwarded_for`] finds the client's address. [`RobotsLayer::address_from`]
+    ///   replaces this.
+    /// - If several layers serve the same [`LiveRobots`](crate::live::LiveRobots), make them clones
+    ///   of one layer. The outermost layer judges, and observers are notified once of a decision.
+    ///   An inner layer judges again if it has observers of its own; if the method, the target or
+    ///   the `User-Agent` has changed in between; or if the request is exempt or passes because of
+    ///   signs of a person.
+    /// - An outer layer that rewrites the target changes what is judged. Then put the robots layer
+    ///   outside it, or set [`RobotsLayer::target_from`], which takes precedence.
+    /// - Other major versions of axum have their own `OriginalUri`, which is not read.
     pub fn for_axum08(sites: impl IntoSites) -> Self {
         Self::new(sites).with(|enforcer| {
             enforcer.nested_target = Some(original_uri);
@@ -59,8 +66,9 @@ impl RobotsLayer {
         })
     }
 
-    /// A router with one route, `/robots.txt`, which [`RobotsLayer::robots_txt_service`] answers: to merge into the outermost router of an
-    /// app whose layer does not get these requests.
+    /// Returns a router with one route, `/robots.txt`, which [`RobotsLayer::robots_txt_service`]
+    /// answers. Merge it into the outermost router of an app whose layer does not receive these
+    /// requests.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -76,7 +84,7 @@ impl RobotsLayer {
     }
 }
 
-/// The address of the connection, as axum keeps it, or as a test says it.
+/// Returns the address of the connection as axum stores it, or as a test sets it.
 fn connected_address(extensions: &Extensions) -> Option<IpAddr> {
     let connected = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip());
     connected.or_else(|| extensions.get::<MockConnectInfo<SocketAddr>>().map(|MockConnectInfo(address)| address.ip()))
@@ -93,13 +101,21 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
     }
 }
 
-/// The crawler that a request claims to come from, for handlers beneath [`RobotsLayer::for_axum08`]: an agent that is registered or
-/// declares itself one. The result of checking the claim is its `identity`, if claims are checked.
+/// The crawler that a request claims to come from, for handlers inside [`RobotsLayer::for_axum08`]:
+/// an agent that is registered or declares itself a crawler. If claims are checked, its `identity`
+/// is the result.
 ///
-/// `Option<CrawlerRequest>` is `None` for everybody else, and for everybody while nothing is known of the robots.txt, while the kill switch
-/// has turned enforcement off, for a host of no site, which any client can name, or where the layer is missing or is a
-/// [`RobotsLayer::new`] without [`RobotsLayer::with_crawler_extension`]: it leaves nothing in a person's request, so that cannot be told.
-/// `CrawlerRequest` alone is for a page that only crawlers get: everybody else is answered with 404.
+/// `Option<CrawlerRequest>` is `None` for all other clients. It is `None` for every client in these
+/// cases:
+///
+/// - no robots.txt is known;
+/// - the kill switch has turned enforcement off;
+/// - the host belongs to no site, and any client can send such a host;
+/// - the layer is missing, or is a [`RobotsLayer::new`] without
+///   [`RobotsLayer::with_crawler_extension`]. This cannot be detected, because the layer puts
+///   nothing into a person's request.
+///
+/// `CrawlerRequest` without `Option` is for a page for crawlers only: all other clients get 404.
 ///
 /// ```
 /// use tower_robots::layer::axum08::CrawlerRequest;
@@ -113,7 +129,8 @@ impl<T: Into<Bytes>> IntoRefusal for Html<T> {
 /// # let _: axum::Router = axum::Router::new().route("/", axum::routing::get(page));
 /// ```
 ///
-/// A page that differs by agent wants `Vary: User-Agent`, or a cache serves one agent's page to another.
+/// A page that differs by agent needs `Vary: User-Agent`; otherwise a cache serves one agent's page
+/// to another.
 #[derive(Clone, Debug)]
 pub struct CrawlerRequest(pub Record);
 

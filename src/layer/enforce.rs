@@ -1,7 +1,8 @@
 //! The hot path, from top to bottom: site, snapshot, agent, verdict, decision, answer.
 //!
-//! A request loads its snapshot once. One that passes allocates nothing, and one that obeys no group costs nothing that
-//! depends on its path: path, address and cookies are looked at once a group applies.
+//! A request loads its snapshot once. A request that passes allocates nothing. The path, address
+//! and cookies of a request are only read once a group applies to its agent; for other requests the
+//! cost does not depend on the path.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -29,10 +30,10 @@ use crate::policy::{Action, Decision, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, RateSender};
 use crate::rules::{ProductToken, RequestPath};
 
-/// The answer to a request, or the request if a store is to be asked before it is answered.
+/// The answer to a request, or a rate-limited request that the caller's store must count first.
 pub(super) type Judged = Result<Answer, Box<RateLimited>>;
 
-/// A request whose rate is counted in a store, with what it is judged by once the store has answered.
+/// A request that a store counts, with the data needed to answer it once the store has replied.
 pub(super) struct RateLimited {
     pub(super) request: RateLimitedRequest,
     live: LiveRobots,
@@ -41,7 +42,7 @@ pub(super) struct RateLimited {
     identity: Option<Identity>,
 }
 
-/// A request that is being judged: the layer and the version it is judged by, and its client.
+/// A request that is being judged, with its client, the layer, and the version to judge it by.
 struct JudgedRequest<'j> {
     layer: &'j Enforcer,
     live: &'j LiveRobots,
@@ -51,19 +52,20 @@ struct JudgedRequest<'j> {
     agents: &'j [Agent],
     /// `None` if claims are not checked.
     identity: Option<Identity>,
-    /// The client's address, once something depends on it.
+    /// The client's address, looked up when a rule first needs it.
     address: OnceCell<Option<IpAddr>>,
-    /// The mark of a layer outside that has judged the request.
+    /// The mark of an outer layer that has judged the request.
     outside: Option<&'j OuterDecision>,
 }
 
 impl Enforcer {
-    /// The answer to a request that is counted here.
+    /// Returns the answer to a request whose rate is counted in this process.
     pub(super) fn answer(&self, request: OriginalRequest<'_>) -> Answer {
         self.answer_judged(self.judge(request), request, None)
     }
 
-    /// The answer to a judged request that has to wait for this long by the word of a store; `None` if no store answered.
+    /// Returns the answer to a judged request. `wait` is the time to wait according to the store,
+    /// or `None` if no store has answered.
     pub(super) fn answer_judged(&self, judged: Judged, request: OriginalRequest<'_>, wait: Option<Duration>) -> Answer {
         match judged {
             Ok(answer) => answer,
@@ -98,7 +100,8 @@ impl Enforcer {
         let wait = match wait {
             None => take(),
             Some(Duration::ZERO) => {
-                // It passes whatever the result here: else the bucket would be full where the other stops counting.
+                // The request passes whatever this returns. Taking a token keeps the local bucket
+                // in step with the store's, in case this process has to count alone.
                 take();
                 None
             }
@@ -107,7 +110,7 @@ impl Enforcer {
         judged.complete(wait.map_or(decision, |wait| decision.too_soon(wait)))
     }
 
-    /// Finds the site of a request, and judges it. Without a site a request passes.
+    /// Finds the site of a request and judges the request. A request without a site passes.
     pub(super) fn judge(&self, request: OriginalRequest<'_>) -> Judged {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else {
@@ -125,7 +128,7 @@ impl Enforcer {
         unless_it_panics(live, || self.judge_for(live, request)).unwrap_or_else(|| Ok(Answer::pass()))
     }
 
-    /// Judges a request for a site, counts it where it has a rate limit, and answers it.
+    /// Judges a request for a site, counts it if it has a rate limit, and answers it.
     fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>) -> Judged {
         let snapshot = &live.load();
         let request = &self.with_target(request);
@@ -147,7 +150,7 @@ impl Enforcer {
         self.with_agents(content, request, self.agent_lookups.as_deref(), |agents| {
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
-            // Of a browser this is all: no record, no claim, no mark.
+            // Browsers end here, without a record, a claim or a mark.
             if snapshot.policy.passes_over(content.rules(), agents) {
                 return Ok(Answer::pass());
             }
@@ -159,7 +162,7 @@ impl Enforcer {
         })
     }
 
-    /// The answer to a request for the robots.txt, whatever its path.
+    /// Returns the answer to a request for the robots.txt, whatever its path.
     pub(super) fn answer_robots_txt(&self, request: OriginalRequest<'_>) -> Answer {
         let sites = self.sites.load();
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return Answer::pass() };
@@ -170,7 +173,7 @@ impl Enforcer {
         unless_it_panics(live, answer).unwrap_or_else(Answer::pass)
     }
 
-    /// `/robots.txt`, which every agent may always read.
+    /// Answers `/robots.txt`, which every agent may always read.
     fn robots_txt(
         &self,
         live: &LiveRobots,
@@ -181,7 +184,7 @@ impl Enforcer {
         live.site.counts.note_robots_txt_request();
         let Some(response) = robots_txt::serve(snapshot, request) else { return Answer::pass() };
         let record = match content {
-            // A fault here must not cost anyone the file.
+            // A panic here must not keep the client from getting the file.
             Some(content) if self.records_crawlers() => {
                 guarded(live, || self.record_of_reader(live, snapshot, content, request)).unwrap_or_default()
             }
@@ -189,14 +192,14 @@ impl Enforcer {
         };
         if let Some(record) = &record {
             let mut event = Event::new(record, *request);
-            // No call of gRPC, so that is all.
+            // This is not a gRPC call, so there is no other status to set.
             event.status = Some(response.status());
             self.observers.notify(live, &event);
         }
         self.with_record(Outcome::Respond(response.into()), record)
     }
 
-    /// The record of a crawler that reads `/robots.txt`.
+    /// Returns the record of a crawler that reads `/robots.txt`.
     fn record_of_reader(
         &self,
         live: &LiveRobots,
@@ -220,7 +223,8 @@ impl Enforcer {
         }
     }
 
-    /// Whether evidence about the sender of a request is on its way. Lookups of its agents are counted there.
+    /// Reports whether evidence about the sender of a request is being fetched. `lookups` counts
+    /// the lookups of its agents.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -228,9 +232,9 @@ impl Enforcer {
         let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return false };
         let snapshot = live.load();
         let Some(content) = enforced_content(&snapshot) else { return false };
-        // The layer counts a fault of the same functions when it judges.
+        // A panic in the application's functions is counted when the layer judges the request.
         let awaited = AssertUnwindSafe(|| {
-            // As it is judged: a signature may be over the target.
+            // A signature may cover the target, so use the target that the request is judged by.
             let request = self.with_target(request);
             self.with_agents(content, &request, lookups, |agents| {
                 check.is_awaited(&request, agents, || self.address(&request))
@@ -240,13 +244,14 @@ impl Enforcer {
     }
 }
 
-/// The content that requests are judged by; `None` while none is known, or while enforcement is off.
+/// Returns the content that requests are judged by; `None` if no robots.txt is known or enforcement
+/// is off.
 fn enforced_content(snapshot: &Snapshot) -> Option<&Content> {
     if snapshot.enforcement() == Enforcement::On { snapshot.content.as_deref() } else { None }
 }
 
-/// The result of a step of judging; `None`, counted, if it panics. The request passes then: a fault of ours must not cost a
-/// visitor a page.
+/// Returns the result of a step of judging. If the step panics, counts the panic and returns
+/// `None`; the request then passes, because an internal error must not block a visitor.
 fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T> {
     let judged = catch_unwind(AssertUnwindSafe(judge)).ok();
     if judged.is_none() {
@@ -256,7 +261,7 @@ fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T
 }
 
 impl<'j> JudgedRequest<'j> {
-    /// Decides about the request, counts it where it has a rate limit, and answers it.
+    /// Decides about the request, counts it if it has a rate limit, and answers it.
     fn judge(&self) -> Judged {
         let layer = self.layer;
         let decision = if layer.exempt_if.as_ref().is_some_and(|is_exempt| is_exempt(self.request.extensions)) {
@@ -266,12 +271,13 @@ impl<'j> JudgedRequest<'j> {
             self.decide()
         };
         let bucket = self.bucket(&decision);
-        // An address that nothing has looked for is not missing.
+        // `None` means that nothing has looked up the address yet; only a failed lookup counts as
+        // missing.
         if self.address.get() == Some(&None) {
             self.count_missing_address(bucket.as_ref().map(|(key, ..)| key));
         }
         let Some((key, quota, mode)) = bucket else {
-            // Nearly no request has a record.
+            // Few requests need a record.
             return Ok(if self.is_recorded(&decision) { self.complete(decision) } else { self.pass(&decision) });
         };
         let wait = match layer.counting {
@@ -285,22 +291,23 @@ impl<'j> JudgedRequest<'j> {
                     identity: self.identity,
                 }));
             }
-            // It was refused a moment ago, maybe because it came too soon: it does so still, though its time may have come
-            // since. Nothing is taken.
+            // The request was refused a moment ago, perhaps because it exceeded its crawl delay. It
+            // is still refused for that, even if its time has come since. Nothing is taken from the
+            // bucket.
             Counting::Before => Some(self.snapshot.look(&key, quota).err().unwrap_or(Duration::from_nanos(1))),
         };
         Ok(self.complete(wait.map_or(decision, |wait| decision.too_soon(wait))))
     }
 
-    /// Counts a claim that the policy heeds and that nobody checks.
+    /// Counts a claim that matters to the policy but is not checked.
     fn count_unchecked_claim(&self) {
         if self.identity.is_none() && self.snapshot.policy.heeds_claims(self.agents) {
             self.live.site.counts.count_unchecked_claim();
         }
     }
 
-    /// Counts a request whose client has no address, if the policy needs one: for exempt networks, for the bucket of a delay, or to check
-    /// the claim.
+    /// Counts a request whose client has no address, if the policy needs one: for exempt networks,
+    /// for the bucket of a crawl delay, or to check the claim.
     fn count_missing_address(&self, bucket: Option<&RateKey<'_>>) {
         let policy = &self.snapshot.policy;
         let is_undecided = || self.identity == Some(Identity::Undecided(UndecidedReason::Address));
@@ -313,9 +320,10 @@ impl<'j> JudgedRequest<'j> {
         }
     }
 
-    /// The verdict of the rules, and the decision of the policy about it.
+    /// Returns the decision of the policy, based on the verdict of the rules.
     fn decide(&self) -> Decision<'j> {
-        // The policy may ask twice: the action under another mode is a decision of its own.
+        // The policy may call this twice, because it computes the action under another mode
+        // separately.
         let address = || self.address();
         let mut facts = RequestFacts::of_target(self.request.method.as_str(), self.request.target());
         facts.address = Some(&address);
@@ -327,15 +335,15 @@ impl<'j> JudgedRequest<'j> {
         *self.address.get_or_init(|| self.layer.address(self.request))
     }
 
-    /// The bucket that the request takes from, and what happens if it comes too soon; `None` if it is not limited. A request
-    /// without a rate limit costs nothing here.
+    /// Returns the bucket that the request takes from, with its quota and the rate mode; `None` if
+    /// the request is not limited. A request without a rate limit costs nothing here.
     ///
-    /// The key of the bucket comes from the identity: a verified crawler has one of its own, so that no other client uses
-    /// it up by borrowing the name; see [`rate`](crate::rate).
+    /// The key of the bucket depends on the identity. A verified crawler has a bucket of its own,
+    /// so a client that spoofs its name cannot use it up; see [`rate`](crate::rate).
     fn bucket(&self, decision: &Decision<'_>) -> Option<(RateKey<'j>, Quota, RateMode)> {
         let rate_limit = decision.rate_limit?;
         let policy = &self.snapshot.policy;
-        // A request that a layer outside has judged was counted there too.
+        // If an outer layer has judged the request, that layer has also counted it.
         if self.outside.is_some() || policy.spares(|| human_evidence(self.request)) || is_part_of_page(self.request) {
             return None;
         }
@@ -345,10 +353,10 @@ impl<'j> JudgedRequest<'j> {
         Some((key, Quota::new(rate_limit.interval, policy.rate_burst()), rate_limit.mode))
     }
 
-    /// The answer to a request of which no record is wanted, as of nearly every one.
+    /// Returns the answer to a request that needs no record, as most do.
     #[inline]
     fn pass(&self, decision: &Decision<'_>) -> Answer {
-        // To judge one again that no group is for costs less than a mark.
+        // Without a group, judging the request again costs less than setting a mark.
         if decision.reason == Reason::NoGroup {
             return Answer::pass();
         }
@@ -359,8 +367,8 @@ impl<'j> JudgedRequest<'j> {
         Answer::pass().with(self.mark(decision))
     }
 
-    /// The answer to a request that was decided about: weighs the signs of a person, notifies the observers, and makes the
-    /// response of one that is refused.
+    /// Completes the answer once the decision is made: weighs the evidence for a person, notifies
+    /// the observers, and builds the response if the request is refused.
     fn complete(&self, decision: Decision<'_>) -> Answer {
         let decision = if decision.reason.is_reported() {
             self.snapshot.policy.weigh(decision, &human_evidence(self.request))
@@ -383,7 +391,7 @@ impl<'j> JudgedRequest<'j> {
         self.layer.with_record(outcome, record).with(mark)
     }
 
-    /// The record of a decision, if somebody wants it.
+    /// Returns the record of a decision, if an observer or the application wants it.
     fn record(&self, decision: &Decision<'_>) -> Option<Box<Record>> {
         if !self.is_recorded(decision) {
             return None;
@@ -399,8 +407,8 @@ impl<'j> JudgedRequest<'j> {
         decision.reason.is_reported() || self.layer.records_crawlers() && may_be_of_crawler(self.agents, decision)
     }
 
-    /// Makes the response of a request that is refused, and notifies the observers, except those that a layer outside has
-    /// notified of the same decision.
+    /// Notifies the observers, and builds the response if the request is refused. Observers that an
+    /// outer layer has notified of the same decision are skipped.
     fn carry_out(&self, record: &Record, same: Option<&OuterDecision>) -> Outcome {
         let mut event = Event::new(record, *self.request);
         let outcome = match record.action {
@@ -420,10 +428,11 @@ impl<'j> JudgedRequest<'j> {
         outcome
     }
 
-    /// The application's own refusal, or ours.
+    /// Returns the application's own refusal, or the default one.
     fn refusal(&self, event: &Event<'_>) -> Response<Bytes> {
         let custom = match &self.layer.refuse_with {
-            // Of all 4xx only 429 is about a rate: any other says that the page is not for the crawler.
+            // 429 is the only 4xx status about a rate. Any other would tell the crawler that it may
+            // not have the page.
             Some(custom) if event.record.reason != Reason::Limited => guarded(self.live, || custom(event)),
             _ => None,
         };
@@ -438,16 +447,17 @@ impl<'j> JudgedRequest<'j> {
     }
 }
 
-/// One request meets several layers where routers are nested.
+/// In nested routers, one request meets several layers.
 impl Enforcer {
-    /// The mark that a layer outside has made for this site and for what is to be judged here.
+    /// Returns the mark of an outer layer, if that layer judged this request for the same site and
+    /// by the same input.
     fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target?;
         let mark = request.extensions.get::<OuterDecision>()?;
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
 
-    /// Whether a layer outside has judged the request for this site already, and done all that this one would do.
+    /// Reports whether an outer layer has already done for this site all that this layer would do.
     fn is_done_by(&self, mark: &OuterDecision, request: &OriginalRequest<'_>) -> bool {
         let lacks_extension =
             self.crawler_records == CrawlerRecords::InExtensions && request.extensions.get::<Record>().is_none();
@@ -457,7 +467,8 @@ impl Enforcer {
 }
 
 impl JudgedRequest<'_> {
-    /// Counts a request that is judged by a target from which a router has cut a part, or in a nested router alone.
+    /// Counts a request if a router has stripped part of its target, or if only a layer in a nested
+    /// router judges it.
     fn count_nested(&self, reason: Reason) {
         match self.layer.nested_target {
             _ if reason == Reason::NoGroup => {}
@@ -469,12 +480,13 @@ impl JudgedRequest<'_> {
         }
     }
 
-    /// The mark of a layer outside that has come to the same decision.
+    /// Returns the mark of an outer layer that has come to the same decision.
     fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }
 
-    /// The mark of a request that may meet a layer inside, from the one that a layer outside has made.
+    /// Returns the mark for inner layers that the request may meet, based on the mark of an outer
+    /// layer.
     fn mark(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
         let layer = self.layer;
         layer.nested_target?;

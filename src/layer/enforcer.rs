@@ -1,4 +1,4 @@
-//! The settings of a layer, and what they find in a request: its target, its agents, its client.
+//! The settings of a layer, and the functions that find a request's target, agents and client.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::source::Sites;
 #[cfg(feature = "verify")]
 use crate::source::evidence::Verifier;
 
-/// The sites and the callbacks of a layer, which it shares with its services.
+/// The sites and callbacks of a layer, shared with its services.
 #[derive(Clone)]
 pub(super) struct Enforcer {
     pub(super) sites: Sites,
@@ -40,17 +40,18 @@ pub(super) struct Enforcer {
     pub(super) agent_lookups: Option<Arc<AgentLookups>>,
     pub(super) robots_txt: RobotsTxtPlace,
     pub(super) notes: Arc<LayerNotes>,
-    /// Finds the target that the outermost of nested routers got; `None` where routers do not nest.
+    /// Finds the target that the outermost nested router received; `None` if routers do not nest.
     pub(super) nested_target: Option<fn(&Extensions) -> Option<&Uri>>,
 }
 
-/// Notes that a layer and its clones share.
+/// State that a layer and its clones share.
 #[derive(Default)]
 pub(super) struct LayerNotes {
-    /// Done once a request for a host of no site has been reported.
+    /// Set once the layer has logged a request whose host belongs to no site.
     #[cfg(feature = "tracing")]
     pub(super) no_site: OnceLock<()>,
-    /// Whether the application got a [`RobotsTxtService`](crate::parts::RobotsTxtService) for a route of its own.
+    /// Whether the application has created a [`RobotsTxtService`](crate::parts::RobotsTxtService)
+    /// for a route of its own.
     pub(super) has_route: AtomicBool,
 }
 
@@ -59,32 +60,32 @@ pub(super) struct LayerNotes {
 pub(super) enum RobotsTxtPlace {
     /// This process.
     Here,
-    /// Another one, such as that of a CDN.
+    /// Another server, such as a CDN.
     Elsewhere,
 }
 
-/// The place at which a request with a rate limit is counted.
+/// The place where rate-limited requests are counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counting {
     Here,
-    /// In a store of the caller of the judgement.
+    /// In a store that the caller of the judgement uses.
     InStore,
-    /// It was counted and refused a moment ago.
+    /// Nowhere: the request was counted and refused a moment ago.
     Before,
 }
 
-/// Whether a crawler's request that passes as any other has a [`Record`].
+/// Whether a crawler's request that simply passes has a [`Record`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CrawlerRecords {
     /// Only for observers.
     Omit,
     InAnswer,
-    /// And the extensions of the request hold it.
+    /// Also in the extensions of the request.
     InExtensions,
 }
 
 impl Enforcer {
-    /// The sender of a request of these agents.
+    /// Returns the sender of a request that names these agents.
     pub(super) fn sender(
         &self,
         #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
@@ -110,11 +111,11 @@ impl Enforcer {
             return Some(peer);
         }
         let way = ForwardedWay::read(request.headers, SocketAddr::new(peer, 0), trusts);
-        // A proxy that names no client leaves it unknown.
+        // If a proxy names no client, the client is unknown.
         (way.hops.len() > 1).then(|| way.client().ip())
     }
 
-    /// Why no address of a client is found, and how to change that.
+    /// Returns why no client address is found, and how to change that.
     pub(super) fn without_address(&self, request: &OriginalRequest<'_>) -> &'static str {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
             None => "give the layer RobotsLayer::address_from, or use RobotsLayer::for_axum08",
@@ -135,14 +136,15 @@ impl Enforcer {
         self.crawler_records > CrawlerRecords::Omit || self.observers.follow_crawlers()
     }
 
-    /// The request with the target its client sent, as far as the layer can find it.
+    /// Returns the request with the target that its client sent, as far as the layer can find it.
     pub(super) fn with_target<'r>(&self, request: OriginalRequest<'r>) -> OriginalRequest<'r> {
         let request = self.target_from.as_ref().map_or(request, |target| request.looked_up(&**target));
         self.nested_target.map_or(request, |target| request.looked_up(target))
     }
 
-    /// Calls `judge` with the request's agents: of the lines a trusted proxy kept, else of its own. Nearly every request
-    /// has one line, and its agents are borrowed from the cache.
+    /// Calls `judge` with the request's agents. They come from the lines that a trusted proxy kept,
+    /// or else from the request's own lines. Nearly every request has only one line; its agents are
+    /// borrowed from the cache.
     #[inline]
     pub(super) fn with_agents<T>(
         &self,
@@ -161,7 +163,8 @@ impl Enforcer {
         judge(&kept.iter().chain(own).flat_map(agents).collect::<Vec<_>>())
     }
 
-    /// The lines of `User-Agent` that a trusted proxy kept; none where the request's own count.
+    /// Returns the `User-Agent` lines that a trusted proxy kept; empty if the request's own lines
+    /// count.
     pub(super) fn kept_lines<'r>(&self, request: &OriginalRequest<'r>) -> &'r [HeaderValue] {
         self.agent_from.as_ref().and_then(|agent| agent(request.extensions)).unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! The event of a request that observers get, and the application's own functions: those that find target, address, agent and
-//! sender, and those that run after the decision.
+//! The event that observers receive for a request, and the application's own functions: those that
+//! find the target, address, agent and sender, and those that run after the decision.
 
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,14 +26,14 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The signs of a person in the fields of a request.
+/// Returns the signs of a person in the fields of a request.
 pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence<'a> {
     let field = |name: &HeaderName| request.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     let cookies = request.headers.get_all(COOKIE).into_iter();
     let evidence = cookies.fold(HumanEvidence::default(), |evidence, value| evidence.cookies(value.as_bytes()));
     let site = field(&SEC_FETCH_SITE);
     if site.is_empty() {
-        // Most crawlers: the other fields only count beside this one.
+        // Most crawlers send no `Sec-Fetch-Site`, and the other fields only count with it.
         return evidence;
     }
     evidence
@@ -49,13 +49,14 @@ pub(super) fn human_evidence<'a>(request: &OriginalRequest<'a>) -> HumanEvidence
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Event<'a> {
-    /// The agent, the rule that decided, and the action taken.
+    /// The agent, the deciding rule, and the action taken.
     pub record: &'a Record,
     /// The request as it was judged.
     pub request: OriginalRequest<'a>,
-    /// The status of the layer's own response: a refusal, or the robots.txt. The refusal of a call of gRPC has 200.
+    /// The status of the layer's own response: a refusal, or the robots.txt. The refusal of a gRPC
+    /// call has status 200.
     pub status: Option<StatusCode>,
-    /// The status of gRPC in the refusal of a call, such as 7 for `PERMISSION_DENIED`.
+    /// The gRPC status of a refused call, such as 7 for `PERMISSION_DENIED`.
     pub grpc_status: Option<u16>,
 }
 
@@ -66,14 +67,14 @@ impl<'a> Event<'a> {
 
     pub(super) fn set_response<B>(&mut self, response: &Response<B>) {
         self.status = Some(response.status());
-        // That of a call has 200 (gRPC over HTTP/2, "Responses").
+        // A response to a gRPC call has status 200 (gRPC over HTTP/2, "Responses").
         self.grpc_status =
             (response.status() == StatusCode::OK).then(|| grpc::said_status(response.headers())).flatten();
     }
 }
 
-// The application's own functions. A panic in one that finds target, address or agent passes the request. A panic in
-// one that runs after the decision leaves the decision as it is.
+// The application's own functions. If a function that finds target, address or agent panics, the
+// request passes. If a function that runs after the decision panics, the decision is unchanged.
 pub(super) type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync>;
 pub(super) type AddressFrom = Arc<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>;
 pub(super) type AgentFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync>;
@@ -85,12 +86,13 @@ pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 /// Makes a response whose status is final.
 pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
 
-/// The sender of a request, as far as anything checks it.
+/// The sender of a request, as far as it was checked.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sender {
-    /// `None` where claims are not checked.
+    /// `None` if claims are not checked.
     pub(super) identity: Option<Identity>,
-    /// The crawler that sends it by its signature alone: its agent counts in place of those that the `User-Agent` names.
+    /// The crawler that only the signature of the request names. It replaces the agents that the
+    /// `User-Agent` names.
     pub(super) signer: Option<Agent>,
 }
 
@@ -99,26 +101,26 @@ impl Sender {
         Self { identity: Some(identity), signer: None }
     }
 
-    /// The agents that the request is judged by.
+    /// Returns the agents that the request is judged by.
     pub(super) fn agents<'a>(&'a self, claimed: &'a [Agent]) -> &'a [Agent] {
         self.signer.as_ref().map_or(claimed, std::slice::from_ref)
     }
 }
 
-/// Which requests an observer is notified of.
+/// The requests that an observer is notified of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interest {
-    /// Those of [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed).
+    /// The requests of [`RobotsLayer::on_disallowed`](super::RobotsLayer::on_disallowed).
     Reported,
-    /// Every one that has a record.
+    /// All requests that have a record.
     Crawlers,
 }
 
-/// The observers of a layer. A panic in one does not keep the event from the others. Cheap to clone.
+/// The observers of a layer. If one panics, the others still receive the event. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Observers {
     list: Arc<Vec<(Interest, Observer)>>,
-    /// A layer outside has written the trace event of the decision.
+    /// Whether an outer layer has already written the trace event of the decision.
     #[cfg(feature = "tracing")]
     is_traced: bool,
 }
@@ -145,12 +147,12 @@ impl Observers {
         }
     }
 
-    /// Whether each of these is one of `others`.
+    /// Reports whether `others` contains all of these observers.
     pub(super) fn are_among(&self, others: &Self) -> bool {
         Arc::ptr_eq(&self.list, &others.list) || self.without(others).list.is_empty()
     }
 
-    /// Those of these that are none of `others`, which were notified.
+    /// Returns these observers without `others`, which were notified already.
     pub(super) fn without(&self, others: &Self) -> Self {
         let is_other = |own: &Observer| others.list.iter().any(|(_, it)| Arc::ptr_eq(own, it));
         Self {
@@ -160,7 +162,7 @@ impl Observers {
         }
     }
 
-    /// Those of both.
+    /// Returns the observers of both lists.
     pub(super) fn with(&self, others: &Self) -> Self {
         let mut all = self.clone();
         Arc::make_mut(&mut all.list).extend(others.without(self).list.iter().cloned());
@@ -168,7 +170,7 @@ impl Observers {
     }
 }
 
-/// Writes a trace event. The query is left out: it may hold secrets.
+/// Writes a trace event, without the query, which may contain secrets.
 #[cfg(feature = "tracing")]
 fn trace(event: &Event<'_>) {
     let record = event.record;
@@ -176,7 +178,7 @@ fn trace(event: &Event<'_>) {
     let message = match (record.reason, record.access) {
         (Reason::Limited | Reason::LimitObserved, _) => "the request comes sooner than the delay of its group",
         (_, Some(Access::Disallow)) => "robots.txt disallows the request",
-        // A refusal for the sender may be of a request that robots.txt allows.
+        // A request that is refused because of its sender may be allowed by robots.txt.
         _ => "an impostor sends the request",
     };
     let limit = record.limit.as_deref();
@@ -186,22 +188,23 @@ fn trace(event: &Event<'_>) {
         identity = record.identity.map(|identity| identity.to_string()),
         host = event.request.host(),
         path = %path.escape_ascii(),
-        // In the words of `would`, so that the two differ where the mode `Refuse` would do something else.
+        // Uses the names of `would`, so that the two differ only if the mode `Refuse` would act
+        // differently.
         decision = if record.reason == Reason::Limited { "limit" } else { record.action.as_str() },
         reason = record.reason.as_str(),
         would = record.would.as_str(),
-        // A request that comes too soon is allowed by its rule; the line is that of the delay.
+        // The rule of a rate-limited request allows it, so the line is that of the crawl delay.
         rule = record.rule.as_deref().filter(|_| limit.is_none()),
         line = limit.map_or(record.line, |limit| Some(limit.line)),
         delay = limit.map(|limit| limit.interval.as_secs_f64()),
-        // In whole milliseconds.
+        // In seconds, rounded up to whole milliseconds.
         wait = limit.map(|limit| (limit.wait.as_secs_f64() * 1e3).ceil() / 1e3),
         "{message}"
     );
 }
 
-/// The result of a function that runs after the decision; `None`, counted, where it panics. The panic hook has
-/// reported it.
+/// Returns the result of a function that runs after the decision. If the function panics, counts
+/// the panic and returns `None`; the panic hook has reported it.
 pub(super) fn guarded<T>(live: &LiveRobots, function: impl FnOnce() -> T) -> Option<T> {
     let called = catch_unwind(AssertUnwindSafe(function)).ok();
     if called.is_none() {

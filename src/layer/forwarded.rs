@@ -1,36 +1,37 @@
-//! The hops that a request claims to have passed, last hop first (`X-Forwarded-For`, and `Forwarded` of RFC 7239), and
-//! the client that they name.
+//! The hops that a request claims to have passed, last hop first, and the client that they name
+//! (`X-Forwarded-For`, and `Forwarded` of RFC 7239).
 //!
-//! Each proxy appends on the right, so the right end comes from a proxy that we trust and the left end from any client.
-//! Both fields are therefore read from the right, and an entry cannot change the ones to its right: an open quote of a
-//! client's does not swallow the entry of its proxy.
+//! Each proxy appends on the right, so the right end comes from a trusted proxy, while any client
+//! can write the left end. Both fields are therefore read from the right. An entry cannot change
+//! the entries to its right: a quote that a client leaves open does not swallow the entry of its
+//! proxy.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::HeaderValue;
 use http::header::{FORWARDED, HeaderMap, HeaderName};
 
-/// The way of a request back to its client, as far as trusted proxies say it.
+/// The way of a request back to its client, as far as trusted proxies report it.
 #[derive(Debug)]
 pub struct ForwardedWay {
-    /// The addresses from the peer to the client, which is the first that is not trusted, else the one furthest away; never
-    /// empty. The port is 0 where none is given.
+    /// The addresses from the peer to the client; never empty. The client is the first address that
+    /// is not trusted, or the farthest one if all are trusted. The port is 0 if none is given.
     pub hops: Vec<SocketAddr>,
     /// The scheme of the client's request, as written.
     pub scheme: Option<Vec<u8>>,
-    /// Its host, as written.
+    /// The host of the client's request, as written.
     pub host: Option<Vec<u8>>,
 }
 
-/// No real request has passed more proxies of one operator.
+/// Maximum number of hops that are read. Real requests pass fewer proxies of one operator.
 const MAX_HOPS: usize = 32;
 
 impl ForwardedWay {
-    /// Reads the fields of a request that came from a trusted peer.
+    /// Reads the fields of a request from a trusted peer.
     ///
-    /// Of the two ways to say it, `X-Forwarded-*` counts where there is an `X-Forwarded-For`, else `Forwarded`: proxies
-    /// write the former unless configured otherwise, and one that does leaves a client's `Forwarded` as it was. The
-    /// two are never mixed.
+    /// Uses `X-Forwarded-*` if there is an `X-Forwarded-For`, else `Forwarded`. Proxies write
+    /// `X-Forwarded-For` unless configured otherwise, and a proxy that does leaves a client's
+    /// `Forwarded` unchanged. The two are never mixed.
     pub fn read(fields: &HeaderMap, peer: SocketAddr, trusts: impl Fn(IpAddr) -> bool) -> Self {
         if !fields.contains_key(X_FORWARDED_FOR) && fields.contains_key(FORWARDED) {
             let (hops, client) = way_back(peer, forwarded(fields), trusts);
@@ -41,13 +42,13 @@ impl ForwardedWay {
         Self { hops, scheme: last_of(fields, &X_FORWARDED_PROTO), host: last_of(fields, &X_FORWARDED_HOST) }
     }
 
-    /// The address of the client.
+    /// Returns the address of the client.
     pub fn client(&self) -> SocketAddr {
         self.hops[self.hops.len() - 1]
     }
 }
 
-/// The addresses from the peer to the client, and the last hop, which is the client's.
+/// Returns the addresses from the peer to the client, and the last hop, which is the client's.
 fn way_back(
     peer: SocketAddr,
     hops: impl Iterator<Item = Option<Hop>>,
@@ -55,7 +56,7 @@ fn way_back(
 ) -> (Vec<SocketAddr>, Option<Hop>) {
     let mut way = vec![peer];
     let mut last = None;
-    // An entry that cannot be read, and those before it, could be from anyone.
+    // An unreadable entry, and those before it, could come from anyone.
     for hop in hops.map_while(|hop| hop).take(MAX_HOPS) {
         let is_trusted = trusts(hop.address.ip());
         way.push(hop.address);
@@ -67,31 +68,31 @@ fn way_back(
     (way, last)
 }
 
-/// The last entry of a list, which the nearest proxy has added.
+/// Returns the last entry of a list, which the nearest proxy has added.
 fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let lines = fields.get_all(name).iter().rev();
     let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
     entries.next().map(|entry| entry.trim_ascii().to_vec())
 }
 
-/// One hop.
+/// One entry of a forwarding field.
 struct Hop {
-    /// The address of its sender.
+    /// The address of the client or proxy that sent the request to this hop.
     address: SocketAddr,
     scheme: Option<Vec<u8>>,
     host: Option<Vec<u8>>,
 }
 
-/// The hops in `X-Forwarded-For`, none for an entry that is no address.
+/// Returns the hops in `X-Forwarded-For`, with `None` for an entry that is not an address.
 fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(X_FORWARDED_FOR).iter().rev().map(HeaderValue::as_bytes);
     let entries = lines.flat_map(|line| line.rsplit(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
-    // RFC 9110, section 5.6.1: empty elements of a list do not count.
+    // Empty list elements do not count (RFC 9110, section 5.6.1).
     let entries = entries.filter(|entry| !entry.is_empty());
     entries.map(|entry| Some(Hop { address: node(entry)?, scheme: None, host: None }))
 }
 
-/// The hops in `Forwarded`, none for an element that is malformed or has no address.
+/// Returns the hops in `Forwarded`, with `None` for an element that is malformed or has no address.
 fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(FORWARDED).iter().rev().map(HeaderValue::as_bytes);
     let elements = lines.flat_map(|line| {
@@ -109,7 +110,7 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// RFC 7239, section 4: pairs with a semicolon between them, no name twice.
+/// Parses an element: pairs separated by semicolons, no name repeated (RFC 7239, section 4).
 fn hop(element: &[u8]) -> Option<Hop> {
     let (mut address, mut scheme, mut host) = (None, None, None);
     let mut rest = Some(element);
@@ -135,7 +136,7 @@ fn hop(element: &[u8]) -> Option<Hop> {
     Some(Hop { address: node(&address?)?, scheme, host })
 }
 
-/// The text after the last delimiter outside quotes, and the text before it.
+/// Splits at the last delimiter outside quotes. Returns the text before and after it.
 fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     let mut is_quoted = false;
     for (at, octet) in text.iter().enumerate().rev() {
@@ -149,7 +150,7 @@ fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     (None, text)
 }
 
-/// A token as it is, or the content of a quoted string (RFC 9110, section 5.6.4).
+/// Returns a token unchanged, or the content of a quoted string (RFC 9110, section 5.6.4).
 fn unquoted(value: &[u8]) -> Option<Vec<u8>> {
     let Some(inner) = value.strip_prefix(b"\"") else {
         let is_token = !value.is_empty() && value.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'"');
@@ -167,8 +168,8 @@ fn unquoted(value: &[u8]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// An address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`. A hidden one
-/// (`unknown`, `_name`) is none.
+/// Parses an address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`,
+/// `[2001:db8::1]:80`. Returns `None` for a hidden address (`unknown`, `_name`).
 fn node(text: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let (address, port) = match text.strip_prefix('[') {
@@ -184,7 +185,7 @@ fn node(text: &[u8]) -> Option<SocketAddr> {
             }
         },
     };
-    // RFC 7239, section 6.3: a port may be hidden too.
+    // A port may be hidden too (RFC 7239, section 6.3).
     let port = if port.starts_with('_') { 0 } else { port.parse().ok()? };
     Some(SocketAddr::new(address.to_canonical(), port))
 }
@@ -200,7 +201,7 @@ mod tests {
         lines.iter().map(|line| (name.clone(), HeaderValue::from_bytes(line.as_bytes()).unwrap())).collect()
     }
 
-    /// The addresses up to the first entry that has none.
+    /// Returns the addresses up to the first entry without one.
     fn by_x_forwarded_for(lines: &[&str]) -> Vec<String> {
         let hops = x_forwarded_for(&fields("x-forwarded-for", lines)).map_while(|hop| hop).collect::<Vec<_>>();
         hops.iter().map(|hop| hop.address.to_string()).collect()
@@ -279,7 +280,8 @@ mod tests {
     }
 
     proptest! {
-        /// The entry that a proxy appends is read first, whatever its client sends, and nothing panics.
+        /// The entry that a proxy appends is read first, whatever its client sends, and nothing
+        /// panics.
         #[test]
         fn what_a_proxy_appends_is_read_first(
             sent in proptest::collection::vec(any::<u8>(), 0..200),

@@ -1,38 +1,39 @@
-//! The form in which gRPC takes an answer for one that is not the application's: a status in the head of a
-//! response without a body ("trailers-only" in its specification).
+//! gRPC's form for an answer that does not come from the application: a response with the status in
+//! its head and no body ("trailers-only" in the specification).
 //!
-//! A client of gRPC reads neither the status of HTTP nor a page. With `403` it reports an unknown error, and with `502` one that
-//! it may not try again.
+//! A gRPC client reads neither the HTTP status nor a page. For `403` it reports an unknown error,
+//! and for `502` an error that it may not retry.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::original::OriginalRequest;
 
-/// The codes of gRPC that stand for an answer of a proxy or a layer.
+/// The gRPC status codes that a proxy or a layer answers with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GrpcCode {
-    /// The caller has broken the call off.
+    /// The caller has cancelled the call.
     Cancelled = 1,
-    /// The message is not one of this call.
+    /// The message is not valid for this call.
     InvalidArgument = 3,
     /// There was no answer in time.
     DeadlineExceeded = 4,
     /// The caller may not do this.
     PermissionDenied = 7,
-    /// The caller does it too often, or sends too much.
+    /// The caller sends too many calls, or too much data.
     ResourceExhausted = 8,
-    /// There is no such call here, or none with this coding.
+    /// The call does not exist here, or not with this encoding.
     Unimplemented = 12,
-    /// The server cannot be reached now; the call may be tried again.
+    /// The server is unreachable at the moment; the call may be retried.
     Unavailable = 14,
 }
 
 impl GrpcCode {
-    /// The fields of a response that is this status and nothing else. Its status of HTTP is to be 200, and its body empty.
+    /// Returns the fields of a response that contains only this status. The response needs the HTTP
+    /// status 200 and an empty body.
     ///
-    /// The message is for people, in UTF-8. It is cut after 1,024 octets.
+    /// The message is for people, in UTF-8. It is cut after 1,024 bytes.
     pub fn fields(self, message: &str) -> HeaderMap {
         let mut fields = HeaderMap::with_capacity(4);
         fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -43,18 +44,19 @@ impl GrpcCode {
         fields
     }
 
-    /// Its number in `grpc-status`.
+    /// Returns the number of the code in `grpc-status`.
     pub const fn number(self) -> u16 {
         self as u16
     }
 }
 
 impl OriginalRequest<'_> {
-    /// Whether the fields of a request say that it is a call of gRPC: `application/grpc`, alone or with a message format, such as
-    /// `application/grpc+proto`. Any request can have such a field: [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) asks for more.
+    /// Reports whether the content type is that of a gRPC call: `application/grpc`, alone or with a
+    /// message format, such as `application/grpc+proto`. Any request can have this content type;
+    /// [`OriginalRequest::is_grpc_call`](Self::is_grpc_call) checks more.
     ///
-    /// gRPC-Web, which is for browsers, is another protocol. Its clients make a status of the one of HTTP, and 403 and 429 are
-    /// PERMISSION_DENIED and RESOURCE_EXHAUSTED to them.
+    /// gRPC-Web, for browsers, is another protocol. Its clients map the HTTP status to a gRPC
+    /// status: 403 to `PERMISSION_DENIED` and 429 to `RESOURCE_EXHAUSTED`.
     pub fn has_grpc_type(request: &HeaderMap) -> bool {
         const TYPE: &[u8] = b"application/grpc";
         request.get(CONTENT_TYPE).is_some_and(|value| {
@@ -68,15 +70,16 @@ impl OriginalRequest<'_> {
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
-/// Octets of a message before it is escaped, which makes three of one: clients take 8 KiB of fields.
+/// Maximum size of a message before escaping, in bytes. Escaping may triple it, and clients accept
+/// 8 KiB of fields.
 const MAX_MESSAGE: usize = 1024;
 
-/// The status of gRPC that the fields of a response say.
+/// Returns the gRPC status in the fields of a response.
 pub(super) fn said_status(response: &HeaderMap) -> Option<u16> {
     response.get(GRPC_STATUS)?.to_str().ok()?.parse().ok()
 }
 
-/// A message as gRPC has it in a field: octets outside printable ASCII, and `%`, are escaped.
+/// Escapes a message for a gRPC field: `%`, and bytes outside printable ASCII.
 fn escaped(message: &str) -> String {
     let ends = message.char_indices().map(|(at, char)| at + char.len_utf8());
     let end = ends.take_while(|end| *end <= MAX_MESSAGE).last().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The layer, how it is built, and its judgement of a request before that is answered.
+//! The layer, its builder methods, and the judgement of a request before it is answered.
 
 use std::marker::PhantomData;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ use crate::live::AgentLookups;
 use crate::rules::ValueError;
 use crate::source::IntoSites;
 
-/// Serves `/robots.txt` and holds crawlers to it; makes [`Robots`]. Cheap to clone.
+/// Serves `/robots.txt` and enforces it for crawlers. Creates [`Robots`] services. Cheap to clone.
 #[derive(Clone)]
 #[must_use]
 pub struct RobotsLayer {
@@ -31,11 +31,12 @@ pub struct RobotsLayer {
 }
 
 impl RobotsLayer {
-    /// A layer for one site ([`LiveRobots`](crate::live::LiveRobots)) or for several by host
-    /// ([`Sites`](crate::source::Sites)).
+    /// Creates a layer for one site ([`LiveRobots`](crate::live::LiveRobots)) or for several sites,
+    /// chosen by host ([`Sites`](crate::source::Sites)).
     ///
-    /// The target is that of the request as the layer gets it. In a nested axum router that is one without its prefix: a
-    /// disallowed crawler passes. `RobotsLayer::for_axum08`, with the feature `axum08`, is right there; with that feature
+    /// The layer judges the target of the request as it receives it. In a nested axum router the
+    /// target lacks its prefix, so a disallowed crawler passes. Use `RobotsLayer::for_axum08` there
+    /// (feature `axum08`). With that feature,
     /// [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts such requests.
     pub fn new(sites: impl IntoSites) -> Self {
         let enforcer = Enforcer {
@@ -60,12 +61,15 @@ impl RobotsLayer {
         Self { enforcer: Arc::new(enforcer) }
     }
 
-    /// Finds the target as the client sent it, where an outer service has rewritten the request's own. If the function
-    /// returns `None`, and by default, the target is [`Request::uri`](http::Request::uri). The function belongs to judging:
-    /// if it panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts it. A second call replaces the first.
+    /// Sets a function that finds the target as the client sent it, for requests that an outer
+    /// service has rewritten. If the function returns `None`, and by default, the target is
+    /// [`Request::uri`](http::Request::uri). If the function panics, the request passes, and
+    /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
+    /// function.
     ///
-    /// An app on axum 0.8 needs no function: `RobotsLayer::for_axum08` reads the target that the outermost router got. For
-    /// a proxy in front that keeps it in a field, and a service of yours that reads the field where it may:
+    /// An app on axum 0.8 needs no such function: `RobotsLayer::for_axum08` reads the target that
+    /// the outermost router received. The example is for a proxy that keeps the original target in
+    /// a field, and a service of yours that reads this field if the peer is trusted:
     ///
     /// ```
     /// # use http::Uri;
@@ -84,31 +88,40 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.target_from = Some(Arc::new(target)))
     }
 
-    /// Finds the client's address, for the exempt networks of the policy, for delays and for a `Verifier`. Behind a proxy it finds the
-    /// proxy's, and [`forwarded_for`](Self::forwarded_for) the client's. Only the server knows addresses, so there is no default;
-    /// `RobotsLayer::for_axum08` reads the `ConnectInfo<SocketAddr>` of axum. A second call replaces the function of the first.
+    /// Sets a function that finds the client's address. It is needed for exempt networks of the
+    /// policy, for crawl delays and for a `Verifier`. Behind a proxy, the function returns the
+    /// proxy's address; [`forwarded_for`](Self::forwarded_for) then finds the client's. There is no
+    /// default, because only the server knows addresses; `RobotsLayer::for_axum08` reads axum's
+    /// `ConnectInfo<SocketAddr>`. A second call replaces the function.
     ///
-    /// Without an address no network is exempt, all clients that claim to be one crawler share its delay, and no address verifies or
-    /// refutes a claim. The first request for which the policy needs an address and none is found is logged as a warning
-    /// (`tower_robots::layer`), and [`Status::without_address`](crate::live::Status::without_address) counts them.
+    /// Without an address, no network is exempt, all clients that claim to be the same crawler
+    /// share its crawl delay, and no address verifies or refutes a claim. When the policy first
+    /// needs an address and finds none, the layer logs a warning (`tower_robots::layer`).
+    /// [`Status::without_address`](crate::live::Status::without_address) counts all such requests.
     ///
-    /// It is called for requests that a group applies to, and belongs to judging: if it panics, the request passes, and
-    /// [`Status::faults`](crate::live::Status::faults) counts it. In hyper, tonic and the like the code that accepts a connection puts the
-    /// address into the extensions of its requests.
+    /// The function is called for requests that a group applies to. If it panics, the request
+    /// passes, and [`Status::faults`](crate::live::Status::faults) counts the panic. With hyper,
+    /// tonic and similar servers, the code that accepts a connection puts its address into the
+    /// extensions of each request.
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.address_from = Some(Arc::new(address)))
     }
 
-    /// Believes these proxies about who the client is. If the address that [`address_from`](Self::address_from) finds is one of theirs, the
-    /// client is read from `X-Forwarded-For`, or from `Forwarded` (RFC 7239) where there is no `X-Forwarded-For`: from the right, the first
-    /// address that is in none of these networks. Entries left of it can be written by anyone and do not count; nor does an entry that
-    /// is no address, nor the field of a client that comes without a proxy. If all of them are proxies, the one furthest left is the
-    /// client. If a proxy names no client, the client is unknown, as without [`address_from`](Self::address_from). Default: no proxy is
-    /// trusted. A second call adds to the first.
+    /// Trusts these proxies to name the client. If [`address_from`](Self::address_from) finds an
+    /// address in one of these networks, the client is read from `X-Forwarded-For`, or from
+    /// `Forwarded` (RFC 7239) if there is no `X-Forwarded-For`. The client is the first address,
+    /// read from the right, that is in none of these networks.
     ///
-    /// Name every proxy on the way, and nothing else: the fields of every peer in these networks are believed, so whoever is in one of them
-    /// can name a client of an exempt network. A proxy that writes only `Forwarded`
-    /// has to remove an `X-Forwarded-For` that a client sends.
+    /// - Anyone can write the entries to its left, so they are ignored. Reading also stops at an
+    ///   invalid entry. The fields are ignored if the peer is not a trusted proxy.
+    /// - If all entries that were read are trusted proxies, the leftmost one is the client.
+    /// - If a proxy names no client, the client is unknown, as without
+    ///   [`address_from`](Self::address_from).
+    /// - By default no proxy is trusted. A second call adds to the first.
+    ///
+    /// Name every proxy on the way, and nothing else. The layer believes the fields of every peer
+    /// in these networks, so any of these peers can claim to be a client in an exempt network. A
+    /// proxy that writes only `Forwarded` must remove an `X-Forwarded-For` sent by a client.
     ///
     /// ```
     /// use std::net::SocketAddr;
@@ -122,8 +135,9 @@ impl RobotsLayer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A list of [`Network`](crate::policy::Network)s, addresses, or their texts, and not an iterator: a `Result` is an iterator too, of
-    /// nothing where it is an error, and would trust no proxy without a word.
+    /// Takes a list of [`Network`](crate::policy::Network)s, addresses or strings, and not an
+    /// iterator. A `Result` is an iterator too: an `Err` would yield nothing, and no proxy would be
+    /// trusted, without any error.
     ///
     /// ```compile_fail,E0277
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots, policy::Network};
@@ -133,20 +147,22 @@ impl RobotsLayer {
     ///
     /// # Errors
     ///
-    /// If a text is not a valid network.
+    /// If a string is not a valid network.
     pub fn forwarded_for<N: IntoNetwork>(self, trusted: impl AsRef<[N]>) -> Result<Self, ValueError> {
         let before = self.enforcer.trusted_proxies.iter().copied().map(Ok);
         let proxies = before.chain(trusted.as_ref().iter().map(N::network)).collect::<Result<_, _>>()?;
         Ok(self.with(|enforcer| enforcer.trusted_proxies = proxies))
     }
 
-    /// Finds the client's `User-Agent`, where a proxy in front sends a name of its own in that field and keeps the client's
-    /// in another: every line of the other field. If the function returns `None` or no line at all, and by default, the
-    /// request's `User-Agent` counts. The function belongs to judging: if it panics, the request passes, and
-    /// [`Status::faults`](crate::live::Status::faults) counts it. A second call replaces the first.
+    /// Sets a function that finds the client's `User-Agent`, for a proxy that sends its own name in
+    /// that field and keeps the client's in another. The function returns every line of the other
+    /// field. If it returns `None` or no line, and by default, the request's own `User-Agent` is
+    /// used. If the function panics, the request passes, and
+    /// [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces the
+    /// function.
     ///
-    /// Any client can send such a field, so put it in the extensions only for requests from a proxy that sets or removes
-    /// it.
+    /// Any client can send such a field. Put it in the extensions only for requests from a proxy
+    /// that sets or removes it.
     pub fn agent_from(
         self,
         agent: impl for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync + 'static,
@@ -154,19 +170,21 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.agent_from = Some(Arc::new(agent)))
     }
 
-    /// Finds the result of checking the claim that a request makes about its sender, where something in front of the layer has
-    /// checked it, such as a content delivery network. If the function returns `None`, the layer's `Verifier` checks it, if it
-    /// has one. The function belongs to judging: if it panics, the request passes, and
-    /// [`Status::faults`](crate::live::Status::faults) counts it. A second call replaces the first.
+    /// Sets a function that returns the result of checking who sent the request, if something in
+    /// front of the layer has checked that, such as a CDN. If the function returns `None`, the
+    /// layer's `Verifier`, if any, checks the claim. If the function panics, the request passes,
+    /// and [`Status::faults`](crate::live::Status::faults) counts the panic. A second call replaces
+    /// the function.
     pub fn identity_from(self, identity: impl Fn(&Extensions) -> Option<Identity> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
     }
 
-    /// Exempts requests that the application knows to be someone's, such as those of a session that is open: they pass, and nothing of them
-    /// is counted. `/robots.txt` is answered as ever. The extensions say it, where a layer outside has put the result of a check: that
-    /// there is a cookie or a field proves nothing. The function belongs to judging: if it panics, the request passes, and
-    /// [`Status::faults`](crate::live::Status::faults) counts it. Default: none is exempt but by the policy.
-    /// A second call replaces the first.
+    /// Exempts requests that the application has authenticated, such as those of a logged-in
+    /// session: they pass and are not counted. `/robots.txt` is answered as usual. The function
+    /// should read a result that an outer layer has put into the extensions; the mere presence of a
+    /// cookie or field proves nothing. If the function panics, the request passes, and
+    /// [`Status::faults`](crate::live::Status::faults) counts the panic. By default only the policy
+    /// exempts requests. A second call replaces the function.
     ///
     /// ```
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
@@ -181,50 +199,63 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.exempt_if = Some(Arc::new(is_exempt)))
     }
 
-    /// Leaves it to a store which several processes share to count requests: the [`Judgement`] of [`decide`](Self::decide) says what to
-    /// count. [`respond`](Self::respond), which has no verdict of the store, counts here.
+    /// Lets a store that several processes share count the requests. The [`Judgement`] that
+    /// [`decide`](Self::decide) returns names the bucket to count in. [`respond`](Self::respond)
+    /// cannot wait for a store, so it counts in this process.
     pub fn counted_in_store(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::InStore)
     }
 
-    /// Answers requests that another layer of the same sites has refused a moment ago: for a proxy in front that could not relay the
-    /// refusal, and requests it. Nothing is counted. A request that is not refused for another reason came too soon, and is answered
-    /// with 429.
+    /// Re-creates the response to a request that another layer of the same sites has just refused,
+    /// for proxies that cannot relay the original refusal and fetch it separately. Nothing is
+    /// counted. If the request is not refused for another reason, it is answered with 429, because
+    /// it must have exceeded its crawl delay.
     pub fn refusals_only(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)
     }
 
-    /// Silences the warning that nobody asks this layer for `/robots.txt`: another server, such as a CDN, answers that request. Default:
-    /// the layer answers it, and warns after 100 requests of crawlers that were judged before one for `/robots.txt` came
+    /// Silences the warning that this layer gets no requests for `/robots.txt`, because another
+    /// server, such as a CDN, answers them. By default, the layer warns once it has judged 100
+    /// crawler requests without seeing a request for `/robots.txt`
     /// ([`Status::unserved`](crate::live::Status::unserved)).
     pub fn robots_txt_served_elsewhere(self) -> Self {
         self.with(|enforcer| enforcer.robots_txt = RobotsTxtPlace::Elsewhere)
     }
 
-    /// A service that answers every request, whatever its path, as the layer answers one for `/robots.txt`: for a route, if the layer is
-    /// in a place that requests for `/robots.txt` do not reach, such as `Router::route_layer` or one route of many. It answers 404 if the
-    /// host has no site, and while no robots.txt is known that the application should answer
-    /// ([`WhenMissing::Relay`](crate::live::WhenMissing::Relay)).
+    /// Returns a service that answers every request, whatever its path, as the layer answers
+    /// `/robots.txt`. Mount it on a route if requests for `/robots.txt` do not reach the layer, for
+    /// example because it is added with `Router::route_layer` or to a single route. The service
+    /// answers 404 if no site has the host, or if no robots.txt is known yet and the application
+    /// should answer ([`WhenMissing::Relay`](crate::live::WhenMissing::Relay)).
     ///
-    /// In an app on axum 0.8, `RobotsLayer::robots_txt_route` is a route to merge.
+    /// In an app on axum 0.8, merge `RobotsLayer::robots_txt_route` instead.
     pub fn robots_txt_service(&self) -> RobotsTxtService {
         self.enforcer.notes.has_route.store(true, Ordering::Relaxed);
         RobotsTxtService { enforcer: Arc::clone(&self.enforcer) }
     }
 
-    /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed, for one that comes
-    /// too soon ([`Reason::Limited`](crate::policy::Reason::Limited)), and for that of an impostor which the policy tags or refuses, or
-    /// would if the mode let it. [`Record::would`](super::Record::would) says what the mode `refuse` would do. The callback runs before
-    /// the request goes on and must not block. If it panics, the decision stands, the other observers are called, and
-    /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts it. A second call adds to the first.
+    /// Adds a callback for these requests:
+    ///
+    /// - requests that robots.txt disallows, whether they are refused, tagged or only observed;
+    /// - requests that exceed their crawl delay
+    ///   ([`Reason::Limited`](crate::policy::Reason::Limited));
+    /// - requests of impostors that the policy tags or refuses, or would if the mode allowed it.
+    ///
+    /// [`Record::would`](super::Record::would) is the outcome under the mode `refuse`. The callback
+    /// runs before the request is forwarded and must not block. If it panics, the decision is
+    /// unchanged, the other observers are still called, and
+    /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts the panic. A second
+    /// call adds another callback.
     pub fn on_disallowed(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.observers.add(Interest::Reported, Arc::new(observer)))
     }
 
-    /// Calls back for every request of a crawler, allowed or not, those for `/robots.txt` too. [`Record`](super::Record) says
-    /// which agents those are. The callback runs before the request goes on and must not block. If it panics, the decision
-    /// stands, the other observers are called, and
-    /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts it. A second call adds to the first.
+    /// Adds a callback for every request of a crawler, allowed or not, including requests for
+    /// `/robots.txt`. [`Record`](super::Record) defines which agents count as crawlers. The
+    /// callback runs before the request is forwarded and must not block. If it panics, the decision
+    /// is unchanged, the other observers are still called, and
+    /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts the panic. A second
+    /// call adds another callback.
     ///
     /// ```
     /// # use std::sync::atomic::{AtomicU64, Ordering};
@@ -243,8 +274,9 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.observers.add(Interest::Crawlers, Arc::new(observer)))
     }
 
-    /// Counts how often the agents of a `User-Agent` line were known. Give the layer of each thread counts of its own: see
-    /// [`AgentLookups`]. Nothing is counted by default. A second call replaces the first.
+    /// Counts how often the agents of a `User-Agent` line were found in the cache. Give the layer
+    /// of each thread its own counters; see [`AgentLookups`]. By default nothing is counted. A
+    /// second call replaces the counters.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -263,29 +295,36 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.agent_lookups = Some(counts))
     }
 
-    /// Has [`Answer::record`] say who sends a request for every one of a crawler, allowed or not.
+    /// Makes [`Answer::record`] available for every request of a crawler, allowed or not.
     pub fn with_crawler_records(self) -> Self {
         self.with(|enforcer| enforcer.crawler_records = enforcer.crawler_records.max(CrawlerRecords::InAnswer))
     }
 
-    /// Puts a [`Record`](super::Record) into the extensions of every crawler's request, allowed or not, so that handlers know
-    /// which agent sends it; and into those of a response that the layer makes itself. `RobotsLayer::for_axum08` does.
+    /// Puts a [`Record`](super::Record) into the extensions of every crawler's request, allowed or
+    /// not, so that handlers know which agent sent it. Responses of the layer itself get the record
+    /// too. `RobotsLayer::for_axum08` enables this.
     pub fn with_crawler_extension(self) -> Self {
         self.with(|enforcer| enforcer.crawler_records = CrawlerRecords::InExtensions)
     }
 
-    /// Makes the response to a refused request, instead of the default: 403 with text or problem details (RFC 9457). The function returns
-    /// a `Response<Bytes>`, with the feature `axum08` also axum's `Html`, or one of them behind a status: `(StatusCode, Html(page))`. A
-    /// response with 200, the status of `Response::new(page)`, gets 403, because a crawler would take it for the page; any other status
-    /// stays, and so does the one of a pair. A request that exceeds its crawl delay is answered with 429 all the same
-    /// ([`Event::limited`]). A second call replaces the function of the first.
+    /// Sets a function that makes the response to a refused request. The default response is 403
+    /// with text or problem details (RFC 9457). The function returns a `Response<Bytes>`, axum's
+    /// `Html` (feature `axum08`), or a pair of a status and one of these:
+    /// `(StatusCode, Html(page))`.
     ///
-    /// The function is also called for a call of gRPC, which [`OriginalRequest::is_grpc_call`] recognises; its response is sent as it is.
-    /// Such a client cannot read a page: [`Event::refusal`] and [`Event::refusal_with_status`] make what it reads.
+    /// A response with status 200, which `Response::new(page)` has, is sent with 403, because a
+    /// crawler would otherwise take it for the page. Any other status is kept, and so is the status
+    /// of a pair. A request that exceeds its crawl delay is still answered with 429
+    /// ([`Event::limited`]). A second call replaces the function.
     ///
-    /// For every response of the function, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to
-    /// `HEAD` loses its body, and the [`Record`] is put in the response's extensions. If the function panics, the request
-    /// is refused with the default, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
+    /// The function is also called for gRPC calls ([`OriginalRequest::is_grpc_call`]), and its
+    /// response is sent unchanged. A gRPC client cannot read a page; [`Event::refusal`] and
+    /// [`Event::refusal_with_status`] make a response that it can read.
+    ///
+    /// The layer completes every response of the function: it sets `Cache-Control` to `no-store`,
+    /// adds `User-Agent` to `Vary`, removes the body if the method is `HEAD`, and puts the
+    /// [`Record`] into the extensions. If the function panics, the default refusal is sent, and
+    /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts the panic.
     ///
     /// [`Record`]: super::Record
     pub fn refuse_with<R: IntoRefusal>(self, refuse: impl Fn(&Event<'_>) -> R + Send + Sync + 'static) -> Self {
@@ -293,8 +332,9 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.refuse_with = Some(Arc::new(refuse)))
     }
 
-    /// The response to a request that goes no further; `None` for one that goes on, which is prepared for that. This is everything that the
-    /// service does, as a function, for code that calls no Tower service. Observers are notified.
+    /// Returns the response if the layer answers the request itself. Otherwise prepares the request
+    /// to be forwarded and returns `None`. This function does everything that the service does, for
+    /// code that calls no Tower service. Observers are notified.
     ///
     /// In an axum app with `middleware::from_fn_with_state`:
     ///
@@ -316,10 +356,11 @@ impl RobotsLayer {
         self.enforcer.answer(OriginalRequest::of(request)).respond(request)
     }
 
-    /// Decides about a request, once, and changes nothing of it. [`Judgement::respond`] makes the answer, at once or after a
-    /// [store](Self::counted_in_store) has counted the request. Observers are notified.
+    /// Decides about a request once, without changing it. [`Judgement::respond`] makes the answer,
+    /// either immediately or after a [store](Self::counted_in_store) has counted the request.
+    /// Observers are notified.
     ///
-    /// For a service that decides about requests which other servers answer:
+    /// For a service that decides about requests that other servers answer:
     ///
     /// ```
     /// use http::{Method, Request, StatusCode};
@@ -342,8 +383,9 @@ impl RobotsLayer {
         Judgement { enforcer: &self.enforcer, request, judged: self.enforcer.judge(*request) }
     }
 
-    /// The layer for a place that needs responses of the inner service's type, such as `tower::util::option_layer`: it keeps the type of
-    /// the response body, which has to be made from [`Bytes`], as axum's is.
+    /// Converts the layer for places that need the inner service's response type, such as
+    /// `tower::util::option_layer`. The response body keeps its type, which must implement
+    /// `From<Bytes>`, as axum's body does.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -360,8 +402,9 @@ impl RobotsLayer {
         SameBodyLayer(self)
     }
 
-    /// The address of a request's client, as [`address_from`](Self::address_from) and [`forwarded_for`](Self::forwarded_for) find it: for the
-    /// log of an observer, which takes a clone of the layer with it.
+    /// Returns the client's address as found by [`address_from`](Self::address_from) and
+    /// [`forwarded_for`](Self::forwarded_for), for observers that log it. Such an observer captures
+    /// a clone of the layer.
     pub fn client_address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
         self.enforcer.address(request)
     }
@@ -380,7 +423,8 @@ impl<S> Layer<S> for RobotsLayer {
     }
 }
 
-/// Makes [`Robots`] whose responses have the body of the inner service. Made by [`RobotsLayer::same_body`].
+/// Creates [`Robots`] services whose responses have the inner service's body type. Made by
+/// [`RobotsLayer::same_body`].
 #[derive(Clone, Debug)]
 pub struct SameBodyLayer(RobotsLayer);
 
@@ -394,9 +438,9 @@ impl<S> Layer<S> for SameBodyLayer {
 
 robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 
-/// The judgement of a request: its answer, or the bucket that it takes from first.
+/// The judgement of a request: its answer, or the bucket that must be counted first.
 ///
-/// For a service that counts requests in a store which several processes share:
+/// For a service that counts requests in a store that several processes share:
 ///
 /// ```
 /// use std::time::Duration;
@@ -428,8 +472,9 @@ pub struct Judgement<'r> {
 }
 
 impl Judgement<'_> {
-    /// The bucket that the request takes from; `None` where it is not limited. Of one that has a bucket observers are
-    /// notified once it is answered; of any other they have been.
+    /// Returns the bucket that the request takes from; `None` if it is not limited. If there is a
+    /// bucket, observers are notified when the request is answered; otherwise they have been
+    /// notified already.
     pub const fn rate_limited(&self) -> Option<&RateLimitedRequest> {
         match &self.judged {
             Ok(_) => None,
@@ -437,9 +482,11 @@ impl Judgement<'_> {
         }
     }
 
-    /// The answer to the request. `wait` is how long it has to wait according to the store, zero if it passes; with `None` it is counted
-    /// here, if it has a [bucket](Self::paced). A request that passes elsewhere is counted here too, so that the bucket of this process
-    /// is not fuller than the other when it has to count alone.
+    /// Returns the answer to the request. `wait` is the time to wait according to the store, or
+    /// zero if the request passes. With `None`, a request with a [bucket](Self::rate_limited) is
+    /// counted in this process. A request that the store lets pass is counted here too, so that
+    /// this process's bucket does not hold more tokens than the store's if this process has to
+    /// count alone.
     pub fn respond(self, wait: Option<Duration>) -> Answer {
         self.enforcer.answer_judged(self.judged, *self.request, wait)
     }

@@ -1,13 +1,15 @@
-//! Requests in nested routers of axum 0.8: each is judged once, by the target that the client sent.
+//! Requests in nested routers of axum 0.8. Each is judged once, by the target that the client sent.
 //!
-//! A nested router strips its prefix from the request's URI; the outermost router keeps the whole as [`OriginalUri`]. One
-//! request meets the layers of every router on its way, so the first that judges it leaves a mark.
+//! A nested router strips its prefix from the request's URI. The outermost router stores the whole
+//! URI as [`OriginalUri`]. A request meets the layers of all routers on its way, so the first layer
+//! that judges it leaves a mark.
 //!
-//! **axum has a form of the layer, behind a feature with its version.** Its routers keep the whole target in a type of
-//! their own, so there has to be a dependency on it; it is read here and is part of no signature. The plain layer does
-//! not read it, because a feature that another crate turns on must not change what is judged; it counts what it judges
-//! by less than the whole target, and logs the first. The layer for axum does so where it judges in a nested router alone,
-//! which gets no requests for `/robots.txt`.
+//! **The axum variant of the layer is behind a version-specific feature (`axum08`).** axum's
+//! routers store the whole target in a type of their own, so reading it requires a dependency on
+//! axum. The dependency appears in no signature here. The plain layer does not read this type,
+//! because a feature that another crate enables must not change how requests are judged. It counts
+//! requests that it judges by a stripped target, and logs the first. The axum layer does the same
+//! if it is only in a nested router, which receives no requests for `/robots.txt`.
 
 #[cfg(feature = "axum08")]
 use axum::extract::{MatchedPath, NestedPath, OriginalUri};
@@ -22,38 +24,41 @@ use super::original::OriginalRequest;
 use crate::live::{LiveRobots, SiteIdentity};
 use crate::policy::{Action, Reason};
 
-/// The URI that the outermost router got.
+/// Returns the URI that the outermost router received.
 #[cfg(feature = "axum08")]
 pub(super) fn original_uri(extensions: &Extensions) -> Option<&Uri> {
     extensions.get::<OriginalUri>().map(|original| &original.0)
 }
 
-/// Whether a route of the application is for `/robots.txt` alone, which the layer answers instead.
+/// Reports whether the matched route of the application is exactly `/robots.txt`. The layer answers
+/// instead of this route.
 #[cfg(feature = "axum08")]
 pub(super) fn has_route(extensions: &Extensions) -> bool {
     extensions.get::<MatchedPath>().is_some_and(|route| route.as_str() == "/robots.txt")
 }
 
-/// No router is known that says which route matches.
+/// Without the feature, the matching route is unknown.
 #[cfg(not(feature = "axum08"))]
 pub(super) const fn has_route(_: &Extensions) -> bool {
     false
 }
 
-/// Whether the request is judged by its own target although that is not what the outermost router got.
+/// Reports whether the request is judged by its own target, although the outermost router received
+/// another one.
 #[cfg(feature = "axum08")]
 pub(super) fn is_stripped(request: &OriginalRequest<'_>) -> bool {
     let original = original_uri(request.extensions).map(Uri::path_and_query);
     original.is_some_and(|original| request.own_uri().is_some_and(|own| own.path_and_query() != original))
 }
 
-/// No router is known that cuts a part from targets.
+/// Without the feature, no router is known to strip targets.
 #[cfg(not(feature = "axum08"))]
 pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
     false
 }
 
-/// Whether the request is in a nested router, and no layer outside has left a mark that it could have left.
+/// Reports whether the request is in a nested router without a mark, although an outer layer could
+/// have left one.
 #[cfg(feature = "axum08")]
 pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
     request.extensions.get::<NestedPath>().is_some()
@@ -61,23 +66,24 @@ pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -
         && request.target_uri().zip(only_line(request, kept)).is_some()
 }
 
-/// No router is known that nests another.
+/// Without the feature, no nested router is known.
 #[cfg(not(feature = "axum08"))]
 pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> bool {
     false
 }
 
-/// The mark of a request that was judged, in its extensions: for which site, and by what. Only this file makes one, so no
-/// client and no application can.
+/// The mark of a judged request, in its extensions: the site and the input of the decision. Only
+/// this file creates marks, so clients and applications cannot.
 ///
-/// It holds what the decision depends on. If something between two layers changes that, the inner one judges again. It
-/// does so too where the decision depends on more: an address or a cookie, which layers may find in ways of their own.
+/// The mark contains what the decision depends on. If something between two layers changes that,
+/// the inner layer judges again. It also judges again if the decision depends on an address or a
+/// cookie, which each layer may find in its own way.
 #[derive(Clone)]
 pub(super) struct OuterDecision {
     decision: (Action, Reason),
-    /// Whether the layers outside have checked the sender.
+    /// Whether outer layers have checked the sender.
     pub(super) is_sender_checked: bool,
-    /// The observers that the layers outside have notified of the decision.
+    /// The observers that outer layers have notified of the decision.
     pub(super) notified: Observers,
     site: SiteIdentity,
     target: Option<PathAndQuery>,
@@ -86,8 +92,9 @@ pub(super) struct OuterDecision {
 }
 
 impl OuterDecision {
-    /// The mark of a request, which a trusted proxy may have kept lines of `User-Agent` of; `None` for one with several
-    /// lines, which is rare, and judged again.
+    /// Creates the mark of a request. `kept` contains the `User-Agent` lines that a trusted proxy
+    /// has kept. Returns `None` if there are several lines, which is rare; the request is then
+    /// judged again.
     pub(super) fn new(
         live: &LiveRobots,
         request: &OriginalRequest<'_>,
@@ -109,17 +116,18 @@ impl OuterDecision {
         })
     }
 
-    /// Whether the decision holds for every layer inside: it depends on nothing but the content of the mark.
+    /// Reports whether the decision is valid for every inner layer, because it depends only on the
+    /// content of the mark.
     pub(super) const fn is_final(&self) -> bool {
         !matches!(self.decision.1, Reason::Exempt | Reason::SuspectHuman)
     }
 
-    /// Whether the mark is of the same decision.
+    /// Reports whether the mark is for the same decision.
     pub(super) fn is_of(&self, action: Action, reason: Reason) -> bool {
         self.decision == (action, reason)
     }
 
-    /// Whether a request is judged for this site by what the mark's was judged by.
+    /// Reports whether the request has the same site and input as the request with this mark.
     pub(super) fn covers(&self, live: &LiveRobots, request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
         live.is(&self.site)
             && self.method == *request.method
@@ -128,10 +136,11 @@ impl OuterDecision {
     }
 }
 
-/// In one place, because a constant is made anew, and dropped, wherever it is looked up.
+/// A static, because a constant would be created and dropped at every use.
 pub(super) static AGENT_FIELD: HeaderName = USER_AGENT;
 
-/// The only line of `User-Agent`, or that there is no line; `None` where there are several.
+/// Returns the only line of `User-Agent`, or `Some(None)` if there is no line; `None` if there are
+/// several.
 #[inline]
 pub(super) fn only_line<'r>(request: &OriginalRequest<'r>, kept: &'r [HeaderValue]) -> Option<Option<&'r HeaderValue>> {
     match kept {

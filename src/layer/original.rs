@@ -1,7 +1,7 @@
 //! A request as its client sent it, before proxies and routers rewrote it.
 //!
-//! **`target_from` takes the extensions**, not the request: it has to work for any body type and must not be able to
-//! change anything.
+//! **`target_from` takes the extensions**, not the request: it must work with any body type and
+//! must not be able to change anything.
 
 use http::header::HOST;
 use http::{Extensions, HeaderMap, Method, Request, Uri, Version};
@@ -11,15 +11,16 @@ use crate::source::Scheme;
 
 /// The request that is judged: method, target, host and fields as the client sent them.
 ///
-/// They are taken from an ordinary request as it is ([`OriginalRequest::of`]). A proxy that requests a decision about another
-/// request names method, target and host. The target is octets, because it may hold some that [`http::Uri`] refuses.
+/// [`OriginalRequest::of`] takes them from an ordinary request. A proxy that wants a decision about
+/// another request sets method, target and host. The target is a byte string, because it may
+/// contain bytes that [`http::Uri`] rejects.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 #[non_exhaustive]
 pub struct OriginalRequest<'a> {
     /// The method.
     pub method: &'a Method,
-    /// Of HTTP, where it is the client's own.
+    /// The HTTP version that the client used; `None` if it is unknown.
     version: Option<Version>,
     uri: &'a Uri,
     target: TargetIs<'a>,
@@ -35,9 +36,9 @@ pub struct OriginalRequest<'a> {
 /// The server that answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnsweredBy {
-    /// This process, also a request for `/robots.txt`.
+    /// This process. It also answers requests for `/robots.txt`.
     Layer,
-    /// Another server, which only asks for a decision.
+    /// Another server, which only wants a decision.
     Elsewhere,
 }
 
@@ -48,7 +49,7 @@ enum TargetIs<'a> {
     Given(&'a [u8]),
 }
 
-/// The host is only read where there are several sites.
+/// The host of the request. It is only read if there are several sites.
 #[derive(Clone, Copy, Debug)]
 enum HostIs<'a> {
     InRequest,
@@ -56,7 +57,7 @@ enum HostIs<'a> {
 }
 
 impl<'a> OriginalRequest<'a> {
-    /// A request that came here as its client sent it.
+    /// Creates the original of a request that arrived as its client sent it.
     pub fn of<B>(request: &'a Request<B>) -> Self {
         Self {
             method: request.method(),
@@ -70,29 +71,32 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// A request that another server answers, which only asks for a decision: one for `/robots.txt` passes, like anything that is exempt.
+    /// Marks the request as one that another server answers, which only wants a decision. A request
+    /// for `/robots.txt` then passes, like any exempt request.
     pub const fn answered_elsewhere(self) -> Self {
         Self { answered_by: AnsweredBy::Elsewhere, ..self }
     }
 
-    /// With the method the client used.
+    /// Sets the method that the client used.
     pub const fn with_method(self, method: &'a Method) -> Self {
         Self { method, ..self }
     }
 
-    /// With the target the client sent: path and query, or a whole URL. It comes before
-    /// [`RobotsLayer::target_from`](super::RobotsLayer::target_from). The version of HTTP is the one of who names the target, so that of
-    /// the client is not known any more.
+    /// Sets the target that the client sent: path and query, or a whole URL. It takes precedence
+    /// over [`RobotsLayer::target_from`](super::RobotsLayer::target_from). The client's HTTP
+    /// version is then unknown, because the request that carries the target has its own.
     pub const fn with_target(self, target: &'a [u8]) -> Self {
         Self { target: TargetIs::Given(target), version: None, ..self }
     }
 
-    /// With the host the client meant, as octets, and the port where it named one; `None` where it named no host.
+    /// Sets the host that the client requested, with the port if the client named one; `None` if it
+    /// named no host.
     pub const fn with_host(self, host: Option<&'a [u8]>) -> Self {
         Self { host: HostIs::Given(host), ..self }
     }
 
-    /// Path and query in the octets that are judged. From the client: escape them before writing them anywhere.
+    /// Returns the path and query that are judged. They come from the client, so escape them before
+    /// writing them anywhere.
     pub fn target(&self) -> &'a [u8] {
         match self.target {
             TargetIs::InRequest => octets(self.uri),
@@ -101,18 +105,19 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// The host the request is for, where it is text.
+    /// Returns the host that the request is for, if it is valid UTF-8.
     pub fn host(&self) -> Option<&'a str> {
         self.host_octets().and_then(|host| std::str::from_utf8(host).ok())
     }
 
-    /// Whether it is a call of gRPC: a `POST` over HTTP/2 or later whose fields [say so](Self::has_grpc_type). If the version is not known,
-    /// after [`with_target`](Self::with_target), the rest suffices.
+    /// Reports whether the request is a gRPC call: a `POST` over HTTP/2 or later with a [gRPC
+    /// content type](Self::has_grpc_type). If the version is unknown, after
+    /// [`with_target`](Self::with_target), the other conditions suffice.
     ///
-    /// The field alone proves nothing: a call is refused with status 200 and without a body, which a client or a cache that
-    /// does not speak gRPC would take for a page.
+    /// The content type alone is not enough. A refused call gets status 200 and no body, which a
+    /// client or cache that does not speak gRPC would take for a page.
     pub fn is_grpc_call(&self) -> bool {
-        // The method first: of most requests it is another.
+        // The method is checked first, because few requests use `POST`.
         *self.method == Method::POST
             && self.version.is_none_or(|version| version >= Version::HTTP_2)
             && Self::has_grpc_type(self.headers)
@@ -121,14 +126,16 @@ impl<'a> OriginalRequest<'a> {
     pub(super) fn host_octets(&self) -> Option<&'a [u8]> {
         match (self.host, self.uri.authority()) {
             (HostIs::Given(host), _) => host,
-            // An absolute target and HTTP/2's `:authority` say which host is meant; else the `Host` field does (RFC 9112,
-            // 3.2.2). User information is no part of the host: `http://user@host/`.
+            // The host comes from an absolute target or HTTP/2's `:authority`, or else from the
+            // `Host` field (RFC 9112, 3.2.2). User information, as in `http://user@host/`, is not
+            // part of the host.
             (HostIs::InRequest, Some(authority)) => Some(Authority::split(authority.as_str().as_bytes()).host_and_port),
             (HostIs::InRequest, None) => self.headers.get(HOST).map(|host| host.as_bytes()),
         }
     }
 
-    /// The scheme, where the target holds it: it makes a port the default one. It is unknown for a host that was given.
+    /// Returns the scheme, if the target contains it. It determines the default port. For a host
+    /// that was set explicitly the scheme is unknown.
     pub(super) fn scheme(&self) -> Option<Scheme> {
         match self.host {
             HostIs::InRequest => self.uri.scheme_str().and_then(Scheme::from_name),
@@ -136,13 +143,13 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// With the target that `find` finds, unless one was found or given before.
+    /// Sets the target that `find` finds, unless one was found or set before.
     pub(super) fn looked_up(self, find: impl FnOnce(&'a Extensions) -> Option<&'a Uri>) -> Self {
         let TargetIs::InRequest = self.target else { return self };
         find(self.extensions).map_or(self, |uri| Self { target: TargetIs::Found(uri), ..self })
     }
 
-    /// The URI that holds the target, where one does.
+    /// Returns the URI that contains the target, if any.
     pub(super) const fn target_uri(&self) -> Option<&'a Uri> {
         match self.target {
             TargetIs::InRequest => Some(self.uri),
@@ -151,7 +158,7 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// The request's own URI, where the target is its own and not one that was found or given.
+    /// Returns the request's own URI, unless another target was found or set.
     #[cfg(feature = "axum08")]
     pub(super) const fn own_uri(&self) -> Option<&'a Uri> {
         if let TargetIs::InRequest = self.target { Some(self.uri) } else { None }

@@ -1,4 +1,4 @@
-//! Which requests have a rate limit, and the bucket of one in a store that several processes share.
+//! Which requests are rate-limited, and their buckets in a store that several processes share.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -10,24 +10,29 @@ use super::original::OriginalRequest;
 use crate::policy::{RateLimit, RateMode};
 use crate::rate::{Quota, RateKey, RateSender};
 
-/// The bucket of a site that a request takes from, for a store that several processes share: see
+/// The bucket that a request takes from, for a store that several processes share. See
 /// [`Judgement::rate_limited`](crate::parts::Judgement::rate_limited).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimitedRequest {
-    /// The origin of the robots.txt whose delay this is: a path, a URL, or the name of a text. It keeps the sites of a layer apart in
-    /// the store, so give each of several texts a name ([`LiveBuilder::named`](crate::source::LiveBuilder::named)): those without one are
-    /// all `inline`.
+    /// The origin of the robots.txt that sets the crawl delay: a path, a URL, or the name of an
+    /// inline text. It separates the sites of a layer in the store. Inline texts without a name are
+    /// all called `inline`, so name each one if there are several
+    /// ([`LiveBuilder::named`](crate::source::LiveBuilder::named)).
     pub origin: String,
-    /// The name of the bucket among those of the robots.txt, the same in every process: the crawler's product token in lower case,
-    /// or `*` for all names that may be made up; the evidence about the sender; and its network, for one that only claims to be the
-    /// crawler.
+    /// The name of the bucket among those of the robots.txt, the same in every process. It consists
+    /// of:
+    ///
+    /// - the crawler's product token in lower case, or `*` for all names that may be made up;
+    /// - the evidence about the sender;
+    /// - the client's network, if it only claims to be the crawler.
     pub key: String,
-    /// One request passes in this time.
+    /// Time per request at a steady rate.
     pub interval: Duration,
-    /// So many pass at once after a pause.
+    /// Number of requests that pass at once after a pause.
     pub burst: NonZeroU32,
-    /// The action for a request that comes too soon. If that is only recorded, it has nothing to wait for.
+    /// The action for a request that exceeds its crawl delay. If such requests are only recorded,
+    /// the request does not have to wait.
     pub mode: RateMode,
 }
 
@@ -52,10 +57,12 @@ impl RateLimitedRequest {
 /// Fetch Metadata Request Headers, section 2.1.
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Whether the request is for a part of a page, which a crawler that renders it fetches all at once.
+/// Reports whether the request is for a part of a page, which a crawler that renders the page
+/// fetches all at once.
 pub(super) fn is_part_of_page(request: &OriginalRequest<'_>) -> bool {
     let is_part = |dest: &[u8]| [&b"style"[..], b"script", b"image", b"font"].contains(&dest);
-    // Few crawlers send the field, and comparing the names of all fields costs less than a hash of its own.
+    // Few crawlers send the field, and comparing the names of all fields costs less than hashing
+    // the name.
     let has_dest = || request.headers.keys().any(|name| *name == SEC_FETCH_DEST);
     let dest = || request.headers.get(SEC_FETCH_DEST);
     RateLimit::is_for_asset(request.target()) || has_dest() && dest().is_some_and(|dest| is_part(dest.as_bytes()))

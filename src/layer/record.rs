@@ -1,7 +1,8 @@
 //! The part of a decision that outlives its snapshot, and the field that carries it to an upstream.
 //!
-//! **A record may be without a rule.** An impostor is refused where the file allows its request, or says nothing; its
-//! refusal says that the claim failed, and nothing of what would have held.
+//! **A record may have no rule.** An impostor's request is refused even if the file allows it or
+//! has no matching rule. Its refusal says only that the claim failed, not what evidence would have
+//! verified it.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -13,54 +14,62 @@ use crate::live::{Content, VersionHash};
 use crate::policy::{Action, Decision, HumanSigns, Policy, Reason, UnderRefuse};
 use crate::rules::{Access, PathForm};
 
-/// Characters of a claimed name that are kept; the longest registered one has a third of that.
+/// Maximum length of a claimed name, in characters; longer names are cut. The longest registered
+/// name has a third of that.
 const MAX_NAME: usize = 128;
 
-/// A crawler's request and the decision about it, for observers, and in extensions, where a borrowed [`Decision`] cannot
-/// stay.
+/// A crawler's request and the decision about it, for observers and for extensions, which cannot
+/// hold a borrowed [`Decision`].
 ///
-/// A crawler is an agent that is registered or declares itself one, and any other that a group of the robots.txt applies
-/// to. Requests of other agents have no record, nor has any while nothing is known of the robots.txt or its enforcement is
-/// off. [`Reason::is_reported`] tells the requests that robots.txt disallows, that come too soon, or that an impostor sends whom
-/// the policy tags or refuses, from those that pass as any other.
+/// A crawler is an agent that is registered or declares itself a crawler, and any other agent that
+/// a group of the robots.txt applies to. Requests of other agents have no record. No request has
+/// one while the robots.txt is unknown or enforcement is off. [`Reason::is_reported`] selects the
+/// requests that are reported: those that robots.txt disallows, that exceed their crawl delay, or
+/// that come from an impostor and are tagged or refused for that.
 ///
-/// The request of an impostor may be allowed, or be matched by no rule: then group, rule and line are those of the rule that
-/// allows it, or `None`.
+/// An impostor's request may be allowed, or match no rule. Then group, rule and line describe the
+/// rule that allows it, or are `None`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Record {
     /// The agent, with its class, category and product tokens.
     pub agent: Agent,
-    /// The name of an agent that is known by its product token alone.
+    /// The name of an agent that is known only by its product token.
     token: Option<String>,
-    /// The result of checking the claim that the request makes about its sender; `None` if claims are not checked.
+    /// The result of checking the claim that the request makes about its sender; `None` if claims
+    /// are not checked.
     pub identity: Option<Identity>,
-    /// The action taken. A request that gets 429 is refused for [`Reason::Limited`]; `would` has a word of its own for it.
+    /// The action taken. A request answered with 429 has the action `Refuse` and the reason
+    /// [`Reason::Limited`]; `would` has a value of its own for this case.
     pub action: Action,
-    /// The reason for it.
+    /// The reason for the action.
     pub reason: Reason,
-    /// The action of the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) once no grace holds, whatever the mode is: look at it before
-    /// that mode is on.
+    /// The action under the mode [`Mode::Refuse`](crate::policy::Mode::Refuse) after any grace
+    /// period, whatever the current mode is. Shows the effect of that mode before it is enabled.
     pub would: UnderRefuse,
-    /// Until when, at the latest, the request would only be observed, because the file did not disallow it, or not limit it, before;
-    /// `None` where no grace holds, or nothing would be done about the request.
+    /// The latest end of the grace period. Until then the request is only observed, because the
+    /// previous file did not disallow or limit it. `None` if no grace period applies, or nothing
+    /// would be done about the request.
     pub grace_end: Option<SystemTime>,
-    /// Number of rules that only observe until then. The first request that the grace of a version lets pass has it, and `None` all others.
+    /// Number of rules in the grace period. Set only for the first request that the grace period of
+    /// a version lets pass.
     pub grace_rules: Option<usize>,
-    /// The verdict of the rules; `None` where they were not evaluated: no group applies, or the request is exempt, as one for
-    /// `/robots.txt` is.
+    /// The verdict of the rules. `None` if they were not evaluated, because no group applies or the
+    /// request is exempt, for example a request for `/robots.txt`.
     pub access: Option<Access>,
-    /// The name, as written, that makes the deciding rule's group one for this agent.
+    /// The `User-agent` value, as written, through which the deciding rule's group applies to this
+    /// agent.
     pub group: Option<String>,
-    /// How many names the group has; 0 where there is none.
+    /// Number of `User-agent` names of the group; 0 if there is no group.
     pub group_size: usize,
-    /// The path pattern of the deciding rule, as written; a path that no rule matches is allowed.
+    /// The path pattern of the deciding rule, as written. `None` if no rule matches the path, which
+    /// is then allowed.
     pub rule: Option<String>,
-    /// The line of the deciding rule.
+    /// The line number of the deciding rule.
     pub line: Option<usize>,
-    /// The form of the path that decided.
+    /// The form of the path that the deciding rule matched.
     pub form: PathForm,
-    /// The delay that the request came too soon for; `None` for any other request.
+    /// The crawl delay that the request exceeded; `None` for any other request.
     pub limit: Option<Box<Limit>>,
     /// The signs that a person is behind the request.
     pub signs: HumanSigns,
@@ -68,7 +77,7 @@ pub struct Record {
     pub hash: VersionHash,
 }
 
-/// The fields for a log: neither the signs of a person nor the version.
+/// Serializes the fields for a log, without the signs of a person and the version.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Record {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -91,35 +100,44 @@ impl serde::Serialize for Record {
     }
 }
 
-/// The delay that a request did not keep.
+/// The crawl delay that a request exceeded.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limit {
-    /// The delay, as written in the robots.txt.
+    /// The crawl delay, as written in the robots.txt.
     pub interval: Duration,
-    /// The interval that is enforced, which may be shorter than the delay as written.
+    /// The interval that is enforced, which may be shorter than the crawl delay.
     pub enforced_interval: Duration,
-    /// The line of the delay.
+    /// The line number of the crawl delay.
     pub line: usize,
-    /// The name, as written, that makes the delay's group one for this agent.
+    /// The `User-agent` value, as written, through which the crawl delay's group applies to this
+    /// agent.
     pub group: String,
-    /// How long to wait before the next request.
+    /// Time to wait before the next request.
     pub wait: Duration,
-    /// Its place among the requests that were refused for their rate, which spreads their return.
+    /// Position among the site's requests that were refused for their rate; spreads their retries.
     turn: u32,
 }
 
 impl Record {
-    /// The field that carries the verdict to an upstream: `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item
-    /// of RFC 9651 in ASCII, with octets that a string may not hold percent-encoded and a rule cut at 256 octets: servers bound what
-    /// a field may hold. If the path as sent does not match the rule, `;form=resolved` names the form that does ([`PathForm`]).
-    /// `;reason=search-engine` says that the mode refuses others, and only tags the crawlers of search engines that people use
-    /// ([`Reason::SearchEngine`]), and `;reason=impostor` that the request is tagged for its sender ([`Reason::Impostor`]): then the
-    /// verdict may be `allow`, and rule and line are left out where no rule decided. If senders are checked, `;identity=verified` is
-    /// the result of checking the claim ([`Identity::outcome`](crate::agent::Identity::outcome)).
+    /// The field that carries the verdict to an upstream:
+    /// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`. The value is an ASCII
+    /// item of RFC 9651. Bytes that are not allowed in a string are percent-encoded. Rules are cut
+    /// at 256 bytes, because servers limit the size of a field.
+    ///
+    /// Further parameters:
+    ///
+    /// - `;form=resolved` names the path form that matches the rule, if the path as sent does not
+    ///   ([`PathForm`]).
+    /// - `;reason=search-engine`: the mode refuses other crawlers, but only tags those of search
+    ///   engines that people use ([`Reason::SearchEngine`]).
+    /// - `;reason=impostor`: the request is tagged because of its sender ([`Reason::Impostor`]).
+    ///   The verdict may then be `allow`, and rule and line are omitted if no rule decided.
+    /// - `;identity=verified` is the result of checking the claim, if senders are checked
+    ///   ([`Identity::outcome`](crate::agent::Identity::outcome)).
     pub const FIELD: HeaderName = HeaderName::from_static("robots-verdict");
 
-    /// `None` if the decision is about none of the agents, because none is a crawler.
+    /// Returns `None` if none of the agents is a crawler, so the decision is about none of them.
     pub(super) fn new(
         content: &Content,
         policy: &Policy,
@@ -137,7 +155,7 @@ impl Record {
         let own_token = agent.tokens().first().filter(|_| agent.crawler().is_none());
         Some(Box::new(Self {
             agent: agent.clone(),
-            // The product token it obeys is the name of an agent that has no other.
+            // An agent without a name is named by the product token that it obeys.
             token: own_token.map(|token| cut(&token.to_string()).to_owned()),
             identity,
             action: decision.action,
@@ -159,38 +177,40 @@ impl Record {
         }))
     }
 
-    /// The claimed sender: a crawler's name, or else the agent's class. Partly from the client: escape it.
+    /// Returns the claimed sender: the crawler's name, or the agent's class if it claims none.
+    /// Escape it: it may come from the client.
     pub fn name(&self) -> &str {
         self.claimed_name().unwrap_or(self.agent.class().as_str())
     }
 
-    /// The name it claims, if it claims one: the registered one, or the product that declares itself, or the product token it
-    /// obeys. Partly from the client: escape it.
+    /// Returns the name that the agent claims, if any: the registered name, the name of the product
+    /// that declares itself a crawler, or the product token that the agent obeys. Escape it: it may
+    /// come from the client.
     pub fn claimed_name(&self) -> Option<&str> {
         self.agent.crawler().map(cut).or(self.token.as_deref())
     }
 
-    /// Whether the rules disallow the request.
+    /// Reports whether the rules disallow the request.
     pub fn is_disallowed(&self) -> bool {
         self.access == Some(Access::Disallow)
     }
 
-    /// Gives a refusal for its rate its place among those of its site.
+    /// Sets the position of a request that is refused for its rate.
     pub(super) fn set_turn(&mut self, turn: impl FnOnce() -> u32) {
         if let Some(limit) = self.limit.as_mut().filter(|_| self.reason == Reason::Limited) {
             limit.turn = turn();
         }
     }
 
-    /// When to come again: after the wait, or up to a tenth of it later.
+    /// Returns the delay before the client may try again: the wait, plus up to a tenth of it.
     pub(super) fn retry_after(&self) -> Duration {
         let Some(limit) = &self.limit else { return Duration::ZERO };
-        // Multiples of the golden ratio, modulo 1, are apart from each other, however many there are.
+        // Multiples of the golden ratio, modulo 1, are spread evenly, however many there are.
         let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }
 
-    /// The value of the field [`Record::FIELD`], in ASCII.
+    /// Returns the value of the field [`Record::FIELD`], in ASCII.
     pub fn to_field(&self) -> HeaderValue {
         let mut out = format!("{};agent=\"", self.access.unwrap_or(Access::Allow));
         push_string(&mut out, self.name());
@@ -213,23 +233,23 @@ impl Record {
             out.push_str(";identity=");
             out.push_str(identity.outcome());
         }
-        // Everything but visible ASCII and blanks was escaped, so this is a field value.
+        // All bytes except visible ASCII and spaces were escaped, so this is a valid field value.
         HeaderValue::try_from(out).unwrap_or(HeaderValue::from_static("disallow"))
     }
 }
 
-/// Whether a request may be a crawler's. Most are not, and are known by this.
+/// Reports whether a request may come from a crawler. This cheap check rules out most requests.
 pub(super) fn may_be_of_crawler(agents: &[Agent], decision: &Decision<'_>) -> bool {
-    // Of what no group is for, the agents alone decide.
+    // If no group applies, the agents alone decide.
     decision.reason != Reason::NoGroup || agents.iter().any(is_crawler)
 }
 
-/// Whether an agent is a crawler, regardless of the robots.txt.
+/// Reports whether an agent is a crawler, regardless of the robots.txt.
 pub(super) const fn is_crawler(agent: &Agent) -> bool {
     agent.class().is_crawler()
 }
 
-/// The explanation for a request that came too soon; `None` for any other.
+/// Returns the explanation for a request that exceeded its crawl delay; `None` for any other.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     let rate_limit = decision.rate_limit?;
     let delay = rate_limit.delay;
@@ -244,33 +264,35 @@ fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     (!decision.wait.is_zero()).then(|| Box::new(limit()))
 }
 
-/// Octets as text. Nearly all are, which is seen at a glance; looking for those that are none costs more.
+/// Converts bytes to text. Nearly all input is valid UTF-8, which is quicker to check than to
+/// convert lossily.
 pub fn text(octets: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets), Cow::Borrowed)
 }
 
-/// The part of a claimed name that is kept.
+/// Returns the part of a claimed name that is kept.
 fn cut(name: &str) -> &str {
-    // A character has an octet at least.
+    // A character has at least one byte.
     if name.len() <= MAX_NAME {
         return name;
     }
     name.char_indices().nth(MAX_NAME).map_or(name, |(at, _)| &name[..at])
 }
 
-/// CGI and its successors read both spellings as one name.
+/// Spelling with an underscore. CGI and its successors treat both spellings as the same name.
 const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 
-/// Octets of a rule that a field holds.
+/// Maximum size of a rule in the field, in bytes.
 const MAX_RULE: usize = 256;
 
-/// Whether there is such a field, ours or a client's. Requests have few fields and hardly any with a name as long
-/// as this one: looking at each is cheaper than looking up two names that nearly never are there.
+/// Reports whether the field is present, ours or a client's. Comparing the name of each field is
+/// faster than looking up two names that are rarely present, because requests have few fields and
+/// hardly any has a name of this length.
 pub(super) fn is_present(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| *name == Record::FIELD || *name == WITH_UNDERSCORE)
 }
 
-/// Removes a client's own field.
+/// Removes a client's own verdict field.
 pub(super) fn strip(headers: &mut HeaderMap) {
     if is_present(headers) {
         headers.remove(Record::FIELD);
@@ -278,7 +300,8 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Sets ours. It is taken out of the client's `Connection`, or a proxy behind would drop it.
+/// Sets our verdict field. Removes its name from the client's `Connection` field, which would make
+/// a proxy behind this one drop it.
 pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
     headers.insert(Record::FIELD, record.to_field());
     let names_ours = |value: &HeaderValue| options(value).any(|option| option.eq_ignore_ascii_case(b"robots-verdict"));

@@ -1,4 +1,5 @@
-//! The responses to a refused request and to one that comes too soon: each quotes its line of the site's own robots.txt.
+//! The responses to requests that are refused or exceed their crawl delay. Each quotes the deciding
+//! line of the site's robots.txt.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -20,42 +21,44 @@ use crate::rules::PathForm;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Fields of a refusal, as maps that a response copies: nothing is hashed for it.
+/// The fields of a refusal, as maps that responses copy, so that no name is hashed per response.
 static PROBLEM: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("application/problem+json"));
 static PLAIN: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("text/plain; charset=utf-8"));
 
-/// Room in the hash table of a refusal: its fields, three of one for its rate, and one that a proxy adds.
+/// Capacity of a refusal's field map: its own fields, three for a rate limit, and one that a proxy
+/// adds.
 const FIELDS: usize = 8;
 
 const VARIES: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// Octets of nearly every refusal as text.
+/// Buffer size, in bytes, that suffices for nearly every text refusal.
 const TEXT: usize = 384;
 
-/// Characters of a rule in the message of a call.
+/// Maximum length of a rule in the message of a gRPC call, in characters.
 const MAX_RULE: usize = 256;
 
-/// Of draft-ietf-httpapi-ratelimit-headers-11.
+/// The fields of draft-ietf-httpapi-ratelimit-headers-11.
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// After how many milliseconds a client of gRPC may try a call again (gRFC A6).
+/// The delay, in milliseconds, before a gRPC client may retry a call (gRFC A6).
 const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
-/// The type of a problem that is a quota (the same draft, section 7).
+/// The problem type for an exceeded quota (the same draft, section 7).
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
-/// A response to a refused request: a `Response<Bytes>`, axum's `Html`, or one of them behind a status, as
-/// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with) describes. Nothing outside of this crate implements it.
+/// A response to a refused request: a `Response<Bytes>`, axum's `Html`, or a pair of a status and
+/// one of these. See [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with). Sealed: other
+/// crates cannot implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a refusal",
     label = "not a refusal",
     note = "a refusal is an `http::Response<Bytes>`, axum's `Html(page)`, or `(StatusCode, Html(page))`"
 )]
 pub trait IntoRefusal: sealed::Sealed {
-    /// The response, with this status unless it has one that was set on purpose.
+    /// Returns the response, with this status unless it has one that was set on purpose.
     fn into_refusal(self, default: StatusCode) -> Response<Bytes>;
 }
 
@@ -65,7 +68,7 @@ pub(super) mod sealed {
 
 impl sealed::Sealed for Response<Bytes> {}
 
-/// 200 is the status of a new response, and of no refusal.
+/// A new response has status 200, which is not a valid status for a refusal.
 impl IntoRefusal for Response<Bytes> {
     fn into_refusal(mut self, default: StatusCode) -> Self {
         if self.status() == StatusCode::OK {
@@ -87,22 +90,26 @@ impl<R: IntoRefusal> IntoRefusal for (StatusCode, R) {
 }
 
 impl<'a> Event<'a> {
-    /// The status of a refusal that does not set one. A refused call of gRPC has 200 (gRPC over HTTP/2, "Responses").
+    /// Returns the status of a refusal that sets none. A refused gRPC call has status 200 (gRPC
+    /// over HTTP/2, "Responses").
     pub(super) fn default_status(&self) -> StatusCode {
         if self.request.is_grpc_call() { StatusCode::OK } else { StatusCode::FORBIDDEN }
     }
 
-    /// The request's `X-Request-Id`, where it is a plain word of at most 128 characters.
+    /// Returns the request's `X-Request-Id`, if it consists of at most 128 ASCII letters, digits,
+    /// `-`, `_` and `.`.
     pub fn request_id(&self) -> Option<&'a str> {
         let id = self.request.headers.get(X_REQUEST_ID)?.to_str().ok()?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         (!id.is_empty() && id.len() <= 128 && id.bytes().all(plain)).then_some(id)
     }
 
-    /// The default refusal: 403 with problem details (RFC 9457) where the client accepts JSON by name, else with text. Of a
-    /// request that came too soon it is [`limited`](Self::limited).
+    /// Returns the default refusal: 403 with problem details (RFC 9457) if the client accepts JSON
+    /// by name, else with text. For a request that exceeded its crawl delay it is
+    /// [`limited`](Self::limited).
     ///
-    /// A [call of gRPC](crate::parts::OriginalRequest::is_grpc_call) gets `PERMISSION_DENIED`, with the rule in its message: status 200, fields and no body.
+    /// A [gRPC call](crate::parts::OriginalRequest::is_grpc_call) gets `PERMISSION_DENIED` with the
+    /// rule in its message: status 200, fields and no body.
     pub fn refusal(&self) -> Response<Bytes> {
         if self.record.reason == Reason::Limited {
             return self.limited();
@@ -110,8 +117,9 @@ impl<'a> Event<'a> {
         self.refusal_with_status(StatusCode::FORBIDDEN)
     }
 
-    /// The default refusal with another status, such as 402, 410 or 451, which text and problem details name. A call of gRPC gets
-    /// `PERMISSION_DENIED` all the same: gRPC has no status for these.
+    /// Returns the default refusal with another status, such as 402, 410 or 451, which the text and
+    /// problem details mention. A gRPC call still gets `PERMISSION_DENIED`, because gRPC has no
+    /// equivalent for these.
     pub fn refusal_with_status(&self, status: StatusCode) -> Response<Bytes> {
         if self.request.is_grpc_call() {
             return grpc_response(GrpcCode::PermissionDenied, &self.grpc_message());
@@ -122,7 +130,8 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Whether the client accepts JSON by name. `*/*` does not count: every crawler sends it.
+    /// Reports whether the client accepts JSON by name. `*/*` does not count, because every crawler
+    /// sends it.
     pub fn wants_json(&self) -> bool {
         let types = self
             .request
@@ -174,7 +183,7 @@ impl<'a> Event<'a> {
         out
     }
 
-    /// At the end of a page of text.
+    /// Appends the request id to a plain-text page.
     fn push_id_line(&self, out: &mut String) {
         if let Some(id) = self.request_id() {
             out.extend(["Request id: ", id, "\n"]);
@@ -200,7 +209,7 @@ impl<'a> Event<'a> {
         }))
     }
 
-    /// Problem details that name the request.
+    /// Adds the request id to the problem details.
     fn with_id(&self, mut problem: Value) -> String {
         if let Some(id) = self.request_id() {
             problem["request_id"] = id.into();
@@ -208,7 +217,7 @@ impl<'a> Event<'a> {
         format!("{problem}\n")
     }
 
-    /// The refusal in a line.
+    /// Returns the refusal as a single line.
     fn grpc_message(&self) -> String {
         let record = self.record;
         let mut out = String::with_capacity(TEXT);
@@ -224,14 +233,14 @@ impl<'a> Event<'a> {
         out
     }
 
-    /// At the end of the message of a call.
+    /// Appends the request id to the message of a gRPC call.
     fn push_request_id(&self, out: &mut String) {
         if let Some(id) = self.request_id() {
             let _ = write!(out, " (request id {id})");
         }
     }
 
-    /// The file with the rules.
+    /// Appends the name of the file that contains the rules.
     fn push_file(&self, out: &mut String) {
         out.push_str("The robots.txt");
         if let Some(host) = self.request.host() {
@@ -243,7 +252,7 @@ impl<'a> Event<'a> {
     fn push_detail(&self, out: &mut String) {
         let record = self.record;
         if record.reason == Reason::Impostor {
-            // Which address or key would have done is no business of an impostor's.
+            // Do not tell an impostor which address or key would have been accepted.
             let is_signed = record.identity.and_then(Identity::method) == Some(IdentityMethod::Signature);
             out.push_str(if is_signed {
                 "The signature of the request is not valid"
@@ -268,13 +277,13 @@ impl<'a> Event<'a> {
 }
 
 impl Event<'_> {
-    /// The response to a request that came too soon ([`Reason::Limited`]): 429 with
-    /// `Retry-After`, `RateLimit` and `RateLimit-Policy`, and with problem details (RFC 9457) where the client accepts JSON by
-    /// name, else with text. The time to wait is rounded up to seconds, and has up to a tenth more for some, so that clients
-    /// which were refused together do not come back together.
+    /// Returns the response to a request that exceeded its crawl delay ([`Reason::Limited`]): 429
+    /// with `Retry-After`, `RateLimit` and `RateLimit-Policy`. It has problem details (RFC 9457) if
+    /// the client accepts JSON by name, else text. The time to wait is rounded up to seconds and
+    /// increased by up to a tenth, so that clients refused together do not retry together.
     ///
-    /// A [call of gRPC](crate::parts::OriginalRequest::is_grpc_call) gets `RESOURCE_EXHAUSTED` with the same fields and `grpc-retry-pushback-ms`: status 200 and no
-    /// body.
+    /// A [gRPC call](crate::parts::OriginalRequest::is_grpc_call) gets `RESOURCE_EXHAUSTED` with
+    /// the same fields and `grpc-retry-pushback-ms`: status 200 and no body.
     pub fn limited(&self) -> Response<Bytes> {
         let limit = self.record.limit.as_deref();
         let least = whole_seconds(limit.map_or(Duration::ZERO, |limit| limit.wait)).max(1);
@@ -311,12 +320,12 @@ impl Event<'_> {
         self.push_request_id(&mut message);
         let mut response = grpc_response(GrpcCode::ResourceExhausted, &message);
         let wait = self.record.retry_after().as_micros().div_ceil(1000).max(1);
-        // gRPC reads a signed number of 32 bits.
+        // gRPC reads a signed 32-bit number.
         response.headers_mut().insert(GRPC_RETRY_PUSHBACK_MS, i32::try_from(wait).unwrap_or(i32::MAX).into());
         response
     }
 
-    /// The interval that is enforced.
+    /// Returns the interval that is enforced.
     fn interval(&self) -> Duration {
         self.record.limit.as_ref().map_or(Duration::from_secs(1), |limit| limit.enforced_interval)
     }
@@ -388,7 +397,7 @@ fn page_fields(kind: &'static str) -> HeaderMap {
     fields
 }
 
-/// The response to a call of gRPC that is this status and nothing else.
+/// Returns the response to a gRPC call that contains only this status.
 fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.headers_mut() = code.fields(message);
@@ -396,9 +405,10 @@ fn grpc_response(code: GrpcCode, message: &str) -> Response<Bytes> {
     response
 }
 
-/// Completes the application's own response to a refused request. The default ones are whole.
+/// Completes the application's own response to a refused request. The default responses are already
+/// complete.
 pub(super) fn complete(response: &mut Response<Bytes>) {
-    // A cache that serves a refusal to another client would shut people out.
+    // A cache that serves a refusal to other clients would block people.
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, NO_STORE);
     let varies = |value: &HeaderValue| {
@@ -410,7 +420,7 @@ pub(super) fn complete(response: &mut Response<Bytes>) {
     }
 }
 
-/// A refusal without its body, where only the head was requested.
+/// Removes the body of a refusal if the method is `HEAD`.
 pub(super) fn as_asked(mut response: Response<Bytes>, method: &Method) -> Response<Bytes> {
     if *method == Method::HEAD {
         let length = std::mem::take(response.body_mut()).len();
@@ -419,7 +429,7 @@ pub(super) fn as_asked(mut response: Response<Bytes>, method: &Method) -> Respon
     response
 }
 
-/// Without a text of its own for the number.
+/// Appends a number without allocating a string for it.
 fn push_number(out: &mut String, number: usize) {
     if number >= 10 {
         push_number(out, number / 10);
@@ -427,9 +437,10 @@ fn push_number(out: &mut String, number: usize) {
     out.push(char::from(b'0' + (number % 10) as u8));
 }
 
-/// Control characters would let a name forge lines of the text, or send commands to a terminal.
+/// Appends text without its control characters, which could forge lines of the page or send
+/// commands to a terminal.
 fn push_printable(out: &mut String, text: &str) {
-    // Without a way out, so that a compiler makes wide instructions of it.
+    // No early exit, so that the compiler can vectorize the loop.
     if text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~')) {
         out.push_str(text);
     } else {
@@ -437,7 +448,7 @@ fn push_printable(out: &mut String, text: &str) {
     }
 }
 
-/// Seconds as a person writes them. Nearly all are whole, which need no formatter.
+/// Formats seconds as a person writes them. Most are whole and need no formatter.
 fn seconds(time: Duration) -> String {
     if time.subsec_nanos() == 0 { time.as_secs().to_string() } else { time.as_secs_f64().to_string() }
 }
@@ -446,7 +457,8 @@ fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// An interval as a quota in a window of whole seconds: 10 s are 1 in 10, half a second is 2 in 1. Milliseconds count.
+/// Converts an interval to a quota and a window in whole seconds: 10 s is 1 in 10, half a second is
+/// 2 in 1. Precise to milliseconds.
 fn policy(interval: Duration) -> (u64, u64) {
     let milliseconds = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
     let (mut a, mut b) = (milliseconds, 1000);

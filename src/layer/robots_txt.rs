@@ -1,6 +1,6 @@
-//! Answering `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
+//! Answers `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
 //!
-//! The fields are made once for each version, so that a response only shares their values.
+//! The fields are built once per version, and responses share their values.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use http::{Method, Response, StatusCode};
 use super::original::OriginalRequest;
 use crate::live::{Content, Snapshot, WhenMissing};
 
-/// Seconds after which a client repeats a request for a robots.txt that is not known yet.
+/// Seconds after which a client should retry if the robots.txt is not known yet.
 const RETRY: HeaderValue = HeaderValue::from_static("30");
 
-/// Room in the hash table of an answer: its fields, and one that a proxy adds.
+/// Capacity of a response's field map: its own fields, and one that a proxy adds.
 const FIELDS: usize = 7;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// The response, or `None` where the inner service has to give it.
+/// Returns the response, or `None` if the inner service must answer.
 pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Option<Response<Bytes>> {
     let Some(content) = &snapshot.content else {
         return match snapshot.when_missing {
@@ -38,9 +38,11 @@ pub(super) fn serve(snapshot: &Snapshot, request: &OriginalRequest<'_>) -> Optio
     })
 }
 
-/// The fields that a version is served with, as maps that a response copies: nothing is hashed for it.
+/// The fields of the responses for a version, as maps that responses copy, so that no name is
+/// hashed per response.
 struct FileFields {
-    /// Strong, and made from the bytes alone, so equal on every replica (RFC 9110, section 8.8.3).
+    /// A strong entity tag, derived only from the bytes, so that all replicas send the same one
+    /// (RFC 9110, section 8.8.3).
     etag: HeaderValue,
     found: HeaderMap,
     not_modified: HeaderMap,
@@ -48,11 +50,11 @@ struct FileFields {
 
 impl FileFields {
     fn of(content: &Content, max_age: Duration) -> Self {
-        // Digits, ASCII words or a formatted date, so they are a field value.
+        // The text is ASCII digits, words or a formatted date, so it is a valid field value.
         let value = |text: String| HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""));
         let etag = value(format!("\"{}\"", content.hash().short()));
         let mut not_modified = HeaderMap::with_capacity(FIELDS);
-        // Any cache may keep the file this long (RFC 9111, section 5.2.2).
+        // Any cache may store the file this long (RFC 9111, section 5.2.2).
         not_modified.insert(CACHE_CONTROL, value(format!("public, max-age={}", max_age.as_secs())));
         not_modified.insert(ETAG, etag.clone());
         if let Some(modified) = content.modified {
@@ -76,14 +78,14 @@ fn file(content: &Content, fields: &FileFields, request: &HeaderMap, body: Bytes
     response
 }
 
-/// RFC 9110, section 13.2.2: `If-None-Match` before `If-Modified-Since`.
+/// Checks the preconditions, `If-None-Match` before `If-Modified-Since` (RFC 9110, section 13.2.2).
 fn is_unchanged(content: &Content, etag: &HeaderValue, request: &HeaderMap) -> bool {
     if request.contains_key(IF_NONE_MATCH) {
         let mut values = request.get_all(IF_NONE_MATCH).into_iter().map(|value| value.as_bytes().trim_ascii());
         return values.any(|value| value == b"*" || entity_tags(value).any(|tag| tag == etag.as_bytes()));
     }
     let Some(modified) = content.modified else { return false };
-    // A field that is allowed once and comes twice is invalid, and ignored (section 13.1.3).
+    // A repeated `If-Modified-Since` is invalid and ignored (section 13.1.3).
     let mut since = request.get_all(IF_MODIFIED_SINCE).into_iter();
     let (Some(since), None) = (since.next(), since.next()) else { return false };
     let since = since.to_str().ok();
@@ -92,8 +94,8 @@ fn is_unchanged(content: &Content, etag: &HeaderValue, request: &HeaderMap) -> b
     modified.duration_since(since).map_or(true, |later| later < Duration::from_secs(1))
 }
 
-/// The entity tags of a list, in their quotes and without `W/`: whether they are weak does not count here (RFC 9110,
-/// section 13.1.2). A comma inside the quotes parts nothing.
+/// Returns the entity tags of a list, with their quotes and without `W/`, because this comparison
+/// ignores weakness (RFC 9110, section 13.1.2). A comma inside quotes is not a separator.
 fn entity_tags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut quotes = memchr::memchr_iter(b'"', list);
     std::iter::from_fn(move || Some(&list[quotes.next()?..=quotes.next()?]))

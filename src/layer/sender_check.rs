@@ -1,8 +1,8 @@
-//! The check of who sends a request, by the evidence that a `Verifier` has at hand.
+//! Checks who sent a request, using the evidence that a `Verifier` has at hand.
 //!
-//! **A request that claims nothing costs a look at its field names.** Whether one is `Signature-Input` is found by
-//! walking over the few that there are, as for `Robots-Verdict`: that is cheaper than a look-up of a name that is
-//! hardly ever there.
+//! **A request without a claim costs only a scan of its field names.** The scan looks for
+//! `Signature-Input`, as for `Robots-Verdict`. Requests have few fields, so this is faster than
+//! looking up a name that is rarely present.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::identity::{FieldLines, IdentityRequest, MessageHead};
 use crate::source::Scheme;
 use crate::source::evidence::{ClaimPath, Verifier};
 
-/// The field that describes the signatures of a request; without it there is none that can be checked.
+/// The field that describes the signatures of a request. Without it no signature can be checked.
 const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 
 /// How a layer checks senders, for [`RobotsLayer::verifier`](super::RobotsLayer::verifier).
@@ -25,31 +25,33 @@ const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
 #[must_use]
 pub struct SenderCheck {
     pub(super) verifier: Verifier,
-    /// The site's name in reports; `None` stands for the origin of its robots.txt.
+    /// The site's name in reports. `None` means the origin of its robots.txt.
     site: Option<Arc<str>>,
     listener_from: Option<ListenerFrom>,
 }
 
 impl SenderCheck {
-    /// By the evidence of this `Verifier`.
+    /// Creates a check that uses the evidence of this `Verifier`.
     pub fn new(verifier: &Verifier) -> Self {
         Self { verifier: verifier.clone(), site: None, listener_from: None }
     }
 
-    /// Names the site in what the [`VerifierStatus`](crate::source::evidence::VerifierStatus) says about claims. Default: where
-    /// its robots.txt comes from. A second call replaces the first.
+    /// Sets the site's name in the claims of
+    /// [`VerifierStatus`](crate::source::evidence::VerifierStatus). Default: the origin of its
+    /// robots.txt. A second call replaces the name.
     pub fn site(self, site: impl Into<Arc<str>>) -> Self {
         Self { site: Some(site.into()), ..self }
     }
 
-    /// Finds the listener that a request came in at. Claims are counted by site and listener: at one of them every address may
-    /// be that of a proxy. Default: there is one. A second call replaces the first.
+    /// Sets a function that finds the listener that received a request. Claims are counted per site
+    /// and listener, because at one listener every address may be a proxy's. Default: there is a
+    /// single listener. A second call replaces the function.
     pub fn listener_from(self, listener: impl Fn(&Extensions) -> Option<Arc<str>> + Send + Sync + 'static) -> Self {
         Self { listener_from: Some(Arc::new(listener)), ..self }
     }
 
-    /// The sender of a request that claims to come from these agents. Waits for nothing: missing evidence is requested,
-    /// and the claim undecided.
+    /// Returns the sender of a request that claims to come from these agents. It does not wait:
+    /// missing evidence is requested, and the claim is undecided for now.
     pub(super) fn sender(
         &self,
         origin: &str,
@@ -74,7 +76,7 @@ impl SenderCheck {
         })
     }
 
-    /// Whether evidence about the sender is on its way.
+    /// Reports whether evidence about the sender is being fetched.
     pub(super) fn is_awaited(
         &self,
         request: &OriginalRequest<'_>,
@@ -109,7 +111,8 @@ impl SenderCheck {
 
 robots_core::debug_as!(|it| SenderCheck { site: it.site });
 
-/// Requests have few fields: looking at each costs less than looking one up that nearly never is there.
+/// Comparing each name is faster than looking one up, because requests have few fields and this one
+/// is rarely present.
 fn is_signed(request: &OriginalRequest<'_>) -> bool {
     request.headers.keys().any(|name| *name == SIGNATURE_INPUT)
 }

@@ -1,4 +1,5 @@
-//! The service the layer makes, with the future and the body of its responses: ours, or those of the inner service.
+//! The service that the layer creates, with its future and its response body, which is either the
+//! layer's own or the inner service's.
 
 use std::convert::Infallible;
 use std::future::{Future, Ready, ready};
@@ -16,33 +17,35 @@ use tower_service::Service;
 use super::enforcer::Enforcer;
 use super::original::OriginalRequest;
 
-/// Serves `/robots.txt` and holds crawlers to it, in front of `S`. Made by [`RobotsLayer`](super::RobotsLayer).
+/// Serves `/robots.txt` and enforces it for crawlers, in front of `S`. Made by
+/// [`RobotsLayer`](super::RobotsLayer).
 ///
-/// Its responses have a [`ResponseBody`] around the body of the inner service; behind
-/// [`RobotsLayer::same_body`](super::RobotsLayer::same_body) they have that body itself.
+/// The response body is a [`ResponseBody`] around the inner service's body. With
+/// [`RobotsLayer::same_body`](super::RobotsLayer::same_body) it is the inner service's body type
+/// itself.
 pub struct Robots<S, K = AnyBody> {
     pub(super) enforcer: Arc<Enforcer>,
     pub(super) inner: S,
     pub(super) kind: PhantomData<fn() -> K>,
 }
 
-/// The kind of bodies that a layer gives its own responses.
+/// How the layer makes the bodies of its responses.
 pub trait BodyKind<B> {
-    /// The body of every response.
+    /// The body type of every response.
     type Body;
 
-    /// The body of a response of the inner service.
+    /// Converts the body of an inner service's response.
     fn inner(body: B) -> Self::Body;
 
-    /// The body of a response of the layer.
+    /// Makes the body of a response of the layer.
     fn own(bytes: Bytes) -> Self::Body;
 }
 
-/// The body of the inner service.
+/// Uses the body type of the inner service.
 #[derive(Debug)]
 pub struct SameBody;
 
-/// A [`ResponseBody`] around it.
+/// Wraps the inner service's body in a [`ResponseBody`].
 #[derive(Debug)]
 pub struct AnyBody;
 
@@ -99,7 +102,7 @@ where
 
 robots_core::debug_as!(|it| [S: std::fmt::Debug, K] Robots::<S, K> { inner: it.inner });
 
-/// Answers every request as the layer answers one for `/robots.txt`. Made by
+/// Answers every request as the layer answers `/robots.txt`. Made by
 /// [`RobotsLayer::robots_txt_service`](super::RobotsLayer::robots_txt_service).
 #[derive(Clone)]
 pub struct RobotsTxtService {
@@ -166,7 +169,7 @@ where
 
     /// # Panics
     ///
-    /// If it is polled again after it was done.
+    /// If it is polled again after it has completed.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             StateProjection::Pass { future } => {
@@ -182,7 +185,8 @@ where
 }
 
 pin_project! {
-    /// The response body of [`Robots`](crate::parts::Robots): the inner service's, or bytes of the layer.
+    /// The response body of [`Robots`](crate::parts::Robots): the inner service's body, or bytes
+    /// from the layer.
     #[derive(Debug)]
     pub struct ResponseBody<B> {
         #[pin]
@@ -209,7 +213,8 @@ impl<B> ResponseBody<B> {
     }
 }
 
-/// An empty body, for layers that answer by themselves: tower-http's `CorsLayer` and `TimeoutLayer`, for example.
+/// An empty body, for layers that create responses themselves, such as tower-http's `CorsLayer` and
+/// `TimeoutLayer`.
 impl<B> Default for ResponseBody<B> {
     fn default() -> Self {
         Self { source: Source::Full { bytes: None } }

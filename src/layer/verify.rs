@@ -1,4 +1,5 @@
-//! The layer judges by evidence about a sender, and a layer in front of it waits a moment for that.
+//! Lets a layer judge by evidence about the sender, and lets a service in front of it wait briefly
+//! for that evidence.
 
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -21,15 +22,17 @@ use super::sender_check::SenderCheck;
 use crate::source::evidence::Verifier;
 
 impl RobotsLayer {
-    /// Has a `Verifier` check the claims that requests make about their sender. A second call replaces the first.
+    /// Lets a `Verifier` check the claims that requests make about their sender. A second call
+    /// replaces the first.
     ///
-    /// A request waits for nothing: it is judged by the evidence at hand, and missing evidence is there for the next one.
-    /// To wait a moment, put a [`VerifyLayer`] outside of this layer. The policy decides about impostors
-    /// ([`Impostors`](crate::policy::Impostors)). A request that is signed, and names no crawler, is judged as that of the
-    /// crawler whose keys signed it.
+    /// Requests do not wait. A request is judged by the evidence at hand, and missing evidence is
+    /// fetched for the next one. To wait briefly, put a [`VerifyLayer`] outside this layer. The
+    /// policy decides how impostors are handled ([`Impostors`](crate::policy::Impostors)). A signed
+    /// request that names no crawler is judged as a request of the crawler whose keys signed it.
     ///
-    /// The client's address has to be known: without [`RobotsLayer::address_from`] only signatures verify. The scheme of a
-    /// request, which a signature may be over, is `https` unless its target says otherwise.
+    /// The client's address must be known: without [`RobotsLayer::address_from`] only signatures
+    /// can verify a claim. The scheme of a request, which a signature may cover, is `https` unless
+    /// its target says otherwise.
     ///
     /// ```no_run
     /// use std::net::SocketAddr;
@@ -53,14 +56,16 @@ impl RobotsLayer {
     }
 }
 
-/// Waits for names that are being looked up, so that the first request of an address is judged by them; makes [`Verify`].
+/// Waits for host names that are being looked up, so that the first request from an address is
+/// judged by them. Creates [`Verify`] services.
 ///
-/// A [`RobotsLayer`] waits for nothing: the first requests of an address whose names are not known yet are `undecided`, and
-/// pass as they would without a `Verifier`. If the policy needs `verified` for what it grants, or refuses impostors, this
-/// layer outside of it makes them wait, for 250 ms at most. Only requests wait that claim to be a crawler whose addresses have
-/// names, and whose address is new.
+/// A [`RobotsLayer`] does not wait. The first requests from an address with unknown host names are
+/// `undecided`, and pass as without a `Verifier`. Put this layer outside the `RobotsLayer` if the
+/// policy grants something only to verified crawlers, or refuses impostors. Requests then wait for
+/// at most 250 ms. A request only waits if it claims to be a crawler whose addresses have host
+/// names, and its address is new.
 ///
-/// It needs Tokio's timer.
+/// This layer needs Tokio's timer.
 ///
 /// ```
 /// use std::time::Duration;
@@ -76,11 +81,11 @@ impl RobotsLayer {
 /// ```
 #[derive(Clone)]
 pub struct VerifyLayer {
-    /// `None` where nothing waits.
+    /// `None` if requests do not wait.
     pub(super) wait: Option<EvidenceWait>,
 }
 
-/// The evidence that a service waits for, and the longest wait.
+/// The evidence that a service waits for, and the maximum wait.
 #[derive(Clone)]
 pub(super) struct EvidenceWait {
     enforcer: Arc<Enforcer>,
@@ -96,14 +101,16 @@ pub struct Verify<S> {
 }
 
 impl VerifyLayer {
-    /// The longest that a request waits.
+    /// Maximum time that a request waits.
     pub const MAX_WAIT: Duration = Duration::from_millis(250);
 
-    /// Waits for the evidence of the [`Verifier`] that a layer has. `wait` is cut to [`VerifyLayer::MAX_WAIT`]; with zero,
-    /// and where the layer has no `Verifier`, nothing waits.
+    /// Waits for evidence from the [`Verifier`] of `layer`. `wait` is capped at
+    /// [`VerifyLayer::MAX_WAIT`]. Requests do not wait if it is zero, or if `layer` has no
+    /// `Verifier`.
     ///
-    /// Both look up the agents of a request. If [`RobotsLayer::count_agent_lookups`] is to count each request once, make this of a
-    /// layer that counts, and serve with one that does not.
+    /// Both `VerifyLayer` and `RobotsLayer` look up the agents of a request, so
+    /// [`RobotsLayer::count_agent_lookups`] counts it twice. To count once, create the
+    /// `VerifyLayer` from a layer that counts, and serve with one that does not.
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::MAX_WAIT);
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();
@@ -111,8 +118,8 @@ impl VerifyLayer {
         Self { wait: verifier.map(|verifier| EvidenceWait { enforcer, verifier, longest }) }
     }
 
-    /// Waits for the evidence about one request, as [`Verify`] does, for code that calls no Tower service. Returns at once where
-    /// none is on its way.
+    /// Waits for the evidence about one request, as [`Verify`] does, for code that calls no Tower
+    /// service. Returns at once if no evidence is being fetched.
     pub async fn evidence(&self, request: &OriginalRequest<'_>) {
         if let Some(mut waiting) = self.wait.as_ref().and_then(|wait| wait.begin(*request)).map(Box::new) {
             poll_fn(|context| waiting.poll(context, *request)).await;
@@ -129,7 +136,7 @@ impl<S> Layer<S> for VerifyLayer {
 }
 
 impl EvidenceWait {
-    /// The wait of a request that evidence is on its way for.
+    /// Starts waiting if evidence about the request is being fetched.
     fn begin(&self, request: OriginalRequest<'_>) -> Option<WaitingForEvidence> {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {
@@ -139,12 +146,12 @@ impl EvidenceWait {
         is_needed.then(waiting)
     }
 
-    /// The same while it waits: its agents are counted once.
+    /// Like `begin`, but without counting the request's agents a second time.
     fn is_still_needed(&self, request: OriginalRequest<'_>) -> bool {
         self.enforcer.is_evidence_awaited(request, None)
     }
 
-    /// The next look-up that ends, or the end of the time.
+    /// Resolves when the next lookup ends or the time is up.
     fn looked_up(&self, until: Instant) -> LookedUp {
         let verifier = self.verifier.clone();
         Box::pin(async move { timeout_at(until, verifier.looked_up()).await })
@@ -168,7 +175,7 @@ where
             None => State::Called { future: self.inner.call(request) },
             Some(evidence) => {
                 let next = self.inner.clone();
-                // The one that is ready takes the request.
+                // The instance that is ready takes the request.
                 let service = mem::replace(&mut self.inner, next);
                 State::Waiting { waiting: Some(Box::new(Waiting { service, request, evidence })) }
             }
@@ -177,10 +184,10 @@ where
     }
 }
 
-/// A look-up has ended, or the time is up.
+/// Resolves when a lookup has ended, or with an error when the time is up.
 type LookedUp = Pin<Box<dyn Future<Output = Result<(), Elapsed>> + Send>>;
 
-/// A request that waits, with the service that is ready for it.
+/// A waiting request, with the service that is ready for it.
 struct Waiting<S, B> {
     service: S,
     request: Request<B>,
@@ -199,7 +206,8 @@ impl WaitingForEvidence {
         loop {
             match self.looked_up.as_mut().poll(context) {
                 Poll::Ready(Ok(())) => self.looked_up = self.wait.looked_up(self.until),
-                // Asked once the next look-up that ends wakes the task: so none is missed that has ended before.
+                // Checked only after the waker is registered, so that no lookup that ends in
+                // between is missed.
                 Poll::Pending if self.wait.is_still_needed(request) => return Poll::Pending,
                 _ => return Poll::Ready(()),
             }
@@ -247,7 +255,7 @@ where
                 waiting.take()
             }
         };
-        // It is there until the next line, which ends this state.
+        // Always `Some` here, because the next statement replaces this state.
         let Some(mut waiting) = waited else { return Poll::Pending };
         state.set(State::Called { future: waiting.service.call(waiting.request) });
         match state.project() {
