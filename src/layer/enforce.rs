@@ -119,8 +119,8 @@ impl Enforcer {
                 tracing::warn!(
                     target: "tower_robots::layer",
                     host = request.host(),
-                    "no site has the host of a request, so it passes unjudged: give a site the pattern \"*\", or the \
-                     name if it is one of yours"
+                    "no site has the host of this request, so the request passes unjudged: if the host is yours, add \
+                     it to a site, or give a site the pattern \"*\""
                 );
             });
             return Ok(Answer::pass());

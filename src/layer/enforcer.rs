@@ -120,10 +120,12 @@ impl Enforcer {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
             None => "give the layer RobotsLayer::address_from, or use RobotsLayer::for_axum08",
             Some(None) => {
-                "RobotsLayer::address_from finds none: serve an app on axum with \
+                "RobotsLayer::address_from found none: serve an axum app with \
                  into_make_service_with_connect_info::<SocketAddr>()"
             }
-            Some(Some(_)) => "a proxy of RobotsLayer::forwarded_for names no client: have it write X-Forwarded-For",
+            Some(Some(_)) => {
+                "a proxy of RobotsLayer::forwarded_for named no client: configure it to send X-Forwarded-For"
+            }
         }
     }
 

@@ -176,10 +176,10 @@ fn trace(event: &Event<'_>) {
     let record = event.record;
     let path = event.request.target().split(|octet| *octet == b'?').next().unwrap_or_default();
     let message = match (record.reason, record.access) {
-        (Reason::Limited | Reason::LimitObserved, _) => "the request comes sooner than the delay of its group",
+        (Reason::Limited | Reason::LimitObserved, _) => "the request exceeds the crawl delay of its group",
         (_, Some(Access::Disallow)) => "robots.txt disallows the request",
         // A request that is refused because of its sender may be allowed by robots.txt.
-        _ => "an impostor sends the request",
+        _ => "an impostor sent the request",
     };
     let limit = record.limit.as_deref();
     tracing::info!(

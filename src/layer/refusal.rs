@@ -175,7 +175,7 @@ impl<'a> Event<'a> {
             push_number(&mut out, line);
             out.push_str(")\n");
             if record.form != PathForm::Standard {
-                let _ = writeln!(out, "\nThe path was read otherwise than it is spelled (form={}).", record.form);
+                let _ = writeln!(out, "\nThe rule matches another form of this path (form={}).", record.form);
             }
         }
         out.push_str("\nThe rules are at /robots.txt.\n");
@@ -341,7 +341,7 @@ impl Event<'_> {
             let (delay, line) = (seconds(limit.interval), limit.line.to_string());
             out.extend(["\n    Crawl-delay: ", &delay, "        (line ", &line, ")\n"]);
         }
-        out.extend(["\nCome again in ", &retry_after.to_string(), " s. The rules are at /robots.txt.\n"]);
+        out.extend(["\nRetry in ", &retry_after.to_string(), " s. The rules are at /robots.txt.\n"]);
         self.push_id_line(&mut out);
         out
     }
@@ -377,7 +377,7 @@ impl Event<'_> {
         if asked > enforced_interval {
             out.extend([". One in ", &seconds(enforced_interval), " s is enforced"]);
         }
-        out.push_str(", and this one came too soon.");
+        out.push_str(", and this request exceeded that rate.");
     }
 }
 

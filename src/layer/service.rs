@@ -178,7 +178,7 @@ where
             }
             StateProjection::Ready { response } => match response.take() {
                 Some(response) => Poll::Ready(Ok(response.map(K::own))),
-                None => panic!("the future was polled after it was done"),
+                None => panic!("the future was polled after it had completed"),
             },
         }
     }

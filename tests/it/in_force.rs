@@ -316,7 +316,7 @@ fn a_rule_that_needs_an_address_and_gets_none_warns() {
         assert_eq!(live.status().without_address > 0, is_missing, "{feature}, {evidence:?}");
         assert_eq!(live.status().unchecked_claims, 0, "{feature}, {evidence:?}");
         let remedy = match evidence {
-            Evidence::NamelessProxy => "have it write X-Forwarded-For",
+            Evidence::NamelessProxy => "configure it to send X-Forwarded-For",
             _ => "into_make_service_with_connect_info::<SocketAddr>()",
         };
         assert!(warned.iter().all(|text| text.contains(remedy)), "{feature}, {evidence:?}: {warned:?}");

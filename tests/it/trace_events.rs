@@ -299,7 +299,7 @@ fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own()
     let said =
         |event: &Emitted<Fields>| ["message", "decision", "reason", "would"].map(|field| event.2.0[field].clone());
     let disallowed = ["robots.txt disallows the request", "\"refuse\"", "\"disallowed\"", "\"refuse\""];
-    let limited = ["the request comes sooner than the delay of its group", "\"limit\"", "\"limited\"", "\"limit\""];
+    let limited = ["the request exceeds the crawl delay of its group", "\"limit\"", "\"limited\"", "\"limit\""];
     assert_eq!([said(&events[0]), said(events.last().unwrap())], [disallowed, limited]);
 }
 

@@ -100,18 +100,19 @@ impl FromStr for Network {
     }
 }
 
-/// A network as a setting takes it: a [`Network`], an address, or the text of either. Nothing outside of this crate implements it.
+/// A network as settings accept it: a [`Network`], an address, or the string form of either. Sealed:
+/// other crates cannot implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a network",
     label = "not a network",
-    note = "a network is a `Network`, an `IpAddr`, or a text such as \"10.0.0.0/8\""
+    note = "a network is a `Network`, an `IpAddr`, or a string such as \"10.0.0.0/8\""
 )]
 pub trait IntoNetwork: sealed::Sealed {
-    /// The network.
+    /// Returns the network.
     ///
     /// # Errors
     ///
-    /// If a text is not a valid network.
+    /// If the string is not a valid network.
     fn network(&self) -> Result<Network, ValueError>;
 }
 

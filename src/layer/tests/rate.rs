@@ -106,7 +106,7 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
     assert_eq!((limit.interval, limit.line, &*limit.group), (Duration::from_secs(10), 2, "GPTBot"));
     let body = text(response).await;
     assert!(body.contains("    User-agent: GPTBot\n    Crawl-delay: 10        (line 2)\n"), "{body}");
-    assert!(body.contains(&format!("\nCome again in {retry_after} s.")), "{body}");
+    assert!(body.contains(&format!("\nRetry in {retry_after} s.")), "{body}");
 
     let request = with(from(GPTBOT, [192, 0, 2, 1]), "accept", "application/json");
     let problem: serde_json::Value =
@@ -157,7 +157,7 @@ async fn a_limited_call_of_grpc_learns_when_to_try_again() {
     let response = ask(layer, request).await;
     assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::OK, Some("8")));
     let message = field(&response, "grpc-message").expect("a message");
-    assert!(message.ends_with("and this one came too soon. Crawl-delay: 10 (line 2)"), "{message}");
+    assert!(message.ends_with("and this request exceeded that rate. Crawl-delay: 10 (line 2)"), "{message}");
     assert!(matches!(field(&response, "retry-after"), Some("7" | "8")), "{response:?}");
     let pushback: u32 = field(&response, "grpc-retry-pushback-ms").expect("a time").parse().expect("a number");
     assert!((6500..=7150).contains(&pushback), "{pushback}");
