@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn scheme_and_host_are_what_the_nearest_proxy_has_added() {
+    fn scheme_and_host_come_from_the_nearest_proxy() {
         let mut all = fields("x-forwarded-for", &["192.0.2.1"]);
         all.extend(fields("x-forwarded-proto", &["http", "http , https"]));
         all.extend(fields("x-forwarded-host", &["a.test, b.test"]));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_ends_the_way() {
+    fn an_entry_that_is_not_an_address_ends_the_way() {
         for wrong in [
             "unknown",
             "_hidden",
@@ -283,7 +283,7 @@ mod tests {
         /// The entry that a proxy appends is read first, whatever its client sends, and nothing
         /// panics.
         #[test]
-        fn what_a_proxy_appends_is_read_first(
+        fn the_entry_that_a_proxy_appends_is_read_first(
             sent in proptest::collection::vec(any::<u8>(), 0..200),
             shaped in "[for=:;,\"\\\\\\[\\]0-9a-f. ]{0,60}",
         ) {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quoted_comma_of_a_proxy_opens_no_element() {
+    fn a_quoted_comma_from_a_proxy_does_not_start_an_element() {
         let line = "for=192.0.2.9;host=\"a\\\", for=6.6.6.6;x=\\\"\"";
         assert_eq!(by_forwarded(&[line]), ["192.0.2.9:0"]);
     }

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_of_grpc_are_told_from_others() {
+    fn grpc_calls_are_recognised_by_content_type() {
         for (value, is_call) in [
             ("application/grpc", true),
             ("application/grpc+proto", true),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_fields_alone() {
+    fn a_grpc_status_consists_of_fields_only() {
         let fields = GrpcCode::PermissionDenied.fields("100 % \u{e9}\n");
         assert_eq!(fields["grpc-status"], "7");
         assert_eq!(fields["grpc-message"], "100 %25 %C3%A9%0A");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_a_bound_and_ends_with_a_whole_character() {
+    fn a_message_is_cut_at_a_character_boundary() {
         let message = format!("a{}", "\u{e9}".repeat(5000));
         let fields = GrpcCode::PermissionDenied.fields(&message);
         assert_eq!(fields["grpc-message"].as_bytes(), format!("a{}", "%C3%A9".repeat(511)).as_bytes());

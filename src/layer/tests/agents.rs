@@ -26,13 +26,13 @@ async fn either_of_two_names_in_one_line_is_enough() {
         }
         assert_eq!(ask(layer.clone(), get("/drafts/x", first)).await.status(), StatusCode::OK, "{first}");
     }
-    // With a second line, all names of both.
+    // If there are two `User-Agent` lines, the names of both count.
     let request = with(get("/drafts/x", FIREFOX), "user-agent", "CCBot/2.0 GPTBot/1.0");
     assert_eq!(ask(layer, request).await.status(), StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]
-async fn an_odd_octet_does_not_let_a_crawler_through() {
+async fn an_invalid_byte_does_not_let_a_crawler_through() {
     for agent in [&b"GPTBot/1.2 \xff"[..], b"\xe9 GPTBot/1.2", b"GPTBot/1.2\t"] {
         let mut request = get("/drafts/x", "x");
         request.headers_mut().insert("user-agent", http::HeaderValue::from_bytes(agent).expect("a value"));
@@ -42,7 +42,7 @@ async fn an_odd_octet_does_not_let_a_crawler_through() {
 }
 
 #[tokio::test]
-async fn the_agent_that_a_proxy_keeps_counts_in_place_of_its_own() {
+async fn the_agent_that_a_proxy_keeps_replaces_the_proxys_own() {
     let layer = RobotsLayer::new(live(Mode::Refuse))
         .agent_from(|extensions| extensions.get::<Vec<http::HeaderValue>>().map(Vec::as_slice));
     for (kept, agent, status) in [
@@ -109,7 +109,7 @@ async fn the_client_behind_trusted_proxies_is_the_one_that_they_name() {
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1")][..], true),
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, 10.0.0.7"), ("x-forwarded-for", "2001:db8::1")], true),
         ("2001:db8::1", &[("forwarded", "for=192.0.2.1;proto=https, for=10.0.0.2")], true),
-        // The entry that a client writes itself.
+        // A client can write the left entry itself.
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, 198.51.100.1")], false),
         ("198.51.100.1", &[("x-forwarded-for", "192.0.2.1")], false),
         ("10.0.0.1", &[("x-forwarded-for", "192.0.2.1, unknown")], false),

@@ -39,7 +39,7 @@ async fn a_fault_while_judging_passes_the_request_and_is_counted() {
 }
 
 #[tokio::test]
-async fn an_address_is_only_looked_up_where_a_group_applies() {
+async fn an_address_is_only_looked_up_if_a_group_applies() {
     let (lookups, count) = noting(0);
     let layer = RobotsLayer::new(live(Mode::Refuse)).address_from(move |_| {
         *count.lock() += 1;
@@ -132,7 +132,7 @@ async fn a_request_that_the_application_exempts_passes_and_is_not_counted() {
 }
 
 #[test]
-fn an_observer_learns_the_address_that_the_layer_judges_by() {
+fn observers_get_the_address_that_the_layer_judges_by() {
     let layer = RobotsLayer::new(live(Mode::Refuse)).address_from(|extensions| extensions.get().copied());
     let layer = layer.forwarded_for(["10.0.0.0/8"]).expect("a network");
     let finder = layer.clone();

@@ -26,9 +26,9 @@ async fn handlers_learn_which_crawler_asks_whether_it_is_allowed_or_not() {
         ("/.well-known/x", GPTBOT, "GPTBot", Reason::Exempt, None, None),
         ("/drafts/x", GOOGLEBOT, "Googlebot", Reason::NoGroup, None, None),
         ("/drafts/x", "NewBot/1.0 (+https://new.example/bot)", "NewBot", Reason::NoGroup, None, None),
-        // No crawler, but a group is for it.
+        // curl is not a crawler, but a group names it.
         ("/", "curl/8.5.0", "curl", Reason::Allowed, Some(Access::Allow), None),
-        // The robots.txt itself, in the extensions of the layer's own response.
+        // The robots.txt itself: the record is in the extensions of the layer's own response.
         ("/robots.txt", GPTBOT, "GPTBot", Reason::Exempt, None, None),
     ];
     for (target, agent, name, reason, access, rule) in cases {
@@ -59,7 +59,7 @@ async fn an_exempt_agent_that_only_the_file_names_is_a_crawler_too() {
 }
 
 #[test]
-fn an_answer_shows_what_a_request_will_carry() {
+fn an_answer_contains_what_is_added_to_the_request() {
     let layer = RobotsLayer::new(robots(Mode::Tag));
     let request = get("/", GPTBOT);
     let with = layer.clone().with_crawler_extension().decide(&OriginalRequest::of(&request)).respond(None);
@@ -81,7 +81,7 @@ async fn a_crawler_among_several_agents_is_the_one_that_counts() {
 }
 
 #[tokio::test]
-async fn a_refusal_holds_the_extension_and_a_client_cannot_have_it_without_the_layer() {
+async fn a_refusal_has_the_extension_and_a_client_cannot_forge_it() {
     let layer = RobotsLayer::new(robots(Mode::Refuse));
     let refused = crawler(layer.clone().with_crawler_extension(), get("/drafts/x", GPTBOT)).await.expect("a crawler");
     assert_eq!((refused.action, refused.line), (Action::Refuse, Some(2)));
@@ -89,7 +89,7 @@ async fn a_refusal_holds_the_extension_and_a_client_cannot_have_it_without_the_l
 }
 
 #[tokio::test]
-async fn nothing_is_added_while_nothing_is_known_or_enforced() {
+async fn nothing_is_added_while_no_file_is_known_or_enforcement_is_off() {
     let live = robots(Mode::Refuse);
     let layer = RobotsLayer::new(live.clone()).with_crawler_extension();
     live.set_enforcement(Enforcement::Off).expect("there is nothing to write");
@@ -132,7 +132,7 @@ async fn observers_of_crawlers_are_notified_of_every_request_of_theirs() {
     let want = want.map(|(agent, target, status)| (agent.to_owned(), target.to_owned(), status));
     assert_eq!(*notified.lock(), want);
     assert_eq!((live.status().callback_faults, live.status().faults), (4, 0), "one for each panic");
-    // Nothing is added to the requests for it.
+    // Observing adds nothing to the requests.
     assert!(crawler(layer, get("/", GPTBOT)).await.is_none());
 }
 

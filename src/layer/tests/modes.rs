@@ -1,4 +1,5 @@
-//! The mode bounds what is done about a request: every mode with every rate, rule for impostors, override and identity.
+//! The mode limits what is done about a request: tests every mode with every rate mode, handling of
+//! impostors, override and identity.
 
 use super::*;
 use crate::agent::{Category, IdentityMethod, UndecidedReason};
@@ -8,7 +9,7 @@ use crate::policy::{Impostors, Override, RateMode};
 const FILE: &str =
     "User-agent: GPTBot\nUser-agent: Googlebot\nCrawl-delay: 10\nDisallow: /drafts/\n\nUser-agent: *\nDisallow:\n";
 
-/// None where nothing checks senders.
+/// `None` if nothing checks senders.
 const IDENTITIES: [Option<Identity>; 6] = [
     None,
     Some(Identity::Verified(IdentityMethod::Range)),
@@ -24,7 +25,7 @@ impl Answer {
     }
 }
 
-/// The subject of an override.
+/// What an override applies to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Named {
     Agent(&'static str),
@@ -62,7 +63,7 @@ impl Named {
     }
 }
 
-/// The overrides of a policy: of the mode, of limiting, or of both.
+/// The overrides of a policy: of the mode, of the rate mode, or of both.
 #[derive(Clone, Copy, Debug)]
 struct Overrides {
     mode: Option<(Named, Mode)>,
@@ -92,7 +93,7 @@ impl Overrides {
     }
 }
 
-/// The answer to a request; the later ones are stricter.
+/// The answer to a request, from lenient to strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Answer {
     Pass,
@@ -101,7 +102,7 @@ enum Answer {
     Refuse,
 }
 
-/// A policy but for its mode.
+/// The settings of a policy, except its mode.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     rate: RateMode,
@@ -164,7 +165,7 @@ impl Row {
         self.identity == Some(REFUTED)
     }
 
-    /// The mode that holds for the request under this mode of the site.
+    /// Returns the mode that applies to the request if the site has this mode.
     fn mode(&self, site: Mode, with_patterns: bool) -> Mode {
         let over = self
             .settings
@@ -172,7 +173,7 @@ impl Row {
             .mode
             .filter(|(named, _)| named.fits(self.agent) && (*named != Named::Pattern || with_patterns));
         match over {
-            // An impostor does not choose a mild one.
+            // An impostor cannot choose a more lenient mode.
             Some((named, mode)) if self.is_impostor() && named != Named::Pattern => mode.max(site),
             Some((_, mode)) => mode,
             None if self.agent == GOOGLEBOT && !self.is_impostor() => site.min(Mode::Tag),
@@ -194,7 +195,7 @@ impl Row {
         }
     }
 
-    /// The answer that is right under this mode of the site.
+    /// Returns the expected answer if the site has this mode.
     fn answer(&self, site: Mode) -> Answer {
         if self.agent == FIREFOX {
             return Answer::Pass;
@@ -223,10 +224,11 @@ impl Row {
     }
 }
 
-/// One row of so many is asked, or with ROBOTSD_LONG every one: a number that shares no factor with that of the rows of a policy.
+/// Only every fifth row is tested, unless `ROBOTSD_LONG` is set. Must not share a factor with the
+/// number of rows per policy.
 const STEP: usize = 5;
 
-/// Answers with all that it is sent.
+/// Responds with the request that it received.
 async fn mirror(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let sent = format!("{} {} {:?}", request.method(), request.uri(), request.headers());
     Ok(Response::builder().header("x-app", "1").body(Full::from(sent)).expect("a response"))
@@ -251,7 +253,7 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
             if number % step != 0 {
                 continue;
             }
-            // Each row has a burst of its own.
+            // Refill the bucket before each row.
             clock.pass(Duration::from_secs(60));
             if row.asked == Asked::TooSoon {
                 let _ = ask(layer.clone(), row.request()).await;
@@ -278,7 +280,8 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
                 Some(record) => {
                     assert_eq!(record.would.as_str(), row.answer(Mode::Refuse).as_str(), "{mode} {row:?} {record:?}")
                 }
-                // Every request that `refuse` would not let pass untouched is recorded, unless the mode is off.
+                // Unless the mode is off, there is a record of every request that `refuse` would
+                // not pass unchanged.
                 None => assert!(
                     answer == Answer::Pass
                         && (mode == Mode::Off || has_off(&row) || row.answer(Mode::Refuse) == Answer::Pass),
@@ -293,7 +296,7 @@ async fn the_mode_bounds_what_is_done_about_a_request() {
     assert!(compared > 50_000 / step && bare_rows > 600 / step, "{compared} {bare_rows}");
 }
 
-/// Whether an override turns recording off.
+/// Reports whether an override turns recording off.
 fn has_off(row: &Row) -> bool {
     row.settings.overrides.mode.is_some_and(|(_, mode)| mode == Mode::Off)
         || row.settings.overrides.rate.is_some_and(|(_, rate)| rate == RateMode::Off)

@@ -1,4 +1,4 @@
-//! Requests that come sooner than the delay of their crawler's groups.
+//! Requests that exceed the crawl delay of their crawler's groups.
 
 use super::*;
 use crate::agent::IdentityMethod;
@@ -8,7 +8,7 @@ use crate::policy::{Impostors, Override, RateMode};
 const DELAYED: &str =
     "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n\nUser-agent: *\nCrawl-delay: 2\nDisallow:\n";
 
-/// Refuses disallowed requests, and those that come too soon.
+/// Refuses disallowed requests, and requests that exceed their crawl delay.
 fn refusing() -> PolicyBuilder {
     Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse)
 }
@@ -19,14 +19,14 @@ fn limited(policy: PolicyBuilder) -> (RobotsLayer, LiveRobots, TestClock) {
     (told_senders(&live), live, clock)
 }
 
-/// A layer that finds address and identity of a sender in the extensions.
+/// Creates a layer that finds the sender's address and identity in the extensions.
 fn told_senders(live: &LiveRobots) -> RobotsLayer {
     RobotsLayer::new(live.clone())
         .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
         .identity_from(|extensions| extensions.get::<Identity>().copied())
 }
 
-/// How many of these requests pass.
+/// Returns how many of these requests pass.
 async fn passed_of(layer: &RobotsLayer, requests: impl IntoIterator<Item = Request<Body>>) -> usize {
     let mut passed = 0;
     for request in requests {
@@ -35,23 +35,23 @@ async fn passed_of(layer: &RobotsLayer, requests: impl IntoIterator<Item = Reque
     passed
 }
 
-/// How many of ten such requests pass.
+/// Returns how many of ten identical requests pass.
 async fn passed(layer: &RobotsLayer, request: impl Fn() -> Request<Body>) -> usize {
     passed_of(layer, (0..10).map(|_| request())).await
 }
 
-/// The same of ten whose agents are made for their number.
+/// Returns how many of ten requests pass, each with the agent for its number.
 async fn passed_by(layer: &RobotsLayer, address: [u8; 4], agent: impl Fn(usize) -> String) -> usize {
     passed_of(layer, (0..10).map(|number| from(&agent(number), address))).await
 }
 
-/// A request for another target.
+/// Changes the target of a request.
 fn at(target: &str, mut request: Request<Body>) -> Request<Body> {
     *request.uri_mut() = target.parse().expect("a target");
     request
 }
 
-/// The refusal of a request that a store says this of, if it is refused.
+/// Returns the refusal, if any, of a request if the store answers with this wait.
 fn told(layer: &RobotsLayer, mut request: Request<Body>, wait: Option<Duration>) -> Option<Response<Bytes>> {
     let store = layer.clone().counted_in_store();
     let original = OriginalRequest::of(&request);
@@ -83,7 +83,7 @@ async fn a_burst_passes_and_then_one_request_in_each_interval() {
         clock.pass(Duration::from_secs(10));
         assert_eq!(passed(&layer, ours).await, 1);
     }
-    // A pause fills the bucket, and no further.
+    // A pause fills the bucket, but not beyond its size.
     clock.pass(Duration::from_secs(3600));
     assert_eq!(passed(&layer, ours).await, 5);
 }
@@ -114,19 +114,19 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
     assert_eq!(problem["type"], "https://iana.org/assignments/http-problem-types#quota-exceeded");
     assert_eq!(problem["violated-policies"], serde_json::json!(["crawl"]));
     assert_eq!((&problem["status"], &problem["line"]), (&429.into(), &2.into()));
-    // A disallowed request is refused as ever, and takes nothing.
+    // A disallowed request is refused as usual, and takes nothing from the bucket.
     let drafts = at("/drafts/x", from(GPTBOT, [192, 0, 2, 9]));
     assert_eq!(ask(layer.clone(), drafts).await.status(), StatusCode::FORBIDDEN);
-    // An application's own refusal is about pages; a rate has one status.
+    // An application's own refusal is for pages; a rate limit always has status 429.
     let own = layer.refuse_with(|event| event.refusal_with_status(StatusCode::GONE));
     assert_eq!(ask(own, from(GPTBOT, [192, 0, 2, 1])).await.status(), StatusCode::TOO_MANY_REQUESTS);
 }
 
 #[tokio::test]
-async fn those_who_are_refused_together_come_back_apart_and_never_too_early() {
+async fn retry_times_of_clients_refused_together_are_spread_and_never_too_early() {
     let (layer, live, _) = limited(refusing().rate_burst(std::num::NonZeroU32::MIN));
     live.publish_blocking(DELAYED.replace("10", "30")).expect("a robots.txt");
-    // Counted here, and by a store, whose waits are whole microseconds.
+    // Counted in this process, and by a store, whose waits are whole microseconds.
     for elsewhere in [None, Some(Duration::from_secs(30)), Some(Duration::from_micros(29_000_001))] {
         let _ = ask(layer.clone(), from(GPTBOT, [192, 0, 2, 1])).await;
         let mut times = std::collections::BTreeMap::new();
@@ -166,7 +166,7 @@ async fn a_limited_call_of_grpc_learns_when_to_try_again() {
 }
 
 #[tokio::test]
-async fn nobody_uses_up_a_crawlers_requests_by_borrowing_its_name() {
+async fn spoofing_a_crawlers_name_does_not_use_up_its_requests() {
     let (layer, _, _) = limited(refusing());
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 2])).await, 5);
@@ -191,7 +191,7 @@ async fn browsers_robots_txt_exempt_paths_and_parts_of_pages_are_never_limited()
 }
 
 #[tokio::test]
-async fn search_engines_are_limited_only_one_by_one() {
+async fn search_engines_are_limited_only_by_name() {
     let named = DELAYED.replace("GPTBot", "bingbot");
     let over = |name: &str| Override::agent(name, RateMode::Refuse).expect("a name");
     const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
@@ -199,7 +199,7 @@ async fn search_engines_are_limited_only_one_by_one() {
         (named.as_str(), refusing(), 10),
         (&named, Policy::builder().with_rate_override(Override::index_engines(RateMode::Refuse)), 10),
         (&named, Policy::builder().with_rate_override(over("bingbot")), 5),
-        // The delay is that of `*`.
+        // The delay is in the group for `*`.
         (DELAYED, Policy::builder().with_rate_override(over("bingbot")), 10),
     ] {
         let (layer, live, _) = limited(policy);
@@ -215,13 +215,13 @@ async fn search_engines_are_limited_only_one_by_one() {
 }
 
 #[tokio::test]
-async fn what_is_observed_passes_and_is_reported() {
+async fn observed_requests_pass_and_are_reported() {
     let (reports, notes) = noting(Vec::new());
     let (layer, live, _) = limited(Policy::builder().rate(RateMode::Observe));
     let layer = layer.on_disallowed(move |event| notes.lock().push((event.record.action, event.record.reason)));
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
     assert_eq!(*reports.lock(), [(Action::Pass, Reason::LimitObserved); 5]);
-    // Off, and switched off.
+    // First with the rate mode off, then with enforcement off.
     live.set_policy(Policy::default());
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
     live.set_policy(refusing().build());
@@ -250,7 +250,7 @@ async fn a_reload_gives_no_sender_a_new_burst() {
     for sender in &senders {
         assert_eq!(passed(&layer, || again(sender)).await, 0);
     }
-    // A shorter delay holds at once, and a delay of more than 30 s is 30.
+    // A shorter delay applies immediately; a delay above 30 s is capped at 30 s.
     live.publish_blocking(DELAYED.replace("10", "0.5")).expect("a robots.txt");
     assert_eq!(passed(&layer, || again(&senders[0])).await, 0, "what is owed is cut to a burst");
     clock.pass(Duration::from_millis(500));
@@ -260,7 +260,7 @@ async fn a_reload_gives_no_sender_a_new_burst() {
     assert!(passed(&layer, || again(&senders[0])).await >= 1);
 }
 
-/// As [`limited`], with this file.
+/// Like [`limited`], with another file.
 fn limited_by(file: &str, policy: PolicyBuilder) -> RobotsLayer {
     let (layer, live, _) = limited(policy);
     live.publish_blocking(file).expect("a robots.txt");
@@ -268,15 +268,15 @@ fn limited_by(file: &str, policy: PolicyBuilder) -> RobotsLayer {
 }
 
 #[tokio::test]
-async fn a_further_name_in_the_header_does_not_switch_limiting_off() {
+async fn another_name_in_the_header_does_not_disable_limiting() {
     let star = "User-agent: *\nCrawl-delay: 10\nDisallow:\n";
     let disallowed = format!("{DELAYED}\nUser-agent: BadBot\nUser-agent: Googlebot\nDisallow: /\n");
     let sparing = |mode: Mode| refusing().with_override(Override::agent("BadBot", mode).expect("a name"));
     for (file, policy, agent) in [
-        // A search engine, which is only observed, with the same delay.
+        // A search engine with the same delay, which is only observed.
         (star, refusing(), "bingbot/2.0 GPTBot/1.2"),
         (star, refusing(), "GPTBot/1.2 bingbot/2.0"),
-        // One that is disallowed, and not refused.
+        // A crawler that is disallowed but not refused.
         (&disallowed, sparing(Mode::Observe), "GPTBot/1.2 BadBot/1"),
         (&disallowed, sparing(Mode::Off), "GPTBot/1.2 BadBot/1"),
         (&disallowed, sparing(Mode::Tag), "BadBot/1 GPTBot/1.2"),
@@ -289,7 +289,7 @@ async fn a_further_name_in_the_header_does_not_switch_limiting_off() {
         let record = response.extensions().get::<Record>().expect("a record");
         assert_eq!((record.name(), record.access), ("GPTBot", Some(crate::rules::Access::Allow)), "{agent}");
     }
-    // A refusal is one for either.
+    // If one of the names is refused, the request is refused.
     let layer = limited_by(&disallowed, refusing());
     for _ in 0..10 {
         let response = ask(layer.clone(), from("GPTBot/1.2 BadBot/1", [192, 0, 2, 1])).await;
@@ -299,7 +299,7 @@ async fn a_further_name_in_the_header_does_not_switch_limiting_off() {
 }
 
 #[tokio::test]
-async fn one_address_has_no_more_requests_by_making_names_up() {
+async fn made_up_names_get_an_address_no_extra_requests() {
     let slow_star = "User-agent: GPTBot\nCrawl-delay: 10\n\nUser-agent: *\nCrawl-delay: 20\nDisallow:\n";
     let layer = limited_by(slow_star, refusing());
     let mut number = 0;
@@ -312,7 +312,7 @@ async fn one_address_has_no_more_requests_by_making_names_up() {
         let passed = passed_of(&layer, agents(rest).iter().map(|agent| from(agent.trim(), address))).await;
         assert_eq!(passed, 5, "{rest:?}");
     }
-    // It was GPTBot's from that address.
+    // These requests took from GPTBot's bucket for that address.
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 0);
     assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 2])).await, 5);
 }
@@ -327,14 +327,14 @@ async fn a_refused_impostor_takes_nothing_and_never_gets_retry_after() {
 }
 
 #[tokio::test]
-async fn a_verified_crawler_has_a_word_of_its_own_where_the_file_names_another_of_its_names() {
+async fn a_verified_crawler_has_its_own_counter_even_if_the_file_names_another_of_its_names() {
     let layer = limited_by("User-agent: Googlebot\nCrawl-delay: 10\nDisallow:\n", {
         let over = Override::agent("Googlebot-Image", RateMode::Refuse).expect("a name");
         Policy::builder().rate_burst(std::num::NonZeroU32::MIN).with_rate_override(over)
     });
     let image = || known("Googlebot-Image/1.0", [192, 0, 2, 1], VERIFIED);
     assert_eq!(passed(&layer, image).await, 1);
-    // Strangers, more than there are buckets of networks.
+    // More strangers than there are buckets for networks.
     for number in 0..100_000_u32 {
         let [_, b, c, d] = number.to_be_bytes();
         let _ = layer.decide(&OriginalRequest::of(&from("Googlebot-Image/1.0", [10, b, c, d]))).respond(None);
@@ -343,7 +343,7 @@ async fn a_verified_crawler_has_a_word_of_its_own_where_the_file_names_another_o
 }
 
 #[tokio::test]
-async fn the_text_says_what_was_asked_for_and_what_is_held_to() {
+async fn a_limited_response_names_the_requested_and_the_enforced_delay() {
     let layer = limited_by(&DELAYED.replace("10", "100"), refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     let body = text(ask(layer, from(GPTBOT, [192, 0, 2, 1])).await).await;
@@ -369,7 +369,7 @@ async fn exempt_requests_take_nothing() {
 }
 
 #[tokio::test]
-async fn a_second_question_about_a_refused_request_takes_nothing() {
+async fn repeating_the_query_for_a_refused_request_takes_nothing() {
     let (layer, live, clock) = limited(refusing());
     let again = told_senders(&live).refusals_only();
     for sender in [|| from(GPTBOT, [192, 0, 2, 1]), || known(GPTBOT, [192, 0, 2, 1], VERIFIED)] {
@@ -377,7 +377,8 @@ async fn a_second_question_about_a_refused_request_takes_nothing() {
         let response = ask(again.clone(), sender()).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(field(&response, "ratelimit"), Some("\"crawl\";r=0;t=10"));
-        // Its time has come since: it was refused for its rate all the same, and has its request still.
+        // The request's time has come since, but it is still reported as rate-limited, and its
+        // token is still there.
         clock.pass(Duration::from_secs(10));
         for _ in 0..3 {
             assert_eq!(ask(again.clone(), sender()).await.status(), StatusCode::TOO_MANY_REQUESTS);
@@ -387,7 +388,7 @@ async fn a_second_question_about_a_refused_request_takes_nothing() {
 }
 
 #[tokio::test]
-async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
+async fn an_impostor_is_counted_in_the_store_even_if_its_name_is_exempt() {
     let policy = refusing().exempt_agents(["GPTBot"]).expect("a name");
     let (layer, _, _) = limited(policy);
     let store = layer.clone().counted_in_store();
@@ -400,29 +401,30 @@ async fn an_impostor_is_asked_about_elsewhere_also_where_its_name_is_exempt() {
 }
 
 #[tokio::test]
-async fn what_passes_elsewhere_is_counted_here_too() {
+async fn requests_that_the_store_lets_pass_are_counted_locally_too() {
     let (layer, _, clock) = limited(refusing());
     let alone = || from(GPTBOT, [192, 0, 2, 1]);
     let passed_as_told = |request: &dyn Fn() -> Request<Body>, wait| {
         let told = |_: &usize| told(&layer, request(), Some(Duration::from_secs(wait))).is_none();
         (0..10).filter(told).count()
     };
-    // More than the bucket here has room for: the store decides.
+    // More than the local bucket allows: the store decides.
     assert_eq!(passed_as_told(&alone, 0), 10);
     assert_eq!(passed(&layer, alone).await, 0, "no new burst once it is counted here alone");
     clock.pass(Duration::from_secs(20));
     assert_eq!(passed_as_told(&alone, 7), 0, "denied elsewhere");
     assert_eq!(passed(&layer, alone).await, 2, "which takes nothing here");
-    // A request that is not limited passes whatever the store says.
+    // A request that is not limited passes whatever the store answers.
     assert_eq!(passed_as_told(&|| at("/a.png", alone()), 7), 10);
 }
 
 #[test]
-fn a_panic_after_the_word_of_a_store_passes_the_request() {
+fn a_panic_after_the_store_has_answered_passes_the_request() {
     let (layer, live, _) = limited(refusing());
     let calls = Mutex::new(0);
     let layer = layer.target_from(move |_| {
-        // When it is judged it finds nothing, and once the store has spoken it is too much.
+        // The function returns `None` while the request is judged, and panics after the store has
+        // answered.
         *calls.lock() += 1;
         assert_eq!(*calls.lock(), 1, "too much");
         None
@@ -433,7 +435,7 @@ fn a_panic_after_the_word_of_a_store_passes_the_request() {
 }
 
 #[test]
-fn texts_that_have_names_are_told_apart_in_a_store() {
+fn named_inline_texts_have_separate_buckets_in_a_store() {
     let mut hosts = HostMap::new();
     for host in ["a.example", "b.example"] {
         let live = LiveRobots::text(DELAYED).named(host).policy(refusing().build()).open().expect("rules");
@@ -449,7 +451,7 @@ fn texts_that_have_names_are_told_apart_in_a_store() {
 }
 
 #[tokio::test]
-async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
+async fn reopening_a_site_under_its_name_gives_nobody_a_new_burst() {
     let (cache, clock) = (crate::live::CompileCache::default(), TestClock::new());
     let open = |name: Option<&str>, max_age: u64| {
         let policy = refusing().build();
@@ -462,7 +464,7 @@ async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
         let first = open(Some("shop"), 60);
         assert_eq!(passed(&first, sender).await, 5);
         assert_eq!(passed(&open(Some("shop"), 600), sender).await, 0);
-        // Also where the one before is gone by then.
+        // Also if the previous site no longer exists.
         drop(first);
         assert_eq!(passed(&open(Some("shop"), 60), sender).await, 0);
         assert_eq!(passed(&open(Some("blog"), 60), sender).await, 5, "another site");
@@ -472,14 +474,14 @@ async fn a_site_that_is_opened_anew_under_its_name_gives_nobody_a_new_burst() {
 }
 
 #[tokio::test]
-async fn one_address_has_no_more_requests_by_putting_names_in_front_of_a_framework() {
+async fn made_up_names_before_a_framework_get_an_address_no_extra_requests() {
     let layer = limited_by("User-agent: Nutch\nCrawl-delay: 10\n", refusing());
     assert_eq!(passed_by(&layer, [192, 0, 2, 1], |number| format!("X{number}Bot/Nutch-1.10")).await, 5);
     assert_eq!(passed_by(&layer, [192, 0, 2, 2], |number| format!("X{number}Bot/Nutch-1.10")).await, 5);
 }
 
 #[tokio::test]
-async fn automation_without_a_name_is_limited_by_address_and_people_never_are() {
+async fn unnamed_automation_is_limited_by_address_and_people_never_are() {
     use crate::policy::{EmptyAgent, WildcardScope};
     let star = "User-agent: *\nCrawl-delay: 10\nDisallow: /drafts/\n";
     let everyone = || {
@@ -495,7 +497,7 @@ async fn automation_without_a_name_is_limited_by_address_and_people_never_are() 
         ("curl/8.5.0", 5),
         ("python-requests/2.31.0", 5),
         (HEADLESS, 5),
-        // A person may be behind each of these.
+        // A person may be behind each of these agents.
         (FIREFOX, 10),
         ("", 10),
         ("com.example.shop/7", 10),
@@ -504,15 +506,16 @@ async fn automation_without_a_name_is_limited_by_address_and_people_never_are() 
         assert_eq!(passed_by(&layer, [192, 0, 2, 1], |_| agent.to_owned()).await, want, "{agent}");
         let status = ask(layer.clone(), at("/drafts/x", from(agent, [192, 0, 2, 1]))).await.status();
         assert_eq!(status, StatusCode::FORBIDDEN, "held to the group all the same: {agent}");
-        // Without an address all that have a name nobody knows are one sender, as headless browsers are; who has none is not limited.
+        // Without an address, all clients with an unknown name share one sender, and so do headless
+        // browsers. A client without a name is not limited.
         let want = if agent == HEADLESS { want } else { 10 };
         assert_eq!(passed(&layer, || get("/page", agent)).await, want, "{agent}");
     }
-    // The address has one bucket for all of them, and for names that are made up.
+    // The address has a single bucket for all of these and for made-up names.
     let layer = limited_by(star, everyone());
     let agents = ["curl/8.5.0", HEADLESS, "NeverSeenBot/1.0"];
     assert_eq!(passed_by(&layer, [192, 0, 2, 1], |number| agents[number % 3].to_owned()).await, 5);
-    // By default "*" is not for them.
+    // By default `*` does not apply to them.
     let layer = limited_by(star, refusing());
     assert_eq!(passed_by(&layer, [192, 0, 2, 1], |_| "curl/8.5.0".to_owned()).await, 10);
 }

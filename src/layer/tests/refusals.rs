@@ -22,7 +22,7 @@ async fn a_browser_passes_and_a_named_crawler_is_refused_with_the_line() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_problem_details_where_json_is_asked_for() {
+async fn a_refusal_has_problem_details_if_the_client_accepts_json() {
     let mut request = get("/drafts/x", GPTBOT);
     request.headers_mut().insert("accept", "text/html, application/json;q=0.9".parse().expect("a value"));
     add(&mut request, "x-request-id", "abc-1");
@@ -69,7 +69,7 @@ async fn nothing_from_the_client_reaches_a_refusal_unescaped() {
 }
 
 #[tokio::test]
-async fn a_custom_refusal_keeps_what_must_be_kept() {
+async fn a_custom_refusal_gets_the_mandatory_fields() {
     let layer = RobotsLayer::new(live(Mode::Refuse)).refuse_with(|event| {
         let mut response = Response::new(Bytes::from(format!("no, {}", event.record.name())));
         response.headers_mut().insert("cache-control", http::HeaderValue::from_static("public, max-age=600"));
@@ -87,7 +87,7 @@ async fn a_custom_refusal_keeps_what_must_be_kept() {
 }
 
 #[tokio::test]
-async fn a_panic_of_a_custom_refusal_leaves_the_default_one() {
+async fn a_panic_in_a_custom_refusal_sends_the_default() {
     let live = live(Mode::Refuse);
     let plain = RobotsLayer::new(live.clone());
     let layer = plain.clone().refuse_with(|event| -> Response<Bytes> { panic!("{} is too much", event.record.name()) });
@@ -100,7 +100,7 @@ async fn a_panic_of_a_custom_refusal_leaves_the_default_one() {
 }
 
 #[tokio::test]
-async fn a_group_of_thousands_makes_no_refusal_of_thousands() {
+async fn a_refusal_does_not_list_thousands_of_group_names() {
     let names: String = (0..2000).map(|number| format!("User-agent: Crawler{number}\n")).collect();
     let file = format!("{names}User-agent: GPTBot\nDisallow: /{}\n", "x".repeat(1000));
     for (mode, status) in [(Mode::Refuse, StatusCode::FORBIDDEN), (Mode::Tag, StatusCode::OK)] {
@@ -130,7 +130,7 @@ async fn the_default_refusal_may_have_another_status() {
     assert!(problem.contains(r#""status":451"#) && problem.contains(r#""title":"Unavailable For Legal"#), "{problem}");
 }
 
-/// A call of gRPC.
+/// Creates a gRPC call.
 fn call(target: &str, agent: &str) -> Request<Body> {
     let mut request = get(target, agent);
     *request.method_mut() = Method::POST;
@@ -167,7 +167,7 @@ async fn a_refused_call_of_grpc_gets_a_status_that_quotes_the_rule() {
 }
 
 #[tokio::test]
-async fn the_content_type_alone_makes_no_call() {
+async fn the_content_type_alone_does_not_make_a_grpc_call() {
     use http::Version;
     let layer = RobotsLayer::new(live(Mode::Refuse));
     for (method, version, content) in [
@@ -176,7 +176,7 @@ async fn the_content_type_alone_makes_no_call() {
         (Method::POST, Version::HTTP_10, "application/grpc+proto"),
         (Method::GET, Version::HTTP_2, "application/grpc+proto"),
         (Method::PUT, Version::HTTP_2, "application/grpc+proto"),
-        // grpc-web is HTTP.
+        // gRPC-Web is handled as plain HTTP.
         (Method::POST, Version::HTTP_2, "application/grpc-web+proto"),
     ] {
         let mut request = call("/drafts/x", GPTBOT);
@@ -187,7 +187,7 @@ async fn the_content_type_alone_makes_no_call() {
         assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::FORBIDDEN, None), "{what}");
         assert!(text(response).await.contains("Disallow: /drafts/"), "{what}");
     }
-    // The version of a question is not the one of the request that it is about; its method is.
+    // The HTTP version of the query is not that of the request in question, but its method is.
     let mut question = call("/auth", GPTBOT);
     *question.version_mut() = Version::HTTP_11;
     let original = OriginalRequest::of(&question).with_target(b"/drafts/x");
@@ -201,13 +201,13 @@ async fn the_content_type_alone_makes_no_call() {
 }
 
 #[tokio::test]
-async fn the_application_answers_a_call_as_it_likes() {
+async fn the_application_can_answer_a_grpc_call_itself() {
     let layer = RobotsLayer::new(live(Mode::Refuse));
     let own = layer.clone().refuse_with(|_| Response::new(Bytes::from_static(b"a page")));
     let response = ask(own, call("/drafts/x", GPTBOT)).await;
     assert_eq!((field(&response, "grpc-status"), field(&response, "cache-control")), (None, Some("no-store")));
     assert_eq!(text(response).await, "a page");
-    // gRPC has no status for 451.
+    // gRPC has no equivalent of status 451.
     let of_status = layer.refuse_with(|event| event.refusal_with_status(StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS));
     let response = ask(of_status, call("/drafts/x", GPTBOT)).await;
     assert_eq!((response.status(), field(&response, "grpc-status")), (StatusCode::OK, Some("7")));

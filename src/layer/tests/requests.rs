@@ -1,9 +1,9 @@
-//! Which site, target and method a request is judged by.
+//! The site, target and method that a request is judged by.
 
 use super::*;
 
 #[tokio::test]
-async fn forms_that_a_policy_leaves_out_are_not_judged() {
+async fn path_forms_that_a_policy_disables_are_not_judged() {
     let forms = PathForm::OPTIONAL.into_iter().filter(|form| *form != PathForm::Parameters);
     let layer = RobotsLayer::new(live_by(FILE, Policy::builder().mode(Mode::Refuse).forms(forms)));
     assert_eq!(ask(layer.clone(), get("/drafts;a/x", GPTBOT)).await.status(), StatusCode::OK);
@@ -48,13 +48,13 @@ fn a_decision_is_about_the_original_request() {
     let refused = |original: &OriginalRequest<'_>| {
         matches!(layer.decide(&original.answered_elsewhere()).respond(None).outcome, Outcome::Respond(_))
     };
-    // A target that `http::Uri` refuses is an ordinary one here.
+    // A target that `http::Uri` rejects is accepted here.
     for target in [&b"/drafts/\xFF"[..], b"/x/..//drafts/ \"", b"http://h.test/drafts/x"] {
         assert!(refused(&OriginalRequest::of(&question).with_target(target)), "{}", target.escape_ascii());
     }
     assert!(!refused(&OriginalRequest::of(&question)));
     assert!(!refused(&OriginalRequest::of(&question).with_target(b"/")));
-    // A robots.txt is no decision, and an answer of the layer's all the same.
+    // There is no decision about `/robots.txt`, but the layer still answers it.
     let file = OriginalRequest::of(&question).with_target(b"/robots.txt");
     assert!(matches!(layer.decide(&file.answered_elsewhere()).respond(None).outcome, Outcome::Pass));
     let Outcome::Respond(response) = layer.decide(&file).respond(None).outcome else { panic!("no answer") };
@@ -63,7 +63,7 @@ fn a_decision_is_about_the_original_request() {
 }
 
 #[test]
-fn the_original_host_and_method_decide_where_they_are_given() {
+fn the_original_host_and_method_decide_if_set() {
     let mut hosts = HostMap::new();
     hosts.insert("a.test", live(Mode::Refuse)).expect("a host");
     let policy = Policy::builder().mode(Mode::Refuse).wildcard_scope(crate::policy::WildcardScope::Everyone);
@@ -77,6 +77,6 @@ fn the_original_host_and_method_decide_where_they_are_given() {
     assert!(!refused(&OriginalRequest::of(&question).with_host(Some(b"other.test"))));
     assert!(!refused(&OriginalRequest::of(&question).with_host(None)));
     assert!(refused(&OriginalRequest::of(&question).with_host(Some(b"b.test:8080"))));
-    // The groups for `*` hold for GET and HEAD.
+    // The groups for `*` apply to GET and HEAD.
     assert!(!refused(&OriginalRequest::of(&question).with_host(Some(b"b.test")).with_method(&Method::POST)));
 }

@@ -83,7 +83,7 @@ async fn a_file_that_changed_a_whole_second_later_is_sent() {
 }
 
 #[tokio::test]
-async fn with_nothing_known_nothing_is_enforced() {
+async fn nothing_is_enforced_while_no_robots_txt_is_known() {
     for (when, status) in
         [(WhenMissing::Unavailable, StatusCode::SERVICE_UNAVAILABLE), (WhenMissing::Relay, StatusCode::OK)]
     {

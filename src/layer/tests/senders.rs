@@ -24,14 +24,15 @@ fn from(agent: &str, target: &str, identity: Identity) -> Request<Full<Bytes>> {
 }
 
 #[tokio::test]
-async fn an_impostor_is_refused_where_the_file_allows_what_it_asks_for() {
+async fn an_impostor_is_refused_even_if_the_file_allows_the_request() {
     let (notified, sink) = noting(Vec::new());
     let layer = layer(Mode::Refuse, Impostors::Refuse).on_disallowed(move |event| {
         let record = event.record;
         let rule = record.rule.as_deref().map(str::to_owned).zip(record.line);
         sink.lock().push((record.reason, record.access, rule, record.identity));
     });
-    // A rule allows it, no rule matches it, and no group is for the agent.
+    // A rule allows the first request, no rule matches the second, and no group applies to the
+    // agent of the third.
     for (agent, target) in [(GPTBOT, "/drafts/open"), (GPTBOT, "/"), (BINGBOT, "/drafts/x")] {
         let response = ask(layer.clone(), from(agent, target, REFUTED)).await;
         assert_eq!(response.status(), StatusCode::FORBIDDEN, "{agent} {target}");
@@ -62,13 +63,13 @@ async fn an_impostor_is_refused_where_the_file_allows_what_it_asks_for() {
 }
 
 #[tokio::test]
-async fn a_refusal_for_a_signature_says_nothing_of_what_is_wrong_with_it() {
+async fn a_refusal_does_not_say_what_is_wrong_with_a_signature() {
     let signed = Identity::Refuted(Refutation::Expired);
     let response = ask(layer(Mode::Refuse, Impostors::Refuse), from(GPTBOT, "/drafts/x", signed)).await;
     let body = text(response).await;
     assert!(body.contains("The robots.txt does not let GPTBot fetch this path."), "{body}");
 
-    // If the rule alone would not refuse it, the identity does.
+    // If the rule alone would not refuse the request, the identity does.
     let lenient = Override::pattern("/drafts/", Mode::Observe).expect("a pattern");
     let response = ask(
         layer_of(Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).with_override(lenient)),
@@ -81,7 +82,7 @@ async fn a_refusal_for_a_signature_says_nothing_of_what_is_wrong_with_it() {
 }
 
 #[tokio::test]
-async fn the_field_of_a_tagged_request_says_what_became_of_the_claim() {
+async fn the_field_of_a_tagged_request_contains_the_result_of_the_check() {
     for (mode, agent, target, identity, want) in [
         (
             Mode::Tag,
@@ -107,14 +108,14 @@ async fn the_field_of_a_tagged_request_says_what_became_of_the_claim() {
 }
 
 #[tokio::test]
-async fn handlers_learn_what_became_of_the_claim() {
+async fn handlers_learn_the_result_of_the_check() {
     let layer = layer(Mode::Refuse, Impostors::Observe).with_crawler_extension();
     for (agent, identity) in [(GPTBOT, REFUTED), (BINGBOT, Identity::Verified(IdentityMethod::Range))] {
         let mut request = from(agent, "/", identity);
         assert!(layer.respond(&mut request).is_none());
         assert_eq!(request.extensions().get::<Record>().and_then(|crawler| crawler.identity), Some(identity));
     }
-    // This one was not checked.
+    // This request was not checked.
     let mut request = get("/", GPTBOT);
     assert!(layer.respond(&mut request).is_none());
     assert_eq!(request.extensions().get::<Record>().expect("a crawler").identity, None);

@@ -25,7 +25,7 @@ async fn inner_errors_and_readiness_pass_through() {
 }
 
 #[tokio::test]
-async fn a_response_says_how_long_its_body_is() {
+async fn a_response_states_the_length_of_its_body() {
     use http_body::Body as _;
     let layer = RobotsLayer::new(live(Mode::Refuse));
     for (target, agent) in [("/robots.txt", FIREFOX), ("/drafts/", GPTBOT), ("/", FIREFOX)] {
@@ -37,7 +37,7 @@ async fn a_response_says_how_long_its_body_is() {
 }
 
 #[tokio::test]
-async fn a_new_version_is_one_store_away_and_the_layer_is_send_and_sync() {
+async fn a_new_policy_applies_at_once_and_the_layer_is_send_and_sync() {
     fn assert_send<T: Send + Sync + Clone + 'static>(_: &T) {}
     let live = live(Mode::Refuse);
     let layer = RobotsLayer::new(live.clone());

@@ -1,4 +1,4 @@
-//! Requests that a signature names.
+//! Requests whose crawler is known only from a signature.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::source::fetch::Fetcher;
 
 const PLAYED: &str = "User-agent: Playbot\nCrawl-delay: 10\nDisallow: /drafts/\n";
 
-/// A layer of a site that knows one crawler, which signs with a key that the server has.
+/// Creates a layer of a site that knows a single crawler, whose signing key the server publishes.
 fn layer(server: &PlayedHttp, pem: &str, clock: &TestClock) -> RobotsLayer {
     let row = Crawler {
         operator: "Play".into(),
@@ -36,13 +36,13 @@ fn request(host: &str, target: &str, fields: &[(&'static str, String)]) -> Reque
 }
 
 #[tokio::test]
-async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
+async fn a_request_named_only_by_its_signature_is_judged_as_the_crawlers() {
     let (server, pem) = PlayedHttp::start_tls(keys(&[KEY]));
     let clock = TestClock::new();
     let layer = layer(&server, &pem, &clock);
     let fields = signed(&server.url, clock.now());
     let start = Instant::now();
-    // The first request has the keys fetched, and passes.
+    // The first requests pass while the keys are being fetched.
     let response = loop {
         let response = ask(layer.clone(), request("example.com", "/drafts/x", &fields)).await;
         if response.status() != StatusCode::OK {
@@ -56,7 +56,7 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
     assert_eq!((record.name(), record.rule.as_deref(), record.reason), want);
     assert_eq!(record.identity, Some(Identity::Verified(IdentityMethod::Signature)));
 
-    // A store learns whose request it is.
+    // The store receives the crawler's key.
     let ours = |fields: &[(&'static str, String)]| request("example.com", "/", fields);
     let store = layer.clone().counted_in_store();
     let rate_limited = |fields: &[_]| {
@@ -69,14 +69,15 @@ async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
     assert_eq!(ask(layer.clone(), request("example.com", "/", &fields)).await.status(), StatusCode::OK);
     assert_eq!(ask(layer.clone(), request("example.com", "/drafts/x", &[])).await.status(), StatusCode::OK);
 
-    // For another host it does not hold. Under a browser's name that may be a person's; under a crawler's it is an impostor's.
+    // The signature is not valid for another host. With a browser's name the request may come from
+    // a person, with a crawler's name it comes from an impostor.
     let sent_to = |host: &str, agent: &'static str| {
         let mut request = request(host, "/", &fields);
         request.headers_mut().insert("user-agent", agent.parse().expect("a value"));
         ask(layer.clone(), request)
     };
     assert_eq!(sent_to("other.example", FIREFOX).await.status(), StatusCode::OK);
-    // No request is refuted before the crawler itself was seen.
+    // No request is refuted before the real crawler has been seen.
     for (host, status) in
         [("other.example", StatusCode::OK), ("example.com", StatusCode::OK), ("other.example", StatusCode::FORBIDDEN)]
     {

@@ -12,7 +12,7 @@ async fn a_tagged_request_carries_the_verdict_and_the_record() {
 }
 
 #[tokio::test]
-async fn a_search_engine_that_a_refusing_site_spares_is_tagged_with_the_reason() {
+async fn a_search_engine_spared_by_a_refusing_site_is_tagged_with_the_reason() {
     let file = "User-agent: *\nDisallow: /drafts/\n";
     let ask_as = async |policy: PolicyBuilder, agent: &str| {
         ask(RobotsLayer::new(live_by(file, policy)), get("/drafts/x", agent)).await
@@ -24,7 +24,7 @@ async fn a_search_engine_that_a_refusing_site_spares_is_tagged_with_the_reason()
     assert_eq!(field(&spared, "saw-robots-verdict"), Some(want));
     let record = spared.extensions().get::<Record>().expect("a record");
     assert_eq!((record.action, record.reason), (Action::Tag, Reason::SearchEngine));
-    // The operator's own tag has no reason, and a name that no engine sends is refused.
+    // The operator's own tag has no reason, and a name that no search engine sends is refused.
     let tagged = ask_as(Policy::builder().mode(Mode::Tag), GOOGLEBOT).await;
     assert_eq!(field(&tagged, "saw-robots-verdict"), Some(r#"disallow;agent="Googlebot";rule="/drafts/";line=2"#));
     for agent in [GPTBOT, "Wotbox/2.0"] {
@@ -35,7 +35,7 @@ async fn a_search_engine_that_a_refusing_site_spares_is_tagged_with_the_reason()
 }
 
 #[tokio::test]
-async fn the_form_that_decided_is_named() {
+async fn the_tag_names_the_path_form_that_decided() {
     let target = "/x/..;/drafts/x";
     let response = ask(RobotsLayer::new(live(Mode::Tag)), get(target, GPTBOT)).await;
     let want = r#"disallow;agent="GPTBot";rule="/drafts/";line=2;form=parameters"#;
@@ -68,7 +68,7 @@ async fn a_clients_own_verdict_never_passes_as_ours() {
 }
 
 #[tokio::test]
-async fn connection_cannot_name_our_field_away() {
+async fn a_connection_field_cannot_remove_our_field() {
     let request = with(with(get("/drafts/x", GPTBOT), "connection", "close, Robots-Verdict"), "connection", "te");
     let response = ask(RobotsLayer::new(live(Mode::Tag)), request).await;
     assert_eq!(field(&response, "saw-connection"), Some("te"));
@@ -76,11 +76,11 @@ async fn connection_cannot_name_our_field_away() {
 }
 
 #[tokio::test]
-async fn a_tag_is_ascii_whatever_the_rule_holds() {
+async fn a_tag_is_ascii_whatever_the_rule_contains() {
     let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\x01\n";
     let live = live_by(file, Policy::builder().mode(Mode::Tag));
     let response = ask(RobotsLayer::new(live), get("/caf%C3%A9\"\\%01", GPTBOT)).await;
-    // The rule has a raw control and the request an escaped one: they are not the same octets.
+    // The rule has a raw control character and the request an escaped one: the bytes differ.
     assert_eq!(field(&response, "saw-robots-verdict"), None);
     let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\n";
     let live = live_by(file, Policy::builder().mode(Mode::Tag));
@@ -99,7 +99,7 @@ async fn a_layer_inside_another_keeps_its_tag() {
 }
 
 #[test]
-fn carrying_out_marks_what_goes_on() {
+fn responding_marks_requests_that_are_forwarded() {
     let mut request = with(get("/drafts/x", GPTBOT), "robots-verdict", "allow");
     let answer = RobotsLayer::new(live(Mode::Tag)).decide(&OriginalRequest::of(&request)).respond(None);
     let field = answer.record.as_ref().expect("a record").to_field();

@@ -1,4 +1,4 @@
-//! Requests that wait for the names of their address.
+//! Requests that wait for the host names of their address.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,8 @@ use crate::source::evidence::tests::{LONG, PACE, only};
 
 const PLAYBOT: &str = "Mozilla/5.0 (compatible; Playbot/1.0; +https://play.example/bot)";
 
-/// The identity by which the first request of each address is judged, where it waits as long as `wait` says.
+/// Returns the identity by which the first request of each address is judged if it waits for at
+/// most `wait`.
 async fn first_identities(
     wait: Duration,
     addresses: impl Iterator<Item = IpAddr>,
@@ -32,7 +33,7 @@ async fn first_identities(
         .verifier(SenderCheck::new(&verifier))
         .on_crawler(move |event| sink.lock().push(event.record.identity));
     let mut verify = VerifyLayer::new(&layer, wait);
-    // A busy machine takes longer than a request may wait.
+    // A busy machine may need longer than the maximum wait for requests.
     verify.wait.iter_mut().for_each(|evidence| evidence.longest = wait);
     let service = verify.layer(layer.layer(service_fn(app)));
     for address in addresses {
@@ -60,7 +61,7 @@ async fn the_first_request_of_an_address_waits_for_its_names() {
 }
 
 #[tokio::test]
-async fn so_does_that_of_one_whose_signature_says_nothing() {
+async fn a_request_with_an_irrelevant_signature_waits_for_names_too() {
     let signed =
         [("signature-input", "sig=(\"@authority\");keyid=\"unknown\";tag=\"other\""), ("signature", "sig=:AAAA:")];
     let identities = first_identities(LONG, addresses(), &signed).await;
