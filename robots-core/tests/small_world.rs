@@ -1,19 +1,21 @@
-//! The matcher in a small world, whole: every file, every path and every reading within bounds, against the slow matcher
-//! (`tests/it/slow.rs`), which reads the file and spells the path by itself.
+//! Exhaustive test of the matcher within bounds: every file, every path and every reading, compared
+//! with the slow matcher (`tests/it/slow.rs`), which reads the file and spells the path by itself.
 //!
-//! The bounds, with the octets `/ a % 2 F * $`, among whose words are escapes that stay (`%2F`, `%FF`), that are decoded (`%22`,
-//! `%2a`, which is a literal star) and that are none (`%a/`). Paths begin with `/`; a verdict is one file, reading, crawler and path:
+//! The bytes used are `/ a % 2 F * $`. They form escapes that stay (`%2F`, `%FF`), escapes that are
+//! decoded (`%22`, and `%2a`, which is a literal star), and invalid escapes (`%a/`). Paths begin
+//! with `/`. A verdict is one combination of file, reading, crawler and path:
 //!
-//! | world | rules | patterns, octets | groups | paths, octets | verdicts |
+//! | world | rules | patterns, bytes | groups | paths, bytes | verdicts |
 //! | --- | --- | --- | --- | --- | --- |
 //! | one rule | 1 | 0 to 5 | `*` | 1 to 5 | 329,532,048 |
 //! | two rules | 2 | 0 to 3 | `*` | 1 to 4 | 768,000,000 |
 //! | two groups | 3 | 0 to 2 | `a` and `a`, `a` and `*`, `*` and `a` | 1 to 3 | 1,266,720,120 |
 //! | in company | 1 and 132 that match nothing | 0 to 4 | `*` | 1 to 5 | 47,073,606 |
 //!
-//! The company gives the index what it has for large files only: tables, jumps and grams. A crawler that no group names is judged
-//! beside `a` where a group is for `*`. Files are numbered, and a run takes those whose number leaves one remainder:
-//! `SMALL_WORLD=3/1000`, and `SMALL_WORLD=0/1` for all of it, in an optimised build.
+//! The extra rules give the index what only large files have: tables, jumps and grams. If there is
+//! a group for `*`, a crawler that no group names is judged in addition to `a`. Files are numbered,
+//! and a run takes the files whose number has a given remainder. Set `SMALL_WORLD=3/1000` to choose
+//! it, or `SMALL_WORLD=0/1` to run all, in an optimised build.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a test stops at the first surprise")]
 
 use std::collections::HashMap;
@@ -27,7 +29,7 @@ mod slow;
 
 const OCTETS: &str = "/a%2F*$";
 
-/// Where nothing else is wanted, a run takes a few seconds in a build that is not optimised.
+/// The default part, which takes a few seconds in an unoptimised build.
 const PIECE: &str = "7/9001";
 
 const READINGS: [Reading; 3] = [Reading::Standard, Reading::Reference, Reading::Legacy];
@@ -35,12 +37,13 @@ const READINGS: [Reading; 3] = [Reading::Standard, Reading::Reference, Reading::
 struct World {
     rules: usize,
     pattern: usize,
-    /// The names of the groups: the first has the first rule, and the last all others.
+    /// The names of the groups. The first group has the first rule, and the last group has all
+    /// others.
     groups: &'static [&'static [&'static str]],
     company: String,
 }
 
-/// All words of up to so many octets.
+/// Returns all words of at most `longest` bytes.
 fn words(longest: usize) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut start = 0;
@@ -54,7 +57,8 @@ fn words(longest: usize) -> Vec<String> {
     words
 }
 
-/// Every form of a path of these octets: empty segments merged, `%2F` decoded, an authority cut, and merged again, each or not.
+/// Returns every form of a path of these bytes, with each of these steps applied or not: merging
+/// empty segments, decoding `%2F`, cutting an authority, and merging again.
 fn forms(path: &str) -> Vec<Vec<u8>> {
     let merge = |path: &str| {
         let mut path = path.to_owned();
@@ -84,7 +88,8 @@ fn forms(path: &str) -> Vec<Vec<u8>> {
     spelled
 }
 
-/// The path in the reference parser: its octets untouched, but two slashes begin the authority of a URL.
+/// Returns the path as the reference parser sees it: its bytes are unchanged, but two slashes begin
+/// the authority of a URL.
 fn of_url(target: &str) -> &str {
     match target.strip_prefix("//") {
         Some(rest) => rest.find('/').map_or("/", |at| &rest[at..]),
@@ -95,9 +100,10 @@ fn of_url(target: &str) -> &str {
 /// The paths of a world.
 struct Targets {
     targets: Vec<String>,
-    /// What patterns are compared with: the targets as the reference parser reads them, then all their forms.
+    /// The texts that patterns are compared with: the targets as the reference parser reads them,
+    /// then all their forms.
     compared: Vec<Vec<u8>>,
-    /// The forms of each target, by their places in `compared`.
+    /// The forms of each target, as indexes into `compared`.
     of_target: Vec<Vec<usize>>,
 }
 
@@ -117,7 +123,8 @@ impl Targets {
     }
 }
 
-/// Files of a world, each with every path; how many verdicts there were, and how many disallow.
+/// Judges part of a world's files, each with every path. Returns the number of verdicts, and how
+/// many of them disallow.
 fn judge(world: &World, targets: &Targets, piece: usize, pieces: usize) -> (usize, usize) {
     let Targets { targets, compared, of_target } = targets;
     let paths =
@@ -172,7 +179,8 @@ fn judge(world: &World, targets: &Targets, piece: usize, pieces: usize) -> (usiz
                     };
                     let forms = if reading == Reading::Reference { &[target][..] } else { &of_target[target] };
                     let mut answers = forms.iter().map(answer).filter(|(access, _)| *access == Access::Disallow);
-                    // Of several forms that are disallowed any may be reported, but the path as sent comes first.
+                    // If several forms are disallowed, any of them may be reported, but the path as
+                    // sent comes first.
                     let agrees = match answer(&forms[0]) {
                         (Access::Allow, line) if have.0 == Access::Allow => line == have.1 && answers.next().is_none(),
                         (Access::Allow, _) => answers.any(|answer| answer == have),
@@ -188,8 +196,8 @@ fn judge(world: &World, targets: &Targets, piece: usize, pieces: usize) -> (usiz
     (verdicts, disallows)
 }
 
-/// Rules that match no path of the world, because each has a `~`: literals that fill tables and jumps, and more wildcards with one
-/// prefix than a list holds.
+/// Returns rules that match no path of the world, because each contains a `~`: literals that fill
+/// tables and jumps, and more wildcards with one prefix than a list can hold.
 fn company() -> String {
     let literals = (0..80).map(|at| format!("/{}~{at}~~~~", char::from(b'b' + at % 20)));
     let wildcards = (0..26).map(|at| format!("*{}~", char::from(b'a' + at)));

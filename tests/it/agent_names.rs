@@ -1,13 +1,14 @@
-//! Names of crawlers: that the registry has them, and that a group of a crawler's name holds its requests.
+//! Names of crawlers: the registry has them, and a group with a crawler's name applies to its
+//! requests.
 //!
-//! `tests/cases/ai_agents.txt` holds the names of a public list of AI agents, one a line.
+//! `tests/cases/ai_agents.txt` contains the names of a public list of AI agents, one per line.
 
 use tower_robots::agent::{Recognizer, Registry};
 use tower_robots::rules::{Fallback, ProductToken, Reading, RequestPath, RobotsTxt};
 
 const AI_AGENTS: &str = include_str!("../cases/ai_agents.txt");
 
-/// Whether a file with one group, of this name, disallows a request with this header.
+/// Reports whether a file whose only group has this name disallows a request with this header.
 fn is_held(name: &str, header: &str) -> bool {
     let registry = Registry::builtin();
     let file = RobotsTxt::parse(format!("User-agent: {name}\nDisallow: /\n").into_bytes());
@@ -17,7 +18,7 @@ fn is_held(name: &str, header: &str) -> bool {
     selection.applies() && selection.verdict(&RequestPath::new(b"/")).group().is_some()
 }
 
-/// Headers that a crawler of this name may send.
+/// Returns headers that a crawler with this name may send.
 fn headers(name: &str) -> [String; 3] {
     let product = if name.contains('/') { name.to_owned() } else { format!("{name}/1.0") };
     [
@@ -43,7 +44,7 @@ fn every_listed_ai_agent_has_a_row_and_obeys_a_group_of_its_name() {
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }
 
-/// A crawler that is renamed keeps the token of its old name, in files and in headers.
+/// A renamed crawler keeps the token of its old name, in files and in headers.
 #[test]
 fn a_renamed_crawler_obeys_groups_of_its_old_name() {
     for (old, new) in [
@@ -64,7 +65,7 @@ fn a_renamed_crawler_obeys_groups_of_its_old_name() {
 fn a_crawler_obeys_a_group_of_each_name_it_sends() {
     let names = Registry::builtin().crawlers().flat_map(|row| row.header_names.iter().map(move |name| (row, name)));
     let failures: Vec<_> = names
-        // No group can have such a name: it would end there.
+        // No group can have such a name, because it would end at this character.
         .filter(|(_, name)| !name.contains(['(', '/']))
         .flat_map(|(row, name)| {
             let required = row.requires.first().map(|text| format!(" {text}")).unwrap_or_default();
@@ -76,7 +77,7 @@ fn a_crawler_obeys_a_group_of_each_name_it_sends() {
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }
 
-/// However a crawler's product and the framework it is built with are joined, and whichever framework it is.
+/// Tests every framework, and every way to join it with the name of the product built with it.
 #[test]
 fn a_crawler_built_with_a_framework_obeys_its_own_group_and_then_the_frameworks() {
     let frameworks: Vec<_> = Registry::builtin().crawlers().filter(|row| row.is_framework).collect();
@@ -114,13 +115,13 @@ fn a_crawler_built_with_a_framework_obeys_its_own_group_and_then_the_frameworks(
                 Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..])).identify(header.as_bytes());
             assert_eq!(agent.crawler(), Some(framework), "{header}");
         }
-        // The chain of a registered crawler is that of its operator.
+        // The tokens of a registered crawler are those of its operator.
         let header = format!("GPTBot/1.2 ({framework}/2.0)");
         assert!(is_held("GPTBot", &header) && !is_held(framework, &header), "{header}");
     }
 }
 
-/// Words that programs on people's computers have in their headers, and that are names of agents too.
+/// Words in the headers of programs on people's computers that are also names of agents.
 #[test]
 fn a_name_that_is_a_word_is_recognised_as_its_operator_sends_it_only() {
     let chrome = "AppleWebKit/537.36 (KHTML, like Gecko)";

@@ -1,7 +1,8 @@
-//! Whole, real headers and the agents they are recognised as: `tests/cases/headers.jsonl`.
+//! Complete, real headers and the agents they are recognised as: `tests/cases/headers.jsonl`.
 //!
-//! A case holds `ua`, `class` and `held` (whether `*` holds by the default rule), and where they matter `crawler`,
-//! `category`, `tokens`; `names` are the groups of a file, `group` the one of them the header obeys (null: none).
+//! A case has `ua`, `class` and `held` (whether `*` applies by the default rule), and where
+//! relevant `crawler`, `category` and `tokens`. `names` are the groups of a file, and `group` is
+//! the one that the header obeys (null: none).
 
 use serde_json::Value;
 use tower_robots::agent::{Agent, Category, Class, Obeys, Recognizer, Registry};
@@ -9,7 +10,8 @@ use tower_robots::rules::{Fallback, ProductToken, Reading, RobotsTxt};
 
 const CASES: &str = include_str!("../cases/headers.jsonl");
 
-/// Everyday and browser words that real files name, and that must not apply to a person's browser.
+/// Everyday and browser words that real files contain as names, and that must not apply to a
+/// person's browser.
 const HOSTILE_NAMES: &[&str] =
     &["Mozilla", "bot", "Java", "Google", "Opera", "es", "008", "Code", "Spider", "LCC", "Titan", "Disco", "Chrome"];
 
@@ -26,7 +28,7 @@ fn recognizer(file: &RobotsTxt) -> Recognizer {
     Recognizer::new(Registry::builtin().clone(), file)
 }
 
-/// The default rule of policy, in short.
+/// Returns whether `*` applies to the agent by the policy's default rule, in short form.
 pub(crate) fn held(agent: &Agent) -> bool {
     let exempt =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
@@ -35,7 +37,7 @@ pub(crate) fn held(agent: &Agent) -> bool {
         && agent.obeys_star() != Obeys::No
 }
 
-/// The name of the file, as written, whose group the header obeys.
+/// Returns the `User-agent` name, as written, of the group that the header obeys.
 fn group(names: &[&str], header: &[u8]) -> Option<String> {
     let file = file(names);
     let registry = Registry::builtin();
@@ -222,7 +224,8 @@ fn cost_stays_linear() {
 
 #[test]
 fn many_files_share_the_registry() {
-    // Not a measure of octets, but of what they hang on: names the registry finds are not kept again.
+    // Does not measure bytes, but what they depend on: names that the registry has are not stored
+    // again.
     let names: Vec<String> = (0..10).map(|n| format!("ExampleBot{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let file = file(&names);
@@ -273,7 +276,7 @@ fn real_headers_name_one_crawler_apart_from_a_few() {
         .collect();
     several.sort_unstable();
     several.dedup();
-    // "Barkrowler/0.5.1 (…) … based on BuBiNG": the only one.
+    // "Barkrowler/0.5.1 (…) … based on BuBiNG" is the only one.
     assert_eq!(several, ["Barkrowler + BUbiNG"]);
 }
 
@@ -331,7 +334,7 @@ proptest::proptest! {
     #[test]
     fn what_stands_before_a_product_does_not_hide_it(before in "[ -~&&[^@/:]]{0,40}", name in "[A-Z][a-z]{3,8}Bot") {
         let spoken = before.to_ascii_lowercase();
-        // These say that the next words are another program, or a device.
+        // After these words, the next words are another program or a device.
         proptest::prop_assume!(!["like", "with", "["].iter().any(|word| spoken.contains(word)));
         let header = format!("{before} | {name}/1.0");
         proptest::prop_assert_eq!(group(&[&name], header.as_bytes()), Some(name));

@@ -1,4 +1,4 @@
-//! Fragments that are appended: for every agent, whose rules hold, in every reading.
+//! Appended fragments: whose rules apply to each agent, in every reading.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use crate::shared::cases;
 const READINGS: [Reading; 3] = [Reading::Standard, Reading::Reference, Reading::Legacy];
 const PATHS: [&str; 6] = ["/", "/a", "/private/x?y=1", "/wp-admin/", "/index.html", "/search?q=a"];
 
-/// Agents of a file that are tried, so that the test ends soon.
+/// Maximum number of agents tried per file, to limit the duration of the test.
 const AGENTS: usize = 8;
 
-/// How often which of the files named an agent.
+/// Number of agents that each of the files named.
 #[derive(Debug, Default)]
 struct Counts {
     own: usize,
@@ -26,7 +26,7 @@ struct Counts {
 
 type Key = (Option<ProductToken>, ProductToken);
 
-/// A name, as far as every reading tells it from another.
+/// Returns a name in the forms by which the readings distinguish names.
 fn key(name: &[u8]) -> Key {
     (ProductToken::from_name(name), ProductToken::cut(name))
 }
@@ -42,7 +42,7 @@ fn spread(names: &[Vec<u8>], most: usize) -> impl Iterator<Item = &Vec<u8>> {
     names.iter().step_by((names.len() / most).max(1)).take(most)
 }
 
-/// The rules of the file, the list and both under each reading.
+/// The rules of the file, of the list, and of both combined, under each reading.
 struct Readers {
     reading: Reading,
     own: RuleSet,
@@ -70,7 +70,7 @@ fn hold_the_rule(file: &[u8], list: &Fragment, counts: &mut Counts) {
         .collect::<HashSet<_>>()
         .into_iter()
         .collect();
-    // Names that all readings take alike are compared with rules that apply.
+    // Names that all readings interpret alike are compared using rules that apply.
     let patterns = own.groups().flat_map(|group| group.rules().map(|rule| rule.pattern().to_vec()).collect::<Vec<_>>());
     let mut paths: Vec<Vec<u8>> = PATHS.iter().map(|path| path.as_bytes().to_vec()).collect();
     paths.extend(patterns.filter(|pattern| pattern.starts_with(b"/")).step_by(7).take(4));
@@ -108,7 +108,8 @@ impl Readers {
         let tokens = [token.clone()];
         let is_named = |rules: &RuleSet| rules.select(&tokens, Fallback::Nothing).applies();
         let by = (is_named(&self.own), is_named(&self.list));
-        // The names of the list that this reader takes for the agent: all of them left out, or some appended.
+        // The names in the list that this reader takes for the agent: all are left out, or some are
+        // appended.
         let of_list = list_names.iter().filter(|name| self.token(name).as_ref() == Some(&token));
         let left_out: Vec<bool> = of_list.map(|name| own_keys.contains(&key(name))).collect();
         let is_left_out = left_out.iter().all(|is_left_out| *is_left_out);
@@ -129,7 +130,8 @@ impl Readers {
             let [(own, _), (list, of_list), (both, of_both)] = [&self.own, &self.list, &self.both].map(ask);
             let what = || format!("{:?}: {:?} {path:?}", self.reading, String::from_utf8_lossy(agent));
             match by {
-                // Verdict and line are those of the file itself; a group without a rule has got one that is empty.
+                // Verdict and line are those of the file itself; a group without rules has been
+                // given an empty rule.
                 (_, false) => assert!(both == own || (both.0, own.1) == (own.0, None), "{}: {both:?} {own:?}", what()),
                 (true, true) if is_left_out => {
                     assert!(both == own || (both.0, own.1) == (own.0, None), "{}: {both:?} {own:?}", what());
@@ -137,12 +139,13 @@ impl Readers {
                 (false, true) => {
                     assert_eq!(both.0, list.0, "{}", what());
                     let place = both.1.and_then(|line| places.of(line)).map(|(_, line)| line);
-                    // The line that ends a group is from nowhere. Groups that other readers tell apart come in another order,
-                    // so of two rules that say the same the other one may decide.
+                    // The line that ends a group belongs to no file. Groups that other readers
+                    // distinguish are in another order, so the other of two equivalent rules may
+                    // decide.
                     let is_same = place == list.1 || of_both == of_list;
                     assert!(is_same || list.1.is_none(), "{}: {place:?} {list:?}", what());
                 }
-                // This reader takes for one crawler what others tell apart: no rule is lost.
+                // This reader takes several crawlers of other readers for one: no rule is lost.
                 (true, true) if is_appended => assert!(both.0 == own.0 || both.0 == list.0, "{}", what()),
                 (true, true) => {}
             }
@@ -157,7 +160,7 @@ fn for_real_files_and_a_real_list_the_rule_holds() {
     let body = |case: &serde_json::Value| {
         base64::engine::general_purpose::STANDARD.decode(case["body_base64"].as_str().expect("a body")).expect("base64")
     };
-    // Its names are those of a list that is kept in public.
+    // The list has the names of a public list.
     let text = include_str!("../cases/ai_agents.txt");
     let mut list: String = text
         .lines()
@@ -171,7 +174,7 @@ fn for_real_files_and_a_real_list_the_rule_holds() {
     let (mut counts, mut tried) = (Counts::default(), 0);
     for case in &files {
         let body = body(case);
-        // Lines that crawlers read no more say nothing; the check warns of them.
+        // Lines beyond the part that crawlers read have no effect; the check warns about them.
         if body.len() + 2 * list.robots.bytes().len() < Reading::STANDARD_LIMIT {
             tried += 1;
             hold_the_rule(&body, &list, &mut counts);
@@ -248,7 +251,7 @@ mod live {
         Fragment::parse("ai.txt", text).expect("a list")
     }
 
-    /// Opens the site of a folder as a process does that starts there.
+    /// Opens the site of a folder as a newly started process does.
     fn start(folder: &std::path::Path, appendix: &Appendix) -> LiveRobots {
         let state = StateDir::open(folder.join("state")).expect("a state directory");
         let builder = LiveRobots::file(folder.join("robots.txt")).when_missing(WhenMissing::Unavailable);
@@ -264,7 +267,7 @@ mod live {
         let appendix = Appendix::new(["ai.txt"]);
         let live = LiveRobots::text(OWN).append(&appendix).open().expect("a robots.txt");
         assert_eq!(served(&live), OWN, "nothing was live before, so the file alone is served");
-        // The operator goes on meanwhile.
+        // The operator publishes another version in the meantime.
         live.publish_blocking(MORE).expect("published");
         assert_eq!(served(&live), MORE);
         appendix.set(0, list(LIST), None);
@@ -282,7 +285,7 @@ mod live {
         assert_eq!(served(&live), with(OWN, other));
         let last = live.history().pop().expect("an entry");
         assert_eq!((last.cause, last.outcome), (Cause::Append, ReloadOutcomeKind::Published));
-        // It can be left like any other version, and the one before comes back.
+        // It can be rolled back like any other version, and the previous version returns.
         live.rollback().expect("a version before");
         assert_eq!(served(&live), with(OWN, LIST));
         let places = live.snapshot().content.as_ref().expect("a robots.txt").places.clone();
@@ -330,7 +333,7 @@ mod live {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("robots.txt");
         let open = |appendix: &Appendix| start(folder.path(), appendix);
-        // The comment of the operator's own is no part.
+        // The operator's own comment is not part of a fragment.
         let own = |text: &str| format!("# From the old site\n{text}");
         std::fs::write(&path, own(OWN)).expect("written");
         assert_eq!(served(&open(&Appendix::new(["ai.txt"]))), own(OWN));
@@ -341,7 +344,7 @@ mod live {
         appendix.set(0, list(LIST), None);
         assert_eq!(served(&live), with(&own(MORE), LIST));
         drop(live);
-        // Under another title it may still be the part that is live.
+        // With another title, it may still be the fragment that is live.
         std::fs::write(&path, own(OWN)).expect("written");
         let live = open(&Appendix::new(["list.txt"]));
         assert_eq!(served(&live), with(&own(MORE), LIST));
@@ -361,7 +364,8 @@ mod live {
             assert_eq!(live.publish_blocking(text).expect_err(text).kind, kind, "{text}");
             assert_eq!(served(&live), with(OWN, LIST));
         }
-        // As large as a file may be, without what is appended; in long lines, so that it has few.
+        // As large as a file may be, without appended fragments; with long lines, so that there are
+        // few.
         let start = "User-agent: *\n";
         let line = format!("#{}\n", "x".repeat(1022));
         let size = usize::try_from(LiveRobots::MAX_FILE).expect("a size");

@@ -1,4 +1,5 @@
-//! The layer's form for axum 0.8: right wherever routers are nested, and judging a request once.
+//! The variant of the layer for axum 0.8: correct in nested routers, and judging a request only
+//! once.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ fn pages() -> Router {
     Router::new().route("/drafts/{page}", get(async || "a draft")).route("/open/{page}", get(async || "open"))
 }
 
-/// Every place of a layer below a prefix of `/a/b`.
+/// Returns every place of a layer below the prefix `/a/b`.
 fn nested(layer: &RobotsLayer) -> Vec<(&'static str, Router)> {
     let at_a_b = |router: Router| Router::new().nest("/a", Router::new().nest("/b", router));
     let layered = || pages().layer(layer.clone());
@@ -96,7 +97,7 @@ async fn a_disallowed_crawler_is_refused_wherever_the_layer_is_nested() {
     assert_eq!((live.status().stripped_targets, live.status().faults), (0, 0));
 }
 
-/// The layers as a newcomer writes them first. It passes a crawler, and the status says so.
+/// The layers as a newcomer writes them first. A crawler passes, and the status counts it.
 #[tokio::test]
 async fn the_plain_layer_counts_what_it_judges_by_a_target_without_its_prefix() {
     let live = live("User-agent: GPTBot\nDisallow: /a/b/drafts/\n", Mode::Refuse);
@@ -106,7 +107,8 @@ async fn the_plain_layer_counts_what_it_judges_by_a_target_without_its_prefix() 
     assert_eq!(live.status().stripped_targets, 1);
     assert_eq!(status(&nested(plain()), "/a/b/open/x", GPTBOT).await, StatusCode::OK);
     assert_eq!(live.status().stripped_targets, 2);
-    // Not for a person, nor where the layer sees the whole target or is given it.
+    // Requests of people are not counted, and neither are requests whose whole target the layer
+    // sees or finds.
     status(&nested(plain()), "/a/b/drafts/x", FIREFOX).await;
     let whole = Router::new().nest("/a/b", pages()).layer(plain());
     assert_eq!(status(&whole, "/a/b/drafts/x", GPTBOT).await, StatusCode::FORBIDDEN);
@@ -126,11 +128,12 @@ async fn what_a_layer_judges_in_a_nested_router_alone_is_counted() {
     assert_eq!(site.status().nested_only, 1);
     assert_eq!(status(&alone, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
     assert_eq!(site.status().nested_only, 2);
-    // Not for a person, nor a crawler that no group is for.
+    // Requests of people, and of crawlers without a group, are not counted.
     for agent in [FIREFOX, "CCBot/2.0"] {
         assert_eq!(status(&alone, "/a/b/drafts/x", agent).await, StatusCode::OK);
     }
-    // Nor where a layer outside judges, for this site or for another, nor in the outermost router.
+    // Requests are not counted if an outer layer judges them, for this site or another, or in the
+    // outermost router.
     let other = RobotsLayer::for_axum08(live("User-agent: GPTBot\nAllow: /\n", Mode::Refuse));
     for outer in [layer.clone(), other] {
         let app = nested().layer(outer);
@@ -139,7 +142,7 @@ async fn what_a_layer_judges_in_a_nested_router_alone_is_counted() {
     }
     let merged = Router::new().route("/", get(async || "home")).merge(pages().layer(layer.clone()));
     assert_eq!(status(&merged, "/open/x", GPTBOT).await, StatusCode::OK);
-    // A request with two agents has no mark.
+    // A request with two `User-Agent` lines has no mark.
     let mut two_agents = request("/a/b/open/x", GPTBOT);
     two_agents.headers_mut().append("user-agent", HeaderValue::from_static("CCBot/2.0"));
     assert_eq!(nested().layer(layer.clone()).oneshot(two_agents).await.unwrap().status(), StatusCode::OK);
@@ -155,12 +158,13 @@ async fn only_the_outermost_router_has_a_robots_txt() {
     assert_eq!(status(&inner, "/robots.txt", GPTBOT).await, StatusCode::NOT_FOUND);
     let response = inner.layer(layer).oneshot(request("/robots.txt", GPTBOT)).await.unwrap();
     assert_eq!(to_bytes(response.into_body(), 1000).await.unwrap(), FILE);
-    // In a router without routes too: its fallback is behind the layer.
+    // Also in a router without routes: the layer wraps its fallback.
     let bare = Router::new().layer(RobotsLayer::for_axum08(live(FILE, Mode::Refuse)));
     assert_eq!(status(&bare, "/robots.txt", GPTBOT).await, StatusCode::OK);
 }
 
-/// The table of the chapter `axum`: what becomes of `/robots.txt`, of the routes of this team and of those of another.
+/// The table of the chapter `axum`: who answers `/robots.txt`, the routes of this team and the
+/// routes of another team.
 #[tokio::test]
 async fn the_fallback_that_the_app_has_in_the_end_decides_about_robots_txt() {
     let layer = RobotsLayer::for_axum08(live(
@@ -191,7 +195,8 @@ async fn the_fallback_that_the_app_has_in_the_end_decides_about_robots_txt() {
     }
 }
 
-/// How often a layer looks an address up, which it does once for each request it judges; and how often its observers run.
+/// Counts how often a layer looks up an address, which it does once per judged request, and how
+/// often its observers run.
 #[derive(Clone, Default)]
 struct Counts {
     judged: Arc<AtomicUsize>,
@@ -265,7 +270,7 @@ async fn two_layers_over_the_same_sites_judge_once_and_over_others_twice() {
     }
 }
 
-/// Each observer is notified once of one decision, however the layers share them.
+/// Each observer is notified once per decision, however the layers share observers.
 #[tokio::test]
 async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
     let (shared, own) = (Counts::default(), Counts::default());
@@ -283,14 +288,14 @@ async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
     for mode in [Mode::Observe, Mode::Tag] {
         let outer = watch(RobotsLayer::for_axum08(live(FILE, mode)), &shared);
         let inner = watch(outer.clone(), &own);
-        // Three layers: the innermost has nothing to do.
+        // With three layers, the innermost has nothing to do.
         let innermost = pages().layer(outer.clone());
         let app = Router::new().nest("/a", Router::new().nest("/b", innermost).layer(inner)).layer(outer);
         for (path, notified) in [("/a/b/drafts/x", (1, 1)), ("/a/b/open/x", (1, 0))] {
             assert_eq!(status(&app, path, GPTBOT).await, StatusCode::OK);
             assert_eq!((shared.take(), own.take()), (notified, notified), "{mode}: {path}");
         }
-        // A crawler that no group names.
+        // No group names this crawler.
         assert_eq!(status(&app, "/a/b/drafts/x", "Googlebot/2.1").await, StatusCode::OK);
         assert_eq!((shared.take(), own.take()), ((1, 0), (1, 0)), "{mode}");
         assert_eq!(status(&app, "/a/b/drafts/x", FIREFOX).await, StatusCode::OK);
@@ -298,7 +303,8 @@ async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
     }
 }
 
-/// A layer outside that finds an exempt address, or signs of a person, does not speak for one inside.
+/// If an outer layer finds an exempt address or signs of a person, the inner layer still judges by
+/// itself.
 #[tokio::test]
 async fn an_exemption_outside_is_none_inside() {
     let policy = Policy::builder()
@@ -338,7 +344,7 @@ async fn an_exemption_outside_is_none_inside() {
     assert_eq!(counts.take().1, 1, "one decision");
 }
 
-/// The layer inside refuses what the layer outside lets pass for another site.
+/// The inner layer refuses a request that the outer layer allows for another site.
 #[tokio::test]
 async fn an_inner_layer_with_its_own_site_enforces_its_own_rules() {
     let open = RobotsLayer::for_axum08(live("User-agent: GPTBot\nAllow: /\n", Mode::Refuse));
@@ -348,7 +354,7 @@ async fn an_inner_layer_with_its_own_site_enforces_its_own_rules() {
     assert_eq!(status(&app, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
 }
 
-/// A request that was judged outside is not the one that comes here any more.
+/// The request has changed since the outer layer judged it.
 #[tokio::test]
 async fn an_inner_layer_judges_again_what_has_changed_on_the_way() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
@@ -376,12 +382,12 @@ async fn an_inner_layer_judges_again_what_has_changed_on_the_way() {
     ] {
         assert_eq!(status(&app, target, agent).await, StatusCode::FORBIDDEN, "{what}");
     }
-    // The same without a change.
+    // The same app without a change.
     let app = between(|_| {});
     assert_eq!(status(&app, "/drafts/x", "CCBot/2.0").await, StatusCode::OK);
     assert_eq!(status(&app, "/drafts/open", GPTBOT).await, StatusCode::OK);
 
-    // A router behind what rewrites the target: the layer in front of both judged another one.
+    // Both layers judge different targets if something between them rewrites the target.
     let rewritten = ServiceBuilder::new()
         .layer(layer.clone())
         .map_request(|mut request: Request| {
@@ -392,7 +398,7 @@ async fn an_inner_layer_judges_again_what_has_changed_on_the_way() {
     let response = rewritten.oneshot(request("/drafts/open", GPTBOT)).await.unwrap();
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
 
-    // A method that is no longer the one that was judged: the groups for `*` are not for POST.
+    // The method has changed since the request was judged: the groups for `*` do not apply to POST.
     let star = live("User-agent: *\nDisallow: /drafts/\n", Mode::Refuse);
     let layer = RobotsLayer::for_axum08(star).on_crawler(|_| {});
     let change = map_request(async |mut request: Request| {
@@ -405,7 +411,7 @@ async fn an_inner_layer_judges_again_what_has_changed_on_the_way() {
     assert_eq!(app.oneshot(request).await.unwrap().status(), StatusCode::FORBIDDEN);
 }
 
-/// The lines that a trusted proxy kept count as the request's own do.
+/// Lines that a trusted proxy kept are treated like the request's own.
 #[tokio::test]
 async fn an_inner_layer_judges_again_where_a_proxys_lines_have_changed_on_the_way() {
     type Kept = Vec<HeaderValue>;
@@ -417,7 +423,7 @@ async fn an_inner_layer_judges_again_where_a_proxys_lines_have_changed_on_the_wa
     for (before, behind, want, judged) in [
         (kept(&["CCBot/2.0"]), kept(&["CCBot/2.0"]), StatusCode::OK, 1),
         (kept(&["CCBot/2.0"]), kept(&[GPTBOT]), StatusCode::FORBIDDEN, 2),
-        // Several lines are judged by each layer.
+        // Each layer judges a request with several lines.
         (kept(&["CCBot/2.0", FIREFOX]), kept(&["CCBot/2.0", GPTBOT]), StatusCode::FORBIDDEN, 2),
     ] {
         let outside = map_request(move |mut request: Request| {
@@ -435,7 +441,8 @@ async fn an_inner_layer_judges_again_where_a_proxys_lines_have_changed_on_the_wa
     }
 }
 
-/// Application code that sends a request on with the extensions of another: the mark is about that other one.
+/// If application code copies the extensions to another request, the mark is still about the first
+/// one.
 #[tokio::test]
 async fn a_mark_that_is_copied_to_another_request_lets_nothing_pass() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
@@ -466,7 +473,8 @@ async fn a_function_of_the_application_judges_once_too() {
     assert_eq!(counts.take(), (1, 1));
 }
 
-/// The layer adds what it promises, even where one outside that adds nothing has judged already.
+/// The layer adds its extension even if an outer layer that adds nothing has already judged the
+/// request.
 #[tokio::test]
 async fn an_inner_layer_that_adds_the_extension_adds_it() {
     use tower_robots::layer::Record;
@@ -514,7 +522,7 @@ async fn a_handler_learns_which_crawler_asks() {
         ("/a/open", GPTBOT, StatusCode::OK, "GPTBot"),
         ("/a/open", "OtherBot/1.0 (+https://other.test/bot)", StatusCode::OK, "OtherBot"),
         ("/a/open", FIREFOX, StatusCode::OK, "nobody"),
-        // A group is for it, but it is no crawler.
+        // A group names curl, but it is not a crawler.
         ("/a/open", "curl/8.5.0", StatusCode::OK, "nobody"),
         ("/a/only", GPTBOT, StatusCode::OK, "GPTBot"),
         ("/a/only", FIREFOX, StatusCode::NOT_FOUND, ""),

@@ -1,7 +1,7 @@
-//! Files and paths made to be slow: their cost grows with their size and no faster.
+//! Files and paths crafted to be slow. Their cost grows linearly with their size.
 //!
-//! The bounds are wide, for machines that are busy and builds that are not optimised; measured figures stand in
-//! `benches/README.md`.
+//! The limits are generous, for busy machines and unoptimised builds; `benches/README.md` has
+//! measured figures.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::clock::within;
 use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet};
 
-/// The limit of the standard, to be filled.
+/// The size limit of the standard reading, in bytes, which the test files fill.
 const SIZE: usize = 500 * 1024;
 
-/// How much slower this build may be than the bar.
+/// How much slower than the target this build may be.
 const SLACK: u32 = if cfg!(debug_assertions) { 60 } else { 10 };
 
 fn compile(file: &str) -> RuleSet {
@@ -27,7 +27,7 @@ fn disallows(rules: &RuleSet, token: &str, path: &str) -> bool {
     rules.select(&[ProductToken::new(token)], Fallback::Star).verdict(&path).access() == Access::Disallow
 }
 
-/// Lines until the file is full.
+/// Appends lines until the file has its maximum size.
 fn filled(mut file: String, mut line: impl FnMut(usize) -> String) -> String {
     let mut at = 0;
     loop {
@@ -42,7 +42,7 @@ fn filled(mut file: String, mut line: impl FnMut(usize) -> String) -> String {
 
 #[test]
 fn tokens_that_share_a_large_group_do_not_copy_it() {
-    // Many tokens in one group of many rules, and each in a small group of its own.
+    // Many tokens in one group with many rules, and each token in a small group of its own.
     let mut file = String::new();
     for token in 0..5000 {
         writeln!(file, "User-agent: bot{token}").unwrap();
@@ -65,7 +65,7 @@ fn tokens_that_share_a_large_group_do_not_copy_it() {
 
 #[test]
 fn many_sets_of_many_groups_do_not_multiply() {
-    // Each token leaves out another group, so that no two have the same set.
+    // Each token is missing from another group, so no two tokens have the same set of groups.
     let mut file = String::new();
     for group in 0..150 {
         for token in (0..145).filter(|token| *token != group) {
@@ -101,7 +101,8 @@ fn every_file_of_one_sort_of_line_compiles_in_time_and_space() {
 
 #[test]
 fn hostile_wildcards_are_judged_exactly_and_in_time() {
-    // In ten bits of other patterns, so that no two rules are alike; the last literal stands before all of it.
+    // Ten bits, written as patterns, make all rules different. The final literal occurs in the path
+    // only at the start.
     let either = |at: usize| (0..10).map(|bit| if at >> bit & 1 == 0 { "*a" } else { "*aa" }).collect::<String>();
     let rules: String = (0..1000).map(|at| format!("Disallow: /{}{}*b\n", either(at), "*a".repeat(230))).collect();
     let rules = compile(&format!("User-agent: *\n{rules}"));
@@ -132,7 +133,7 @@ fn many_forms_are_judged_by_hostile_rules_in_time() {
 
 #[test]
 fn octets_that_no_pattern_holds_lead_nowhere() {
-    // Two groups, so that there is a trie behind the first; found by fuzzing.
+    // Two groups, so that there is a trie for the second; found by fuzzing.
     let rules = compile("User-agent: a\nDisallow: /x\n\nUser-agent: *\nAllow: /\n");
     for path in ["/\0\0\0\0\0\0\0\0\0", "/\0", "/x\0\0\0\0\0\0\0\0", "/\u{80}", "/\u{7f}"] {
         assert_eq!(disallows(&rules, "a", path), path.starts_with("/x"), "{path:?}");

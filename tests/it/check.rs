@@ -1,4 +1,4 @@
-//! The check room from outside: whole files, real files, any bytes.
+//! The check from outside: whole files, real files, and arbitrary bytes.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn checked(file: &[u8]) -> Report {
     check(&RobotsTxt::parse(file), &Options::new())
 }
 
-/// The findings, as `line:column code`.
+/// Returns the findings as `line:column code`.
 fn found(file: &[u8]) -> Vec<String> {
     let place = |finding: &Finding| format!("{}:{} {}", finding.line, finding.column, finding.code);
     checked(file).findings.iter().map(place).collect()
@@ -90,7 +90,8 @@ fn a_file_of_rubbish_has_a_bounded_report() {
     assert_eq!(report.omitted(), 10_000 - Finding::MAX_PER_LINT);
 }
 
-/// Holds for every file: sorted findings, each span inside the file, each place a line that exists.
+/// Invariants of every file: findings are sorted, each span is inside the file, and each position
+/// is an existing line.
 fn hold_invariants(file: &[u8]) {
     let robots = RobotsTxt::parse(file);
     let lines = robots.lines().count();
@@ -121,7 +122,8 @@ proptest! {
     }
 }
 
-/// The files of the shared case data, which stand beside the project or nowhere: one in thirty, or all with ROBOTSD_LONG.
+/// The files of the shared case data, if it exists next to the project: one in thirty, or all with
+/// `ROBOTSD_LONG`.
 #[test]
 fn real_files_are_checked() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");

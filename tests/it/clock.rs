@@ -1,11 +1,12 @@
-//! The cost of something, whatever else the machine does meanwhile.
+//! Measures the cost of work, independent of what else the machine does.
 
 use std::time::Duration;
 
-/// How often work is done again that took too long. Another program may have emptied the caches, or taken half of a processor.
+/// How often work that took too long is repeated. Another program may have emptied the caches or
+/// used half of a processor.
 const TRIES: usize = 10;
 
-/// Does some work until it takes less than `limit`. Fails if it never does.
+/// Repeats the work until it takes less than `limit`, and fails if it never does.
 #[track_caller]
 pub(super) fn within<T>(limit: Duration, what: &str, mut work: impl FnMut() -> T) -> T {
     let mut least = Duration::MAX;
@@ -20,14 +21,14 @@ pub(super) fn within<T>(limit: Duration, what: &str, mut work: impl FnMut() -> T
     panic!("{what} took {least:?} at least, and not less than {limit:?}");
 }
 
-/// Whether something holds in one of a few measurements.
+/// Reports whether one of a few measurements succeeds.
 pub(super) fn is_measured(mut measure: impl FnMut() -> bool) -> bool {
     (0..TRIES).any(|_| measure())
 }
 
-/// The time this thread has spent on a processor; where the kernel does not say, the time that has passed.
+/// Returns the processor time of this thread, or the elapsed time if the kernel does not report it.
 pub(super) fn spent() -> Duration {
-    // The kernel adds up when a thread gives way.
+    // The kernel updates the sum when a thread yields.
     std::thread::yield_now();
     #[cfg(target_os = "linux")]
     if let Ok(stat) = std::fs::read_to_string("/proc/thread-self/schedstat")

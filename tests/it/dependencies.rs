@@ -1,14 +1,15 @@
-//! The crates that this one brings into an app's build, as its page says: each costs a download, an audit and compile time.
+//! The crates that this crate adds to an app's build, as the crate page states. Each costs a
+//! download, an audit and compile time.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The crates that the library needs with these features, itself not among them.
+/// Returns the crates that the library needs with these features, without itself.
 fn crates(features: &str) -> BTreeSet<String> {
     crates_of("tower-robots", features)
 }
 
-/// The crates that a package needs with these features, itself not among them.
+/// Returns the crates that a package needs with these features, without itself.
 fn crates_of(package: &str, features: &str) -> BTreeSet<String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["tree", "--offline", "--quiet", "--package", package]);
@@ -20,7 +21,8 @@ fn crates_of(package: &str, features: &str) -> BTreeSet<String> {
     names.filter(|name| *name != package).map(str::to_owned).collect()
 }
 
-/// The rows of the table of features on the crate's page: a feature, and the number in its last column.
+/// Returns the rows of the feature table on the crate page: the feature, and the number in the last
+/// column.
 #[cfg(target_os = "linux")]
 fn stated() -> Vec<(String, usize)> {
     let page = include_str!("../../CRATE.md").lines().filter(|line| line.starts_with("| `"));
@@ -50,7 +52,7 @@ fn the_page_of_the_crate_says_how_many_crates_each_feature_brings() {
 #[test]
 fn the_layer_alone_brings_few_crates_and_no_tables_of_other_scripts() {
     let layer = crates("layer");
-    // Of these, an axum app has about half already.
+    // An axum app already has about half of these.
     assert!((10..=24).contains(&layer.len()), "{}: {layer:?}", layer.len());
     let default = crates("layer,watch");
     assert!(default.is_superset(&layer) && default.contains("notify"), "{default:?}");

@@ -1,11 +1,12 @@
-//! The differences of `Reading::Standard` and `Reading::Legacy` from `Reading::Reference`: one test for each row of the
-//! table of `Reading`.
+//! How `Reading::Standard` and `Reading::Legacy` differ from `Reading::Reference`: one test per row
+//! of the table of `Reading`.
 
 use tower_robots::rules::{Access, Fallback, NoteKind, ProductToken, Reading, RequestPath, RobotsTxt};
 
 const READINGS: [Reading; 3] = [Reading::Reference, Reading::Standard, Reading::Legacy];
 
-/// The verdicts of the three readings, `Reference` first: whether the token may fetch the path.
+/// Returns the verdicts of the three readings, `Reference` first: whether the token may fetch the
+/// path.
 fn allowed(file: impl AsRef<[u8]>, token: &str, path: &str) -> [bool; 3] {
     READINGS.map(|reading| {
         let rules = RobotsTxt::parse(file.as_ref()).compile(reading);
@@ -39,7 +40,8 @@ fn ours_escapes_in_patterns_are_made_alike() {
 
 #[test]
 fn ours_priority_is_that_of_the_pattern_as_written() {
-    // Five octets beat four, although two octets are compared; their number makes no tie either.
+    // A pattern of five bytes wins over one of four, although only two bytes are compared. The byte
+    // count also prevents a tie.
     let file = "user-agent: a\ndisallow: /%61\nallow: /abc\nallow: /a";
     assert_eq!(allowed(file, "a", "/abc"), [true, true, true]);
     assert_eq!(allowed("user-agent: a\ndisallow: /%61%62\nallow: /abc", "a", "/abc"), [true, false, false]);
@@ -60,7 +62,7 @@ fn ours_octets_past_the_limit_do_not_count() {
         let filler = Reading::STANDARD_LIMIT - head.len() - tail.len();
         [head, "#", &"x".repeat(filler), "\n", tail].concat()
     };
-    // The last rule ends one octet past the limit.
+    // The last rule ends one byte beyond the limit.
     let cut = file("disallow: /b");
     assert_eq!(cut.len(), Reading::STANDARD_LIMIT + 2);
     assert_eq!(allowed(&cut, "a", "/a"), [false, false, false]);
@@ -72,7 +74,7 @@ fn ours_octets_past_the_limit_do_not_count() {
     };
     assert_eq!(notes(Reading::Standard), [(4, NoteKind::CutLine)]);
     assert_eq!(notes(Reading::Reference), []);
-    // A name that is cut is no name, not a shorter one.
+    // A name that is cut off is ignored, rather than read as a shorter name.
     let cut = file("user-agent: b") + "\ndisallow: /";
     assert_eq!(allowed(&cut, "b", "/"), [false, true, true]);
 }

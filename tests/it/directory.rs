@@ -1,4 +1,4 @@
-//! A folder with a file for each host: real files that come, change, break and go.
+//! A folder with a file per host: real files that appear, change, break and disappear.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -82,7 +82,7 @@ fn each_file_is_a_site_and_the_fallback_is_every_other_host() {
         ("a.example.com", "# c\n"),
         ("xn--mnchen-3ya.example", "# d\n"),
         ("other.test", "# e\n"),
-        // Capitals come first in the order of octets.
+        // Capital letters sort first, in byte order.
         ("example.com", "# g\n"),
     ] {
         assert_eq!(folder.body(host).as_deref(), Some(text), "{host}");
@@ -101,7 +101,7 @@ fn files_that_come_make_sites_and_files_that_go_leave_the_last_good_version() {
     replace(&folder.path("b.test.txt"), "# b\n");
     folder.wait_for_body("b.test", "# b\n");
     assert_eq!(folder.body("a.test").as_deref(), Some("# a\n"));
-    // It is watched like any other.
+    // This file is watched like any other.
     replace(&folder.path("b.test.txt"), "# c\n");
     folder.wait_for_body("b.test", "# c\n");
     fs::remove_file(folder.path("b.test.txt")).unwrap();
@@ -112,13 +112,14 @@ fn files_that_come_make_sites_and_files_that_go_leave_the_last_good_version() {
     assert_eq!(folder.body("b.test").as_deref(), Some("# c\n"));
     replace(&folder.path("b.test.txt"), "# d\n");
     folder.wait_for_body("b.test", "# d\n");
-    // Opened anew, a host without a file has no site.
+    // After reopening, a host without a file has no site.
     fs::remove_file(folder.path("b.test.txt")).unwrap();
     let again = Directory::new(folder.folder.path()).open().unwrap();
     assert_eq!(again.sites().load().len(), 1);
 }
 
-/// Nothing has to be held beside the layer, or a router built by a function would stop following.
+/// Nothing except the layer has to be kept alive; otherwise a router built by a function would stop
+/// following the folder.
 #[test]
 fn sites_follow_their_folder_though_the_directory_is_dropped() {
     let folder = tempfile::tempdir().unwrap();
@@ -133,7 +134,8 @@ fn sites_follow_their_folder_though_the_directory_is_dropped() {
     }
 }
 
-/// A start is a start: what opens a site later has a cause of its own, and another mode is in the history.
+/// Opening at startup has its own cause, and so has opening a site later. A change of the mode is
+/// in the history.
 #[test]
 fn the_history_says_why_a_site_was_opened_and_when_its_mode_changed() {
     let folder = Folder::with(&[("a.example.txt", "User-agent: *\nDisallow: /b\n")]);
@@ -161,9 +163,10 @@ fn a_file_that_comes_is_not_taken_half_written() {
     for _ in 0..30 {
         file.write(|mut file| file.write_all(b"Disallow: /\n").unwrap());
         let is_live = folder.live("a.test").is_some_and(|live| live.snapshot().content.is_some());
-        // A file that is left alone for 400 ms counts as whole; its date may be older by a tick of the system's clock.
+        // A file that is unchanged for 400 ms counts as complete; its date may be older by a tick
+        // of the system clock.
         assert!(!is_live || file.longest_pause() > std::time::Duration::from_millis(300));
-        // A pause inside the write, as a slow disk makes it.
+        // A pause inside the write, as on a slow disk.
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     file.write(|mut file| file.write_all(b"# end\n").unwrap());
@@ -263,7 +266,7 @@ fn other_files_are_watched_by_the_same_rules() {
     drop(watched);
     let before = seen.lock().unwrap().len();
     replace(&path, "a = 4\n");
-    // Another watch of the same folder sees it: then the first would have, too.
+    // Another watch of the same folder sees the change, so the first watch would have seen it, too.
     let calls = Arc::new(Mutex::new(0));
     let called = calls.clone();
     let other = watcher.file(folder.path().join("other"), move || *called.lock().unwrap() += 1);
@@ -301,7 +304,7 @@ fn a_listener_that_panics_keeps_no_closed_site_published() {
     });
     assert!(folder.live("bad.test").is_some());
     fs::remove_file(folder.path("bad.test.txt")).unwrap();
-    // The watcher's thread or this one takes the panic.
+    // The panic occurs in the watcher's thread or in this one.
     let _ = catch_unwind(AssertUnwindSafe(|| folder.directory.rescan()));
     folder.directory.rescan().unwrap();
     assert!(folder.live("bad.test").is_none(), "it lost its file");

@@ -1,4 +1,4 @@
-//! Edits from outside: real files, judged by the matcher and not by the proof.
+//! Edits from outside: real files, judged by the matcher rather than by the edit's own proof.
 
 use base64::Engine;
 use tower_robots::agent::{Agent, Category, Registry};
@@ -7,7 +7,7 @@ use tower_robots::rules::{Access, Group, Reading, RequestPath, RobotsTxt, RuleSe
 
 use crate::shared::cases;
 
-/// One file of so many is edited; of fewer with ROBOTSD_LONG.
+/// One in this many files is edited; with `ROBOTSD_LONG`, one in `LONG_STEP`.
 const STEP: usize = 389;
 const LONG_STEP: usize = 97;
 
@@ -19,7 +19,7 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
     rules.select(agent.tokens(), agent.fallback())
 }
 
-/// Paths that rules of a file are about, and others.
+/// Returns paths that the rules of a file mention, and others.
 fn paths(robots: &RobotsTxt) -> Vec<Vec<u8>> {
     let of_rules = robots.groups().flat_map(Group::rules).map(|rule| {
         let text = rule.pattern().strip_suffix(b"$").unwrap_or(rule.pattern());

@@ -1,4 +1,4 @@
-//! The events that the library emits, for tests.
+//! Collects the events that the library emits, for tests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Level and target of an event, and its message or all of its fields.
+/// The level and target of an event, and its message or all of its fields.
 pub(crate) type Emitted<D = String> = (Level, &'static str, D);
 
-/// The fields of an event, its message among them.
+/// The fields of an event, including its message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(pub(crate) BTreeMap<&'static str, String>);
 
@@ -21,7 +21,7 @@ impl Visit for Fields {
     }
 }
 
-/// Keeps the events of the library.
+/// Collects the library's events.
 #[derive(Clone, Default)]
 struct Events(Arc<Mutex<Vec<Emitted<Fields>>>>);
 
@@ -49,7 +49,7 @@ impl Subscriber for Events {
     fn exit(&self, _: &Id) {}
 }
 
-/// The events that `work` emits on this thread, with all fields.
+/// Returns the events that `work` emits on this thread, with all fields.
 pub(crate) fn events_with_fields(work: impl FnOnce()) -> Vec<Emitted<Fields>> {
     let events = Events::default();
     tracing::subscriber::with_default(events.clone(), work);
@@ -57,7 +57,7 @@ pub(crate) fn events_with_fields(work: impl FnOnce()) -> Vec<Emitted<Fields>> {
     events.clone()
 }
 
-/// Level, target and message of what `work` emits on this thread.
+/// Returns level, target and message of the events that `work` emits on this thread.
 pub(crate) fn events(work: impl FnOnce()) -> Vec<Emitted> {
     let message = |mut fields: Fields| fields.0.remove("message").unwrap_or_default();
     events_with_fields(work).into_iter().map(|(level, target, fields)| (level, target, message(fields))).collect()

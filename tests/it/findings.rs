@@ -1,4 +1,5 @@
-//! Findings of the check reach the person who publishes: every file with an error, in the words of the report.
+//! Findings of the check reach the person who publishes: every file with an error, worded as in the
+//! report.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +19,7 @@ fn every_file_with_an_error_is_reported_wherever_it_goes_live() {
         let notified = Arc::new(Mutex::new(String::new()));
         let listened = Arc::clone(&notified);
         let listen = move |reload: &tower_robots::live::Reload, _: &_| *listened.lock().unwrap() = reload.to_string();
-        // A text that is no robots.txt at all is an error in itself.
+        // A string that is not a robots.txt is an error in itself.
         let opened: Result<LiveRobots, Rejection> = LiveRobots::text(body.clone()).on_reload(listen).open();
         let Ok(live) = opened else { continue };
         let status = live.status();

@@ -1,4 +1,5 @@
-//! Fixes from outside: real files and generated ones, judged by the matcher and not by the proof.
+//! Fixes from outside: real and generated files, judged by the matcher rather than by the fix's own
+//! proof.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -12,7 +13,7 @@ use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, 
 
 use crate::shared::cases;
 
-/// Agents of each file that its verdicts are compared for, besides those that its cases name.
+/// Agents for which the verdicts of each file are compared, in addition to those of its cases.
 const AGENTS: [&str; 4] = ["Googlebot", "bingbot", "GPTBot", "some-other-bot"];
 
 /// The outcome for the findings of one lint.
@@ -35,7 +36,8 @@ fn url(case: &Value) -> Vec<u8> {
     }
 }
 
-/// Whether a file lets each agent have each path, under every reading, with the names of the registry as files are enforced.
+/// Returns the verdict for each agent and path, under every reading, using the names of the
+/// registry as enforcement does.
 fn verdicts(robots: &RobotsTxt, questions: &[(String, Vec<u8>)]) -> Vec<Access> {
     let compiled: Vec<RuleSet> = Reading::ALL
         .iter()
@@ -53,7 +55,7 @@ fn verdicts(robots: &RobotsTxt, questions: &[(String, Vec<u8>)]) -> Vec<Access> 
     compiled.iter().flat_map(|rules| questions.iter().map(move |question| verdict(rules, question))).collect()
 }
 
-/// Lines that no verdict depends on: they are all still there.
+/// Returns the lines that no verdict depends on; they must all be kept.
 fn other_lines(robots: &RobotsTxt) -> Vec<(Vec<u8>, Vec<u8>)> {
     let sitemaps = robots.sitemaps().map(|sitemap| (b"sitemap".to_vec(), sitemap.value.to_vec()));
     let is_kept = |name: &[u8]| name != b"host" && name != b"crawl-delay";
@@ -68,8 +70,8 @@ fn count(report: &Report, code: &str) -> usize {
     [0, 1, 2].into_iter().map(|at| report.count_of(code, tower_robots::check::Severity::ALL[at])).sum()
 }
 
-/// Holds for every file: safe fixes change no verdict and lose no line, a fixed finding is gone, and there is nothing to
-/// fix again. Gives what was done.
+/// Checks invariants of every file: safe fixes change no verdict and lose no line, fixed findings
+/// are gone, and a second run finds nothing to fix. Returns what was done.
 fn hold(file: &[u8], questions: &[(String, Vec<u8>)]) -> (Report, FixedFile) {
     let shown = || String::from_utf8_lossy(file).into_owned();
     let (robots, options) = (RobotsTxt::parse(file), Options::new());
@@ -91,8 +93,8 @@ fn hold(file: &[u8], questions: &[(String, Vec<u8>)]) -> (Report, FixedFile) {
     (report, fixed)
 }
 
-/// The files of the case data with the paths and agents of their cases: one in 300, or one in ten with `ROBOTSD_LONG`.
-/// All of them take eight minutes.
+/// Tests the files of the case data with the paths and agents of their cases: one in 300, or one in
+/// ten with `ROBOTSD_LONG`. All of them take eight minutes.
 #[test]
 fn safe_fixes_of_real_files_change_no_verdict() {
     let mut questions: HashMap<String, Vec<(String, Vec<u8>)>> = HashMap::new();
@@ -112,7 +114,7 @@ fn safe_fixes_of_real_files_change_no_verdict() {
             let questions = questions.get(name).map_or(&[][..], Vec::as_slice);
             asked += Reading::ALL.len() * questions.len();
             let (report, fixed) = hold(&file, questions);
-            // A fix may make room for a finding of another lint.
+            // A fix may reveal a finding of another lint.
             let all = |report: &Report| Lint::all().iter().map(|lint| count(report, lint.code)).sum::<usize>();
             assert!(all(&fixed.report) <= all(&report), "{name}");
             changed += usize::from(fixed.robots.bytes()[..] != file);
@@ -148,7 +150,7 @@ fn safe_fixes_of_real_files_change_no_verdict() {
     assert!(changed * 4 > files.len() && asked > files.len(), "{changed} of {}, {asked}", files.len());
 }
 
-/// Adds the outcome of the findings of a file, also with its unsafe fixes.
+/// Adds the outcome for the findings of a file, including its unsafe fixes.
 fn add(rows: &mut BTreeMap<&str, Row>, report: &Report, fixed: &FixedFile) {
     let is_more = fixed.report.fixes.count(Safety::Unsafe) > 0;
     let all = is_more.then(|| fix(&fixed.robots, &Options::new(), Safety::Unsafe));

@@ -1,4 +1,4 @@
-//! The shortest form of each setting is the right one.
+//! The shortest form of each setting is correct.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn a_policy_is_changed_in_place() {
     assert_eq!((policy.mode, policy.overrides.len()), (Mode::Tag, 0));
     let of_modes = |outcome| outcome == ReloadOutcomeKind::ModeChanged;
     assert_eq!(live.history().iter().filter(|entry| of_modes(entry.outcome)).count(), 2);
-    // None is lost of several at once.
+    // Concurrent updates do not overwrite each other.
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| (0..50).for_each(|_| live.update_policy(|policy| policy.overrides.push(spared()))));
@@ -62,7 +62,7 @@ async fn a_text_is_published_by_a_future_that_does_not_block() {
     let reload = live.publish("User-agent: *\nDisallow: /x\n").await.unwrap();
     assert_eq!(reload.outcome.kind(), ReloadOutcomeKind::Published);
     assert_eq!(live.publish("<!doctype html>").await.unwrap_err().kind, RejectionKind::Html);
-    // It goes on without the future, which may be sent elsewhere.
+    // The reload continues without the future, which may be moved to another thread.
     let reload = tokio::spawn(live.publish(String::from(FILE))).await.unwrap().unwrap();
     assert_eq!(live.status().live, reload.outcome.hash());
     drop(live.publish("User-agent: *\nDisallow: /y\n"));
@@ -74,7 +74,8 @@ async fn a_text_is_published_by_a_future_that_does_not_block() {
     }
 }
 
-/// A rejected start has every finding, and says which line to fix before it speaks of state directories.
+/// A rejected start has every finding, and names the line to fix before it mentions state
+/// directories.
 #[test]
 fn a_rejected_start_carries_the_report() {
     let gate = || Gate::new().refuse_findings(Severity::Error);
@@ -99,7 +100,7 @@ fn a_rejected_start_carries_the_report() {
             assert!(pending.objections.iter().all(|objection| objection.kind == ObjectionKind::Finding));
         }
     }
-    // Without a finding, the way to accept it.
+    // Without a finding, the message explains how to accept the version.
     let rejection = LiveRobots::text("User-agent: *\nDisallow: /\n").gate(gate()).open().unwrap_err();
     assert!(rejection.to_string().contains("StateDir"), "{rejection}");
     let rejection = LiveRobots::text("Not Found").open().unwrap_err();

@@ -1,7 +1,7 @@
-//! A state directory on a disk that is full: what goes live is said to be unwritten, is written once there is room, and a
-//! restart before that says what it does not know.
+//! A state directory on a full disk: what goes live is reported as unwritten and is written once
+//! there is room. A restart before that reports what it does not know.
 //!
-//! Each test has a file system of 64 KiB of its own.
+//! Each test has its own file system of 64 KiB.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -25,15 +25,15 @@ const THIRD: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\nDisallo
 const STAGING: &str = "User-agent: *\nDisallow: /\n";
 const BAD: &str = "<html>";
 
-/// Remounts a disk: a read-only one takes not even other octets for those it holds, as one does that is full and copies
-/// what is overwritten.
+/// Remounts a disk. A read-only disk does not even accept other bytes for existing files, like a
+/// full disk that copies on write.
 fn remount(disk: &Path, how: &str) {
     let mut mount = Command::new("mount");
     mount.args(["-o", &format!("remount,{how}")]).arg(disk);
     assert!(mount.status().unwrap().success(), "{mount:?}");
 }
 
-/// A site whose robots.txt is elsewhere.
+/// A site whose robots.txt is on another disk.
 struct Site<'d> {
     disk: &'d SmallDisk,
     folder: TempDir,
@@ -62,12 +62,12 @@ impl<'d> Site<'d> {
         state
     }
 
-    /// As after a kill: open handles are never dropped, but the lock of a process that is gone is gone.
+    /// Simulates a kill: open handles are never dropped, but the lock of the process is gone.
     fn is_killed(&self) {
         fs::remove_file(self.disk.path().join("state/lock")).unwrap();
     }
 
-    /// Polled so seldom that only what a test does brings news.
+    /// Polls so rarely that only changes made by a test are noticed.
     fn builder(&self) -> LiveBuilder<FileSource> {
         LiveRobots::file(self.path()).gate(Gate::new()).poll_every(PATIENCE * 100)
     }
@@ -76,7 +76,7 @@ impl<'d> Site<'d> {
         self.builder().state(state, "shop").open().unwrap()
     }
 
-    /// Opens it with its state directory, in which all of it is written.
+    /// Opens the site with its state directory, in which everything is written.
     fn start(&self) -> (StateDir, LiveRobots) {
         let state = self.state();
         let live = self.open(&state);
@@ -84,11 +84,11 @@ impl<'d> Site<'d> {
         (state, live)
     }
 
-    /// Has the site reload another version, and returns the outcome.
+    /// Makes the site reload another version, and returns the outcome.
     fn replace(&self, live: &LiveRobots, text: &str) -> ReloadOutcomeKind {
         self.write(text);
         match live.reload_blocking().outcome.kind() {
-            // The watcher was first: its reload is the last entry of the history.
+            // If the watcher was first, its reload is the last entry of the history.
             ReloadOutcomeKind::Unchanged => {
                 let history = live.history();
                 let mut outcomes = history.iter().map(|entry| entry.outcome);
@@ -98,13 +98,13 @@ impl<'d> Site<'d> {
         }
     }
 
-    /// Waits for an event, which comes a moment after the status has changed.
+    /// Waits for an event, which is sent shortly after the status has changed.
     fn wait_for_report(&self, what: &str) {
         let is_reported = || self.reported.lock().unwrap().iter().any(|event| event.contains(what));
         wait_or_explain(is_reported, || format!("{what}; {:?}", self.reported.lock().unwrap()));
     }
 
-    /// Leaves no room in the last block of the history either: empty lines say nothing.
+    /// Fills the last block of the history, too, with empty lines, which have no meaning.
     fn fill_history(&self) {
         let mut history = File::options().append(true).open(self.own().join("history.jsonl")).unwrap();
         while history.write_all(b"\n").is_ok() {}
@@ -115,7 +115,7 @@ impl<'d> Site<'d> {
     }
 }
 
-/// Dated long ago, or each reload would wait for it to settle.
+/// The file is dated long ago, because each reload would otherwise wait for it to settle.
 fn write(folder: &Path, text: &str) {
     let past = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
     replace_dated(&folder.join("robots.txt"), text, past);
@@ -149,7 +149,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         assert!(!state.flush());
         let status = live.status();
-        // The last block of the history has room for a line, which ends nothing else's problem.
+        // The last block of the history has room for a line, but writing it does not clear any
+        // other problem.
         assert!(
             status.state_problem(ProblemKind::Save).is_some() && status.state_problem(ProblemKind::History).is_none(),
             "{status:?}"
@@ -163,12 +164,12 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
             (status.state_problem(ProblemKind::Save).unwrap(), status.state_problem(ProblemKind::History).unwrap());
         let want = "cannot be written, so a restart forgets the live version: No space left on device";
         assert!(save.contains(want), "{save}");
-        // Two wait if the watcher published the version before this test asked for it.
+        // Two entries wait if the watcher published the version before this test requested it.
         let waits =
             |entries: &str| history.contains(&format!("cannot be written, so {entries}: No space left on device"));
         assert!(waits("1 entry is not saved yet") || waits("2 entries are not saved yet"), "{history}");
         assert_eq!(status.state_problems.iter().map(|problem| &*problem.text).collect::<Vec<_>>(), [save, history]);
-        // In the same words.
+        // The events have the same wording.
         site.wait_for_report(&format!("shop: {save}"));
         site.wait_for_report(&format!("shop: {history}"));
         let written = fs::read_to_string(site.own().join("state.json")).unwrap();
@@ -192,7 +193,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         );
         let mut outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome).collect();
         outcomes.retain(|outcome| *outcome != ReloadOutcomeKind::Unchanged);
-        // The handle that stands for the killed process may see the broken file, too.
+        // The handle that simulates the killed process may see the broken file, too.
         let (published, rest) = outcomes.split_at(3);
         assert!(published.iter().all(|outcome| *outcome == ReloadOutcomeKind::Published), "{outcomes:?}");
         assert!(!rest.is_empty() && rest.iter().all(|outcome| *outcome == ReloadOutcomeKind::Kept), "{outcomes:?}");
@@ -232,12 +233,12 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
         let site = Site::new(disk, FIRST);
         let (state, live) = site.start();
         disk.fill();
-        // Accepted by hand, which a restart must not forget either.
+        // A version that was accepted manually must not be forgotten at a restart either.
         assert_eq!(site.replace(&live, STAGING), ReloadOutcomeKind::Gated);
         live.accept(&VersionHash::of(STAGING.as_bytes()).into()).unwrap();
         assert_eq!(served(&live), STAGING);
         assert!(live.status().state_problem(ProblemKind::Save).is_some(), "it was tried before the answer");
-        // Nothing more can be written at the end than after a kill.
+        // At the end, no more can be written than after a kill.
         drop((live, state));
 
         site.write(BAD);
@@ -254,7 +255,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
             assert!(live.history().last().unwrap().detail.contains(&older));
             site.wait_for_report(&format!("shop: {problem}"));
         }
-        // The very version that was live needs no second acceptance.
+        // The version that was live does not have to be accepted again.
         let live = site.open(&site.state());
         assert_eq!(site.replace(&live, STAGING), ReloadOutcomeKind::Published);
         assert_eq!(live.status().state_problem(ProblemKind::Behind), None);
@@ -290,7 +291,7 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
         let (state, live) = site.start();
         disk.fill();
         assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
-        // The file of the switch of all sites is there from the start, and overwritten in place.
+        // The file of the switch for all sites exists from the start, and is overwritten in place.
         state.set_enforcement(Enforcement::Off).unwrap();
         assert_eq!(fs::read(disk.path().join("state/enforcement")).unwrap(), b"off\n");
         live.set_enforcement(Enforcement::Off).unwrap();
@@ -301,7 +302,7 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
         let problem = live.status().state_problem(ProblemKind::Switch).unwrap().to_owned();
         assert!(problem.contains("so a restart forgets the kill switch: No space left on device"), "{problem}");
         drop(live);
-        // As a config that is reloaded does.
+        // As when a config is reloaded.
         site.write(BAD);
         let live = site.open(&state);
         assert_eq!((served(&live).as_str(), live.status().state_problem(ProblemKind::Behind)), (SECOND, None));
@@ -358,7 +359,8 @@ fn a_directory_that_is_full_from_the_first_start_on_is_used_once_there_is_room()
 #[test]
 fn a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart() {
     SmallDisk::with("full_disk::a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart", |disk| {
-        // One that was rolled back before, whose source still holds it; one that waited, whose source is broken meanwhile.
+        // A version that was rolled back while its source still contains it, and a pending version
+        // whose source is broken in the meantime.
         for (text, is_rolled_back) in [(SECOND, true), (STAGING, false)] {
             let site = Site::new(disk, FIRST);
             let state = site.state();
@@ -427,12 +429,13 @@ fn a_site_that_is_opened_anew_leaves_what_is_published_meanwhile() {
         let before = fs::read(path(&site, "state.json")).unwrap();
         assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         assert!(state.flush());
-        // As if the second version had been recorded and not saved, and the bytes of the first were lost.
+        // As if the second version had been recorded but not saved, and the bytes of the first were
+        // lost.
         fs::write(path(&site, "state.json"), before).unwrap();
         let hash = VersionHash::of(FIRST.as_bytes()).to_string();
         fs::remove_file(path(&site, &format!("{}.txt", hash.trim_start_matches("sha256:")))).unwrap();
-        // While it is read, the site that is open already publishes another, which cannot be written; its source breaks
-        // afterwards.
+        // While the state is read, the open site publishes another version, which cannot be
+        // written. Its source breaks afterwards.
         let (folder, publishing) = (site.folder.path().to_owned(), Mutex::new(Some(live)));
         let mounted = disk.path().to_owned();
         state.on_event(move |event| {
@@ -442,7 +445,7 @@ fn a_site_that_is_opened_anew_leaves_what_is_published_meanwhile() {
                 write(&folder, THIRD);
                 let _ = live.reload_blocking();
                 write(&folder, BAD);
-                // Dropped, it would write itself.
+                // If it were dropped, it would write the state itself.
                 std::mem::forget(live);
             }
         });

@@ -1,4 +1,4 @@
-//! The stored corpora of the fuzz targets hold their properties in a debug build, too.
+//! The stored corpora of the fuzz targets satisfy their properties in a debug build, too.
 
 use std::fs;
 use std::path::Path;

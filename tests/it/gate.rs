@@ -1,4 +1,5 @@
-//! Versions that do not go live by themselves: those that the gate refuses, those that are rolled back, and how they are accepted.
+//! Versions that do not go live by themselves: refused by the gate or rolled back; and how they are
+//! accepted.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ use crate::waiting::{PATIENCE, body, replace_dated, wait_or_explain};
 const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
 const STAGING: &str = "User-agent: *\nDisallow: /\n";
 
-/// A site with a file and a state directory, opened as often as a process would be started.
+/// A site with a file and a state directory, opened once per simulated process.
 struct Site {
     folder: TempDir,
     notices: Arc<Mutex<Vec<String>>>,
@@ -39,12 +40,12 @@ impl Site {
         self.folder.path().join("robots.txt")
     }
 
-    /// Dated long ago, or each reload would wait for it to settle.
+    /// The file is dated long ago, because each reload would otherwise wait for it to settle.
     fn write(&self, file: &str) {
         replace_dated(&self.path(), file, SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000));
     }
 
-    /// Polled so seldom that only what a test does brings news.
+    /// Polls so rarely that only changes made by a test are noticed.
     fn builder(&self) -> LiveBuilder<FileSource> {
         let notices = self.notices.clone();
         LiveRobots::file(self.path())
@@ -72,7 +73,7 @@ fn objections(live: &LiveRobots) -> Vec<ObjectionKind> {
     pending.into_iter().flatten().collect()
 }
 
-/// The objections of a gate to a file that is to replace another one.
+/// Returns the gate's objections to replacing one file with another.
 fn replaced(gate: Gate, old: &str, new: &str) -> Vec<ObjectionKind> {
     let site = Site::new(old);
     let live = site.builder().gate(gate).open().unwrap();
@@ -92,7 +93,7 @@ fn a_staging_file_shipped_by_a_restart_keeps_the_old_bytes_and_is_accepted_by_it
     drop(site.start());
     site.write(STAGING);
     for _ in 0..2 {
-        // A second restart is no way round it either.
+        // A second restart does not bypass the gate either.
         let live = site.start();
         assert_eq!(body(&live).as_deref(), Some(OPEN));
         let status = live.status();
@@ -159,7 +160,7 @@ fn a_version_accepted_in_the_config_passes_and_the_next_one_does_not() {
     wait_for(&live, |live| live.status().condition() == Condition::Gated);
     live.set_gate(accepting());
     let reload = live.reload_blocking();
-    // Unchanged, if the watcher was still looking at the file and came first.
+    // Unchanged if the watcher was still examining the file and came first.
     assert!(matches!(reload.outcome.kind(), ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{reload}");
     assert_eq!(body(&live).as_deref(), Some(STAGING), "what waits is examined again");
 }
@@ -196,7 +197,8 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended() {
     assert!(body(&live).is_some_and(|body| body.contains("User-agent: CCBot")), "a list may change alone");
 }
 
-/// A restart, a baseline, and a list that is new leave the bytes alone to tell the file and what was appended to it apart.
+/// After a restart, or with a baseline or a new list, only the bytes show which part is the file
+/// and which was appended.
 #[test]
 fn a_file_that_lost_its_own_rules_waits_whatever_is_appended_also_after_a_restart() {
     const OWN: &str = "User-agent: *\nDisallow: /cart/\n\nUser-agent: b\nDisallow: /";
@@ -230,7 +232,7 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended_also_after_a_restar
             assert_eq!(live.publish_blocking(text).unwrap_err().kind, RejectionKind::Gated, "{text}");
         }
     }
-    // The same file with another list, and an edit of it, go live.
+    // The same file with another list, and an edit of the file, go live.
     let folder = TempDir::new().unwrap();
     for (text, name) in [(OWN, "GPTBot"), (OWN, "CCBot"), ("# From ai.txt\nUser-agent: *\nDisallow: /c\n", "CCBot")] {
         let state = StateDir::open(folder.path()).unwrap();
@@ -282,7 +284,7 @@ fn a_pending_version_is_reported_once_and_forgotten_when_the_old_file_comes_back
     site.write(STAGING);
     wait_for(&live, |live| live.status().condition() == Condition::Gated);
     wait_for(&live, |_| site.notices().len() > 1);
-    // The watcher looks again and again meanwhile.
+    // Meanwhile the watcher examines the file repeatedly.
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(site.notices().len(), 2, "{:?}", site.notices());
     assert_eq!(live.history().len(), 2);
@@ -296,21 +298,21 @@ fn a_pending_version_is_reported_once_and_forgotten_when_the_old_file_comes_back
 fn a_first_version_is_one_of_those_that_are_known_elsewhere() {
     let hash = |text: &str| VersionHash::of(text.as_bytes());
     let gate = |known: &str| Gate::new().allow_first_versions([hash(known)], "others serve another");
-    // One that is known passes, whatever it does; later versions are compared with it.
+    // A known version passes, whatever it changes; later versions are compared with it.
     let site = Site::new(STAGING);
     let live = site.builder().gate(gate(STAGING)).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some(STAGING));
     site.write(OPEN);
     assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Gated);
     assert_eq!(objections(&live), [ObjectionKind::Opening]);
-    // Another one waits, however harmless, and says why.
+    // Another version is held, however harmless it is, and gives the reason.
     let site = Site::new(OPEN);
     let live = site.builder().gate(gate(STAGING)).when_missing(WhenMissing::Unavailable).open().unwrap();
     assert_eq!((body(&live), objections(&live)), (None, vec![ObjectionKind::NotAccepted]));
     assert_eq!(live.status().pending.as_ref().unwrap().to_string(), "others serve another");
     live.accept(&hash(OPEN).into()).unwrap();
     assert_eq!(body(&live).as_deref(), Some(OPEN));
-    // A baseline is something to compare with.
+    // A baseline is a version to compare with.
     let baseline = RobotsTxt::parse(OPEN.as_bytes());
     let live = Site::new(OPEN).builder().gate(gate(STAGING).baseline(baseline)).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some(OPEN));
@@ -334,7 +336,7 @@ fn a_rollback_stays_until_the_file_holds_something_else() {
     assert_eq!(objections(&live), [ObjectionKind::RolledBack]);
     assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Gated, "nobody accepted it");
     assert_eq!(live.rollback().unwrap().outcome.hash(), Some(VersionHash::of(OPEN.as_bytes())));
-    // The file still holds the third version, which is not the one that was rolled back last.
+    // The file still contains the third version, which is not the one that was rolled back last.
     assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Gated);
     drop(live);
 
@@ -348,7 +350,7 @@ fn a_rollback_stays_until_the_file_holds_something_else() {
 
     let fourth = format!("{OPEN}Disallow: /fourth\n");
     for version in [&fourth, &third] {
-        // Once the file has held another version, this one is a version like any other.
+        // Once the file has contained another version, this one is treated like any other.
         site.write(version);
         wait_for(&live, |live| body(live).as_ref() == Some(version));
     }
@@ -375,7 +377,8 @@ fn the_history_says_what_was_tried_and_what_it_changes() {
     assert!(history[3].detail.contains("HTML"), "{history:?}");
 }
 
-/// The texts that are left in place of a robots.txt by an application that fails, or by a deployment that copies the wrong file.
+/// Texts that a failing application, or a deployment that copies the wrong file, leaves instead of
+/// a robots.txt.
 const OTHER_TEXTS: [&str; 12] = [
     "Error: cannot connect to database\n",
     "404: Not Found",
@@ -405,7 +408,7 @@ fn another_text_in_place_of_a_robots_txt_is_never_taken() {
         let site = Site::new(text);
         assert_eq!(LiveRobots::file(site.path()).open().unwrap_err().kind, kind, "{text:?}");
         site.write(OPEN);
-        // Without a gate too.
+        // Also without a gate.
         let live = LiveRobots::file(site.path()).poll_every(PATIENCE * 100).open().unwrap();
         site.write(text);
         let _ = live.reload_blocking();
@@ -458,7 +461,7 @@ fn a_version_without_any_group_waits_where_there_were_groups() {
         assert_eq!(objection.kind, ObjectionKind::Opening);
         assert!(objection.to_string().contains(how), "{objection}");
         assert!(status.last_reload.to_string().contains(how) && live.history().last().unwrap().detail.contains(how));
-        // Over a restart too, until it is accepted.
+        // Also after a restart, until it is accepted.
         drop(live);
         let live = site.start();
         assert_eq!((live.status().condition(), body(&live).as_deref()), (Condition::Gated, Some(OPEN)));

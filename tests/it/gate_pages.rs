@@ -1,4 +1,4 @@
-//! The pages that a gate watches: edits of real files by reasonable owners pass, accidents wait.
+//! The pages that a gate watches: reasonable edits of real files pass, accidents are held.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ struct Edit {
     file: String,
     why: String,
     pages: Vec<String>,
-    /// The added lines, and the line behind which each stands; none for the end.
+    /// The added lines, and the line after which each is inserted; `None` for the end of the file.
     added: Vec<(Option<String>, Vec<String>)>,
     without: Vec<String>,
     passes: bool,
@@ -49,7 +49,7 @@ fn edits() -> Vec<Edit> {
     edits
 }
 
-/// `/a/{1..3}` is `/a/1`, `/a/2` and `/a/3`.
+/// Expands `/a/{1..3}` to `/a/1`, `/a/2` and `/a/3`.
 fn expanded(pattern: &str) -> Vec<String> {
     let Some((before, rest)) = pattern.split_once('{') else { return vec![pattern.to_owned()] };
     let (range, after) = rest.split_once('}').expect("an end");
@@ -59,7 +59,7 @@ fn expanded(pattern: &str) -> Vec<String> {
 }
 
 impl Edit {
-    /// The file after the edit; every place that it names is there.
+    /// Returns the file after the edit. Every line that the edit refers to must exist.
     fn apply(&self, old: &str) -> String {
         let mut lines: Vec<String> = old.lines().map(str::to_owned).collect();
         let place = |lines: &[String], wanted: &str| {
@@ -119,7 +119,7 @@ fn edits_of_reasonable_owners_pass_and_accidents_wait() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// The accident that the gate is for: nothing of it shuts a crawler out at large.
+/// The accident that the gate is for: no part of it blocks a crawler entirely.
 const OLD: &str = "User-agent: *\nDisallow: /cart/\n";
 const ACCIDENT: &str =
     "User-agent: *\nDisallow: /cart/\nDisallow: /news/\nDisallow: /2026/\nDisallow: /*?\nDisallow: /assets/\n";
@@ -159,7 +159,7 @@ fn what_was_disallowed_before_is_not_lost_and_each_list_counts_by_itself() {
     assert_eq!(rejection.kind, RejectionKind::Gated);
     let why = live.status().pending.as_ref().unwrap().to_string();
     assert!(why.contains(" lose 2 of 3 pages of urls.txt (66 %); \"/news/\" by line 3, \"/news/\""), "{why}");
-    // A list that is replaced counts from the next version on.
+    // A replaced list applies from the next version on.
     watched.set("of urls.txt", []);
     assert!(live.publish_blocking("User-agent: *\nDisallow: /cart/\nDisallow: /news/\nDisallow: /x\n").is_ok());
 }
@@ -182,7 +182,7 @@ fn a_baseline_counts_as_the_version_accepted_last() {
     assert!(examine(&gate(OLD), ACCIDENT, Some(ACCIDENT)) > 0, "what is accepted locally does not count");
     assert!(examine(&gate(OLD), "User-agent: *\nDisallow: /\n", None) > 0);
 
-    // A version that waits goes live once the baseline is that one.
+    // A pending version goes live if it becomes the baseline.
     let live = LiveRobots::text(OLD).gate(gate(OLD)).open().unwrap();
     assert!(live.publish_blocking(ACCIDENT).is_err());
     live.set_gate(gate(ACCIDENT));

@@ -1,4 +1,4 @@
-//! `Reading::Reference` against the answers of the reference parser.
+//! Compares `Reading::Reference` with the answers of the reference parser.
 
 use std::collections::{HashMap, HashSet};
 
@@ -77,7 +77,7 @@ fn agree(files: &[Value], cases: &[Value]) {
         })
         .collect();
     assert!(!cases.is_empty());
-    // One agent of one file after the other, each compiled once.
+    // Sorted by file and agent, so that each is compiled once.
     let asked = |case: &&Value| ["robots", "agent"].map(|key| case[key].as_str().unwrap().to_owned());
     let mut sorted: Vec<_> = cases.iter().collect();
     sorted.sort_by_cached_key(asked);

@@ -1,4 +1,5 @@
-//! Signed requests with the outcome of each (`tests/cases/web_bot_auth.json`), through the public API.
+//! Signed requests with their expected outcomes (`tests/cases/web_bot_auth.json`), through the
+//! public API.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -29,7 +30,7 @@ fn now(case: &Value) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(case["now"].as_u64().expect("seconds"))
 }
 
-/// The keys of a directory in the situation of a case.
+/// Returns the keys of a directory in the situation of a case.
 fn keys(situation: &str, key: &Value, url: &DirectoryUrl) -> Result<Arc<KeySet>, UndecidedReason> {
     let mut key = KeySet::parse(key.to_string().as_bytes()).expect("a key");
     key.accepts_test_key = !situation.contains("production");
@@ -62,7 +63,7 @@ fn with_message<R>(case: &Value, run: impl FnOnce(&MessageHead<'_>) -> R) -> R {
     ))
 }
 
-/// The evidence at hand in a situation: keys alone.
+/// The evidence available in a situation: only keys.
 struct KeysAtHand<'a> {
     situation: &'a str,
     key: &'a Value,
@@ -82,7 +83,7 @@ impl ClaimEvidence for KeysAtHand<'_> {
     }
 }
 
-/// The identity by signatures alone.
+/// Returns the identity based on signatures only.
 fn identity(message: &MessageHead<'_>, situation: &str, key: &Value, now: SystemTime) -> Identity {
     let signers = Signers::default();
     IdentityRequest::new(&[], None).signed(message, &signers).identify(&KeysAtHand { situation, key }, now).identity
@@ -120,7 +121,7 @@ fn the_signature_base_is_that_of_the_case() {
     let cases = cases();
     let mut compared = 0;
     for case in cases["vectors"].as_array().expect("vectors") {
-        // The base is that of the signer, who signed for another site.
+        // The signature base is the signer's, which signed for another site.
         if text(case, "id") == "other-authority" {
             continue;
         }
@@ -133,7 +134,8 @@ fn the_signature_base_is_that_of_the_case() {
     assert!(compared >= 16, "{compared}");
 }
 
-/// The drafts' vectors hold for a hundred years, which a verifier does not accept; that of the oldest form holds for an hour.
+/// The vectors of the drafts are valid for a hundred years, which a verifier does not accept; the
+/// vector of the oldest form is valid for an hour.
 #[test]
 fn published_vectors_hold_within_their_window() {
     let cases = cases();
@@ -152,7 +154,7 @@ fn published_vectors_hold_within_their_window() {
     assert_eq!(outcomes.collect::<Vec<_>>(), [long, long, Identity::Verified(IdentityMethod::Signature)]);
 }
 
-/// The copy in the repository is the shared file, where that is beside the project.
+/// The copy in the repository equals the shared file, if that exists next to the project.
 #[test]
 fn the_cases_are_the_shared_ones() {
     let path = format!("{}/identity/web_bot_auth.json", crate::SHARED);

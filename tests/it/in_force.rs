@@ -1,4 +1,4 @@
-//! Settings that are silently not in force: each is answered with a warning and a count, whatever it is.
+//! Settings that silently have no effect: each causes a warning and a count, whatever it is.
 
 use std::net::SocketAddr;
 
@@ -36,14 +36,14 @@ fn request(target: &str) -> Request {
     Request::get(target).header("user-agent", GPTBOT).body(Body::empty()).unwrap()
 }
 
-/// The status and the text that an app answers.
+/// Returns the status and text of an app's response.
 fn answer(app: &Router, request: Request) -> (u16, String) {
     let response = block_on(app.clone().oneshot(request)).unwrap();
     let status = response.status().as_u16();
     (status, String::from_utf8(block_on(to_bytes(response.into_body(), 10_000)).unwrap().to_vec()).unwrap())
 }
 
-/// The warnings of the layer while `work` is done.
+/// Returns the layer's warnings during `work`.
 fn warnings(work: impl FnOnce()) -> Vec<String> {
     let is_warning = |(level, target, text): (Level, &str, String)| {
         (level == Level::WARN && target == "tower_robots::layer").then_some(text)
@@ -55,13 +55,14 @@ fn pages() -> Router {
     Router::new().route("/drafts/{page}", get(async || "a draft"))
 }
 
-/// A place of the layer, and what is served and warned of there.
+/// A place of the layer, with the response and the warning expected there.
 struct Placement {
     name: &'static str,
     app: fn(RobotsLayer) -> Router,
-    /// The answer to `/robots.txt`.
+    /// The response to `/robots.txt`.
     robots_txt: (u16, &'static str),
-    /// A part of the warning, if crawlers are refused and nobody ever requests `/robots.txt`, or somebody does.
+    /// Part of the warning when crawlers are refused, depending on whether `/robots.txt` is ever
+    /// requested.
     warning: Option<&'static str>,
 }
 
@@ -158,7 +159,7 @@ const PLACEMENTS: [Placement; 13] = [
     },
 ];
 
-/// Layer placements × what is served × what warns.
+/// Tests layer placements × responses × warnings.
 #[test]
 fn a_layer_that_refuses_and_is_never_asked_for_robots_txt_warns() {
     type Form = (&'static str, fn(&LiveRobots) -> RobotsLayer);
@@ -167,7 +168,7 @@ fn a_layer_that_refuses_and_is_never_asked_for_robots_txt_warns() {
     for (Placement { name, app, robots_txt, warning }, (form, layer)) in
         PLACEMENTS.iter().flat_map(|placement| forms.map(|form| (placement, form)))
     {
-        // The plain form has another warning in nested routers.
+        // The plain layer has another warning in nested routers.
         if *warning == Some(NESTED) && form == "new" {
             continue;
         }
@@ -186,7 +187,7 @@ fn a_layer_that_refuses_and_is_never_asked_for_robots_txt_warns() {
         let of_place: Vec<_> = warned.iter().filter(|text| warning.is_some_and(|part| text.contains(part))).collect();
         assert_eq!(of_place.len(), usize::from(warning.is_some()), "{name}: {warned:?}");
         let others = warned.len() - of_place.len();
-        // A nested router is a place without `/robots.txt` too.
+        // A nested router does not see `/robots.txt` either.
         assert_eq!(others, usize::from(*warning == Some(NESTED)), "{name}: {warned:?}");
         let Status { unserved, shadowed_routes, .. } = live.status();
         let is_misplaced = [Some(MISPLACED), Some(NESTED)].contains(warning);
@@ -198,7 +199,7 @@ fn a_layer_that_refuses_and_is_never_asked_for_robots_txt_warns() {
     }
 }
 
-/// A person's requests say nothing about the place, and the hundredth of a crawler does.
+/// Requests of people are not evidence of a wrong place; the hundredth request of a crawler is.
 #[test]
 fn only_requests_of_crawlers_count_and_one_for_robots_txt_is_enough() {
     let site = live(Policy::builder());
@@ -216,19 +217,19 @@ fn only_requests_of_crawlers_count_and_one_for_robots_txt_is_enough() {
     });
     assert_eq!((warned.len(), site.status().unserved), (0, 99), "{warned:?}");
     assert_eq!(warnings(|| drop(answer(&app, request("/drafts/x")))).len(), 1);
-    // One layer of a site is enough.
+    // It suffices that one layer of a site serves the file.
     let outermost = Router::new().layer(RobotsLayer::for_axum08(&site));
     assert_eq!(answer(&outermost, request("/robots.txt")).0, 200);
     assert_eq!(warnings(|| (0..300).for_each(|_| drop(answer(&app, request("/drafts/x"))))).len(), 0);
     assert_eq!(site.status().unserved, 0);
 }
 
-/// Evidence about a client, as the application gives it to the layer.
+/// Evidence about a client, as the application provides it to the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Evidence {
     /// The layer finds no address.
     Nothing,
-    /// A proxy is trusted, and no address of the connection is known.
+    /// A proxy is trusted, but the address of the connection is unknown.
     ProxyWithoutPeer,
     /// A trusted proxy names no client.
     NamelessProxy,
@@ -269,7 +270,7 @@ impl Evidence {
     }
 }
 
-/// Policy features × missing evidence × what warns.
+/// Tests policy features × missing evidence × warnings.
 #[test]
 fn a_rule_that_needs_an_address_and_gets_none_warns() {
     let fetcher = Fetcher::builder().connect_to(|_, _| Some(("127.0.0.1".into(), 9))).start().unwrap();
@@ -323,7 +324,7 @@ fn a_rule_that_needs_an_address_and_gets_none_warns() {
     }
 }
 
-/// Without a check of claims the policy's rules about them are not in force either.
+/// If claims are not checked, the policy's rules about them have no effect either.
 #[test]
 fn a_rule_that_needs_an_identity_and_gets_none_warns() {
     let needed = || Policy::builder().identity_needed(IdentityNeeded::Verified);
@@ -343,7 +344,7 @@ fn a_rule_that_needs_an_identity_and_gets_none_warns() {
     }
 }
 
-/// The layer as an application writes it first: a proxy is trusted, and nothing finds addresses.
+/// The layer as an application writes it first: a proxy is trusted, but nothing finds addresses.
 #[test]
 fn an_exempt_client_behind_a_proxy_whose_address_nobody_finds_is_warned_of() {
     let live = live(Policy::builder().exempt_networks(["203.0.113.0/24"]).unwrap());
@@ -354,7 +355,7 @@ fn an_exempt_client_behind_a_proxy_whose_address_nobody_finds_is_warned_of() {
     assert_eq!(live.status().without_address, 1);
 }
 
-/// A call adds to the one before.
+/// A call adds to the previous call.
 #[test]
 fn settings_that_are_lists_add_up() {
     let policy =
@@ -388,7 +389,7 @@ fn the_default_gate_is_the_new_one() {
     assert_ne!(format!("{:?}", Gate::default()), format!("{:?}", Gate::open()));
 }
 
-/// A response that sets no status is a refusal, and one that sets a status has it.
+/// A response without a status becomes a refusal, and a response with a status keeps it.
 #[test]
 fn a_refusal_has_the_status_that_was_set_on_purpose() {
     let layer = || RobotsLayer::for_axum08(live(Policy::builder()));
@@ -413,7 +414,7 @@ fn a_refusal_has_the_status_that_was_set_on_purpose() {
     }
 }
 
-/// A layer that is there or not, as a setting says.
+/// A layer that a setting turns on or off.
 #[test]
 fn a_layer_is_optional() {
     for (is_on, want) in [(true, 403), (false, 200)] {

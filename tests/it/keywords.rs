@@ -1,4 +1,5 @@
-//! The spellings of a configuration: each value reads back what it writes, and writes what serde does.
+//! The names of configuration values: each type parses the names that it writes, and writes the
+//! same names as serde.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -16,7 +17,7 @@ fn read_back<T: Copy + Debug + Display + FromStr<Err = ValueError> + PartialEq>(
         assert_eq!(text.parse(), Ok(*value));
         assert!(text.to_uppercase().parse::<T>().is_err(), "{text}: written in lower case");
     }
-    // The message lists every value, and nothing else.
+    // The message lists exactly the valid values.
     let error = "refuze".parse::<T>().expect_err("no value");
     let written: Vec<_> = values.iter().map(ToString::to_string).collect();
     assert_eq!((error.text(), error.known()), ("refuze", &*written.iter().map(|word| &**word).collect::<Vec<_>>()));

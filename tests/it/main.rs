@@ -1,4 +1,4 @@
-//! Tests of the crate as its users see it: data from `tests/cases` and the public API, nothing else.
+//! Tests of the crate as its users see it: only data from `tests/cases` and the public API.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -84,10 +84,11 @@ mod trace_events;
 #[cfg(any(feature = "fetch", feature = "watch"))]
 mod waiting;
 
-/// Whether the tests run in full, which takes minutes. Without it, some take a part of their cases.
+/// Reports whether the tests run in full, which takes minutes. By default some tests take only part
+/// of their cases.
 fn is_long() -> bool {
     std::env::var_os("ROBOTSD_LONG").is_some()
 }
 
-/// The folder of the full case sets, if they are there.
+/// The folder of the full case sets, if it exists.
 const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared");

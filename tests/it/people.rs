@@ -1,8 +1,10 @@
-//! Headers of people's programs: telephones, televisions, consoles, players, readers, applications and browsers.
+//! Headers of people's programs: telephones, televisions, consoles, players, readers, applications
+//! and browsers.
 //!
-//! `tests/cases/people.txt` holds one a line. Many are as devices and programs send them; some are made up, with words of
-//! crawlers in names of models and programs, to be hard to tell apart. `tests/cases/programs.tsv` holds what owners of
-//! machines run besides, as they send it, each with its source: clients of packages, clusters, backup, monitoring, offices
+//! `tests/cases/people.txt` contains one header per line. Many are as sent by devices and programs.
+//! Some are made up, with crawlers' words in the names of models and programs, to be hard to
+//! distinguish. `tests/cases/programs.tsv` contains other programs that owners of machines run, as
+//! they send it, each with its source: clients of packages, clusters, backup, monitoring, offices
 //! and feeds.
 
 use tower_robots::agent::{Agents, Recognizer, Registry};
@@ -17,12 +19,13 @@ fn agents(header: &str) -> Agents {
     Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..])).agents(header.as_bytes())
 }
 
-/// A request is judged by each agent of its header.
+/// Reports whether `*` applies to one of the agents of the header.
 fn is_held(header: &str) -> bool {
     agents(header).iter().any(held)
 }
 
-/// Of 1,200 headers 400 were held when an address alone, or a syllable of a model, made a crawler.
+/// 400 of 1,200 headers were held to `*` when an address, or a syllable of a model name, was enough
+/// to make a crawler.
 #[test]
 fn people_are_not_held_to_star() {
     let held: Vec<_> = PEOPLE.lines().filter(|header| is_held(header)).collect();
@@ -30,7 +33,8 @@ fn people_are_not_held_to_star() {
     assert!(held.is_empty(), "{} are held\n{}", held.len(), held.join("\n"));
 }
 
-/// A quarter of these headers were held when their words and the addresses of their makers made crawlers of them.
+/// A quarter of these headers were held to `*` when their words and their makers' addresses made
+/// them crawlers.
 #[test]
 fn programs_of_machines_are_not_held_to_star() {
     let rows = PROGRAMS.lines().filter(|line| !line.starts_with('#'));
@@ -59,7 +63,7 @@ fn telephones_and_televisions_whose_maker_has_a_crawlers_syllable_are_people() {
         "XBMC/10.1 r35648 (Mac OS X; 11.4.2 x86_64; http://www.xbmc.org)",
         "gPodder/3.10.1 (+http://gpodder.org/) Linux",
         "castero/0.8.4 (https://github.com/xgi/castero)",
-        // Programs that play media, and stations.
+        // Media players and radio stations.
         "ExampleMediaPlayer/1.19 (+https://player.example)",
         "Example Launcher/2.6 (+http://games.example; Windows)",
         "Peapod/1.0 +http://www.peapodpy.example",
@@ -67,7 +71,7 @@ fn telephones_and_televisions_whose_maker_has_a_crawlers_syllable_are_people() {
         "http://c.exampleradio.example/s:",
         "Example Internet Reader/2.0 (compatible; Windows-Media-Player/10)",
         "Mozilla/3.0 (compatible; Example Synchronizer 21.7)",
-        // Words of crawlers in names of programs on desks and in applications.
+        // Crawlers' words in the names of desktop programs and applications.
         "SpiderMahjong/1.2 (Macintosh; Intel Mac OS X 10_15)",
         "Index Cards/4 (Windows NT 10.0)",
         "Mozilla/5.0 (iPad; CPU OS 16_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/20B82 RobotLab/3",

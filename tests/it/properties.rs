@@ -1,4 +1,4 @@
-//! The properties of any file and any path.
+//! Properties of any file and any path.
 
 use proptest::prelude::*;
 use tower_robots::rules::{
@@ -9,7 +9,7 @@ use crate::slow;
 
 const READINGS: [Reading; 3] = [Reading::Standard, Reading::Reference, Reading::Legacy];
 
-/// Few and colliding, so that patterns and paths meet.
+/// Few pieces with common prefixes, so that patterns match paths.
 fn piece() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "a",
@@ -89,7 +89,7 @@ fn file() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::collection::vec(line(), 0..20),
         prop::collection::vec(line(), 40..160),
-        // One group with many wildcards behind few prefixes.
+        // One group with many wildcards that share few prefixes.
         prop::collection::vec((prop::bool::ANY, pattern()), 20..120).prop_map(|rules| {
             let rule = |(allow, pattern)| format!("{}: {pattern}", if allow { "Allow" } else { "Disallow" });
             std::iter::once("User-agent: a".to_owned()).chain(rules.into_iter().map(rule)).collect()
@@ -147,7 +147,7 @@ proptest! {
     }
 }
 
-/// Rules enough that the first octets of a path are looked up, and paths along them.
+/// Enough rules that the first bytes of a path are looked up, and paths with the same beginnings.
 fn large() -> impl Strategy<Value = (String, Vec<String>)> {
     let long = prop::collection::vec(piece(), 3..9).prop_map(|pieces| format!("/{}", pieces.concat()));
     let rules = prop::collection::vec((prop::bool::ANY, long), 150..300);
@@ -164,9 +164,9 @@ fn large() -> impl Strategy<Value = (String, Vec<String>)> {
     })
 }
 
-/// Wildcards with many different grams, and paths that hold more of them than are remembered.
+/// Wildcards with many different grams, and paths that contain more of them than are remembered.
 fn wild() -> impl Strategy<Value = (String, Vec<String>)> {
-    // Most want an octet that the path has not, so that they are tried in vain.
+    // Most patterns need a byte that is not in the path, so they are tried without a match.
     let end = prop::sample::select(vec!["*x", "*x", "*x", "*x", "*x", "*x", "$", ""]);
     let rule = ("[abcd]{0,1}", prop::collection::vec("[abcd]{1,5}", 1..3), end, prop::bool::ANY);
     let rules = prop::collection::vec(rule, 40..120).prop_map(|rules| {
@@ -193,7 +193,7 @@ proptest! {
     }
 }
 
-/// Any octets, with those that mean something more often.
+/// Arbitrary bytes, in which special bytes are more frequent.
 fn octets() -> impl Strategy<Value = Vec<u8>> {
     let telling = prop::sample::select(b"\r\n\0#: \t*$%/?\xEF\xBB\xBF\xFF".to_vec());
     let word =
@@ -236,7 +236,7 @@ proptest! {
         prop_assert!(forms.iter().all(|form| form.starts_with(b"/") && form.is_ascii()));
         prop_assert!((1..forms.len()).all(|at| !forms[..at].contains(&forms[at])), "{:?}", forms);
         let again = RequestPath::new(path.as_bytes());
-        // A decoded `*` or `$` stays, and nothing that is decoded makes another escape.
+        // A decoded `*` or `$` stays, and decoding does not create another escape.
         prop_assert_eq!(again.as_bytes(), path.as_bytes());
         let borrowed = path.as_bytes().as_ptr() == target.as_ptr();
         prop_assert_eq!(borrowed, target.starts_with(path.as_bytes()));
@@ -260,7 +260,7 @@ proptest! {
                 4 => next.extension("Comment", &value),
                 _ => next.comment(&String::from_utf8_lossy(&value)),
             };
-            // A setting that was refused is left out, so that there is a file.
+            // Skip a rejected setting, so that a file can be built.
             if next.clone().build().is_ok() {
                 builder = next;
                 if *kind < 5 {
@@ -287,7 +287,7 @@ proptest! {
     }
 }
 
-/// More where asked for: ten times as many with ROBOTSD_LONG.
+/// Returns the number of cases: ten times `usual` with `ROBOTSD_LONG`.
 fn cases(usual: u32) -> u32 {
     let usual = if crate::is_long() { usual * 10 } else { usual };
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)

@@ -71,7 +71,7 @@ fn what_the_gate_refuses_waits_and_is_accepted_by_its_hash() {
     assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Gated, "it goes on waiting");
     live.accept(&waiting.into()).unwrap();
     assert_eq!(body(&live).as_deref(), Some(STAGING));
-    // One that waits is forgotten when the live one is published again.
+    // A pending version is forgotten when the live version is published again.
     assert_eq!(live.publish_blocking(OPEN).unwrap_err().kind, RejectionKind::Gated, "it opens the site");
     live.publish_blocking(STAGING).unwrap();
     assert_eq!(live.status().pending.as_ref().map(|pending| pending.hash()), None);

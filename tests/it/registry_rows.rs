@@ -1,11 +1,13 @@
-//! The rows of the built-in registry: what verifies a crawler, and when its operator's words were read.
+//! The rows of the built-in registry: what verifies a crawler, and when its operator's page was
+//! read.
 
 use std::collections::HashSet;
 
 use tower_robots::agent::{Category, Crawler, Registry};
 use tower_robots::identity::NamePattern;
 
-/// Crawlers of search engines whose operator's words could not be read: their flags are those of published lists.
+/// Crawlers of search engines whose operators' pages could not be read: their flags come from
+/// published lists.
 const UNREAD_ENGINES: &[&str] = &[
     "YandexImages",
     "YandexVideo",
@@ -47,7 +49,7 @@ fn lists_and_keys_are_https_and_names_are_patterns() {
     }
 }
 
-/// A proxy of Google's users has a name under `.google.com` too.
+/// Google's proxies for its users have names under `.google.com` too.
 #[test]
 fn names_that_users_of_an_operator_can_have_verify_none_of_its_crawlers() {
     let user = "google-proxy-66-102-1-1.google.com";
@@ -98,7 +100,7 @@ fn a_row_names_the_lists_of_its_own_class() {
     assert_eq!(row("ChatGPT Agent").signature.as_deref(), Some("https://chatgpt.com"));
 }
 
-/// Baidu's forward records are not dependable.
+/// Baidu's forward records are not reliable.
 #[test]
 fn only_weak_names_are_marked_as_such() {
     let weak: HashSet<_> = rows().filter(|row| row.is_reverse_dns_weak).map(|row| row.operator.as_str()).collect();

@@ -1,4 +1,5 @@
-//! A file that is edited, replaced, damaged and removed while it is live: real files, no bare sleeps.
+//! A file that is edited, replaced, damaged and removed while it is live: real files, no bare
+//! sleeps.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -13,8 +14,9 @@ use tower_robots::source::LiveBuilder;
 
 use crate::waiting::{PATIENCE, WrittenInPlace, replace, replace_dated, wait_or_explain};
 
-/// A part of a file that was read twice with this time between is taken, unless an event told of a write meanwhile. On a busy machine the
-/// event may be late, so only a test that never pauses for so long knows that no part may be live.
+/// A partial file that is read twice with this pause in between is accepted, unless an event
+/// reported a write in the meantime. On a busy machine the event may be late. So only a test that
+/// never pauses this long can assert that no partial file is live.
 const SETTLE: Duration = Duration::from_millis(15);
 
 struct Site {
@@ -33,7 +35,8 @@ impl Site {
         Self::at(|folder| folder.join("robots.txt"))
     }
 
-    /// A site whose file is at a place inside its folder, polled so seldom that only events report changes.
+    /// Creates a site whose file is at a place inside its folder, polled so rarely that only events
+    /// report changes.
     fn at(place: impl FnOnce(&Path) -> PathBuf) -> Self {
         Self::polled(place, PATIENCE * 10)
     }
@@ -73,7 +76,7 @@ impl Site {
         self.live.snapshot().content.as_ref().unwrap().body().to_vec()
     }
 
-    /// Waits for a condition; all the while only whole versions may be live.
+    /// Waits for a condition, and asserts that only whole versions are live in the meantime.
     fn wait_for(&self, what: &str, condition: impl Fn(&Self) -> bool) {
         let holds = || {
             assert!(self.is_whole(), "half a file is live");
@@ -87,7 +90,7 @@ impl Site {
         body.starts_with(b"# version ") && body.contains_end()
     }
 
-    /// Fails if a part of a file is live that was not left alone.
+    /// Fails if a partial file is live although the writer did not pause.
     fn expect_whole(&self, written: &WrittenInPlace) {
         assert!(self.is_whole() || written.longest_pause() >= SETTLE, "half a file is live");
     }
@@ -108,7 +111,7 @@ impl Site {
             matches!(&site.live.status().last_reload.outcome, ReloadOutcome::Kept { rejection, live: Some(_), .. } if rejection.kind == kind)
         });
         assert_eq!(self.body(), version("old"), "the last good version stays");
-        // Listeners are called a moment after the status has changed.
+        // Listeners are called shortly after the status has changed.
         self.wait_for("the report", |site| {
             let reported = site.reported.lock().unwrap();
             reported.last().is_some_and(|last| *last == site.live.status().last_reload.to_string())
@@ -139,7 +142,7 @@ fn an_atomic_rename_is_live_at_once() {
     let site = Site::new();
     replace(&site.path(), version("new"));
     site.wait_for_version("new");
-    // The history follows the version by a moment.
+    // The history is updated shortly after the version.
     site.wait_for("an event, not a poll", |site| {
         site.live.history().last().map(|entry| entry.cause) == Some(Cause::Event)
     });
@@ -179,7 +182,7 @@ fn a_file_that_stays_open_is_live_once_it_is_quiet() {
 fn a_half_written_file_is_never_live() {
     let site = Site::new();
     for round in 0..20 {
-        // No two halves are alike.
+        // No two halves are the same.
         let new = version(&round.to_string());
         let file = WrittenInPlace::new(File::create(site.path()).unwrap());
         for part in new.chunks(new.len() / 8) {
@@ -215,14 +218,14 @@ fn what_cannot_be_meant_keeps_the_last_good_version() {
     }
 }
 
-/// `mv robots.txt old; mv new robots.txt`, and a reload that is asked for in between.
+/// `mv robots.txt old; mv new robots.txt`, with a reload requested in between.
 #[tokio::test]
 async fn a_reload_between_two_renames_waits_for_the_second() {
     let site = Site::new();
     let (new, old) = (site.folder.path().join("new"), site.folder.path().join("old"));
     fs::write(&new, version("new")).unwrap();
     fs::rename(site.path(), old).unwrap();
-    // So that a machine that pauses here is not late.
+    // A time in the future, so that a slow machine is not too late.
     let soon = SystemTime::now() + Duration::from_millis(1500);
     File::open(site.folder.path()).unwrap().set_modified(soon).unwrap();
     let reloading = site.live.reload();
@@ -275,7 +278,7 @@ fn a_config_map_swap_is_live_at_once() {
     fs::rename(folder.join("..tmp"), folder.join("..data")).unwrap();
     fs::remove_dir_all(folder.join("..old")).unwrap();
     site.wait_for_version("new");
-    // The watch has to have moved to the new target.
+    // The watch must have moved to the new target.
     fs::write(folder.join("..new/robots.txt"), version("two")).unwrap();
     site.wait_for_version("two");
 }
@@ -308,7 +311,8 @@ fn a_folder_that_was_moved_and_made_again_is_found_by_polling() {
     fs::create_dir(&inner).unwrap();
     fs::write(inner.join("robots.txt"), version("new")).unwrap();
     site.wait_for_version("new");
-    // Events are back as well: a poll needs two looks, and a rename in the new folder only one.
+    // Events work again as well: a poll needs two readings, but a rename in the new folder only
+    // one.
     replace(&inner.join("robots.txt"), version("two"));
     site.wait_for_version("two");
 }
@@ -329,7 +333,7 @@ fn reload_returns_its_outcome() {
     assert!(matches!(site.live.reload_blocking().outcome, ReloadOutcome::Unchanged { .. }));
     let good = site.live.status().live;
     replace(&site.path(), version("new"));
-    // The watcher may have been quicker.
+    // The watcher may have been faster.
     assert!(!matches!(site.live.reload_blocking().outcome, ReloadOutcome::Kept { .. }));
     assert_ne!(site.live.status().live, good);
     fs::remove_file(site.path()).unwrap();
@@ -348,7 +352,7 @@ fn half_a_file_is_not_taken_on_request() {
     file.write(|mut file| file.write_all(&new[..new.len() / 2]).unwrap());
     std::thread::scope(|scope| {
         let requested = scope.spawn(|| site.live.reload_blocking());
-        // Requested in the middle of writing: whichever comes first, no half is live.
+        // The reload is requested in the middle of a write: whichever comes first, no half is live.
         while !requested.is_finished() {
             site.expect_whole(&file);
             file.write(|mut file| file.write_all(b"#").unwrap());
@@ -356,7 +360,7 @@ fn half_a_file_is_not_taken_on_request() {
         let is_kept = matches!(requested.join().unwrap().outcome, ReloadOutcome::Kept { .. });
         assert!(is_kept || file.longest_pause() >= SETTLE);
     });
-    // Closing it would say that it is finished, so it is replaced first.
+    // Closing the file would mark it as complete, so it is replaced first.
     replace(&site.path(), version("two"));
     drop(file);
     site.wait_for_last_version("two");
@@ -366,7 +370,7 @@ fn half_a_file_is_not_taken_on_request() {
 fn two_writers_in_place_bring_no_half_file() {
     let site = Site::new();
     let path = site.path();
-    // The file that is written now, and whether one was left alone for long.
+    // The file that is being written, and whether any file had a long pause.
     let writing = Mutex::new((None::<WrittenInPlace>, false));
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
@@ -380,7 +384,8 @@ fn two_writers_in_place_bring_no_half_file() {
                     let writing = writing.lock().unwrap();
                     writing.0.as_ref().unwrap().write(|mut file| file.write_all(part).unwrap());
                     drop(writing);
-                    // A pause inside the write, as a slow disk makes it; the test asserts nothing about its length.
+                    // A pause inside the write, as on a slow disk; the test asserts nothing about
+                    // its length.
                     std::thread::sleep(Duration::from_millis(3));
                 }
             }
@@ -457,7 +462,7 @@ fn a_site_that_starts_without_a_file_takes_it_when_it_comes() {
 
 #[test]
 fn a_request_sees_one_version_while_others_are_published() {
-    // Small, so that there are many versions; how they come is nothing to a request.
+    // The file is small, so that there are many versions; their source does not matter to requests.
     let text = |name: &str| format!("# version {name}\nUser-agent: *\nDisallow: /{name}/\n");
     let live = LiveRobots::text(text("old")).open().unwrap();
     let has_seen = [false, false].map(std::sync::atomic::AtomicBool::new);

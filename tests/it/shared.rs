@@ -1,18 +1,19 @@
-//! The case sets. The whole ones live beside the project, if at all (`../shared`); a part of each is drawn into
-//! `tests/cases` by `tests/draw_cases.py`, for every clone. Both packages' tests use them.
+//! The case sets. The complete sets are in `../shared`, if that exists. `tests/draw_cases.py` draws
+//! a part of each into `tests/cases`, which every clone has. Both packages' tests use them.
 
 use std::io::{Read, Write};
 use std::path::Path;
 
 use serde_json::Value;
 
-/// How many cases of how many are drawn, by the name of the whole set.
+/// The number of drawn and of all cases, by the name of the set.
 const DRAWN: &str = include_str!("../cases/drawn.json");
 
-/// The cases of a set under `../shared/cases`: all of them, or those drawn from it where the folder is not here. Then a
-/// line on the standard error, which no test captures, says how many are left out.
+/// Returns the cases of a set in `../shared/cases`: all of them, or the drawn ones if the folder
+/// does not exist. In the second case it prints the number of skipped cases to stderr, which no
+/// test captures.
 ///
-/// In CI the whole set must be there.
+/// In CI the complete set must exist.
 pub(crate) fn cases(name: &str) -> Vec<Value> {
     let path = Path::new(crate::SHARED).join("cases").join(name);
     if path.exists() {
@@ -27,7 +28,7 @@ pub(crate) fn cases(name: &str) -> Vec<Value> {
     cases
 }
 
-/// The cases drawn from a set.
+/// Returns the cases drawn from a set.
 pub(crate) fn drawn(name: &str) -> Vec<Value> {
     let packed: &[u8] = match name {
         "reference_suite.jsonl" => include_bytes!("../cases/reference_suite.jsonl.gz"),
@@ -40,7 +41,7 @@ pub(crate) fn drawn(name: &str) -> Vec<Value> {
     cases
 }
 
-/// How many cases of a set are drawn, and how many it holds.
+/// Returns the number of drawn cases of a set, and of all its cases.
 fn counts(name: &str) -> (usize, usize) {
     let counts: Value = serde_json::from_str(DRAWN).expect("JSON");
     let count = |key: &str| counts[name][key].as_u64().and_then(|count| usize::try_from(count).ok()).expect("a count");

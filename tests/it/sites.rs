@@ -1,4 +1,4 @@
-//! Which robots.txt a URL and a request belong to.
+//! The robots.txt that a URL and a request belong to.
 
 use serde_json::Value;
 use tower_robots::internals::CompileCache;

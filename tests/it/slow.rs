@@ -1,13 +1,13 @@
-//! The slow, obvious matcher: the standard and the reference parser, written down once more without any of the crate's
-//! shortcuts, to be read beside RFC 9309. It takes the crate's word for nothing but, where it is given a parsed file, lines and
-//! groups ([`of_parsed`]); who calls says which forms a path has.
+//! The slow, obvious matcher: the standard and the reference parser, written again without the
+//! crate's optimisations, to be compared with RFC 9309. It relies on the crate only for lines and
+//! groups, if it gets a parsed file ([`of_parsed`]). The caller passes the forms of a path.
 
 use crate::rules::{Access, Reading, RobotsTxt};
 
-/// The verdict of the rules about one form of a path, and the line that decided (0 for none).
+/// The verdict of the rules about one form of a path, and the deciding line (0 for none).
 pub(crate) type Answer = (Access, usize);
 
-/// A group: the values of its user-agent lines and its rules, in the order of the file.
+/// A group: the values of its `User-agent` lines and its rules, in file order.
 #[derive(Default)]
 pub(crate) struct SlowGroup {
     names: Vec<Vec<u8>>,
@@ -20,7 +20,7 @@ pub(crate) struct SlowRule {
     line: usize,
 }
 
-/// The groups of a file that the crate parsed, as far as they count.
+/// Returns the groups of a file that the crate parsed, as far as the reading uses them.
 pub(crate) fn of_parsed(file: &RobotsTxt, reading: Reading) -> Vec<SlowGroup> {
     let limit = if reading == Reading::Reference { usize::MAX } else { 512_000 };
     let groups = file.groups().map(|group| {
@@ -33,8 +33,8 @@ pub(crate) fn of_parsed(file: &RobotsTxt, reading: Reading) -> Vec<SlowGroup> {
     groups.collect()
 }
 
-/// The groups of a file of lines as section 2.2 has them, with nothing else in it: user-agent lines that follow each other begin
-/// a group, and rules belong to the group above them.
+/// Returns the groups of a file that contains only lines as in section 2.2: consecutive user-agent
+/// lines begin a group, and rules belong to the group above them.
 pub(crate) fn read(file: &str) -> Vec<SlowGroup> {
     let (mut groups, mut in_names) = (Vec::new(), false);
     for (number, line) in file.lines().enumerate() {
@@ -54,9 +54,11 @@ pub(crate) fn read(file: &str) -> Vec<SlowGroup> {
     groups
 }
 
-/// Asks a file about a path for a chain of tokens, in lower case; `star` says whether `*` may apply.
+/// Returns the answer of a file for a path and a chain of lower-case tokens; `star` says whether
+/// `*` may apply.
 ///
-/// `forms` are the readings of the path: any disallow counts, the first one found is reported.
+/// `forms` are the forms of the path. If any is disallowed, the path is disallowed; the first one
+/// found is reported.
 pub(crate) fn answer(file: &[SlowGroup], reading: Reading, chain: &[&str], star: bool, forms: &[&[u8]]) -> Answer {
     let Some(rules) = rules_of(file, reading, chain, star) else { return (Access::Allow, 0) };
     let judged = |path: &&[u8]| judge(rules.iter().filter_map(|rule| Some((*rule, priority(rule, reading, path)?))));
@@ -64,7 +66,7 @@ pub(crate) fn answer(file: &[SlowGroup], reading: Reading, chain: &[&str], star:
     answers.iter().copied().find(|(access, _)| *access == Access::Disallow).unwrap_or(answers[0])
 }
 
-/// The rules of every group that applies (section 2.2.1), or `None` where none does.
+/// Returns the rules of every group that applies (section 2.2.1); `None` if no group applies.
 pub(crate) fn rules_of<'f>(
     file: &'f [SlowGroup],
     reading: Reading,
@@ -99,10 +101,10 @@ fn name(value: &[u8], reading: Reading) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// The verdict of the rules that match, each with its priority (section 2.2.2): the longest, an allow before a disallow, then the
-/// first line.
+/// Returns the verdict of the matching rules, each with its priority (section 2.2.2): the longest
+/// wins, then an allow rule, then the first line.
 pub(crate) fn judge<'f>(matching: impl Iterator<Item = (&'f SlowRule, usize)>) -> Answer {
-    // The best allow and the best disallow, each the first of the longest.
+    // The best allow rule and the best disallow rule: the longest, and the first of several.
     let mut best: [Option<(usize, usize)>; 2] = [None; 2];
     for (rule, priority) in matching {
         let best = &mut best[usize::from(rule.access == Access::Disallow)];
@@ -120,7 +122,7 @@ pub(crate) fn judge<'f>(matching: impl Iterator<Item = (&'f SlowRule, usize)>) -
     }
 }
 
-/// The priority with which a rule matches.
+/// Returns the priority of a rule if it matches.
 fn priority(rule: &SlowRule, reading: Reading, path: &[u8]) -> Option<usize> {
     let written = &*rule.pattern;
     if matches(written, reading, path) {
@@ -134,7 +136,8 @@ fn priority(rule: &SlowRule, reading: Reading, path: &[u8]) -> Option<usize> {
     matches(&directory, reading, path).then(|| length(&directory))
 }
 
-/// The length that decides: that of the pattern as written, an octet from 0x80 on counting as its escape.
+/// Returns the length that determines the priority: that of the pattern as written, in which a byte
+/// ≥ 0x80 counts as its escape.
 pub(crate) fn length(written: &[u8]) -> usize {
     written.iter().map(|octet| if *octet < 0x80 { 1 } else { 3 }).sum()
 }
@@ -145,19 +148,19 @@ pub(crate) enum Piece {
     Any,
 }
 
-/// Whether a pattern as written matches a path in the form that the reading compares.
+/// Reports whether a pattern as written matches a path in the form that the reading compares.
 pub(crate) fn matches(written: &[u8], reading: Reading, path: &[u8]) -> bool {
     texts(written, reading).iter().any(|pieces| covers(pieces, path))
 }
 
-/// The pieces of a pattern (section 2.2.3); of one whose text behind a `*` can be met in the path or, from some literal on, in the
-/// query, both.
+/// Returns the pieces of a pattern (section 2.2.3). If the text after a `*` can match in the path
+/// or, from some literal on, in the query, returns both versions.
 pub(crate) fn texts(written: &[u8], reading: Reading) -> Vec<Vec<Piece>> {
     let stars = written.iter().filter(|octet| **octet == b'*').count();
     let mut differing: Vec<usize> = (1..=stars)
         .filter(|star| pieces(written, reading, Some(*star)) != pieces(written, reading, Some(star + 1)))
         .collect();
-    // Not every combination is kept: those behind the second are met where it is.
+    // Not every combination is kept: the later ones are covered by the second.
     differing.truncate(2);
     let text = |query| {
         let mut written = written.to_vec();
@@ -178,7 +181,7 @@ pub(crate) fn texts(written: &[u8], reading: Reading) -> Vec<Vec<Piece>> {
 }
 
 pub(crate) fn covers(pieces: &[Piece], path: &[u8]) -> bool {
-    // Row by row: which lengths of the path the pieces so far can cover.
+    // Row by row: the lengths of the path that the pieces so far can cover.
     let mut covered = vec![false; path.len() + 1];
     covered[0] = true;
     for piece in pieces {
@@ -196,13 +199,15 @@ pub(crate) fn covers(pieces: &[Piece], path: &[u8]) -> bool {
     covered[path.len()]
 }
 
-/// A path in the form that patterns are compared with (section 2.2.2): its octets spelled as a pattern's are, `*` among them.
+/// Returns a path in the form that patterns are compared with (section 2.2.2): its bytes are
+/// spelled as in a pattern, including `*`.
 pub(crate) fn standard(path: &[u8]) -> Vec<u8> {
     let octet = |piece| if let Piece::Octet(octet) = piece { octet } else { b'*' };
     pieces(path, Reading::Standard, None).into_iter().map(octet).collect()
 }
 
-/// The pieces of a pattern whose query begins at its first `?` or, earlier, in the run of this `*`, counted from one.
+/// Returns the pieces of a pattern whose query begins at its first `?`, or earlier within the match
+/// of this `*`, counted from one.
 fn pieces(written: &[u8], reading: Reading, query: Option<usize>) -> Vec<Piece> {
     let (mut pieces, mut strays) = (Vec::new(), Vec::new());
     let (mut at, mut stars, mut in_query) = (0, 0, false);
@@ -235,7 +240,7 @@ fn pieces(written: &[u8], reading: Reading, query: Option<usize>) -> Vec<Piece> 
         pieces.extend(text.into_iter().map(Piece::Octet));
         at += taken;
     }
-    // A percent sign that was no escape does not become one.
+    // A percent sign that was not an escape does not become one.
     let hex = |piece: Option<&Piece>| matches!(piece, Some(Piece::Octet(octet)) if octet.is_ascii_hexdigit());
     for stray in strays.into_iter().rev() {
         if hex(pieces.get(stray + 1)) && hex(pieces.get(stray + 2)) {

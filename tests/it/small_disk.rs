@@ -1,5 +1,5 @@
-//! A file system of 68 KiB, to be filled: mounted directly as root, else in a mount namespace (`unshare -rm`). Both packages'
-//! tests use it.
+//! A file system of 68 KiB that tests can fill. It is mounted directly as root, or else in a mount
+//! namespace (`unshare -rm`). Both packages' tests use it.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Set in a process that has a mount namespace of its own.
+/// Environment variable of a process that has its own mount namespace.
 const INSIDE: &str = "SMALL_DISK_INSIDE";
 
 /// A file system of 68 KiB, unmounted when dropped.
@@ -17,7 +17,7 @@ pub(crate) struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Runs a test with one. `name` is the path of the test in this binary.
+    /// Runs a test with a small disk. `name` is the path of the test in this binary.
     pub(crate) fn with(name: &str, test: impl FnOnce(&Self)) {
         match Self::mount() {
             Ok(disk) => return test(&disk),
@@ -51,7 +51,7 @@ impl SmallDisk {
         self.folder.path()
     }
 
-    /// Leaves room for nothing, not an octet.
+    /// Fills the disk to the last byte.
     pub(crate) fn fill(&self) {
         let mut filler = File::options().create(true).append(true).open(self.path().join("filler")).unwrap();
         for size in [4096, 1] {

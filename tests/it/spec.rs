@@ -86,7 +86,7 @@ fn hosts() {
         assert_eq!(robots.notes(), []);
     }
     for value in texts(hosts, "bad") {
-        // The first valid one counts, wherever it stands; later ones are reported.
+        // The first valid value counts, wherever it is; later ones are reported.
         let file = format!("host: {value}\nhost: a.example\nhost: b.example\nhost: a.example\n");
         let robots = RobotsTxt::parse(file.into_bytes());
         assert_eq!(robots.host().unwrap().to_string(), "http://a.example", "{value}");

@@ -1,4 +1,4 @@
-//! Errors that `main` returns: Rust prints them with `Debug`, and an operator reads them.
+//! Errors that `main` returns: Rust prints them with `Debug`, and operators read them.
 
 use std::error::Error;
 

@@ -1,4 +1,5 @@
-//! The state that is remembered over restarts, and the behaviour of a site whose memory is damaged or cannot be written.
+//! The state that is kept across restarts, and the behaviour of a site whose state is damaged or
+//! cannot be written.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,7 +36,7 @@ impl Site {
         self.folder.path().join("state")
     }
 
-    /// The folder of the site itself.
+    /// Returns the site's own folder.
     fn own(&self) -> PathBuf {
         self.path().join("sites/shop")
     }
@@ -74,7 +75,7 @@ fn decide(live: &LiveRobots, target: &str) -> (Action, Reason) {
     })
 }
 
-/// The end of a file's name, and what happens to it.
+/// The end of a file's name, and how the file is damaged.
 type Damage = (&'static str, fn(&Path));
 
 const REFUSED: (Action, Reason) = (Action::Refuse, Reason::Disallowed);
@@ -167,7 +168,7 @@ fn what_is_newly_disallowed_is_observed_until_the_grace_is_over() {
     assert_eq!(decide(&live, "/x"), (Action::Pass, Reason::Allowed));
     drop(live);
 
-    // Removed and put back: a version that was known once is known.
+    // Removed and restored: a version that was known once remains known.
     site.pass(10);
     drop(open("User-agent: *\nDisallow: /old\n"));
     site.pass(13);
@@ -218,7 +219,7 @@ fn a_version_whose_bytes_are_damaged_is_not_passed_over_in_silence() {
         drop(site.open(OPEN));
         drop(site.open(newer));
         let digits = hash.to_string();
-        // Cut, as by a disk that was full.
+        // Truncated, as by a full disk.
         fs::write(site.own().join(format!("{}.txt", digits.trim_start_matches("sha256:"))), &newer[..20]).unwrap();
         if !with_record {
             fs::remove_file(site.own().join("live")).unwrap();
@@ -228,7 +229,7 @@ fn a_version_whose_bytes_are_damaged_is_not_passed_over_in_silence() {
         let older = format!("is older than the version before the restart: {}, ", hash.short());
         assert!(live.status().state_problem(ProblemKind::Behind).unwrap().contains(&older), "{:?}", live.status());
     }
-    // A state from before there was a record.
+    // A state from before this record existed.
     let site = Site::new();
     drop(site.open(OPEN));
     fs::remove_file(site.own().join("live")).unwrap();
@@ -286,7 +287,7 @@ fn a_history_that_was_cut_goes_on_behind_the_cut() {
 #[test]
 fn a_folder_that_cannot_be_written_stops_nothing() {
     let site = Site::new();
-    // Root may write anywhere, but makes no folder below a file either.
+    // Root may write anywhere, but cannot create a folder inside a file either.
     fs::write(site.path(), "a file").unwrap();
     let state = site.state();
     assert!(state.problems()[0].contains("cannot be written, so a restart would forget every change from now on: "));
@@ -306,7 +307,7 @@ fn the_history_is_bounded_in_memory_and_on_disk() {
     let site = Site::new();
     let path = site.folder.path().join("robots.txt");
     let rules = |round: usize| format!("User-agent: *\nDisallow: /cart\nDisallow: /{round}/{}\n", "x".repeat(400));
-    // Long ago, or each reload would wait for it to settle.
+    // The file is dated long ago, because each reload would otherwise wait for it to settle.
     let write = |text: String| replace_dated(&path, text, start());
     write(rules(0));
     let live =
@@ -371,7 +372,7 @@ fn turns_of_the_kill_switch_stand_in_the_history_and_the_status_says_whose_it_is
     assert_eq!(turns, want);
 }
 
-/// The turns of switches in the history.
+/// Returns the switch changes in the history.
 fn turns(live: &LiveRobots) -> Vec<(ReloadOutcomeKind, String)> {
     let turns = live.history().into_iter().filter(|entry| entry.cause == Cause::Switch);
     turns.map(|entry| (entry.outcome, entry.detail)).collect()
@@ -386,12 +387,12 @@ fn a_switch_that_counts_as_off_stands_in_the_history_once_with_the_reason_and_so
         fs::write(&path, "offf").unwrap();
         let why = format!("{}: this is neither \"on\" nor \"off\"; taken for \"off\"", path.display());
         let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of {of} is switched off: {why}"));
-        // The next start finds it so, and has it in the history already.
+        // The next start finds it in this state, and already has it in the history.
         for _ in 0..2 {
             let live = site.open(OPEN);
             assert_eq!((turns(&live), live.status().enforcement), (vec![off.clone()], Enforcement::Off));
         }
-        // Repaired by hand, while no process runs.
+        // Repaired manually while no process runs.
         fs::write(&path, "on\n").unwrap();
         let found_on = (ReloadOutcomeKind::SwitchedOn, "enforcement of this site is switched on".to_owned());
         assert_eq!(turns(&site.open(OPEN)), [off.clone(), found_on.clone()]);
@@ -416,7 +417,7 @@ fn a_switch_that_no_operator_turned_gives_every_site_the_reason() {
     let off = (ReloadOutcomeKind::SwitchedOff, format!("enforcement of every site is switched off: {why}"));
     let on = (ReloadOutcomeKind::SwitchedOn, "enforcement of every site is switched on".to_owned());
     assert_eq!(turns(&live), [off.clone(), on, off]);
-    // An operator turns it off too: there is nothing new, and no other reason for those that come later.
+    // An operator turns it off too: that is not a change, and later sites have the same reason.
     switch.set_enforcement(Enforcement::Off);
     assert_eq!(turns(&live).len(), 3);
     let late = LiveRobots::text(OPEN).additional_kill_switch(&switch).open().unwrap();
@@ -430,7 +431,7 @@ fn entries_of_a_time_that_is_yet_to_come_keep_it_and_are_a_problem() {
         let site = Site::new();
         let later = SystemTime::now() + ahead;
         drop(LiveRobots::text(OPEN).clock(move || later).state(&site.state(), "shop").open().unwrap());
-        // The last entry is that of the start before, and at the next one that of this start.
+        // The last entry is from the previous start, and at the next start it is from this one.
         for is_problem in [is_problem, false] {
             let state = site.state();
             assert_eq!(state.clock_problem(), None, "no site is open");
@@ -494,7 +495,7 @@ fn a_file_dated_before_1970_or_long_from_now_is_served() {
     let day = Duration::from_secs(86400);
     for moment in [SystemTime::UNIX_EPOCH - 3653 * day, SystemTime::UNIX_EPOCH + 4_000_000 * day] {
         fs::write(&path, OPEN).unwrap();
-        // Not every file system has such dates; those that have them gave a panic.
+        // Not every file system supports such dates; on those that do, they used to cause a panic.
         let _ = fs::File::options().write(true).open(&path).unwrap().set_modified(moment);
         let live = LiveRobots::file(&path).open().unwrap();
         assert_eq!(served(&live), OPEN);
@@ -509,7 +510,8 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
     let site = Site::new();
     drop(site.open(OPEN));
     drop(site.open(newer));
-    // The file of a release without stamps when it rolls back: the same versions, another standing, and no record.
+    // The file as written by a rolled-back release without stamps: the same versions in a different
+    // state, and no record.
     let path = site.own().join("state.json");
     let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let stamp = document["stamp"].as_u64().unwrap();
@@ -534,7 +536,7 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     let site = Site::new();
     let state = site.state();
     let path = site.folder.path().join("robots.txt");
-    // Long ago, or the reload would wait for it to settle.
+    // The file is dated long ago, because the reload would otherwise wait for it to settle.
     let write = |text: &str| replace_dated(&path, text, start());
     write(OPEN);
     let poll = Duration::from_secs(3600);
@@ -544,7 +546,7 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     fs::remove_file(&record).unwrap();
     fs::create_dir(&record).unwrap();
     write("User-agent: *\nDisallow: /account\n");
-    // It is unchanged where the watcher came first.
+    // It is unchanged if the watcher came first.
     let outcome = live.reload_blocking().outcome.kind();
     assert!(matches!(outcome, ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{outcome:?}");
     assert!(!state.flush());
@@ -593,7 +595,7 @@ fn a_folder_that_is_opened_to_be_read_shows_what_the_next_start_would_find_and_i
     assert!(read_only.flush());
     drop((shut, read_only));
     assert_eq!(files(), before);
-    // If there is none, none is made.
+    // If the directory does not exist, it is not created.
     let nowhere = site.path().join("nowhere");
     let nothing = StateDir::read_only(&nowhere);
     drop(site.builder(OPEN).state(&nothing, "shop").open().unwrap());

@@ -1,4 +1,4 @@
-//! The lock of a state directory: who is refused, for how long, and the state that the next one finds.
+//! The lock of a state directory: who is refused, for how long, and what the next holder finds.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -52,13 +52,13 @@ impl Other {
         Self { process, output }
     }
 
-    /// Kills it, which it cannot see coming.
+    /// Kills the process without warning.
     fn kill(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Has it end by itself.
+    /// Makes the process end by itself.
     fn end(mut self) {
         self.process.stdin.take().unwrap().write_all(b"\n").unwrap();
         let mut rest = String::new();
@@ -67,7 +67,7 @@ impl Other {
     }
 }
 
-/// The other process: this test, where the folder is named.
+/// The other process: this test, if the variable names a folder.
 #[test]
 fn another_process_opens_a_folder() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -77,7 +77,8 @@ fn another_process_opens_a_folder() {
     drop(live);
 }
 
-/// Runs parts of a test at once: each handle that is refused has waited for the others to be dropped, two seconds.
+/// Runs parts of a test concurrently: each handle that is refused waits two seconds for the others
+/// to be dropped.
 fn at_once(parts: &[&(dyn Fn() + Sync)]) {
     std::thread::scope(|scope| parts.iter().for_each(|part| drop(scope.spawn(part))));
 }
@@ -137,7 +138,8 @@ fn another_process_is_refused_with_the_number_of_the_one_that_has_it_and_not_onc
         let was_live = |entry: &tower_robots::live::HistoryEntry| &*entry.origin == "inline";
         assert!(live.history().iter().all(was_live) && !live.history().is_empty(), "{:?}", live.history());
         drop(live);
-        // Another process has it now: the number that the last one left in the file is no lock.
+        // Another process has the lock now: the number that the last process left in the file does
+        // not lock it.
         let left = fs::read_to_string(path.join("lock")).unwrap();
         assert!(left.starts_with(&format!("{} ", std::process::id())), "{left}");
         fs::write(path.join("lock"), "4711 1\n").unwrap();
@@ -168,7 +170,7 @@ fn a_site_is_replaced_within_a_process_and_finds_what_waits_to_be_written() {
     let mut hosts = HostMap::new();
     hosts.insert("shop.example", open(FIRST)).unwrap();
     let sites = SiteMap::new(hosts);
-    // As a config that is reloaded: the new site is open before the old one is dropped.
+    // As when a config is reloaded: the new site is opened before the old one is dropped.
     let mut hosts = HostMap::new();
     hosts.insert("shop.example", open(SECOND)).unwrap();
     sites.replace(hosts);
@@ -176,7 +178,7 @@ fn a_site_is_replaced_within_a_process_and_finds_what_waits_to_be_written() {
     let live = open(SECOND);
     assert_eq!(live.history().len(), 3, "{:?}", live.history());
     assert!(live.rollback().is_ok());
-    // After a flush, what another process would find is there.
+    // After a flush, another process would find everything.
     assert!(state.flush());
     state.set_enforcement(Enforcement::Off).unwrap();
     drop((live, state));
@@ -190,12 +192,12 @@ fn a_file_that_is_watched_does_not_keep_the_lock_once_its_site_is_dropped() {
     let robots = folder.path().join("robots.txt");
     for round in 0..20 {
         fs::write(&robots, format!("{FIRST}# {round}\n")).unwrap();
-        // On a busy machine the watcher may hold the site for longer than a handle waits.
+        // On a busy machine the watcher may keep the site for longer than a handle waits.
         let state = std::cell::OnceCell::new();
         wait_for("the lock", || StateDir::open(&path).map(|opened| state.set(opened)).is_ok());
         let live = LiveRobots::file(&robots).state(state.get().unwrap(), "shop").open().unwrap();
         drop(state);
-        // The watcher is about to read it when the last handle is dropped.
+        // The watcher is about to read the file when the last handle is dropped.
         fs::write(&robots, format!("{FIRST}# {round} again\n")).unwrap();
         drop(live);
     }
@@ -206,7 +208,7 @@ fn a_file_that_is_watched_does_not_keep_the_lock_once_its_site_is_dropped() {
 fn a_folder_that_gives_no_lock_is_used_all_the_same_and_says_so() {
     let (_folder, path) = folder();
     fs::create_dir(&path).unwrap();
-    // Nothing is locked through a link: its target is another's.
+    // Nothing is locked through a link, because its target may belong to someone else.
     std::os::unix::fs::symlink("elsewhere", path.join("lock")).unwrap();
     let state = StateDir::open(&path).unwrap();
     let problem = state.problems().remove(0);

@@ -1,4 +1,5 @@
-//! The events of the feature `tracing`: their targets and levels are documented, so filters can rely on them.
+//! The events of the feature `tracing`. Their targets and levels are documented, so that filters
+//! can rely on them.
 
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -31,7 +32,8 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
     assert!(live.ends_with("is live") && rejected.contains("HTML"), "{events:?}");
 }
 
-/// A mode that was left out is read at the start, and a version that waits comes with the call that takes it.
+/// A mode that is not set is reported at the start. The event of a pending version names the call
+/// that accepts it.
 #[test]
 fn a_reload_names_the_mode_and_a_version_that_waits_the_call_that_accepts_it() {
     let events = events_with_fields(|| {
@@ -53,8 +55,8 @@ fn a_reload_names_the_mode_and_a_version_that_waits_the_call_that_accepts_it() {
     assert_eq!((level, mode.as_deref()), (Level::INFO, Some("refuse")));
 }
 
-/// Lines that no crawler reads as they are meant are a warning at the start, with their numbers, and so is an override for no crawler,
-/// then and in a policy that comes later.
+/// Lines that crawlers misread cause a warning at the start, with their numbers. So does an
+/// override for an unknown crawler, at the start and in a later policy.
 #[test]
 fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
     let misspelled = || Policy::builder().with_override(Override::agent("Googelbot", Mode::Off).unwrap());
@@ -89,7 +91,8 @@ fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
     }
 }
 
-/// An override that has ended is a warning where the site is opened, and where the policy comes; not of each reload.
+/// An override that has ended causes a warning when the site is opened and when the policy is set,
+/// but not at each reload.
 #[test]
 fn an_override_that_has_ended_is_a_warning() {
     let past = UNIX_EPOCH + Duration::from_secs(784_111_777);
@@ -110,7 +113,8 @@ fn an_override_that_has_ended_is_a_warning() {
     assert_eq!(warned(&|| drop(live.publish_blocking("User-agent: *\nDisallow: /b\n").unwrap())), Vec::<String>::new());
 }
 
-/// The policy of a folder is that of all its files: an override is warned about once, where it has no effect at any of them.
+/// The policy of a folder applies to all of its files: there is one warning about an override if it
+/// has no effect on any of them.
 #[test]
 fn an_override_that_some_file_of_a_folder_has_a_rule_or_a_group_for_is_no_warning() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,7 +135,8 @@ fn an_override_that_some_file_of_a_folder_has_a_rule_or_a_group_for_is_no_warnin
     assert!(rule.contains("the override for pattern \"/nowhere\" has no effect"), "{rule}");
 }
 
-/// An override for a path that is no rule of the file decides nothing, and a switch that is off since before makes everything pass.
+/// An override for a path that is not a rule of the file has no effect, and a switch that was off
+/// before makes everything pass.
 #[test]
 fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
     let of = |pattern: &str| Policy::builder().with_override(Override::pattern(pattern, Mode::Refuse).unwrap()).build();
@@ -153,7 +158,7 @@ fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
     assert!(text.contains("enforcement is switched off: every request passes unjudged"), "{text}");
 }
 
-/// Both change the answers to crawlers at once.
+/// Both immediately change the responses to crawlers.
 #[test]
 fn another_mode_and_a_turn_of_the_kill_switch_are_events() {
     let switch = KillSwitch::default();
@@ -176,7 +181,7 @@ fn another_mode_and_a_turn_of_the_kill_switch_are_events() {
     );
 }
 
-/// Where a crawler may walk around the rules with a host of its own.
+/// A crawler could otherwise bypass the rules by sending another host.
 #[test]
 fn the_first_host_of_no_site_is_warned_of() {
     let (live, _) = drafts();
@@ -201,7 +206,7 @@ fn the_first_host_of_no_site_is_warned_of() {
     assert_eq!(status(RobotsLayer::new(hosts), request("127.0.0.1")), StatusCode::FORBIDDEN);
 }
 
-/// Without an address everybody takes from one bucket.
+/// Without an address all clients share one bucket.
 #[test]
 fn requests_without_an_address_that_a_delay_is_for_are_warned_of_once() {
     let address = |layer: RobotsLayer| layer.address_from(|_| Some([192, 0, 2, 1].into()));
@@ -217,7 +222,7 @@ fn requests_without_an_address_that_a_delay_is_for_are_warned_of_once() {
     }
 }
 
-/// A policy against impostors under a layer that checks no claim.
+/// A policy against impostors with a layer that checks no claims.
 #[test]
 fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
     for (impostors, warned) in [(Impostors::Observe, 0), (Impostors::Refuse, 2)] {
@@ -240,14 +245,14 @@ fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
             .filter(|(level, _, text)| *level == Level::WARN && text.contains("give the layer a Verifier"))
             .collect();
         assert_eq!(said.len(), usize::from(warned > 0), "{events:?}");
-        // One that says nothing of a request is not what is missing.
+        // A function that returns `None` for a request is not missing.
         let unanswered = "nothing has checked the claim of a request, so impostors pass: ";
         let answering = "or a RobotsLayer::identity_from that answers for every request";
         assert!(said.iter().all(|(_, _, text)| text.contains(unanswered) && text.ends_with(answering)), "{events:?}");
     }
 }
 
-/// A policy against impostors under a layer that checks claims, and finds nobody's address.
+/// A policy against impostors with a layer that checks claims but finds no addresses.
 #[cfg(feature = "verify")]
 #[test]
 fn claims_that_are_checked_without_an_address_are_warned_of_once() {
@@ -315,7 +320,7 @@ fn a_directory_reports_its_hosts_and_what_it_passes_over() {
     assert!(said("shop.example") && said("no host.txt"), "{events:?}");
 }
 
-/// A layer that refuses GPTBot its drafts, and the service behind it.
+/// A layer that refuses GPTBot the path `/drafts/`, and the service behind it.
 fn drafts() -> (LiveRobots, RobotsLayer) {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open().unwrap();
@@ -328,7 +333,7 @@ fn by_gptbot(target: &str) -> Request<()> {
     Request::get(target).header("user-agent", agent).body(()).unwrap()
 }
 
-/// The status of the answer of a service that answers 200.
+/// Returns the response status of a service that answers 200.
 fn status(layer: RobotsLayer, request: Request<()>) -> StatusCode {
     let service = layer.layer(service_fn(async |_| Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))));
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(service.oneshot(request)).unwrap().status()
@@ -336,7 +341,8 @@ fn status(layer: RobotsLayer, request: Request<()>) -> StatusCode {
 
 #[test]
 fn an_event_names_host_path_and_rule() {
-    // If another test's thread meets the place of the event first while this one subscribes, it would stay without a subscriber.
+    // If a thread of another test reaches the event first while this one subscribes, the event
+    // would stay without a subscriber.
     status(drafts().1, by_gptbot("/drafts/"));
     let events = events_with_fields(|| {
         let (_, layer) = drafts();

@@ -1,4 +1,5 @@
-//! Waiting for a condition with a deadline, and replacing a file as editors do. Every test about files and time uses it.
+//! Waits for a condition with a deadline, and replaces a file as editors do. Every test about files
+//! and time uses it.
 
 #[cfg(feature = "watch")]
 use std::fs::{self, File};
@@ -12,26 +13,26 @@ use std::time::{Duration, Instant};
 
 use tower_robots::live::LiveRobots;
 
-/// Far more than any condition takes; a machine may be busy.
+/// Much longer than any condition takes, because the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The robots.txt that a site serves, if it serves one.
+/// Returns the robots.txt that a site serves, if any.
 pub(crate) fn body(live: &LiveRobots) -> Option<String> {
     live.snapshot().content.as_ref().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
 }
 
-/// The same of a site that serves one.
+/// Like [`body`], for a site that serves a robots.txt.
 #[cfg(feature = "watch")]
 pub(crate) fn served(live: &LiveRobots) -> String {
     body(live).unwrap()
 }
 
-/// Waits until a condition holds; a test that has to wait too long says for what.
+/// Waits until a condition holds. If it takes too long, the test fails and names the condition.
 pub(crate) fn wait_for(what: &str, condition: impl Fn() -> bool) {
     wait_or_explain(condition, || what.to_owned());
 }
 
-/// As [`wait_for`], with a reason that is made when the wait has failed.
+/// Like [`wait_for`], with a message that is only created on failure.
 pub(crate) fn wait_or_explain(condition: impl Fn() -> bool, what: impl FnOnce() -> String) {
     let start = Instant::now();
     while !condition() {
@@ -42,12 +43,14 @@ pub(crate) fn wait_or_explain(condition: impl Fn() -> bool, what: impl FnOnce() 
     }
 }
 
-/// A file that is written in place, in parts, and the pauses between them. A part that is left alone for long enough counts as a
-/// whole file, so a test that finds half a file live has to know whether it was itself held up for that long.
+/// A file that is written in place, in parts, and the pauses between the parts. A part that is
+/// unchanged for long enough counts as a whole file. A test that finds half a file live must
+/// therefore know whether it was itself delayed that long.
 #[cfg(feature = "watch")]
 pub(crate) struct WrittenInPlace {
     file: File,
-    /// When the last write began, and the longest time from the begin of a write to the end of the next one.
+    /// When the last write began, and the longest time from the beginning of a write to the end of
+    /// the next one.
     paused: Mutex<(Instant, Duration)>,
 }
 
@@ -65,14 +68,14 @@ impl WrittenInPlace {
         *paused = (begun, paused.1.max(paused.0.elapsed()));
     }
 
-    /// The longest pause, that since the last write included.
+    /// Returns the longest pause, including the one since the last write.
     pub(crate) fn longest_pause(&self) -> Duration {
         let (begun, longest) = *self.paused.lock().unwrap();
         longest.max(begun.elapsed())
     }
 }
 
-/// Replaces a file atomically: written aside, then renamed.
+/// Replaces a file atomically: writes another file, then renames it.
 #[cfg(feature = "watch")]
 pub(crate) fn replace(path: &Path, bytes: impl AsRef<[u8]>) {
     let aside = path.with_extension("new");
@@ -80,7 +83,7 @@ pub(crate) fn replace(path: &Path, bytes: impl AsRef<[u8]>) {
     fs::rename(aside, path).unwrap();
 }
 
-/// As [`replace`], with a time of its own as the last modification.
+/// Like [`replace`], with the given modification time.
 #[cfg(feature = "watch")]
 pub(crate) fn replace_dated(path: &Path, bytes: impl AsRef<[u8]>, modified: SystemTime) {
     let aside = path.with_extension("new");

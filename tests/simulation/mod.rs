@@ -1,9 +1,9 @@
-//! Simulations from a seed: a world takes the steps of a schedule that was drawn by chance, one after the other, and says when
-//! something is not as it must be. The same seed draws the same schedule, so a failure happens again; what is printed of it
-//! are the few steps that are needed for it.
+//! Simulations from a seed. A world takes the steps of a randomly drawn schedule, one after the
+//! other, and reports violations. The same seed draws the same schedule, so failures are
+//! reproducible. Only the few steps that are needed for a failure are printed.
 //!
-//! Nothing here knows the world. A step is a value that carries all it needs, so that it can be taken in a schedule from which
-//! others were left out.
+//! This module does not know the world. A step is a value with everything it needs, so it can also
+//! be taken in a schedule from which other steps were removed.
 
 use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,18 +12,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Set to a seed that is tried alone.
+/// Environment variable: the only seed to try.
 const SEED: &str = "SIMULATION_SEED";
 
-/// Set to how many steps are taken.
+/// Environment variable: the number of steps to take.
 const STEPS: &str = "SIMULATION_STEPS";
 
-/// Runs that a failing schedule is shrunk by, at most.
+/// Maximum number of runs for shrinking a failing schedule.
 const SHRINKING: usize = 4_000;
 
 /// What is simulated.
 pub(crate) trait World: Sized {
-    /// How a world begins; drawn once for a schedule.
+    /// The initial settings of a world, drawn once per schedule.
     type Settings: Clone + Debug + Send;
     type Step: Clone + Debug + Send;
 
@@ -37,11 +37,11 @@ pub(crate) trait World: Sized {
     ///
     /// # Errors
     ///
-    /// What is not as it must be.
+    /// Describes the violation.
     fn take(&mut self, step: &Self::Step) -> Result<(), String>;
 }
 
-/// Chance, from a seed (splitmix64).
+/// Random numbers from a seed (splitmix64).
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -60,7 +60,7 @@ impl Random {
         self.next() % bound
     }
 
-    /// True once in so many times.
+    /// Returns true once in `times` calls on average.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -69,7 +69,7 @@ impl Random {
         &items[usize::try_from(self.below(items.len() as u64)).unwrap()]
     }
 
-    /// One of the items, each as often as its weight says.
+    /// Returns one of the items, with a probability according to its weight.
     pub(crate) fn weighted<'i, T>(&mut self, items: &'i [(u64, T)]) -> &'i T {
         let mut at = self.below(items.iter().map(|(weight, _)| weight).sum());
         let is_it = |(weight, _): &&(u64, T)| {
@@ -81,17 +81,17 @@ impl Random {
     }
 }
 
-/// A schedule after which something is not as it must be, shrunk.
+/// A shrunk schedule that ends with a violation.
 pub(crate) struct Failure<W: World> {
     pub(crate) seed: u64,
     pub(crate) settings: W::Settings,
     pub(crate) steps: Vec<W::Step>,
-    /// How many steps it had before it was shrunk.
+    /// Number of steps before shrinking.
     pub(crate) drawn: usize,
     pub(crate) why: String,
 }
 
-/// What came of many seeds.
+/// The outcome of many seeds.
 pub(crate) struct Outcome<W: World> {
     pub(crate) steps: u64,
     pub(crate) seeds: u64,
@@ -101,7 +101,7 @@ pub(crate) struct Outcome<W: World> {
 }
 
 impl<W: World> Outcome<W> {
-    /// Prints how many were tried, and fails where something was not as it must be.
+    /// Prints how much was tried, and fails if there was a violation.
     #[track_caller]
     pub(crate) fn expect_none(self, what: &str) {
         println!("{what}: {} steps of {} seeds in {:.1?}", self.steps, self.seeds, self.took);
@@ -119,12 +119,12 @@ impl<W: World> fmt::Display for Failure<W> {
     }
 }
 
-/// The steps that are taken: as many as the environment says, or as are usual.
+/// Returns the number of steps to take: `usual`, or what the environment says.
 pub(crate) fn steps(usual: u64) -> u64 {
     std::env::var(STEPS).map_or(usual, |steps| steps.parse().unwrap())
 }
 
-/// Takes so many steps or a few more, `length` of each seed, on all processors, until there is a failure.
+/// Takes at least this many steps, `length` per seed, on all processors, until there is a failure.
 pub(crate) fn simulate<W: World>(steps: u64, length: usize) -> Outcome<W> {
     let began = Instant::now();
     if let Ok(seed) = std::env::var(SEED) {
@@ -171,7 +171,7 @@ fn failure<W: World>(seed: u64, length: usize) -> Option<Failure<W>> {
     Some(Failure { seed, settings, steps, drawn: at + 1, why })
 }
 
-/// Takes the steps in a new world. Returns the first after which something is wrong.
+/// Takes the steps in a new world. Returns the first step that causes a violation.
 pub(crate) fn first_failure<W: World>(settings: &W::Settings, steps: &[W::Step]) -> Option<(usize, String)> {
     let mut world = W::begin(settings);
     steps.iter().enumerate().find_map(|(at, step)| {
@@ -184,7 +184,7 @@ pub(crate) fn first_failure<W: World>(settings: &W::Settings, steps: &[W::Step])
     })
 }
 
-/// Leaves out all that the failure does not need: halves at first, single steps at last.
+/// Removes all steps that the failure does not need: first halves, finally single steps.
 fn shrink<W: World>(settings: &W::Settings, steps: &mut Vec<W::Step>) {
     let (mut runs, mut size) = (0, steps.len().div_ceil(2));
     while size > 0 && runs < SHRINKING {
@@ -201,7 +201,7 @@ fn shrink<W: World>(settings: &W::Settings, steps: &mut Vec<W::Step>) {
                 None => at += size,
             }
         }
-        // Once more with the same size: what was needed before may not be any more.
+        // Repeat with the same size, because a step that was needed before may no longer be.
         if !is_shorter {
             size /= 2;
         }
@@ -212,7 +212,7 @@ fn shrink<W: World>(settings: &W::Settings, steps: &mut Vec<W::Step>) {
 mod tests {
     use super::*;
 
-    /// A counter that must not have been doubled twice and then emptied.
+    /// A counter that must not be doubled twice and then emptied.
     struct Counter(u64);
 
     impl World for Counter {

@@ -1,7 +1,8 @@
-//! Every operation of a state directory fails once, or from then on, with every error that a disk has: a site goes on, says what is not
-//! written, and writes it once it can.
+//! Every operation of a state directory fails, once or from then on, with every error that a disk
+//! can report. A site keeps running, reports what is not written, and writes it when it can.
 //!
-//! `strace` lets the calls of a process fail. Writes that take a part of their octets are in `full_disk`, whose disk really is full.
+//! `strace` makes the calls of a process fail. Partial writes are tested in `full_disk`, whose disk
+//! really is full.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -13,16 +14,16 @@ use super::failing::{Failing, can_attach};
 use super::{folder, open_broken, open_site, text};
 use crate::crash::recording::folder_inside;
 
-/// Set in a process whose calls fail: which call, and how.
+/// Environment variable of a process whose calls fail: which call, and how.
 const FAULT: &str = "CRASH_FAULT";
 
-/// Set to try every fault, and not a part of them.
+/// Environment variable to try every fault, not only some of them.
 const ALL: &str = "CRASH_ERRORS";
 
-/// Said by such a process if something could not be written at once.
+/// Printed by such a process if something could not be written immediately.
 const UNWRITTEN: &str = "something had to wait";
 
-/// The calls, with the errors that they have.
+/// The calls, with their possible errors.
 const FAULTS: [(&str, &[&str]); 8] = [
     ("openat", &["ENOSPC", "EIO", "EDQUOT", "EROFS", "EMFILE"]),
     ("write", &["ENOSPC", "EIO", "EDQUOT"]),
@@ -34,14 +35,14 @@ const FAULTS: [(&str, &[&str]); 8] = [
     ("lseek", &["EIO"]),
 ];
 
-/// How often each call is made by a thread of the scenario, or a few times more.
+/// How often a thread of the scenario makes each call, rounded up.
 const CALLS: usize = 24;
 
-/// Processes with a fault that run at once.
+/// Number of faulty processes that run at the same time.
 const AT_ONCE: usize = 4;
 
-/// Publishes and decides while calls fail. What is live and switched is so in any case; what could not be written is said, and written
-/// later.
+/// Publishes and decides while calls fail. The live version and the switches take effect in any
+/// case. What could not be written is reported, and written later.
 fn go_on(folder: &Path, fault: &str) {
     let path = folder.join("state");
     let state = StateDir::open(&path).unwrap();
@@ -89,7 +90,7 @@ fn go_on(folder: &Path, fault: &str) {
     }
 }
 
-/// Runs this test once more with a fault. Returns whether something was not written at once.
+/// Runs this test again with a fault. Returns whether something was not written immediately.
 fn is_met(fault: &str) -> Result<bool, String> {
     const NAME: &str = "crash::errors::a_site_goes_on_whatever_the_disk_says_and_writes_later_what_it_could_not";
     let folder = folder();
@@ -117,10 +118,11 @@ fn a_site_goes_on_whatever_the_disk_says_and_writes_later_what_it_could_not() {
     let faults = faults.flat_map(|(call, error)| {
         (1..=CALLS).flat_map(move |at| ["", "+"].map(|then| format!("{call}:error={error}:when={at}{then}")))
     });
-    // Spread over all of them, so that each call and each error is among the usual ones.
+    // The faults are spread over the whole list, so that each call and each error is in the default
+    // selection.
     let every = if std::env::var_os(ALL).is_some() { 1 } else { 41 };
     let tried: Vec<String> = faults.step_by(every).collect();
-    // Each waits for `strace` most of the time.
+    // Each process mostly waits for `strace`.
     let tried_at_once = std::thread::scope(|scope| {
         let some = tried.chunks(tried.len().div_ceil(AT_ONCE));
         let threads = some.map(|some| scope.spawn(|| some.iter().map(|fault| is_met(fault)).collect::<Vec<_>>()));

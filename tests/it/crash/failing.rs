@@ -1,19 +1,21 @@
-//! Calls of a process that fail, as `strace` lets them.
+//! Makes calls of a process fail, using `strace`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Lets the calls of a process fail, until it is dropped.
+/// Makes the calls of a process fail until it is dropped.
 pub(crate) struct Failing(Child);
 
 impl Failing {
-    /// A fault is a call and what is injected, `openat:error=EIO:when=3`; with paths only calls about them fail.
+    /// A fault is a call and what is injected, such as `openat:error=EIO:when=3`. If paths are
+    /// given, only calls about them fail.
     pub(crate) fn begin(process: u32, fault: &str, paths: &[PathBuf]) -> Self {
         let (call, _) = fault.split_once(':').unwrap();
-        // Whatever ends it is there before, as calls of new processes fail too. A signal that `strace` handles would make it wait for ever for
-        // a process that ends at the same time.
+        // Whatever ends it is started beforehand, because calls of new processes fail too. With a
+        // signal that `strace` handles, it could wait forever for a process that ends at the same
+        // time.
         let script = format!(
             "strace -f -o /dev/null -p {process} -e trace={call} -e inject={fault} \"$@\" & read end; kill -KILL $!; wait"
         );
@@ -27,13 +29,13 @@ impl Failing {
         let mut line = String::new();
         let mut read = said.read_line(&mut line);
         while read.is_ok() && line.contains("Requested path") {
-            // It names what a path leads to.
+            // `strace` prints the file that a path leads to.
             line.clear();
             read = said.read_line(&mut line);
         }
-        // A read that fails is one of the calls that fail by now.
+        // If reading fails, that is because calls already fail.
         assert!(read.is_err() || line.contains("attached"), "{line}");
-        // It may say more, and nobody else reads it.
+        // `strace` may print more, which must be read by someone.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Self(child)
     }
@@ -46,7 +48,7 @@ impl Drop for Failing {
     }
 }
 
-/// Whether a process here may look at another one that is not its child, as `strace` has to.
+/// Reports whether a process can attach to another process that is not its child, as `strace` must.
 pub(crate) fn can_attach() -> bool {
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let is_there = Command::new("strace").arg("-V").output().is_ok();

@@ -1,8 +1,10 @@
-//! A file system that loses what was not synced, as POSIX allows it.
+//! A file system that loses unsynced changes, as POSIX allows.
 //!
-//! Octets of a file last once the file is synced; a name lasts once its folder is, be it made, replaced or removed. Until then
-//! each change may be on the disk or not, on its own: a later one may be there where an earlier one is missing. Octets that
-//! were written may be there as a part, or as zeros. That is more than any file system in use loses, but each loses some of it.
+//! The bytes of a file are durable once the file is synced. The creation, replacement or removal of
+//! a name is durable once its folder is synced. Until then each change may be on the disk or not,
+//! independently: a later change may be present although an earlier one is missing. Bytes that were
+//! written may be present in part, or as zeros. No file system in use loses all of this, but each
+//! loses some of it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,21 +21,21 @@ pub(crate) enum Node {
     File(Vec<u8>),
 }
 
-/// What became of one change.
+/// The fate of one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Kept,
     Lost,
-    /// The first half of the octets.
+    /// Only the first half of the bytes is kept.
     Cut,
-    /// As many zeros.
+    /// The bytes are replaced by zeros.
     Zeros,
 }
 
 /// A change that is not synced.
 #[derive(Clone, Debug)]
 enum Change {
-    /// Names that change at once: of which folder, and what they stand for.
+    /// Names that change together: their folder, and what they refer to.
     Names(Vec<(Inode, String, Option<Inode>)>),
     Octets {
         file: Inode,
@@ -54,7 +56,7 @@ pub(crate) struct FileSystem {
     unsynced: Vec<Change>,
 }
 
-/// Files by their path; folders have no octets.
+/// Files by path; `None` for folders.
 pub(crate) type Files = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
 const ROOT: Inode = 0;
@@ -107,7 +109,7 @@ impl FileSystem {
         }
     }
 
-    /// The fates that each change may have that is not synced.
+    /// Returns the possible fates of each unsynced change.
     pub(crate) fn fates(&self) -> Vec<&'static [Fate]> {
         let fates = |change: &Change| match change {
             Change::Octets { octets, .. } if octets.len() > 1 => &[Fate::Kept, Fate::Lost, Fate::Cut, Fate::Zeros][..],
@@ -116,7 +118,7 @@ impl FileSystem {
         self.unsynced.iter().map(fates).collect()
     }
 
-    /// The files that are there after a crash with these fates.
+    /// Returns the files that exist after a crash with these fates.
     pub(crate) fn after(&self, fates: &[Fate]) -> Files {
         let mut nodes = self.synced.clone();
         self.unsynced.iter().zip(fates).for_each(|(change, fate)| change.apply(&mut nodes, *fate));
@@ -125,7 +127,7 @@ impl FileSystem {
         files
     }
 
-    /// The changes that were lost, or kept as a part.
+    /// Returns a description of the changes that were lost, or kept in part.
     pub(crate) fn shown(&self, fates: &[Fate]) -> String {
         let shown = |(change, fate): (&Change, &Fate)| match change {
             Change::Names(names) => format!("{fate:?} {names:?}"),
@@ -140,7 +142,7 @@ impl FileSystem {
         let (folder, name) = self.place(path);
         let inode = self.seen.len();
         self.seen.push(node.clone());
-        // Of one whose name is lost nothing is found.
+        // If its name is lost, the file cannot be found.
         self.synced.push(node);
         self.change(Change::Names(vec![(folder, name, Some(inode))]));
     }
@@ -175,7 +177,7 @@ impl FileSystem {
 }
 
 impl Change {
-    /// Whether it lasts once this file or folder is synced.
+    /// Reports whether the change is durable once this file or folder is synced.
     fn is_of(&self, synced: Inode) -> bool {
         match self {
             Self::Names(names) => names.iter().any(|(folder, ..)| *folder == synced),
@@ -225,9 +227,9 @@ fn list(nodes: &[Node], inode: Inode, path: &Path, files: &mut Files) {
     }
 }
 
-/// Makes files in a folder that is there and empty.
+/// Creates files in an existing empty folder.
 pub(crate) fn make_files(files: &Files, folder: &Path) {
-    // A folder stands before what is in it.
+    // Folders sort before their contents.
     for (path, octets) in files {
         match octets {
             _ if path.as_os_str().is_empty() => {}

@@ -1,8 +1,10 @@
-//! Every crash point of a state directory: what it does to files is recorded, cut after each operation, and what was not synced is
-//! lost in every allowed order, up to a bound. The next start has the old or the new state of each thing, whole: what an operator
-//! decided lasts once the call has returned, and no kill switch turns by itself.
+//! Every crash point of a state directory. The operations on files are recorded and cut after each
+//! operation, and unsynced changes are lost in every allowed combination, up to a limit. The next
+//! start finds the old or the new state of each thing, never a mixture. An operator's decision is
+//! durable once the call has returned, and no kill switch changes by itself.
 //!
-//! `CRASH_STATES=4096` tries that many states at every point, and `ROBOTSD_LONG` a few at every point; the usual run has some points.
+//! `CRASH_STATES=4096` tries that many states at every point, and `ROBOTSD_LONG` a few at every
+//! point. By default only some points are tried.
 
 mod errors;
 mod failing;
@@ -24,15 +26,15 @@ use self::recording::{Operation, folder_inside, record};
 use self::states::{Tried, Values, begin, end, most};
 
 const BROKEN: &str = "<html>";
-/// States that are tried at each point in the usual run.
+/// Number of states that are tried at each point by default.
 const USUAL: usize = 4;
 
-/// The usual run has one point of so many, and each at which a step is over. A planted fault shows at few points, so more are tried
-/// for it.
+/// By default one in this many points is tried, and each point at which a step is complete. A
+/// planted fault shows at few points, so more points are tried for it.
 const EVERY: usize = 20;
 const EVERY_WITH_FAULT: usize = 5;
 
-/// Two crawlers, so that comparing two versions takes no long time.
+/// Only two crawlers, so that comparing two versions is fast.
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
     let crawlers = ["Googlebot", "GPTBot"].map(|name| Registry::builtin().crawler(name).unwrap().clone());
     Arc::new(Registry::default().extended_with(crawlers).unwrap())
@@ -40,13 +42,14 @@ static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
 
 const STAGING: &str = "User-agent: *\nDisallow: /\n";
 
-/// What an operator decides about versions.
+/// The values that an operator decides about versions.
 const VERSION: [&str; 3] = ["live", "pending", "with_source"];
 
-/// What a process that is killed leaves: everything is flushed before a step is over.
+/// The values that survive if the process is killed: everything is flushed before a step is
+/// complete.
 const EVERYTHING: [&str; 6] = ["all", "shop", "closed", "live", "pending", "with_source"];
 
-/// The texts of a site, each with a rule of its own.
+/// Returns the file with this number; each has a rule of its own.
 fn text(number: usize) -> String {
     match number {
         1 => STAGING.to_owned(),
@@ -54,7 +57,7 @@ fn text(number: usize) -> String {
     }
 }
 
-/// A folder on a disk that syncs at once, where there is one.
+/// Creates a folder on a disk that syncs immediately, if there is one.
 fn folder() -> TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
@@ -65,7 +68,7 @@ fn open_site(state: &StateDir, text: &str) -> LiveRobots {
     live.gate(Gate::new()).state(state, "shop").open().unwrap()
 }
 
-/// Opens it with a source that holds nothing usable.
+/// Opens the site with a source that contains nothing usable.
 fn open_broken(state: &StateDir, folder: &Path) -> LiveRobots {
     let path = folder.join("robots.txt");
     fs::write(&path, BROKEN).unwrap();
@@ -74,7 +77,7 @@ fn open_broken(state: &StateDir, folder: &Path) -> LiveRobots {
     live.gate(Gate::new()).state(state, "shop").open().unwrap()
 }
 
-/// How a site and its directory stand.
+/// Returns the state of a site and its directory.
 fn values(state: &StateDir, live: &LiveRobots) -> Values {
     let status = live.status();
     let short = |hash: Option<VersionHash>| hash.map_or("none".to_owned(), |hash| hash.short().to_string());
@@ -89,7 +92,7 @@ fn values(state: &StateDir, live: &LiveRobots) -> Values {
     values.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
-/// What a site does and an operator decides, a step each.
+/// Runs the actions of a site and the decisions of an operator, one per step.
 fn publish_accept_roll_back_and_switch(folder: &Path) {
     let path = folder.join("state");
     let mut source = 2;
@@ -120,7 +123,7 @@ fn publish_accept_roll_back_and_switch(folder: &Path) {
                 source = number.parse().unwrap();
                 let _ = live.publish_blocking(text(source));
                 assert!(state.flush());
-                // One that waits is synced, so that it does not go live at a restart.
+                // A pending version is synced, so that it does not go live at a restart.
                 if live.status().pending.is_some() { &VERSION } else { &[] }
             }
             ("accept", _) => {
@@ -151,7 +154,7 @@ fn publish_accept_roll_back_and_switch(folder: &Path) {
                 assert!(state.flush());
                 &[]
             }
-            // It is written anew once it has grown.
+            // The history is rewritten once it has grown.
             ("history", _) => {
                 let history = fs::OpenOptions::new().append(true).open(path.join("sites/shop/history.jsonl"));
                 std::io::Write::write_all(&mut history.unwrap(), &[b'\n'; 128 << 10]).unwrap();
@@ -171,7 +174,8 @@ fn publish_accept_roll_back_and_switch(folder: &Path) {
     }
 }
 
-/// What the next starts find: one whose source is broken, one with the source as it was left, and one after that.
+/// Returns what the next starts find: first with a broken source, then with the source as it was
+/// left, then once more.
 fn start(files: &Files, last: &Values) -> Values {
     let opened = |folder: &Path, source: Option<&str>| {
         let state = StateDir::open(folder.join("state")).unwrap();
@@ -197,7 +201,7 @@ fn start(files: &Files, last: &Values) -> Values {
     found
 }
 
-/// The scenario's operations, recorded once for all tests.
+/// Returns the operations of the scenario, recorded once for all tests.
 fn recorded() -> Option<&'static [Operation]> {
     static RECORDED: OnceLock<Option<Vec<Operation>>> = OnceLock::new();
     let record = || {
@@ -213,7 +217,7 @@ fn every() -> usize {
     if crate::is_long() || most(USUAL) != USUAL { 1 } else { EVERY }
 }
 
-/// Fails unless the crashes of a scenario with a fault show it.
+/// Fails unless the crashes of a scenario with this fault reveal it.
 #[track_caller]
 fn expect_found(fault: &str, operations: &[Operation]) {
     assert_ne!(Some(operations), recorded(), "the fault is not planted");

@@ -1,32 +1,34 @@
-//! What a program does to the files below a folder, in order, as `strace` sees it: code that forgets a sync is seen like any
-//! other.
+//! Records what a program does to the files in a folder, in order, as `strace` sees it. Code that
+//! forgets a sync is recorded like any other.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Calls that change files, or say where the next write of a descriptor goes.
+/// Calls that change files, or determine where the next write of a descriptor goes.
 const CALLS: &str = "open,openat,creat,read,write,pwrite64,writev,pwritev,lseek,ftruncate,truncate,fallocate,fsync,fdatasync,\
                      rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,mkdir,mkdirat,\
                      copy_file_range,sendfile,statx";
 
-/// Looked at by a scenario to leave a mark in its recording. There is no such folder.
+/// A scenario looks up paths in this folder to leave marks in its recording. The folder does not
+/// exist.
 const MARKS: &str = "/crash-mark";
 
-/// Set in the process that is recorded: the folder of its files.
+/// Environment variable of the recorded process: the folder of its files.
 pub(super) const INSIDE: &str = "CRASH_INSIDE";
 
-/// A change to a file below the folder that is recorded. Paths begin at that folder, which is the empty one.
+/// A change to a file in the recorded folder. Paths are relative to that folder, whose own path is
+/// empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     MakeFolder(PathBuf),
-    /// A new file, or one that is there and is emptied if `is_emptied` says so.
+    /// Creates a file, or opens an existing one, which is emptied if `is_emptied` is set.
     Open {
         path: PathBuf,
         is_emptied: bool,
     },
-    /// At its end where there is no offset.
+    /// At the end of the file if there is no offset.
     Write {
         path: PathBuf,
         at: Option<usize>,
@@ -45,13 +47,13 @@ pub(crate) enum Operation {
         to: PathBuf,
     },
     Remove(PathBuf),
-    /// Of a file or a folder.
+    /// Syncs a file or a folder.
     Sync(PathBuf),
-    /// What the scenario said here.
+    /// A mark that the scenario left here.
     Mark(String),
 }
 
-/// The folder of the files, in a process that is recorded.
+/// Returns the folder of the files, in a recorded process.
 pub(crate) fn folder_inside() -> Option<PathBuf> {
     std::env::var_os(INSIDE).map(PathBuf::from)
 }
@@ -61,8 +63,8 @@ pub(crate) fn mark(what: &str) {
     assert!(fs::metadata(Path::new(MARKS).join(what)).is_err(), "{MARKS} is no folder");
 }
 
-/// Runs this test once more, with all that it starts, and returns what that did to the files below `folder`. `name` is the
-/// test's path in this binary. `None` where there is no `strace`, which is an error in CI.
+/// Runs this test again, and returns what it and its children did to the files in `folder`. `name`
+/// is the test's path in this binary. `None` if `strace` is not installed, which is an error in CI.
 pub(crate) fn record(name: &str, folder: &Path) -> Option<Vec<Operation>> {
     let calls = folder.with_extension("calls");
     let mut strace = Command::new("strace");
@@ -87,7 +89,7 @@ pub(crate) fn record(name: &str, folder: &Path) -> Option<Vec<Operation>> {
     Some(calls_in_order(&text).iter().filter_map(|call| reader.read(call)).collect())
 }
 
-/// A call that is over.
+/// A call that has completed.
 struct Call<'t> {
     thread: &'t str,
     name: &'t str,
@@ -96,7 +98,7 @@ struct Call<'t> {
     line: &'t str,
 }
 
-/// The calls of all threads: a sync counts where it ends, everything else where it begins.
+/// Returns the calls of all threads in order: a sync by its end, everything else by its beginning.
 fn calls_in_order(text: &str) -> Vec<Call<'_>> {
     let mut begun: HashMap<&str, (usize, &str)> = HashMap::new();
     let mut calls: Vec<(usize, Call<'_>)> = Vec::new();
@@ -116,7 +118,7 @@ fn calls_in_order(text: &str) -> Vec<Call<'_>> {
         };
         let Some((name, behind)) = rest.trim_start_matches("<... ").split_once(['(', ' ']) else { continue };
         let behind = if rest.starts_with("<... ") { whole.split_once('(').map_or("", |(_, it)| it) } else { behind };
-        // Signals and ends of processes have no result.
+        // Signals and process exits have no result.
         let Some((arguments, result)) = behind.rsplit_once(" = ") else { continue };
         let arguments = arguments.trim_end().strip_suffix(')').unwrap_or(arguments);
         let at = if name.ends_with("sync") { number } else { begin };
@@ -127,7 +129,7 @@ fn calls_in_order(text: &str) -> Vec<Call<'_>> {
     calls.into_iter().map(|(_, call)| call).collect()
 }
 
-/// Where the next write of a descriptor goes.
+/// The position of the next write of a descriptor.
 #[derive(Clone, Copy)]
 enum Next {
     End,
@@ -136,7 +138,7 @@ enum Next {
 
 struct Reader<'t> {
     folder: PathBuf,
-    /// By thread: a thread that opens a file is the one that writes it.
+    /// By thread: the thread that opens a file is the one that writes it.
     descriptors: HashMap<(&'t str, String), Next>,
 }
 
@@ -225,10 +227,10 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The path of a descriptor, below the folder.
+    /// Returns the path of a descriptor, relative to the folder.
     fn opened(&self, descriptor: &str) -> Option<PathBuf> {
         let (_, path) = descriptor.split_once('<')?;
-        // One that was removed is no file any more.
+        // The file was removed.
         if path.ends_with("(deleted)") {
             return None;
         }
@@ -241,7 +243,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The octets of a string that `strace` quotes.
+/// Returns the bytes of a string that `strace` quotes.
 fn octets(quoted: &str) -> Option<Vec<u8>> {
     unescaped(quoted.strip_prefix('"')?.strip_suffix('"')?)
 }

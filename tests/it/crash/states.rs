@@ -1,4 +1,4 @@
-//! Every state that a crash may leave, and what the next start makes of it.
+//! Every state that a crash may leave, and how the next start handles it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,22 +7,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::file_system::{Fate, FileSystem, Files};
 use super::recording::{Operation, mark};
 
-/// What a start found, or what stood when a step was over: values by their name.
+/// Values by name: found by a start, or current at the end of a step.
 pub(crate) type Values = BTreeMap<String, String>;
 
-/// Set to try more states than a test has time for: how many at each point.
+/// Environment variable to try more states than a test has time for: the number per point.
 const VARIABLE: &str = "CRASH_STATES";
 
-/// Violations after which no more are looked for.
+/// Number of violations after which the search stops.
 const ENOUGH: usize = 12;
 
-/// Says in a recording that a step begins.
+/// Marks the beginning of a step in a recording.
 pub(crate) fn begin() {
     mark("begin");
 }
 
-/// Says in a recording that a step is over, and how things stand. What is `kept` outlives a process that is killed from now on, and what
-/// is `synced` the machine too.
+/// Marks the end of a step in a recording, with the current values. From now on `kept` values
+/// survive a kill of the process, and `synced` values survive a crash of the machine too.
 pub(crate) fn end(values: &Values, kept: &[&str], synced: &[&str]) {
     let sign = |key: &str| match (synced.contains(&key), kept.contains(&key)) {
         (true, _) => "!",
@@ -36,7 +36,7 @@ pub(crate) fn end(values: &Values, kept: &[&str], synced: &[&str]) {
 /// A step of a scenario.
 #[derive(Debug, Default)]
 struct Step {
-    /// How many operations were over when it began, and when it ended.
+    /// Number of operations that were complete when the step began, and when it ended.
     begin: usize,
     end: usize,
     values: Values,
@@ -50,19 +50,20 @@ pub(crate) struct Tried {
     pub(crate) points: usize,
     pub(crate) states: usize,
     pub(crate) violations: Vec<String>,
-    /// Points at which more states are possible than were tried.
+    /// Number of points with more possible states than were tried.
     pub(crate) sampled: usize,
 }
 
-/// How many states are tried at a point: at most this many, or as many as the environment says.
+/// Returns the maximum number of states to try at a point: `usual`, or what the environment says.
 pub(crate) fn most(usual: usize) -> usize {
     std::env::var(VARIABLE)
         .map_or(usual, |most| most.parse().unwrap_or_else(|_| panic!("{VARIABLE}={most} is no number")))
 }
 
 impl Tried {
-    /// Cuts a recording after `every` few operations, and wherever a step is over, as what was promised there counts. Starts with the
-    /// files of each state: `start` is given them, and how things stood at the end of the step that was under way.
+    /// Cuts a recording after every `every` operations, and at the end of each step, because its
+    /// promises apply there. Calls `start` with the files of each state, and with the values at the
+    /// end of the step that was in progress.
     pub(crate) fn all(
         operations: &[Operation],
         most: usize,
@@ -72,7 +73,7 @@ impl Tried {
         Self::until(ENOUGH, operations, most, every, start)
     }
 
-    /// As [`Tried::all`], until there are so many violations.
+    /// Like [`Tried::all`], but stops after this many violations.
     pub(crate) fn until(
         enough: usize,
         operations: &[Operation],
@@ -87,7 +88,7 @@ impl Tried {
             if let Some(operation) = point.checked_sub(1).map(|last| &operations[last]) {
                 disk.apply(operation);
             }
-            // The first step says what there is before the first start.
+            // The first step describes what exists before the first start.
             let Some(under_way) = steps.iter().rposition(|step| step.begin <= point).filter(|step| *step > 0) else {
                 continue;
             };
@@ -103,7 +104,7 @@ impl Tried {
             let (all, is_sampled) = fates(&choices, most, point as u64);
             tried.sampled += usize::from(is_sampled);
             for (number, fates) in all.iter().enumerate() {
-                // First of all everything is kept: only the process ended.
+                // In the first state everything is kept: only the process ended.
                 let is_killed = number == 0;
                 let files = disk.after(fates);
                 let allowed = allowed(&steps[..=under_way], point, is_killed);
@@ -132,7 +133,7 @@ impl Tried {
         tried
     }
 
-    /// Fails with the first violations, or says how much was tried.
+    /// Fails with the first violations, or prints how much was tried.
     #[track_caller]
     pub(crate) fn expect_none(&self, what: &str) {
         let Self { points, states, violations, sampled } = self;
@@ -171,8 +172,8 @@ fn steps(operations: &[Operation]) -> Vec<Step> {
     steps
 }
 
-/// The values that each key may have: that of the step under way, and of those before it, back to the last one of which it was
-/// promised that it lasts.
+/// Returns the values that each key may have: the value of the step in progress, and of the steps
+/// before it, back to the last value that was promised to be durable.
 fn allowed(steps: &[Step], point: usize, is_killed: bool) -> BTreeMap<String, Vec<String>> {
     let keys = steps.last().into_iter().flat_map(|step| step.values.keys());
     let values = |key: &String| {
@@ -188,8 +189,9 @@ fn differences(found: &Values, allowed: &BTreeMap<String, Vec<String>>) -> Vec<S
     wrong.map(|(key, value)| format!("{key} is {value} and not one of {:?}", allowed.get(key))).collect()
 }
 
-/// The fates of the changes that are not synced: all there are, or as many as are wanted. The first keeps all. Where there are
-/// more: all before each change and none behind it, all but one or two, only one, and then by chance, from a seed.
+/// Returns combinations of the fates of unsynced changes: all of them, or `most` of them. The first
+/// keeps everything. If there are too many: all changes up to each one, all but one or two, only
+/// one, and then random ones from a seed.
 fn fates(choices: &[&[Fate]], most: usize, seed: u64) -> (Vec<Vec<Fate>>, bool) {
     let count = choices.iter().try_fold(1_usize, |count, choice| count.checked_mul(choice.len()));
     let kept = vec![Fate::Kept; choices.len()];
@@ -211,7 +213,7 @@ fn fates(choices: &[&[Fate]], most: usize, seed: u64) -> (Vec<Vec<Fate>>, bool) 
         fates[at] = fate;
         fates
     };
-    // The latest changes first: those are new at this point.
+    // The latest changes come first, because they are new at this point.
     for at in (0..choices.len()).rev() {
         all.extend(choices[at].iter().skip(1).map(|fate| with(&kept, at, *fate)));
         all.push(with(&lost, at, Fate::Kept));
@@ -234,7 +236,7 @@ fn fates(choices: &[&[Fate]], most: usize, seed: u64) -> (Vec<Vec<Fate>>, bool) 
     (all, true)
 }
 
-/// An operation in a line.
+/// Formats an operation on one line.
 pub(crate) fn shown(operation: &Operation) -> String {
     match operation {
         Operation::Write { path, at, octets } => format!("Write {path:?} at {at:?}, {} octets", octets.len()),

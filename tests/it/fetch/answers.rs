@@ -1,4 +1,4 @@
-//! One fetch, and a crawler's reading of it.
+//! A single fetch, and how a crawler interprets it.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use tower_robots::source::fetch::{
 use super::server::{Server, nowhere, response, robots};
 use crate::waiting::{PATIENCE, wait_for};
 
-/// Drives one future without a runtime, as any executor may.
+/// Drives a future without a runtime of its own, as any executor may.
 fn wait<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -20,7 +20,7 @@ fn wait<F: Future>(future: F) -> F::Output {
         .block_on(async { tokio::time::timeout(PATIENCE, future).await.expect("an answer in time") })
 }
 
-/// One whose own limits never end a fetch of these tests.
+/// Creates a fetcher whose own limits never end a fetch in these tests.
 fn patient() -> FetcherBuilder {
     Fetcher::builder().connect_within(PATIENCE * 2).fetch_within(PATIENCE * 2)
 }
@@ -39,7 +39,7 @@ fn answer_to(octets: impl Into<Vec<u8>>) -> FetchOutcome {
     fetch(&Server::saying(octets).url("/robots.txt"))
 }
 
-/// `allow`, `disallow` or the body.
+/// Returns `allow`, `disallow` or the body.
 fn reading(answer: FetchOutcome) -> String {
     let now = SystemTime::now();
     let mut cache = CrawlerCache::default();
@@ -62,7 +62,7 @@ fn kind(answer: FetchOutcome) -> FetchErrorKind {
     }
 }
 
-/// Answers `/N` with a redirect to `/N-1`, and `/0` with a robots.txt.
+/// Starts a server that answers `/N` with a redirect to `/N-1`, and `/0` with a robots.txt.
 fn chain() -> Server {
     Server::start(|head, stream| {
         let hops: usize = head.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
@@ -175,7 +175,7 @@ fn what_has_not_changed_is_not_sent_again() {
         matches!(again, FetchOutcome::NotModified(freshness) if freshness.private() == Some(Duration::from_secs(60)))
     );
     assert!(server.last_head().to_lowercase().contains("if-modified-since: tue, 14 nov 2023 22:13:20 gmt\r\n"));
-    // They say nothing about another resource.
+    // The validators do not apply to another resource.
     assert!(matches!(fetch_with(patient(), &server.url("/other"), Some(&validators)), FetchOutcome::Found { .. }));
 }
 
@@ -184,7 +184,7 @@ fn no_name_and_no_connection_are_failures() {
     let answer = fetch(&format!("http://{}/robots.txt", nowhere()));
     assert_eq!(reading(answer.clone()), "disallow");
     assert_eq!(kind(answer), FetchErrorKind::Connect);
-    // Reserved: there is no such name (RFC 6761, section 6.4).
+    // A reserved name that never exists (RFC 6761, section 6.4).
     assert_eq!(kind(fetch("http://robots.invalid/robots.txt")), FetchErrorKind::Name);
 }
 
@@ -234,7 +234,8 @@ fn a_compressed_answer_that_was_not_requested_is_a_failure() {
 
 #[test]
 fn a_connection_that_is_reset_is_a_failure() {
-    // Closed with the request unread: the kernel answers with a reset.
+    // The server closes the connection before it reads the request, so the kernel answers with a
+    // reset.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -246,7 +247,7 @@ fn a_connection_that_is_reset_is_a_failure() {
     assert_eq!(kind(fetch(&format!("http://{address}/robots.txt"))), FetchErrorKind::Broken);
 }
 
-/// A server that sends on and on.
+/// Starts a server that never stops sending.
 fn drip(start: &'static str, again: &'static str, pause: Duration) -> Server {
     Server::start(move |_, stream| {
         let mut writing = stream.write_all(start.as_bytes());
@@ -260,7 +261,8 @@ fn drip(start: &'static str, again: &'static str, pause: Duration) -> Server {
 #[test]
 fn whatever_takes_too_long_is_a_timeout() {
     let tick = Duration::from_millis(20);
-    // As many as may come: with more, a fetch that is held up until the server has sent them ends for that reason.
+    // As many interim responses as are allowed: with more, a delayed fetch would end for that
+    // reason.
     let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(16).leak();
     let servers = [
         ("silence", drip("", "", tick)),
@@ -311,7 +313,7 @@ fn sixteen_interim_answers_are_read_and_no_more() {
     for answers in [interim(17) + &robots("# a"), interim(17)] {
         assert_eq!(kind(answer_to(answers)), FetchErrorKind::InterimAnswers);
     }
-    // Without end: it is noticed long before the time is up.
+    // Endless interim responses are detected long before the timeout.
     for pause in [Duration::ZERO, Duration::from_millis(1)] {
         let flood = drip("", "HTTP/1.1 102 Processing\r\n\r\n", pause);
         let answer = fetch(&flood.url("/"));

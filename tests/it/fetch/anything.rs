@@ -1,4 +1,5 @@
-//! For anything that a server sends, there is an answer or a failure: no panic, no hang, nothing live that was not sent.
+//! Whatever a server sends, the result is an answer or an error: no panic, no hang, and nothing
+//! goes live that was not sent.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +11,7 @@ use tower_robots::source::fetch::Fetcher;
 use super::server::{Server, robots};
 use crate::waiting::PATIENCE;
 
-/// A part of an answer, or something else.
+/// Returns part of a response, or something else.
 fn part() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! Single requests: the answer of a server, as it sends it.
+//! Single requests, and the server's response as it was sent.
 
 use http::header::{ACCEPT_ENCODING, LOCATION, USER_AGENT};
 use http::{HeaderValue, StatusCode};
@@ -69,7 +69,7 @@ fn another_place_may_stand_for_a_host() {
         .connect_to(move |host, at| (host == "www.example.com" && at == 80).then(|| ("127.0.0.1".to_owned(), port)))
         .start()
         .unwrap();
-    // A public server may lead to a place that the user named, though it is on the loopback.
+    // A public server may lead to a place that the user named, even if it is on loopback.
     let request = FetchRequest { led_from: Some([192, 0, 2, 1].into()), ..get("http://www.example.com/robots.txt") };
     assert_eq!(exchange(&fetcher, request).unwrap().body, b"# the new server");
     assert!(server.last_head().to_ascii_lowercase().contains("host: www.example.com\r\n"), "{}", server.last_head());
@@ -113,7 +113,8 @@ fn a_body_comes_in_parts_as_far_as_is_wanted_and_says_where_it_breaks_off() {
     assert_eq!((&body[..], error), (&b"# be"[..], Some(FetchErrorKind::Broken)));
     let (answer, _, error) = read(get(&format!("http://{}/", nowhere())));
     assert_eq!((answer.unwrap_err().kind, error), (FetchErrorKind::Connect, None));
-    // A server whose body never ends is not read further than the one part that waits, and the thread goes on with others.
+    // If a body never ends, only one part is read ahead, and the thread continues with other
+    // requests.
     let (answering, parts) = fetcher.stream(get(&Server::saying(robots(&large)).url("/")));
     assert!(runtime.block_on(answering).is_ok());
     drop(parts);

@@ -1,4 +1,4 @@
-//! TLS to servers whose certificate is trusted, or not.
+//! TLS to servers with trusted and untrusted certificates.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::server::{Server, response, robots};
 use crate::certificate::{Authority, certificate_for, server_config};
 use crate::closing::Closing;
 
-/// A server with a certificate for a name.
+/// Starts a server with a certificate for this name.
 fn secured(authority: &Authority, name: &str, answer: String) -> Server {
     let config = Arc::new(server_config(&authority.sign(&certificate_for(&[name]))));
     Server::wrapped(
@@ -23,7 +23,7 @@ fn trusting(authority: &Authority) -> FetcherBuilder {
     Fetcher::builder().trust(authority.pem().as_bytes()).unwrap()
 }
 
-/// The state in which a site at that URL starts: its file, or why it has none.
+/// Returns the initial state of a site at this URL: its file, or why it has none.
 fn opened(builder: FetcherBuilder, url: &str) -> Result<String, String> {
     let fetcher = builder.start().unwrap();
     let live = LiveRobots::url(url).unwrap().fetcher(&fetcher).when_missing(WhenMissing::Fail).open();

@@ -1,4 +1,4 @@
-//! Fetching from real servers on loopback: every way in which they answer, and fail to.
+//! Fetching from real servers on loopback: every way to answer and to fail.
 
 mod answers;
 mod anything;
@@ -14,7 +14,7 @@ const CHAPTER: &str = include_str!("../../../src/docs/fetch.md");
 const CRAWLER: &str = include_str!("../../../src/source/fetch/crawler/tests.rs");
 const SITE: &str = include_str!("../../../src/source/fetch/site_freshness/tests.rs");
 
-/// The names of the tests in a file.
+/// Returns the names of the tests in a file.
 fn tests_in(code: &str) -> impl Iterator<Item = &str> {
     code.split("#[test]\nfn ").skip(1).filter_map(|test| test.split('(').next())
 }

@@ -1,4 +1,4 @@
-//! The answers to a client of the site, while its robots.txt is fetched from where it is kept.
+//! The responses to a client of the site while its robots.txt is being fetched.
 
 use std::convert::Infallible;
 
@@ -17,7 +17,8 @@ use crate::waiting::PATIENCE;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// The status and the body a crawler gets; the application answers everything with 200 and `app`.
+/// Returns the status and body that a crawler gets. The application answers everything with 200 and
+/// `app`.
 fn get(live: &LiveRobots, target: &str) -> (StatusCode, String) {
     let app = service_fn(async |_: Request<Full<Bytes>>| {
         Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"app"))))

@@ -1,4 +1,4 @@
-//! A server that answers as a test says, octet by octet.
+//! A server that answers as a test specifies, byte by byte.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 type Answer = dyn Fn(&str, &mut dyn Stream) + Send + Sync;
 
-/// A connection, with TLS or without.
+/// A connection with or without TLS.
 pub(super) trait Stream: Read + Write {}
 
 impl<S: Read + Write> Stream for S {}
 
-/// Answers every request on a thread of its own, for as long as the test process lives.
+/// A server that answers every request in a thread of its own until the test process ends.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) address: SocketAddr,
@@ -20,7 +20,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// A server that writes what `answer` writes, given the head of a request, and then closes.
+    /// Starts a server that calls `answer` with the head of each request to write the response, and
+    /// then closes the connection.
     pub(super) fn start(answer: impl Fn(&str, &mut dyn Stream) + Send + Sync + 'static) -> Self {
         Self::wrapped(|socket| Some(Box::new(socket)), answer)
     }
@@ -49,7 +50,7 @@ impl Server {
         server
     }
 
-    /// One that always sends the same octets.
+    /// Starts a server that always sends the same bytes.
     pub(super) fn saying(octets: impl Into<Vec<u8>>) -> Self {
         let octets = octets.into();
         Self::start(move |_, stream| drop(stream.write_all(&octets)))
@@ -59,14 +60,14 @@ impl Server {
         format!("http://{}{target}", self.address)
     }
 
-    /// From now on it answers otherwise.
+    /// Changes the response from now on.
     pub(super) fn now_says(&self, octets: impl Into<Vec<u8>>) {
         let octets = octets.into();
         *self.answer.lock().unwrap() =
             Arc::new(move |_: &str, stream: &mut dyn Stream| drop(stream.write_all(&octets)));
     }
 
-    /// The heads of the requests so far.
+    /// Returns the heads of the requests so far.
     pub(super) fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }
@@ -92,7 +93,7 @@ impl Server {
     }
 }
 
-/// A whole answer: status and reason, fields, body.
+/// Returns a whole response: status and reason, fields, body.
 pub(super) fn response(status: &str, fields: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())
 }
@@ -101,7 +102,7 @@ pub(super) fn robots(body: &str) -> String {
     response("200 OK", "Content-Type: text/plain\r\n", body)
 }
 
-/// An address that no server listens on: the system gives its port to no listener, whichever test asks for one.
+/// Returns an address without a server: the system never assigns this port to a listener.
 pub(super) fn nowhere() -> SocketAddr {
     ([127, 0, 0, 1], 1).into()
 }

@@ -1,4 +1,4 @@
-//! A site whose robots.txt is fetched: the live version after every answer.
+//! A site whose robots.txt is fetched: the live version after every response.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tower_robots::source::fetch::Fetcher;
 use super::server::{Server, Stream, nowhere, response, robots};
 use crate::waiting::{PATIENCE, body, wait_for};
 
-/// So seldom that only requested fetches are made.
+/// A schedule so slow that only requested fetches occur.
 fn seldom() -> Schedule {
     Schedule { retry_first: PATIENCE * 10, retry_most: PATIENCE * 10, ..Schedule::default() }
 }
@@ -31,7 +31,7 @@ fn reload(live: &LiveRobots) -> Reload {
     live.reload_blocking()
 }
 
-/// Why what was fetched was not taken.
+/// Returns why the fetched file was not accepted.
 fn kept(reload: &Reload) -> RejectionKind {
     match &reload.outcome {
         ReloadOutcome::Kept { rejection, .. } => rejection.kind,
@@ -39,7 +39,7 @@ fn kept(reload: &Reload) -> RejectionKind {
     }
 }
 
-/// One whose file is live.
+/// Opens a site whose file is live.
 fn good() -> (Server, LiveRobots) {
     let server = Server::saying(robots("# good"));
     let live = url(&server).when_missing(WhenMissing::Fail).open().unwrap();
@@ -98,7 +98,8 @@ fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
 async fn a_start_does_not_wait_for_an_origin_that_hangs() {
     let (release, hung) = std::sync::mpsc::channel::<()>();
     let hung = Mutex::new(hung);
-    // Until the test ends: it would not return if it waited for an answer.
+    // The request hangs until the test ends, so `open` would not return if it waited for a
+    // response.
     let server = Server::start(move |_, _| hung.lock().unwrap().recv().unwrap_or_default());
     let live = url(&server).open().unwrap();
     let status = live.status();
@@ -204,7 +205,7 @@ fn a_file_that_never_was_means_no_rules_at_once() {
     assert_eq!(live.snapshot().when_missing, WhenMissing::Relay);
 }
 
-/// A site that remembers, and its origin.
+/// Opens a site that has a state directory and is fetched from this URL.
 fn remembering(state: &StateDir, url: &str) -> LiveBuilder<RemoteSource> {
     LiveRobots::url(url).unwrap().schedule(seldom()).state(state, "shop")
 }
@@ -224,7 +225,7 @@ fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
     assert_eq!(kept(&reload(&live)), RejectionKind::Unreachable);
     assert_eq!(body(&live).as_deref(), Some("# kept"));
     drop(live);
-    // A file that is missing after a restart was there before it, so it is held.
+    // The file existed before the restart and is missing afterwards, so its removal is held.
     server.now_says(response("404 N", "", ""));
     let live = remembering(&state, &server.url("/robots.txt")).open().unwrap();
     assert_eq!(kept(&reload(&live)), RejectionKind::Held);
@@ -266,7 +267,7 @@ fn what_is_fetched_passes_the_gate_and_can_be_taken_back() {
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Published { .. }));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
     live.rollback().unwrap();
-    // 304 does not bring it back.
+    // A 304 response does not restore it.
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Gated { .. }));
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Gated { .. }));
     assert!(body(&live).unwrap().ends_with("/a\n"));
@@ -277,7 +278,7 @@ fn what_is_fetched_passes_the_gate_and_can_be_taken_back() {
     assert!(matches!(reload(&live).outcome, ReloadOutcome::Unchanged { .. }));
 }
 
-/// Serves an entity tag and a body, and 304 to a client that has the tag.
+/// Starts a server that sends an entity tag and a body, and 304 to a client that has the tag.
 fn tagged(served: &Arc<Mutex<(&'static str, &'static str)>>) -> Server {
     let served = served.clone();
     Server::start(move |head, stream| {
@@ -358,7 +359,8 @@ fn an_upstream_may_be_a_unix_socket() {
     assert!(error.contains(&format!("no connection could be made: {gone}: ")), "{error}");
 }
 
-/// Redirects `/robots.txt` there, and answers everything else with a robots.txt.
+/// Starts a server that redirects `/robots.txt` to this location, and answers everything else with
+/// a robots.txt.
 fn redirecting(location: impl Into<String>) -> Server {
     let location = location.into();
     Server::start(move |head, stream: &mut dyn Stream| {
@@ -428,7 +430,8 @@ fn what_cannot_be_fetched_is_refused_at_once() {
 #[test]
 fn one_fetcher_serves_many_sites_a_few_at_a_time() {
     let (now, most) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
-    // No fetch is answered before all sites are open and as many are under way as there may be.
+    // No fetch is answered until all sites are open and the maximum number of fetches is in
+    // progress.
     let gate = Arc::new((Mutex::new(false), Condvar::new()));
     let (seen, closed) = (most.clone(), gate.clone());
     let server = Server::start(move |_, stream| {
@@ -443,7 +446,7 @@ fn one_fetcher_serves_many_sites_a_few_at_a_time() {
         *now.lock().unwrap() -= 1;
         let _ = stream.write_all(robots("# good").as_bytes());
     });
-    // A fetch that is given up makes room for another, while the server still has it.
+    // A cancelled fetch makes room for another one, even while the server still handles it.
     let fetcher = Fetcher::builder().at_once(4).fetch_within(PATIENCE * 10).start().unwrap();
     let sites: Vec<_> = (0..200)
         .map(|number| {
@@ -472,7 +475,7 @@ fn a_site_that_is_dropped_is_fetched_no_more() {
     };
     let before = server.heads().len();
     more_of_the_other();
-    // One that was under way may be counted late.
+    // A fetch that was in progress may be counted late.
     let more = server.heads().len() - before;
     assert!(more <= 1, "{more} fetches more");
 }

@@ -1,7 +1,9 @@
-//! The layer above and below every layer that an application is likely to have: tower-http's, axum's and Tower's.
+//! The layer outside and inside every layer that an application is likely to have: tower-http's,
+//! axum's and Tower's.
 //!
-//! Each test is about both orders, in an axum app, which asks most of a service: `Clone`, `Send`, `Sync`, a body that axum
-//! takes, and no error. A crawler is refused in both, whatever the other layer is, and reads `/robots.txt`.
+//! Each test covers both orders, in an axum app, which has the strictest requirements for a
+//! service: `Clone`, `Send`, `Sync`, a body that axum accepts, and no error. In both orders a
+//! crawler is refused and can read `/robots.txt`, whatever the other layer is.
 
 mod axum_own;
 mod tower_http;
@@ -32,7 +34,7 @@ fn app() -> Router {
     Router::new().route("/drafts/{page}", get(async || "a draft"))
 }
 
-/// A request that every layer here lets through.
+/// Creates a request that every layer here lets through.
 fn request(agent: &str, target: &str) -> Request<Body> {
     let request = Request::get(target).header("user-agent", agent).header("host", "example.com");
     let request = request.header("accept", "text/plain").header("authorization", "Bearer token");
@@ -44,7 +46,7 @@ async fn fetch(app: &Router, agent: &str, target: &str) -> (StatusCode, Bytes) {
     (response.status(), to_bytes(response.into_body(), 10_000).await.unwrap())
 }
 
-/// A person reads the page, a crawler reads the file and is refused the page.
+/// Checks that a person can read the page, and that a crawler can read the file but not the page.
 async fn assert_enforces(app: Router) {
     assert_eq!(fetch(&app, FIREFOX, "/drafts/x").await, (StatusCode::OK, "a draft".into()));
     assert_eq!(fetch(&app, "GPTBot/1.2", "/robots.txt").await, (StatusCode::OK, FILE.into()));
@@ -53,8 +55,8 @@ async fn assert_enforces(app: Router) {
     assert!(refusal.starts_with(b"403 Forbidden\n\n"), "{refusal:?}");
 }
 
-/// A test for each layer: the layer of this crate above it, and below it. The handler after `under` is put above
-/// both: axum wants errors handled.
+/// Creates a test for each layer, with this crate's layer outside it and inside it. The handler
+/// after `under` is outside both, because axum requires errors to be handled.
 macro_rules! in_both_orders {
     ($($name:ident: $layer:expr $(, under $handler:expr)?;)+) => {$(
         #[tokio::test]
@@ -69,7 +71,7 @@ macro_rules! in_both_orders {
 }
 use in_both_orders;
 
-/// Layers that answer by themselves make a body from nothing, whatever the body of the service is.
+/// Layers that create responses need a body made from nothing, whatever the service's body is.
 #[tokio::test]
 async fn a_layer_that_answers_by_itself_stands_above_in_a_stack_without_axum() {
     async fn page(_: Request<Full<Bytes>>) -> Result<Response<Full<Bytes>>, Infallible> {

@@ -84,7 +84,7 @@ in_both_orders! {
     });
 }
 
-/// A layer that changes every status changes that of a refusal above which it stands, and of no other.
+/// A layer that changes every status changes that of a refusal from an inner layer only.
 #[tokio::test]
 async fn set_status() {
     let teapot = || SetStatusLayer::new(StatusCode::IM_A_TEAPOT);

@@ -1,4 +1,4 @@
-//! The layers of Tower 0.5. Their errors are handled above them, as axum demands.
+//! The layers of Tower 0.5. Their errors are handled outside them, as axum demands.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -34,8 +34,9 @@ fn same_request(request: Request<Body>) -> Request<Body> {
     request
 }
 
-/// The layer is as ready as what is inside it. A layer of its own in axum, or one that sheds load beneath, keeps a crawler from waiting
-/// for its file. Nothing here is outside of the process, so time passes only once everything waits.
+/// The layer is ready when its inner service is. A separate layer in axum, or an inner layer that
+/// sheds load, keeps a crawler from waiting for its file. Everything runs in this process, so
+/// paused time advances only when all tasks wait.
 #[tokio::test(start_paused = true)]
 async fn a_limit_inside_holds_robots_txt_up_only_within_one_stack() {
     let limit = || GlobalConcurrencyLimitLayer::new(1);
@@ -59,7 +60,7 @@ async fn a_limit_inside_holds_robots_txt_up_only_within_one_stack() {
     }
 }
 
-/// Tries nothing again.
+/// A policy that never retries.
 #[derive(Clone)]
 struct Once;
 
