@@ -1,4 +1,5 @@
-//! Asking and telling a running proxy: over its address, over its socket, with the commands.
+//! Queries and commands to a running proxy: over its address, over its socket, and with the
+//! commands.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -61,7 +62,7 @@ fn probes_and_status_say_what_is_served() {
     let found = |severity: &str| site["findings"][severity].as_u64().unwrap();
     assert!(found("errors") + found("warnings") > 0 && site["last_reload"]["when"].is_string(), "{site}");
     assert_eq!(running.ask_admin("GET /nothing").status, 404);
-    // Nothing of it on the listener for everyone.
+    // The public listener serves nothing of this.
     assert_eq!(running.get("/status", GPTBOT).status, 404);
     assert_eq!(running.get("/livez", FIREFOX).status, 404);
 }
@@ -71,7 +72,7 @@ fn a_reload_is_waited_for_and_says_what_came_of_it() {
     let (folder, running) = config().start();
     let outcome = |target: &str| json(&running.ask_admin(&format!("POST {target}")))["sites"][0].clone();
     assert_eq!(outcome("/reload")["outcome"], "unchanged");
-    // The watcher may be first to publish, but the request is answered when it is live.
+    // The watcher may publish first, but the request is answered only when the version is live.
     folder.replace("robots.txt", "User-agent: GPTBot\nDisallow: /other/\n");
     let answer = outcome("/reload?site=a%20site");
     assert!(answer["outcome"] == "published" || answer["outcome"] == "unchanged", "{answer}");
@@ -131,14 +132,16 @@ fn a_site_in_front_of_the_admin_does_not_open_it() {
     assert_eq!(outer.request("POST", "/reload", &fields).status, 403);
 }
 
-/// Far more idle connections than there are places, over TCP and over the socket: some silent, some with half a request.
+/// Many more idle connections than there are slots, over TCP and over the socket: some silent, some
+/// with half a request.
 #[test]
 fn the_kill_switch_works_however_many_connections_are_idle() {
     use std::os::unix::net::UnixStream;
     const IDLE: u64 = 1000;
     let (folder, running) = config().tables("socket = \"admin.sock\"").start();
     let (address, socket) = (running.admin(), folder.at("admin.sock"));
-    // Both ends of the wire are files; without enough of them there are fewer connections.
+    // Both ends of a connection are file descriptors; if too few are available, there are fewer
+    // connections.
     let files = rlimit::increase_nofile_limit(u64::MAX).unwrap();
     let number = IDLE.min(files.saturating_sub(200) / 2);
     let idle: Vec<(TcpStream, UnixStream)> = (0..number)
@@ -158,7 +161,7 @@ fn the_kill_switch_works_however_many_connections_are_idle() {
     assert_eq!(idle.len() as u64, number);
 }
 
-/// Connections that come without end, as fast as one client can make them, leave time for a request.
+/// New connections, opened as fast as one client can, leave time for a request.
 #[test]
 fn the_kill_switch_works_while_idle_connections_come_without_end() {
     let (_folder, running) = config().start();
@@ -173,7 +176,8 @@ fn the_kill_switch_works_while_idle_connections_come_without_end() {
     while_asking([flood], |asking| {
         asking.wait_for_more(500);
         for to in ["off", "on", "off", "on", "off"] {
-            // On a busy machine a command may lose its connection to newer ones each of the five times that it connects.
+            // On a busy machine, newer connections may displace a command's connection on all of
+            // its five attempts.
             wait_until("a command that gets through", || running.command(&["enforce", to]).code == Some(0));
         }
         assert_eq!(running.get("/private/x", GPTBOT).status, 404);
@@ -200,7 +204,7 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     let folder = config.site("a site", "hosts = [\"site.test\"]\nroot = \".\"").admin_socket().folder();
     let socket = folder.at("admin.sock");
     let command = |arguments: &[&str]| folder.configured([arguments, &["--config"]].concat());
-    // Before it runs.
+    // Before robotsd runs.
     let error = command(&["status"]).failed(2);
     assert_has(error, &["robotsd.toml: no robotsd that runs with this config is found"]);
 
@@ -212,12 +216,12 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
     assert_eq!(command(&["status", "--json"]).json()["sites"][0]["name"], "a site");
     let out = command(&["reload", "--site", "a site"]).succeeded();
     assert!(out.starts_with("a site: unchanged: "), "{out}");
-    // A file that is not taken is an error for a script too.
+    // A file that is not accepted is an error for scripts, too.
     folder.remove("robots.txt");
     assert_eq!(command(&["reload", "--json"]).ends_with(1).json()["sites"][0]["outcome"], "kept");
     let error = command(&["reload", "--site", "b"]).failed(2);
     assert_eq!(error, "robotsd: robotsd answered 404: there is no site \"b\"; there is \"a site\"\n");
-    // With --admin instead.
+    // With `--admin` instead.
     let text = run(robotsd().args(["status", "--admin"]).arg(&socket)).ends_with(1).out;
     assert_has(text, &["site a site (site.test): last-good\n", "  not taken:  "]);
     running.end();
@@ -231,7 +235,7 @@ fn a_command_says_where_no_server_can_be_reached() {
     let error = folder.with_config(&["status"]).failed(2);
     assert_has(error, &["no robotsd that runs with this config is found", "its admin interface with --admin PLACE"]);
     run(robotsd().args(["status", "--admin", "somewhere"])).failed(2);
-    // Something that is no robotsd.
+    // A server that is not robotsd.
     let error = run(robotsd().args(["status", "--admin", &Origin::start().to_string()])).failed(2);
     assert_has(error, &["this is not a response of robotsd"]);
 }
@@ -253,7 +257,8 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
     assert_has(refused.body, &["robotsd's own fetcher, and there is no robots.txt here"]);
 }
 
-/// HTTP/1.0 needs no Host, and a relay that speaks it drops one: a page gets no further for that.
+/// HTTP/1.0 needs no `Host`, and a relay that speaks it drops the field. A web page must not gain
+/// access this way.
 #[test]
 fn a_page_changes_nothing_whatever_form_its_request_has() {
     let (_folder, running) = config().start();
@@ -282,7 +287,7 @@ fn a_page_changes_nothing_whatever_form_its_request_has() {
         }
     }
     assert_eq!(running.get("/private/x", GPTBOT).status, 403, "it is enforced still");
-    // The board's own page, and a probe without a Host.
+    // The board's own page, and a probe without `Host`.
     let own = format!("Host: {admin}\r\nOrigin: http://{admin}\r\nSec-Fetch-Site: same-origin\r\n");
     assert_eq!(sent(format!("GET /board.json HTTP/1.1\r\nConnection: close\r\n{own}\r\n")).status, 200);
     assert_eq!(sent("GET /readyz HTTP/1.0\r\n\r\n".to_owned()).status, 200);
@@ -333,7 +338,7 @@ fn tokens_are_asked_for_as_soon_as_the_config_has_one() {
     follow(&of(&token), [401; 2]);
     follow(&of(""), [200; 2]);
     follow(&of(&token), [401; 2]);
-    // A config that names another place does not open the address of before to everyone.
+    // A config that names another address does not open the previous address to everyone.
     folder.configure(of("").replace("[admin]\naddress = \"127.0.0.1:0\"", "[admin]\nsocket = \"admin.sock\""));
     running.wait_for_message("config", "admin.token[a]");
     running.wait_for_message("config", "with `robotsd upgrade` or a restart: admin");

@@ -1,4 +1,4 @@
-//! `robotsd agents`, and a registry of one's own.
+//! `robotsd agents`, and a registry of your own.
 
 use crate::harness::*;
 
@@ -6,7 +6,7 @@ fn out(arguments: &[&str]) -> String {
     run(robotsd().arg("agents").args(arguments)).succeeded()
 }
 
-/// The rows of the list with all of these words.
+/// Returns the rows of the list that contain all of these words.
 fn rows(words: &[&str]) -> Vec<Value> {
     run(robotsd().args(["agents", "--format", "json"]).args(words)).json_lines()
 }
@@ -22,7 +22,7 @@ fn crawlers_are_listed_and_searched() {
         "{text}"
     );
     assert!(lines.last().unwrap().starts_with("1 of "), "{text}");
-    // The one that is called so comes first.
+    // The crawler with exactly this name comes first.
     let text = out(&["googlebot"]);
     assert!(text.lines().count() > 3 && text.lines().nth(1).unwrap().starts_with("Googlebot "), "{text}");
     let rows = rows(&[]);
@@ -121,7 +121,7 @@ fn a_name_that_is_no_header_is_said_to_be_one_to_other_commands() {
         );
         assert_eq!(noted(name), want);
     }
-    // Both read these alike.
+    // Both interpretations agree on these.
     for alike in [GPTBOT, FIREFOX, "GPTBot", "Screaming Frog SEO Spider", "Googlebot-Image", "some words", ""] {
         assert_eq!(noted(alike), "", "{alike}");
     }

@@ -1,5 +1,5 @@
-//! Who may do what over the admin interface, as a table that is generated: every path × client × site × way in, each tried at a real
-//! listener. And the audit of it.
+//! Who may do what over the admin interface, as a generated table: every path × client × site × way
+//! of access, each tried at a real listener. Also tests the audit log.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -13,21 +13,21 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// The right that a request needs, as the chapter `operating` has it.
+/// The right that a request needs, as described in the chapter `operating`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Needs {
     Nothing,
-    /// To look; no site is named.
+    /// Read access; no site is named.
     Look,
-    /// A role, 1 to 3, for the site that is named, or for every site.
+    /// A role, 1 to 3, for the named site, or for every site if none is named.
     Role(u8),
-    /// A role for every site, whichever the query names.
+    /// A role for every site, whatever the query names.
     All(u8),
     /// A role for the process.
     Process(u8),
 }
 
-/// Every request: method, path, query, and what it needs for a site and for every site.
+/// All requests: method, path, query, and the right needed for one site and for every site.
 const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("GET", "/", "", Needs::Nothing, Needs::Nothing),
     ("GET", "/livez", "", Needs::Nothing, Needs::Nothing),
@@ -47,7 +47,7 @@ const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("POST", "/reload", "", Needs::Role(2), Needs::Role(2)),
     ("POST", "/enforce", "to=off", Needs::Role(2), Needs::Role(2)),
     ("POST", "/enforce", "to=on", Needs::Role(2), Needs::Role(3)),
-    // It makes no sense, and needs no less for that.
+    // An invalid request needs the same right.
     ("POST", "/enforce", "to=half", Needs::Role(2), Needs::Role(3)),
     ("GET", "/fleet", "", Needs::All(1), Needs::All(1)),
     ("POST", "/fleet/init", "no-such-key=", Needs::All(3), Needs::All(3)),
@@ -55,10 +55,11 @@ const REQUESTS: &[(&str, &str, &str, Needs, Needs)] = &[
     ("POST", "/upgrade", "no-such-key=", Needs::Process(3), Needs::Process(3)),
 ];
 
-/// Sites as a query names them: of `shop`, of a host of it, of another, of none, of every site, of every site by an empty name.
+/// Sites as a query names them: `shop`, a host of `shop`, another site, an unknown site, every
+/// site, and every site by an empty name.
 const SITES: [Option<&str>; 6] = [Some("shop"), Some("shop/a.test"), Some("blog-1"), Some("nowhere"), None, Some("")];
 
-/// Clients: their name, role and sites.
+/// Clients: name, role and sites.
 const CLIENTS: &[(&str, u8, &[&str])] = &[
     ("reader", 1, &["*"]),
     ("shop-reader", 1, &["shop"]),
@@ -94,16 +95,16 @@ fn role(number: u8) -> &'static str {
     ["read", "operate", "admin"][usize::from(number) - 1]
 }
 
-/// How a client comes, and how it says who it is.
+/// How a client connects and authenticates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Token,
     TokenOverTls,
     TokenForReading,
     Proxy,
-    /// Without a token: what the listener lets anyone do.
+    /// Without a token: what the listener allows anyone.
     Anyone(u8),
-    /// A certificate is needed, and no token.
+    /// With a certificate, but no token.
     Certificate,
 }
 
@@ -116,7 +117,7 @@ struct Scene {
     tls: SocketAddr,
     mutual: SocketAddr,
     proxy: SocketAddr,
-    /// Of clients without a certificate, and with one.
+    /// Client settings without a certificate, and with one.
     clients: [Arc<ClientConfig>; 2],
 }
 
@@ -160,7 +161,7 @@ impl Scene {
         Self { folder, running, tokens, reading, full, tls, mutual, proxy, clients }
     }
 
-    /// The answer to a client of a number.
+    /// Returns the response to the client with this number.
     fn ask(&self, way: Way, client: usize, request: &str, fields: &str) -> Answer {
         let token = format!("Authorization: Bearer {}\r\n", self.tokens[client]);
         let (address, fields) = match way {
@@ -185,7 +186,7 @@ impl Scene {
         }
     }
 
-    /// Sends a request over TLS, by a client with a certificate or one without.
+    /// Sends a request over TLS, with or without a client certificate.
     fn over_tls(&self, address: SocketAddr, has_certificate: bool, request: &str) -> std::io::Result<Vec<u8>> {
         use std::io::{Read, Write};
         let config = Arc::clone(&self.clients[usize::from(has_certificate)]);
@@ -199,7 +200,7 @@ impl Scene {
         }
     }
 
-    /// The whole lines of the audit.
+    /// Returns the complete lines of the audit log.
     fn audit(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.folder.at("state/audit.jsonl")).unwrap_or_default();
         let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
@@ -207,7 +208,7 @@ impl Scene {
     }
 }
 
-/// The settings of a client over TLS, which trusts an authority.
+/// Returns the TLS settings of a client that trusts an authority.
 fn client_config(authority: &Authority, has_certificate: bool) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     let pem: CertificateDer<'static> =
@@ -226,7 +227,7 @@ fn client_config(authority: &Authority, has_certificate: bool) -> ClientConfig {
 #[test]
 fn every_path_and_client_and_site_and_way_is_as_the_table_says() {
     let scene = Scene::start();
-    // No path without a row: the server says which it has.
+    // No path is without a row: the server lists its paths.
     let known = scene.ask(Way::Token, 0, "GET /no-such-path", "").json()["error"].as_str().unwrap().to_owned();
     let mut known: Vec<_> = known
         .split_once("the paths are /")
@@ -255,8 +256,8 @@ fn every_path_and_client_and_site_and_way_is_as_the_table_says() {
         };
         for (at, (method, path, query, of_site, of_all)) in REQUESTS.iter().enumerate() {
             for (place, site) in SITES.into_iter().enumerate() {
-                // Over plain TCP all requests with and without a token are tried. Of the other ways one request in five is, which
-                // covers every path and every site.
+                // Over plain TCP, all requests are tried with and without a token. For the other
+                // ways, one request in five is tried, which covers every path and every site.
                 let is_tried = is_long() || matches!(way, Way::Token | Way::Anyone(_));
                 if !is_tried && !(at * SITES.len() + place + client).is_multiple_of(5) {
                     continue;
@@ -268,7 +269,7 @@ fn every_path_and_client_and_site_and_way_is_as_the_table_says() {
                 let want = may(*needs, role, sites, site);
                 let is_admitted = !matches!(status, 401 | 403);
                 assert_eq!(is_admitted, want, "{way:?} {:?} {request}: {status}", CLIENTS[client]);
-                // Admitted is answered: done, or there is no such site, no such version, no such key.
+                // An admitted request is processed: done, or there is no such site, version or key.
                 assert!(!is_admitted || matches!(status, 200 | 302 | 400 | 404 | 409), "{way:?} {request}: {status}");
                 tried += 1;
                 refused += usize::from(!is_admitted);
@@ -301,14 +302,14 @@ fn whoever_is_not_known_gets_nothing_but_probes() {
         (format!("Authorization: {good}\r\n"), 401),
         (format!("X-User: root@corp.test\r\nAuthorization: Bearer {}\r\n", "rbd_".to_owned() + &"0".repeat(72)), 401),
         (format!("authorization: bearer {good}\r\n"), 200),
-        // A proxy that forwards a token gets no further than without one.
+        // A proxy that forwards a token gains nothing.
         (format!("Authorization: Bearer {good}\r\nX-Forwarded-For: 192.0.2.1\r\n"), 403),
     ] {
         let answer = asked(admin, &fields);
         assert_eq!(answer.status, want, "{fields} {answer:?}");
         assert_eq!(answer.field("www-authenticate"), (want == 401).then_some("Bearer"), "{fields}");
     }
-    // Of a proxy: its user once, by that field, from that address.
+    // A proxy may name its user once, in that field, from that address.
     for (fields, want) in [
         ("", 401),
         ("X-User: \r\n", 401),
@@ -324,10 +325,11 @@ fn whoever_is_not_known_gets_nothing_but_probes() {
     let request = "POST /enforce?to=off HTTP/1.1\r\nHost: localhost\r\nRobotsd-Admin: 1\r\nX-User: root@a\r\nConnection: close\r\n\r\n";
     std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
     assert_eq!(Answer::parse(&rest(stream)).status, 403, "{elsewhere}");
-    // A certificate of the authority, or no connection; and TLS, or a word about it.
+    // A certificate of the authority is required, or the connection fails. Without TLS, the
+    // response explains that TLS is needed.
     assert!(scene.over_tls(scene.mutual, false, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").is_err());
     assert_eq!(asked(scene.tls, "").status, 400);
-    // The pages of other sites and robotsd's own fetches are refused before that, with a token too.
+    // Pages of other sites and robotsd's own fetches are refused before that, even with a token.
     let page = format!("Authorization: Bearer {good}\r\nOrigin: https://evil.test\r\n");
     assert_eq!([admin, scene.proxy].map(|address| asked(address, &page).status), [403; 2]);
 }
@@ -351,7 +353,7 @@ fn a_config_that_is_read_again_takes_up_its_tokens_and_forgets_others() {
     assert_eq!(asked(), 401);
     scene.folder.configure(&text);
     wait_until("the token is taken again", || asked() == 200);
-    // Neither tokens nor their hashes are in what is logged or reported.
+    // Logs and reports contain neither tokens nor their hashes.
     scene.folder.with_config(&["config", "check"]);
     let status = scene.ask(Way::Token, 5, "GET /status", "").body;
     let logged: String = ["config", "config-changed", "audit"]
@@ -372,7 +374,8 @@ fn a_config_that_is_read_again_takes_up_its_tokens_and_forgets_others() {
 #[test]
 fn the_audit_says_who_did_what_and_who_was_refused() {
     let scene = Scene::start();
-    // An answer waits for a slow disk for a second: the next command comes once the audit has all its lines.
+    // A response waits up to a second for a slow disk, so the next command is sent when the audit
+    // log has all lines.
     let command = |lines: usize, client: usize, arguments: &[&str]| {
         let mut command = robotsd();
         let token = scene.folder.at("token");
@@ -434,7 +437,7 @@ fn the_audit_says_who_did_what_and_who_was_refused() {
     let (accepted, rolled_back) = (&audit[7], &audit[9]);
     assert!(accepted["after"].as_str().unwrap().contains(&waiting), "{accepted}");
     assert_eq!((&accepted["before"], &accepted["after"]), (&rolled_back["after"], &rolled_back["before"]));
-    // The log has the outcomes too, in the same words.
+    // The log contains the outcomes, too, with the same wording.
     let outcomes = audit.iter().filter(|line| line["result"] != "started").count();
     wait_until("every outcome in the log", || scene.running.events("audit") == outcomes);
     let logged = scene.running.all("audit");
@@ -495,14 +498,14 @@ fn a_restricted_client_sees_its_sites_in_the_status() {
             assert_eq!(names, want);
         }
     }
-    // The page of the board has of the status what the client may see.
+    // The board's page shows only the part of the status that the client may see.
     scene.folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     scene.running.wait_for_event("gated", |line| line["site"] == "blog-1");
     let page = |client: usize| scene.ask(Way::Token, client, "GET /board?site=shop", "").body;
     assert!(page(0).contains("blog-1") && !page(1).contains("blog-1"), "{}", page(1));
 }
 
-/// Else all would be well for it for ever, once its site has another name.
+/// Otherwise the client would always see no problems once its site is renamed.
 #[test]
 fn a_client_whose_sites_are_none_is_told_so_and_not_that_all_is_well() {
     let scene = Scene::start();
@@ -517,7 +520,7 @@ fn a_client_whose_sites_are_none_is_told_so_and_not_that_all_is_well() {
     let status = command(1, &["status", "--problems"]).ends_with(1).out;
     assert_has(unfolded(&status), &["problem: [admin] gives you read for \"shpo\", and there is no such site"]);
     command(1, &["status", "--ready"]).succeeded();
-    // Switches of sites that it does not see are not that of every site.
+    // Switches of sites that the client does not see are not shown as the switch of every site.
     for site in ["shop", "blog-1"] {
         command(5, &["enforce", "off", "--site", site]).succeeded();
     }
@@ -527,7 +530,7 @@ fn a_client_whose_sites_are_none_is_told_so_and_not_that_all_is_well() {
     assert_has(command(1, &["status"]).out, &["ENFORCEMENT IS OFF FOR EVERY SITE"]);
 }
 
-/// Users of the socket: the kernel says who they are. Only root can be several users.
+/// Users of the socket are identified by the kernel. Only root can act as several users.
 #[test]
 fn users_of_the_socket_are_known_by_their_number() {
     use std::os::unix::fs::PermissionsExt;
@@ -565,7 +568,7 @@ fn users_of_the_socket_are_known_by_their_number() {
     assert_has(as_user(4003, 4003, &["status"]).failed(2), &["no [[admin.user]] has uid = 4003 or group = 4003"]);
     let refused = running.wait_for_event("audit", |line| line["who"] == "uid 4002");
     assert_part(&refused, &json!({"how": "socket", "result": "refused"}));
-    // Without users the socket is its owner's again.
+    // Without configured users, the socket belongs to its owner again.
     folder.configure(config(""));
     wait_until("the owner's socket", || mode(&socket) == 0o600);
     assert_has(as_user(4001, 4001, &["status"]).failed(2), &["permission denied"]);
@@ -584,7 +587,7 @@ fn a_full_disk_holds_nothing_up_but_what_has_to_be_written_down() {
             let audit = disk.path().join("audit.jsonl");
             let config = Config::refusing().keys("state_dir = \"state\"").admin().tables(format!("audit = {audit:?}"));
             let (folder, running) = config.files_of("shop").robots(ROBOTS).start();
-            // Without the file: one that is there has room to the end of its page.
+            // Without the file, because an existing one has room until the end of its page.
             disk.fill();
             running.command(&["enforce", "off"]).succeeded();
             assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off");
@@ -621,7 +624,8 @@ fn a_full_disk_holds_nothing_up_but_what_has_to_be_written_down() {
     );
 }
 
-/// It turns enforcement off as a switch does. And the audit of a site that there is not is a slip.
+/// The change of the mode turns enforcement off like a switch. A reference to a nonexistent site in
+/// the audit settings is a typing error.
 #[test]
 fn a_mode_that_a_config_changes_is_in_the_audit() {
     let config = |mode: &str, of_site: &str| {
@@ -646,7 +650,7 @@ fn a_mode_that_a_config_changes_is_in_the_audit() {
     let of_shop = audit(&["--site", "shop"]).succeeded();
     assert_has(of_shop, &["done: mode * (refuse → off), by the config (file) on ", "done: mode shop (off → tag), by "]);
     assert_has(audit(&["--site", "shpo"]).failed(2), &["there is no site \"shpo\"; there is \"shop\""]);
-    // The end of the process waits for its line.
+    // The process waits for its line before it ends.
     folder.configure(config("tag", of_site));
     running.wait_for_event("config-changed", |line| line["setting"] == "mode" && line["after"] == "tag");
     running.end();
@@ -671,7 +675,7 @@ fn what_is_decided_while_nothing_runs_is_in_the_audit_too() {
         &json!({"who": who, "how": "command", "from": null, "action": "enforce", "site": "*", "after": "off", "reason": "before the start", "result": "done"}),
     );
     assert_part(&lines[1], &json!({"action": "rollback", "site": "shop", "result": "failed"}));
-    // A folder in the place of the file: stopping goes on, the rest does not.
+    // A folder instead of the file: stopping still works, the rest does not.
     fs::remove_file(folder.at("state/audit.jsonl")).unwrap();
     fs::create_dir(folder.at("state/audit.jsonl")).unwrap();
     let ended = folder.with_config(&["enforce", "off", "--site", "shop"]).ends_with(0);

@@ -21,12 +21,12 @@ fn output(folder: &Folder, more: &[&str]) -> String {
 }
 
 fn crawlers(folder: &Folder) -> Vec<Value> {
-    // None where the disk took so long that the report was refused.
+    // Empty if the disk was so slow that the report was refused.
     let report: Value = serde_json::from_str(&folder.with_config(&["board", "--json"]).out).unwrap_or_default();
     report["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default()
 }
 
-/// The files of the site's board.
+/// Returns the files of the site's board.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let folder = fs::read_dir(folder.join("state/board/%53hop%201")).into_iter().flatten();
     folder
@@ -39,7 +39,7 @@ fn is_written(folder: &Path, what: &str) -> bool {
     files(folder).iter().any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains(what)))
 }
 
-/// The lines of the files, in the order of their days.
+/// Returns the lines of the files, by day.
 fn lines(folder: &Path) -> Vec<Value> {
     let mut files = files(folder);
     files.sort();
@@ -47,7 +47,7 @@ fn lines(folder: &Path) -> Vec<Value> {
     texts.flat_map(|text| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>()).collect()
 }
 
-/// The disallowed requests in the files, whichever hours they were in.
+/// Returns the number of disallowed requests in the files, in all hours.
 fn written_disallowed(folder: &Path) -> u64 {
     lines(folder).iter().filter_map(|line| line["hour"]["disallowed"].as_u64()).sum()
 }
@@ -62,7 +62,7 @@ fn crawlers_are_counted_and_outlive_a_kill() {
     }
     running.request("HEAD", "/robots.txt", &[("User-Agent", GPTBOT)]);
     running.get("/private/a", FIREFOX);
-    // Counts are taken once a second, also between two of these requests.
+    // Counts are taken once per second, possibly between two of these requests.
     let counted = || crawlers(&folder).into_iter().next().filter(|row| row["disallowed"] == 3 && row["allowed"] == 1);
     let row = wait_for("three disallowed requests and a page", counted);
     let part = json!({
@@ -77,7 +77,7 @@ fn crawlers_are_counted_and_outlive_a_kill() {
     assert_eq!(output(&folder, &["--csv", "--site", "Shop 1"]), table);
     assert_has(folder.with_config(&["board", "--site", "none"]).failed(2), &["none"]);
 
-    // Another version is written at once, and the counts with it.
+    // Another version is written immediately, together with the counts.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     wait_until("files of the board", || written_disallowed(folder.path()) == 3);
     running.signal("KILL");
@@ -106,12 +106,12 @@ fn the_board_begins_with_what_waits_for_an_operator() {
     assert_has(&text, &["robotsd status --problems --config "]);
 }
 
-/// Crawlers are not recognised while enforcement is off, for however short a time.
+/// Crawlers are not recognised while enforcement is off, however briefly.
 #[test]
 fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     let folder = site_folder();
     let running = folder.start();
-    // A watch of some seconds, so that there is something to be parted.
+    // An observation of some seconds, so that there is something to divide.
     running.get("/private/a", GPTBOT);
     wait_until("a count", || !crawlers(&folder).is_empty());
     for to in ["off", "on"] {
@@ -122,7 +122,7 @@ fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     }
     running.get("/private/b", GPTBOT);
     wait_until("another count", || crawlers(&folder).first().is_some_and(|row| row["disallowed"] == 2));
-    // Another version is written at once.
+    // Another version is written immediately.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     let watches =
         || -> Vec<Value> { lines(folder.path()).iter().filter_map(|line| line.get("watch").cloned()).collect() };
@@ -132,7 +132,7 @@ fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     assert!(watches[0]["to"].as_u64() < watches[1]["from"].as_u64(), "{watches:?}");
 }
 
-/// A line of a file for an hour of a verified crawler.
+/// Returns a line of a file for one hour of a verified crawler.
 fn hour(crawler: &str, hour: u64, counts: Value) -> String {
     let mut line = json!({
         "hour": hour, "crawler": crawler, "identity": "verified", "operator": crawler, "category": "search", "chain": [crawler],
@@ -143,20 +143,20 @@ fn hour(crawler: &str, hour: u64, counts: Value) -> String {
     json!({ "hour": line }).to_string()
 }
 
-/// A line of a file of a replica, with the first second of its day.
+/// A line of a replica's file, with the first second of its day.
 pub(super) type DayLine = (u64, String);
 
-/// Writes the board of a site `Shop 1` in which each word is said of a verified crawler.
+/// Writes the board of a site `Shop 1` in which each verdict occurs for a verified crawler.
 pub(super) fn write_words(folder: &Path) {
     write_lines(folder, 1, &words_of_one_process());
 }
 
 thread_local! {
-    /// One moment for all that a thread writes, so that no hour ends between two lines.
+    /// The same time for all that a thread writes, so that no hour ends between two lines.
     static NOW: u64 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
 }
 
-/// The hour that began so many hours ago.
+/// Returns the start of the hour this many hours ago.
 pub(super) fn hours(ago: u64) -> u64 {
     NOW.with(|now| now - now % 3600 - ago * 3600)
 }
@@ -178,7 +178,7 @@ pub(super) fn row(crawler: &str, ago: u64, counts: Value) -> DayLine {
     (begin - begin % 86_400, hour(crawler, begin, counts))
 }
 
-/// Watched until now, version 2 for ten hours.
+/// Observed until now, with version 2 for the last ten hours.
 pub(super) fn watches() -> [DayLine; 2] {
     [(hours(72), hours(10), "1"), (hours(10), hours(0), "2")].map(|(from, to, version)| {
         let watch = json!({ "from": from, "to": to, "version": version, "process": 1 });
@@ -190,7 +190,7 @@ fn words_of_one_process() -> Vec<DayLine> {
     let impostor = |(day, line): DayLine| (day, line.replace("\"verified\"", "\"impostor\""));
     let rows = [
         row("Obeyer", 5, json!({ "allowed": 7, "reads": read("2", 5) })),
-        // For 20 hours it goes by the version that it read.
+        // For 20 hours it obeys the version that it read.
         row("Late", 22, json!({ "reads": read("1", 22) })),
         row("Late", 2, went_in(2)),
         row("Ignorer", 5, json!({ "reads": read("2", 5) })),
@@ -204,7 +204,7 @@ fn words_of_one_process() -> Vec<DayLine> {
     watches().into_iter().chain(rows).collect()
 }
 
-/// Writes the board of a site `Shop 1` as one of so many replicas.
+/// Writes the board of a site `Shop 1` as one of this many replicas.
 pub(super) fn write_lines(folder: &Path, replicas: usize, lines: &[DayLine]) {
     let site = json!({ "site": { "name": "Shop 1", "sees_all": true, "replicas": replicas } }).to_string();
     let folder = folder.join("state/board/%53hop%201");
@@ -219,7 +219,8 @@ pub(super) fn write_lines(folder: &Path, replicas: usize, lines: &[DayLine]) {
     }
 }
 
-/// Each crawler with its word, its reads and requests, and the disallowed ones by what was read before them.
+/// Returns each crawler with its verdict, its reads and requests, and its disallowed requests by
+/// what it had read before.
 fn said(crawlers: &[Value]) -> Vec<String> {
     let said = |row: &Value| {
         let text = |key: &str| row[key].as_str().unwrap_or("no word").to_owned();
@@ -233,7 +234,7 @@ fn said(crawlers: &[Value]) -> Vec<String> {
     all
 }
 
-/// The words are made of the files, so they are the same in any process that reads them.
+/// The verdicts are derived from the files, so they are the same in any process that reads them.
 #[test]
 fn words_are_the_same_after_a_restart_and_a_kill() {
     let folder = site_folder();
@@ -257,8 +258,8 @@ fn words_are_the_same_after_a_restart_and_a_kill() {
     assert_has(folder.run(["board", "--merge", "state", "state"]).error, &["is named twice"]);
 }
 
-/// It reads on one replica, and goes in on another: neither accuses it alone, and both together do, whatever the outcome of the
-/// processes.
+/// The crawler reads on one replica and requests disallowed pages on another. Neither replica alone
+/// accuses it, but both together do, whatever happens to the processes.
 #[test]
 fn a_read_on_one_replica_and_requests_on_another_have_the_same_words_after_a_kill() {
     let replicas = [site_folder(), site_folder()];

@@ -1,7 +1,7 @@
-//! The board, and a report of `replay`, in a real browser, with axe-core looking for what hinders people.
+//! The board, and a report of `replay`, in a real browser; axe-core checks their accessibility.
 //!
-//! It is the file `axe.min.js` of npm's `axe-core`, which `ROBOTSD_AXE` names. Where it is not there it is left out with a word; in CI it
-//! has to be there.
+//! axe-core is the file `axe.min.js` of npm's `axe-core`, which `ROBOTSD_AXE` names. If it is
+//! missing, the tests are skipped with a message; in CI they fail.
 
 use std::fs;
 
@@ -13,15 +13,15 @@ const CONFIG: &str = "state_dir = \"state\"\nmode = \"refuse\"\nworkers = 1\n[ad
                       [[site]]\nname = \"Shop 1\"\nroot = \".\"\nrobots.path = \"robots.txt\"\n[board]\nsees_all = true\n";
 const ROBOTS: &str = "User-agent: *\nDisallow: /a-rather-long-folder-name-that-has-to-be-broken-somewhere/private/\n";
 
-/// The text of axe-core; none where it is not there.
+/// Returns the text of axe-core; `None` if it is missing.
 fn axe() -> Option<String> {
     let text = std::env::var_os("ROBOTSD_AXE").and_then(|path| fs::read_to_string(path).ok());
     crate::programs::present(text.ok_or("ROBOTSD_AXE names no axe.min.js"))
 }
 
-/// Looks for hindrances in a page, wide and narrow, in the light and in the dark, closed and with all that opens.
+/// Checks the accessibility of a page: wide and narrow, light and dark, collapsed and expanded.
 fn hinders_nobody(browser: &Browser, axe: &str, url: &str, page: &str) {
-    // Both widths and both colours; each of one with each of the other in the long run.
+    // Both widths and both colour schemes; in the long run every combination.
     let looks = [
         ("wide-light", 1280, "light"),
         ("narrow-dark", 360, "dark"),
@@ -94,12 +94,12 @@ fn nothing_on_the_board_hinders_anybody_and_no_other_page_reads_it() {
         "{requested:?}"
     );
 
-    // A name that leads here, but is not one of this interface.
+    // A name that leads here but is not a name of this interface.
     browser.open(&format!("http://rebound.test:{}/board", admin.port()));
     let refusal = browser.run(text);
     assert!(refusal.as_str().unwrap().contains("not a name or address of this interface"), "{refusal}");
 
-    // Another origin's page.
+    // A page of another origin.
     let other = Origin::answering(|_| response("200 OK", &["Content-Type: text/html"], "other"));
     let elsewhere = other.address;
     browser.open(&format!("http://{elsewhere}/"));

@@ -1,8 +1,8 @@
-//! A scripted week of two processes, on a clock of its own: real requests, and exactly these words and counts, whatever happens to
-//! the processes.
+//! A scripted week of two processes with a simulated clock: real requests, and exactly these
+//! verdicts and counts, whatever happens to the processes.
 //!
-//! With libfaketime (Debian: `faketime`), where it is installed. The clock jumps from one hour of the script to the next; timers run
-//! as ever.
+//! Requires libfaketime (Debian: `faketime`), and is skipped without it. The clock jumps from one
+//! hour of the script to the next; timers run normally.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::played_dns::{PlayedDns, ptr};
 const OLD: &str = "User-agent: *\nDisallow: /drafts/\n";
 const NEW: &str = "User-agent: *\nDisallow: /drafts/\nDisallow: /private/\n";
 
-/// Crawlers, each of an operator of its own, with the addresses they come from.
+/// Crawlers, each with its own operator, and the address it comes from.
 const CRAWLERS: [(&str, &str); 6] = [
     ("Obeyer", "8.8.4.1"),
     ("Late", "8.8.4.2"),
@@ -27,8 +27,8 @@ const CRAWLERS: [(&str, &str); 6] = [
 ];
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// Each crawler with its word, its reads and disallowed requests, and these by what was read before them: ignored, not the newest
-/// version, no read, undecided.
+/// Each crawler with its verdict, its reads and disallowed requests. The latter are split by what
+/// was read before: ignored, not the newest version, no read, undecided.
 const WEEK: [&str; 7] = [
     "Ignorer verified: ignores, 1 2, 2 0 0 0",
     "Late verified: has not read the newest version, 1 2, 0 2 0 0",
@@ -62,7 +62,7 @@ impl Clock {
     }
 }
 
-/// One of two replicas.
+/// Creates one of two replicas.
 fn replica(names: &PlayedDns) -> Folder {
     let row = |name: &str| {
         let domain = name.to_lowercase();
@@ -80,7 +80,8 @@ fn request(running: &Running, crawler: &str, client: &str, path: &str) {
     running.request("GET", path, &[("Host", "shop.test"), ("User-Agent", &agent), ("X-Forwarded-For", client)]);
 }
 
-/// A request of the agent that is given: before it the process finds that out again, with requests that are allowed.
+/// Sends a request of the given agent. Before it, allowed requests let the process determine the
+/// agent's identity again.
 fn request_as(running: &Running, crawler: &str, client: &str, identity: &str, path: &str) {
     let last = |path: &str| running.all("request").into_iter().rev().find(|line| line["path"] == path);
     let count = |path: &str| running.count("request", |line| line["path"] == path);
@@ -100,7 +101,8 @@ fn rows(running: &Running) -> Value {
     running.ask_admin("GET /board.json?period=30d").json()
 }
 
-/// Waits until the boards of processes have counted what comes now: they have seen the clock as it is.
+/// Waits until the boards of the processes have counted new requests, so that they have seen the
+/// current clock.
 fn settle<'r>(running: impl IntoIterator<Item = &'r Running>) {
     let allowed = |running: &Running| -> u64 {
         let board = rows(running);
@@ -108,14 +110,14 @@ fn settle<'r>(running: impl IntoIterator<Item = &'r Running>) {
         crawlers.iter().filter_map(|row| row["allowed"].as_u64()).sum()
     };
     let before: Vec<_> = running.into_iter().map(|running| (running, allowed(running))).collect();
-    // A crawler that no registry has.
+    // A crawler that is in no registry.
     before.iter().for_each(|(running, _)| request(running, "Mybot", "198.51.100.7", "/open"));
     for (running, before) in before {
         wait_until("a moment of the board", || allowed(running) > before);
     }
 }
 
-/// The rows of a report, without those of claims that only came to be known.
+/// Returns the rows of a report, without those of claims that only became known.
 fn said(report: &Value) -> Vec<String> {
     let crawlers = report["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default();
     let counts =
@@ -158,7 +160,7 @@ fn a_week_of_real_requests_has_exactly_these_words_whatever_happens_to_the_proce
     for (hour, replica, requests) in [
         (0, 0, &[("Obeyer", "/robots.txt")][..]),
         (20, 0, &[("Obeyer", "/open"), ("Stale", "/robots.txt"), ("Late", "/robots.txt")]),
-        // The newer version comes.
+        // The newer version is published.
         (24, 0, &[]),
         (25, 0, &[("Late", "/private/1"), ("Ignorer", "/robots.txt")]),
         (31, 0, &[("Ignorer", "/private/2")]),
@@ -185,12 +187,12 @@ fn a_week_of_real_requests_has_exactly_these_words_whatever_happens_to_the_proce
     }
     clock.set(90 * 3600);
     settle(&running);
-    // Nobody is refuted before the crawler itself has come.
+    // Nobody is refuted before the real crawler has been seen.
     request_as(&running[0], "Obeyer", address("Obeyer"), "verified", "/open");
     request_as(&running[0], "Obeyer", IMPOSTOR, "refuted", "/robots.txt");
     request_as(&running[0], "Obeyer", IMPOSTOR, "refuted", "/private/9");
 
-    // Counts are written once the clock has gone on for a minute.
+    // Counts are written after the clock has advanced by a minute.
     clock.set(91 * 3600);
     settle(&running);
     wait_until("the words of both", || merged() == WEEK);
@@ -211,7 +213,8 @@ fn a_week_of_real_requests_has_exactly_these_words_whatever_happens_to_the_proce
 
 const LIST: &str = "https://lists.example/crawlers.json";
 
-/// A site whose crawlers are verified by a list that lies beside it, with its requests in a log that other programs read.
+/// Creates a site whose crawlers are verified by a local list, with a log of requests that other
+/// programs read.
 fn logged() -> Folder {
     let row = |name: &str| {
         format!("[[crawler]]\nname = {name:?}\ncategory = \"search\"\noperator = {name:?}\nranges = [\"{LIST}\"]\n")
@@ -243,7 +246,7 @@ fn logged() -> Folder {
         .folder()
 }
 
-/// Each crawler with its counts and its word, but for those that no registry has.
+/// Returns each crawler with its counts and verdict, except those that are in no registry.
 fn words(crawlers: &Value) -> Vec<Value> {
     let keys = ["crawler", "identity", "word", "reads", "allowed", "disallowed", "pages", "judged"];
     let rows = crawlers.as_array().expect("crawlers").iter().filter(|row| row["operator"] != "");
@@ -289,7 +292,7 @@ fn a_live_board_and_the_log_of_the_same_week_say_the_same() {
         (1, &[("Obeyer", "/robots.txt"), ("Trainer", "/robots.txt")][..]),
         (2, &[("Obeyer", "/page.html"), ("Trainer", "/page.html")]),
         (20, &[("Stale", "/robots.txt"), ("Late", "/robots.txt")]),
-        // The newer version comes.
+        // The newer version is published.
         (24, &[]),
         (25, &[("Late", "/private/1"), ("Ignorer", "/robots.txt")]),
         (31, &[("Ignorer", "/private/2"), ("Trainer", "/style.css")]),
@@ -359,7 +362,7 @@ fn a_live_board_and_the_log_of_the_same_week_say_the_same() {
     );
     running.signal("TERM");
     running.wait_for_end();
-    // The counts of people are written beside the site, and nothing else of them.
+    // Only the counts of people are written in the site's files.
     let days: String = std::fs::read_dir(folder.at("state/board/shop"))
         .unwrap()
         .flatten()
@@ -386,7 +389,8 @@ fn a_live_board_and_the_log_of_the_same_week_say_the_same() {
     let of_files = replay(&["--history", "one.txt", "--history", "two.txt"]);
     assert_eq!(of_files["history"]["crawlers"], of_git["history"]["crawlers"]);
 
-    // Version 1 was in force for ten hours before Split's last request, which it did not read, as far as the log has lines.
+    // Version 1 was in force for ten hours before Split's last request. As far as the log goes,
+    // Split did not read it.
     let begin = humantime::parse_rfc3339(of_git["history"]["versions"][0]["since"].as_str().unwrap()).unwrap();
     let at = |hour: u64| begin + Duration::from_secs((hour + 2) * 3600);
     for (file, text, hour) in [("three.txt", OLD, 140), ("four.txt", NEW, 150)] {

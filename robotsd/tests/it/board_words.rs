@@ -1,4 +1,5 @@
-//! The words about a verified crawler on a board that runs, behind a cache too, and on a disk that is full.
+//! The verdicts about a verified crawler on a running board, also behind a cache, and on a full
+//! disk.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -17,14 +18,14 @@ const CLOSED: &str = "User-agent: ExampleBot\nDisallow: /drafts/\nDisallow: /pag
 const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 
-/// A site with one crawler that can be verified, by the names that are played.
+/// Creates a site with one crawler that can be verified by simulated host names.
 fn site(names: &PlayedDns, board: &str) -> Folder {
     names.confirmed(REAL, "crawl-1.bot.example");
     let config = known_by(names, TRUSTING, "wait = \"250ms\"");
     config.tables(format!("[board]\n{board}")).robots(OPEN).folder()
 }
 
-/// A request of the crawler's, by way of a proxy.
+/// Sends a request of the crawler through a proxy.
 fn get(address: SocketAddr, path: &str, agent: &str) -> Answer {
     let fields = format!("Host: shop.test\r\nUser-Agent: {agent}\r\nX-Forwarded-For: {REAL}\r\nConnection: close");
     exchange(address, format!("GET {path} HTTP/1.1\r\n{fields}\r\n\r\n"))
@@ -34,7 +35,7 @@ fn board(running: &Running) -> Value {
     running.ask_admin("GET /board.json").json()
 }
 
-/// The verified crawler on the board, once this holds of it.
+/// Returns the verified crawler on the board once the condition holds.
 fn crawler(running: &Running, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     wait_for(what, || {
         let board = board(running);
@@ -43,14 +44,14 @@ fn crawler(running: &Running, what: &str, holds: impl Fn(&Value) -> bool) -> Val
     })
 }
 
-/// Waits until it is another second: a request in the same one is not known to be after it.
+/// Waits for the next second: a request in the same second is not known to be later.
 fn next_second() {
     let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let now = second();
     wait_until("the next second", || second() > now);
 }
 
-/// The crawler is verified before it reads, so that all of its reads are its own.
+/// The crawler is verified before it reads, so that all of its reads are attributed to it.
 fn is_known(running: &Running, address: SocketAddr) {
     wait_until("a verified crawler", || {
         get(address, "/other.html", BOT);
@@ -77,10 +78,10 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     let found = (&row["reads"], &row["disallowed"], &row["last_read"]["is_newest"]);
     assert_eq!(found, (&1.into(), &0.into(), &true.into()));
 
-    // The version that it has read allows the page, for a day.
+    // The version that the crawler has read allows the page for a day.
     folder.replace("robots.txt", CLOSED);
     wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
-    // The board knows a version within a second; a request before that is not judged.
+    // The board learns of a version within a second; earlier requests are not judged.
     crawler(&running, "another version", |row| row["last_read"]["is_newest"] == false);
     get(running.address, "/page.html", BOT);
     let row = crawler(&running, "one with an older version", |row| row["word"] == "has not read the newest version");
@@ -96,7 +97,7 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     let page = running.ask_admin("GET /board").body;
     assert_has(&page, &["<em class=\"badge bad\">ignores</em>", "<dt>Identity</dt><dd>verified"]);
 
-    // The further columns of the table of sites.
+    // The additional columns of the table of sites.
     let never = &board(&running)["sites"][0]["never_hit"];
     assert_eq!((&never["of"], &never["count"]), (&2.into(), &0.into()), "{never}");
     let traffic = wait_for("the requests of the last minute", || {
@@ -107,7 +108,7 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
     assert_has(&page, &["a minute, 0.0 % refused</small></summary>", "p99 of a decision"]);
 }
 
-/// A host that another site answered for meanwhile: a read there is not known here.
+/// Another site answered for the host in the meantime, and a read there is not known here.
 #[test]
 fn a_host_that_comes_back_accuses_nobody() {
     let names = PlayedDns::start();
@@ -131,7 +132,7 @@ fn a_host_that_comes_back_accuses_nobody() {
     };
     is_known(&running, running.address);
     assert_eq!(get(running.address, "/robots.txt", BOT).body, CLOSED);
-    // A read is before requests of later seconds.
+    // A read only precedes requests of later seconds.
     next_second();
     let is_served =
         |text: &str| wait_until("other hosts", || get(running.address, "/robots.txt", FIREFOX).body == text);
@@ -169,9 +170,9 @@ http {
 }
 ";
 
-/// Nginx with a cache for robots.txt in front of robotsd; its address.
+/// Starts nginx with a cache for robots.txt in front of robotsd, and returns its address.
 fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketAddr) {
-    // A port that was free a moment ago may be taken by now; then others are tried.
+    // A port that was free may be taken by now; then others are tried.
     for _ in 0..10 {
         let front = free_ports(1)[0];
         let config = NGINX.replace("FRONT", &front.to_string()).replace("ROBOTSD", &robotsd.to_string());
@@ -188,7 +189,8 @@ fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketA
     panic!("nginx does not start");
 }
 
-/// A cache answers with an older version than robotsd has shown the crawler: a read of it is not seen.
+/// A cache serves an older version than robotsd has shown the crawler, and robotsd does not see
+/// that read.
 #[test]
 fn behind_a_cache_no_crawler_is_accused() {
     let Some(program) = crate::programs::present(find("nginx")) else { return };
@@ -201,7 +203,8 @@ fn behind_a_cache_no_crawler_is_accused() {
         assert_eq!(get(front, "/robots.txt", FIREFOX).body, OPEN, "the cache has it from now on");
         folder.replace("robots.txt", CLOSED);
         wait_until("the newer version", || running.get("/robots.txt", FIREFOX).body == CLOSED);
-        // It reads the newer version past the cache, and later the older one of the cache, which allows the page.
+        // The crawler reads the newer version past the cache, and later the older version from the
+        // cache, which allows the page.
         assert_eq!(get(front, "/robots.txt?again", BOT).body, CLOSED);
         crawler(&running, "the read", |row| row["last_read"]["is_newest"] == true);
         next_second();
@@ -209,7 +212,8 @@ fn behind_a_cache_no_crawler_is_accused() {
         assert_eq!(get(front, "/page.html", BOT).status, 200);
         let row = crawler(&running, "the request", |row| row["disallowed"] == 1 && row["reads"] == 1);
         if is_accused {
-            // A site that claims that every read is seen, and has a cache in front, claims it wrongly.
+            // A site that claims that every read is seen, although there is a cache in front, is
+            // wrong.
             crawler(&running, "an accusation", |row| row["word"] == "ignores");
             return;
         }
@@ -223,7 +227,8 @@ fn behind_a_cache_no_crawler_is_accused() {
     });
 }
 
-/// A disk that is full: requests are served and counted in memory, the status names the pending writes, and written files stay.
+/// On a full disk, requests are served and counted in memory, the status names the pending writes,
+/// and written files remain.
 #[test]
 fn a_full_disk_loses_at_most_what_was_not_written() {
     SmallDisk::with("board_words::a_full_disk_loses_at_most_what_was_not_written", |disk| {
@@ -257,7 +262,7 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
         let mut running = site.start();
         running.get("/private/1", GPTBOT);
         counts(&running, 1);
-        // Another version is written at once.
+        // Another version is written immediately.
         publish(&running, 1);
         wait_until("a file", || written("\"disallowed\":1"));
 
@@ -269,7 +274,7 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
         running.wait_for_event("state", |line| line["message"] == problem.as_str());
         assert_eq!(running.get("/robots.txt", FIREFOX).status, 200);
         counts(&running, 2);
-        // A kill loses what was not written, and nothing else.
+        // A kill loses only what was not written.
         running.kill();
         let mut running = site.start();
         counts(&running, 1);

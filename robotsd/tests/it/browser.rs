@@ -1,7 +1,7 @@
-//! A real browser: Chromium, driven by WebDriver.
+//! A real browser: Chromium, controlled by WebDriver.
 //!
-//! It is `chromedriver` in `PATH`, of Debian's packages `chromium` and `chromium-driver`. Where it is not there it is left out with a word;
-//! in CI it has to be there.
+//! The test uses `chromedriver` in `PATH`, from Debian's packages `chromium` and `chromium-driver`.
+//! If it is missing, the tests are skipped with a message; in CI they fail.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::harness::*;
 
-/// `chromedriver`, and one browser in it; both end with it.
+/// `chromedriver` with one browser; dropping it ends both.
 pub(super) struct Browser {
     driver: Child,
     address: SocketAddr,
@@ -20,11 +20,12 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// None where there is none.
+    /// Returns `None` if there is no browser.
     pub(super) fn start(hosts: &str) -> Option<Self> {
         let (driver, address) = Self::driver()?;
         let mut browser = Self { driver, address, session: String::new() };
-        // Its sandbox does not work for root, nor in most containers; it sees pages of this test only.
+        // The sandbox works neither for root nor in most containers; the browser loads only pages
+        // of this test.
         let arguments = [
             "--headless=new",
             "--no-sandbox",
@@ -41,10 +42,10 @@ impl Browser {
         Some(browser)
     }
 
-    /// `chromedriver`, and where it listens.
+    /// Starts `chromedriver`, and returns the address on which it listens.
     fn driver() -> Option<(Child, SocketAddr)> {
         let mut said = Vec::new();
-        // It takes a port that is free for IPv4, and ends where the same port of IPv6 is not.
+        // It takes a port that is free for IPv4, and ends if the same port is taken for IPv6.
         for _ in 0..10 {
             let spawned =
                 Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -56,7 +57,7 @@ impl Browser {
             });
             let mut errors = driver.stderr.take().unwrap();
             if let Some(port) = port {
-                // The pipes must not fill up.
+                // Read the pipes, so that they do not fill up.
                 std::thread::spawn(move || lines.for_each(drop));
                 std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
                 return Some((driver, SocketAddr::from(([127, 0, 0, 1], port))));
@@ -97,12 +98,12 @@ impl Browser {
         self.post("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// A command of Chromium's own protocol.
+    /// Sends a command of Chromium's own protocol.
     pub(super) fn command(&self, command: &str, parameters: Value) {
         self.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }));
     }
 
-    /// The page looks so from now on.
+    /// Sets window size and colour scheme.
     pub(super) fn looks(&self, width: u32, height: u32, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.command("Emulation.setEmulatedMedia", json!({ "features": features }));
@@ -110,7 +111,7 @@ impl Browser {
         self.command("Emulation.setDeviceMetricsOverride", device);
     }
 
-    /// The content of its window, as PNG.
+    /// Returns a screenshot of the window as PNG.
     pub(super) fn picture(&self) -> Vec<u8> {
         let picture = self.send("GET", &format!("/session/{}/screenshot", self.session), &Value::Null);
         BASE64_STANDARD.decode(picture.as_str().unwrap()).unwrap()
@@ -120,7 +121,7 @@ impl Browser {
         self.post("/se/log", &json!({ "type": kind })).as_array().unwrap().clone()
     }
 
-    /// The URLs it has requested since it was last asked.
+    /// Returns the URLs that were requested since the last call.
     pub(super) fn requested(&self) -> Vec<String> {
         let messages = self
             .log("performance")

@@ -10,7 +10,7 @@ fn run(folder: &Folder, arguments: &[&str], input: &str) -> Ended {
     run_with(folder.robotsd().arg("check").args(arguments), input.as_bytes())
 }
 
-/// A folder with these files; folders above it do not count.
+/// Creates a folder with these files; folders above it have no effect.
 fn folder(files: &[(&str, &str)]) -> Folder {
     let folder = crate::harness::folder(files);
     fs::create_dir(folder.at(".git")).unwrap();
@@ -38,13 +38,14 @@ fn unsafe_fixes_print_their_effect() {
     assert_has(&out, &["fixed 4 of 4 findings\n"]);
     assert!(error.starts_with("the effect of the fixes in robots.txt:\n"), "{error}");
     assert_has(&error, &["- disallowed now  /b  robots.txt (fixed):3: disallow /b; was no rule"]);
-    // An expression's sign for the beginning is what the slash is.
+    // In an expression, the sign for the beginning corresponds to the slash.
     folder.replace("robots.txt", "User-agent: *\nDisallow: ^/y\n");
     run(&folder, &["--fix", "--unsafe-fixes", "robots.txt"], "").ends_with(0);
     assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow: /y\n");
 }
 
-/// A pattern of the fixed file is the one that is meant; where the file does not say which, the help has both and no fix is made.
+/// A pattern of the fixed file is the intended one. If the file does not show which one that is,
+/// the help names both, and nothing is fixed.
 #[test]
 fn a_fix_writes_the_path_that_is_meant() {
     let folder = folder(&[("robots.txt", "")]);
@@ -146,12 +147,12 @@ fn settings_stand_above_the_file() {
     let out = concise(&["public/robots.txt"], "").ends_with(1).out;
     assert_eq!(out.lines().count(), 1, "{out}");
     assert_eq!(concise(&["public/en/robots.txt"], "").succeeded(), "");
-    // Options win, and the file can be left out.
+    // Options take precedence, and the file can be omitted.
     let out = concise(&["--ignore", "misspelled-directive", "public/robots.txt"], "").ends_with(1).out;
     assert!(out.contains("[path-without-slash]") && out.lines().count() == 1, "{out}");
     let out = concise(&["--isolated", "public/robots.txt"], "").out;
     assert_eq!(out.lines().count(), 2, "{out}");
-    // So for the name that standard input has.
+    // The same for the name given to standard input.
     let arguments = ["--stdin-filename", "public/robots.txt", "-"];
     assert_eq!(concise(&arguments, "User-agent: *\nDisallow: b\n").out, "");
 }
@@ -182,9 +183,9 @@ fn what_is_not_meant_to_be_corrected_stays_as_it_is() {
     ];
     assert_has(&error, &parts);
     assert!(is_left("other.txt") && is_left("site/en/robots.txt") && !is_left("site/robots.txt"));
-    // A finding that was left is not counted as fixed.
+    // A finding that was not fixed is not counted as fixed.
     assert_has(&out, &["fixed 3 of 4 findings (1 needs --unsafe-fixes)\n"]);
-    // It is checked without --fix, and corrected where it is named.
+    // The file is checked without `--fix`, and only corrected if it is named.
     assert_eq!(run(&folder, &["site/de"], "").failed(1), "");
     run(&folder, &["--fix", "site/de/robots.txt"], "");
     assert!(!is_left("other.txt"));

@@ -1,7 +1,8 @@
-//! A robots.txt that changes all the time in every way there is, while requests come on kept and on fresh connections.
+//! A robots.txt that changes constantly in every possible way while requests arrive on kept and on
+//! new connections.
 //!
-//! A usual run does everything twice; `ROBOTSD_LONG` has ten times as many requests a reload, and `ROBOTSD_CHURN_REQUESTS` says
-//! how many there are in all.
+//! By default everything is done twice. `ROBOTSD_LONG` sends ten times as many requests per reload,
+//! and `ROBOTSD_CHURN_REQUESTS` sets their total number.
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +10,13 @@ use std::time::Duration;
 
 use crate::harness::*;
 
-/// Of which a usual run has enough for every way to change the file twice.
+/// Number of reloads by default: enough for every kind of change twice.
 const RELOADS: usize = 20;
 
-/// Requests of one turn.
+/// Number of requests per round.
 const ASKED: usize = 4;
 
-/// The numbers of a version's lines: the rule that a refusal quotes fits one version or none.
+/// Returns the line number for a version: the rule that a refusal quotes fits at most one version.
 fn line(version: u64) -> u64 {
     3 + version % 40
 }
@@ -33,12 +34,12 @@ fn text(version: u64) -> String {
     )
 }
 
-/// Whether a refusal's body quotes a rule and a line of one version.
+/// Reports whether a refusal quotes a rule and a line of the same version.
 fn is_of_one_version(body: &str) -> bool {
     (0..40).any(|version| body.contains(&format!("Disallow: {}        (line {})", rule(version), line(version))))
 }
 
-/// The requests of every client, again and again.
+/// Sends the requests of every client repeatedly.
 fn ask(mut get: impl FnMut(&str, &str) -> (u16, String)) {
     let (status, body) = get("/robots.txt", FIREFOX);
     assert_eq!(status, 200, "{body}");
@@ -53,7 +54,7 @@ fn ask(mut get: impl FnMut(&str, &str) -> (u16, String)) {
     }
 }
 
-/// Replaces the folder that `..data` leads to, as Kubernetes does with a ConfigMap.
+/// Replaces the folder that `..data` points to, as Kubernetes does with a ConfigMap.
 fn swap(volume: &Path, version: u64) {
     let data = format!("..{version}");
     fs::create_dir(volume.join(&data)).unwrap();
@@ -79,7 +80,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
     folder.write("plain.txt", text(0));
     let config = |version: u64| {
         let site = |host: &str, robots: String| format!("hosts = [\"{host}.test\"]\nroot = \".\"\nrobots.{robots}");
-        // Every other time there is a second listener.
+        // Every second config has another listener.
         let second = if version.is_multiple_of(2) { "" } else { "[[listener]]\naddress = \"127.0.0.1:0\"" };
         Config::refusing()
             .tables(format!("{second}\n[limits]\nkeep_alive = \"{}s\"", 60 + version % 10))
@@ -116,7 +117,8 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
                 1 => fs::write(&plain, text(version)).unwrap(),
                 2 => swap(&volume, version),
                 3 => {
-                    // Half of it, and the rest once a watcher could have read that: how long it waits is no event.
+                    // Writes one half, and the rest when a watcher could have read it: the pause is
+                    // not an event.
                     let whole = text(version);
                     let (first, rest) = whole.split_at(whole.len() / 2);
                     let mut file = fs::File::create(&plain).unwrap();
@@ -151,7 +153,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             asking.wait_for_more((next / ASKED).saturating_sub(asking.turns()));
             resident.push(running.resident_kib());
         }
-        // Back to a good one.
+        // Restores a good file.
         replace_file(&plain, text(version));
         wait_until("the last version", || serves("plain.test", version));
         let (first, last) = (resident[resident.len() / 5], resident[resident.len() - 1]);
@@ -159,7 +161,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             "{} requests, {reloads} reloads, {first} KiB resident after a fifth of them, {last} KiB at the end",
             asking.turns() * ASKED
         );
-        // Far from what any leak would come to in a long run, and from what noise does in a short one.
+        // Far less than any leak would add in a long run, and more than noise in a short one.
         assert!(last < first + 48 * 1024, "{resident:?}");
     });
 }

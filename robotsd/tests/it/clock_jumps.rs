@@ -1,6 +1,7 @@
-//! Clocks that are set while robotsd runs, forwards and back, before 1970 too: nothing panics, hangs or turns on by itself.
+//! Clock changes while robotsd runs, forwards and backwards, even before 1970: nothing panics,
+//! hangs or turns on by itself.
 //!
-//! With libfaketime (Debian: `faketime`), where it is installed.
+//! Requires libfaketime (Debian: `faketime`), and is skipped without it.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +12,7 @@ use crate::harness::*;
 
 const DAY: i64 = 86400;
 
-/// How far the clock is ahead, one after the other: days, years, before 1970, and right again.
+/// How far the clock is ahead, step by step: days, years, before 1970, and correct again.
 const JUMPS: [i64; 9] =
     [DAY, 10 * DAY, -10 * DAY, 300 * DAY, -1095 * DAY, 700 * DAY, -40 * 365 * DAY, -60 * 365 * DAY, 0];
 
@@ -37,7 +38,7 @@ fn a_clock_that_jumps_turns_nothing_on_ends_nothing_and_prolongs_no_grace() {
         if ahead < 0 { SystemTime::now() - time } else { SystemTime::now() + time }
     };
 
-    // The grace of the first version is over, and the switch is off.
+    // The grace period of the first version is over, and the switch is off.
     clock.set(3 * DAY);
     wait_until("the end of the grace", || running.get("/private/x", GPTBOT).status == 403);
     folder.with_config(&["enforce", "off"]).succeeded();
@@ -53,7 +54,7 @@ fn a_clock_that_jumps_turns_nothing_on_ends_nothing_and_prolongs_no_grace() {
     assert_eq!(status("enforcement"), "off", "after a restart too");
     folder.with_config(&["enforce", "on"]).succeeded();
 
-    // A version that goes live while the clock is ahead by years has the grace that is set, and no more.
+    // A version that goes live while the clock is years ahead has only its configured grace period.
     clock.set(9 * 365 * DAY);
     let new = "User-agent: GPTBot\nDisallow: /private/\nDisallow: /new/\n";
     folder.replace("robots.txt", new);
@@ -71,7 +72,7 @@ fn a_clock_that_jumps_turns_nothing_on_ends_nothing_and_prolongs_no_grace() {
     assert!(history.contains("switched-off") || history.contains("off"), "{history}");
     assert_eq!(running.count("panic", |_| true), 0);
     running.end();
-    // What was counted is kept, and the next start has it.
+    // The counts are kept, and the next start has them.
     let mut running = clock.start(&folder);
     is_served(&running);
     assert_eq!(status("enforcement"), "on");

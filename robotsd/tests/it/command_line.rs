@@ -6,7 +6,7 @@ use crate::harness::*;
 fn commands() -> Vec<String> {
     let help = run(robotsd().arg("--help")).out;
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    // The text of a command may go on below it, further in.
+    // The description of a command may continue on the next line, further indented.
     let named = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names: Vec<String> = named.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
     assert!(names.len() > 15 && names.contains(&"replay".to_owned()), "{names:?}");
@@ -22,7 +22,7 @@ fn every_shell_has_completions_for_every_command() {
             assert!(script.contains(name), "{shell}: {name}");
         }
         assert!(script.contains("user-agent"), "{shell}: an option");
-        // Those of Elvish and PowerShell complete no values.
+        // The completions for Elvish and PowerShell contain no values.
         assert!(script.contains("sarif") || ["elvish", "powershell"].contains(&shell), "{shell}: a value");
     }
     let error = run(robotsd().args(["completions", "tcsh"])).failed(2);

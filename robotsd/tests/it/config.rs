@@ -4,7 +4,7 @@ use crate::harness::*;
 
 const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
 
-/// Exit status, standard output and standard error of `robotsd config WHAT`.
+/// Returns exit status, standard output and standard error of `robotsd config WHAT`.
 fn said(what: &str, config: &str, robots: &str) -> (Option<i32>, String, String) {
     let folder = folder(&[("robotsd.toml", config), ("robots.txt", robots)]);
     let Ended { code, out, error } = folder.configured(["config", what]);
@@ -121,13 +121,13 @@ fn an_admin_socket_that_cannot_be_made_is_an_error() {
         assert_eq!(code, Some(2), "{socket}");
         assert!(error.starts_with(&format!("error: {want}")), "{error}");
         assert_has(&error, &[" --> /robotsd.toml:7:10\n"]);
-        // It is off.
+        // The setting is off.
         let (code, _, error) = said("check", &config.replace("socket", "enabled = false\nsocket"), "# open\n");
         assert_eq!((code, &*error), (Some(0), ""), "{socket}");
     }
 }
 
-/// After a move of the site it is often the old host.
+/// After a site has moved, this is often the old host.
 #[test]
 fn a_sitemap_that_is_on_no_host_of_the_site_is_a_warning() {
     let config = format!("{CONFIG}hosts = [\"shop.test\", \"*.shop.test\"]\n");
@@ -172,7 +172,7 @@ fn a_file_in_place_of_the_state_directory_is_an_error() {
     }
 }
 
-/// For root as well, which no permission keeps from making a folder.
+/// The error is also reported for root, who can create folders despite permissions.
 #[test]
 fn a_state_directory_that_nobody_can_make_is_an_error() {
     let files = folder(&[("robots.txt", "# open\n")]);
@@ -202,7 +202,7 @@ fn a_state_directory_that_nobody_can_make_is_an_error() {
     }
 }
 
-/// It is made when it is needed, with its folder.
+/// The file is created when needed, including its folder.
 #[test]
 fn a_file_of_the_audit_that_cannot_be_written_is_a_warning() {
     for (audit, why) in [
@@ -264,7 +264,8 @@ fn a_switch_of_a_site_that_the_config_does_not_have_is_a_warning() {
     assert!(message(&line).starts_with("\"old shop\" is switched off"), "{line}");
 }
 
-/// Every part that can be examined is, beside the faulty ones: each of these faults would hide those of the next stage.
+/// Every part that can be checked is checked despite the faulty parts: stopping at one stage would
+/// hide the errors of the next.
 #[test]
 fn every_fault_is_found_in_one_round() {
     let config = "graec = \"24h\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
@@ -299,35 +300,35 @@ fn every_fault_is_found_in_one_round() {
         "robotsd.toml:35:",
         "5 is a length of time without a unit",
         "\"/\" exempts every path",
-        // In a site with a value that cannot be read.
+        // In a site with an unreadable value.
         "b.txt:1:1: ",
         "c.txt: the file is an HTML page",
         "none.txt",
     ];
     assert_has(&error, &wants);
-    // None is the consequence of another, and no file is examined in place of one that is not known.
+    // No error is a consequence of another, and no file is checked instead of an unknown one.
     assert_lacks(&error, &["matches every host", "has no backend", "there is no [[", "a.txt:1:1: "]);
     assert_eq!(error.matches("error: ").count(), 14, "{error}");
 
-    // A value that cannot be read may name the source: another one is not examined in its place.
+    // An unreadable value may name the source, so no other source is checked instead.
     let unknown = CONFIG.replace("root = \".\"", "root = \".\"\nrobots.path = 7");
     let (code, _, error) = said("check", &unknown, "Disallow: /x\n");
     assert_eq!((code, error.matches("error").count()), (Some(2), 1), "{error}");
-    // Nor does it hide that the name is taken, which no value stands for.
+    // It also does not hide that the name is taken, because no value depends on that.
     for slip in ["root = 7", "root = \"none\"\nfoobar = 1"] {
         let two = format!("{CONFIG}hosts = [\"a.test\"]\n[[site]]\nname = \"a\"\nhosts = [\"b.test\"]\n{slip}\n");
         let (code, _, error) = said("check", &two, "User-agent: *\nDisallow:\n");
         assert_eq!(code, Some(2));
         assert_has(&error, &["the name \"a\" is taken by another site"]);
     }
-    // Nor does a file of crawlers that cannot be used.
+    // A file of crawlers that cannot be used does not hide it either.
     let extra = format!("agents.registry_extra = \"crawlers.toml\"\n{CONFIG}");
     let files = [("robotsd.toml", &*extra), ("robots.txt", "Disallow: /x\n"), ("crawlers.toml", "[[\n")];
     let error = crate::harness::folder(&files).configured(["config", "check"]).failed(1);
     assert_has(&error, &["crawlers.toml:1:", "robots.txt:1:1: "]);
 }
 
-/// The rest of the file may be read as something else than it was meant to be.
+/// The rest of the file may mean something else than intended.
 #[test]
 fn an_error_of_the_syntax_is_reported_alone() {
     let limits = "[limits]\nfields = 0\n";
@@ -343,7 +344,7 @@ fn an_error_of_the_syntax_is_reported_alone() {
             assert_has(error.replace(folder.path().to_str().unwrap(), ""), &[line, "^"]);
         }
     }
-    // If the syntax is right, all other problems are reported at once.
+    // If the syntax is correct, all other problems are reported at once.
     let config = format!("{CONFIG}{limits}drain = 5\n");
     for command in [&["config", "check"][..], &["serve"]] {
         let folder = folder(&[("robotsd.toml", &*config), ("robots.txt", "# open\n")]);
@@ -351,7 +352,7 @@ fn an_error_of_the_syntax_is_reported_alone() {
     }
 }
 
-/// Beside a fault stand the warnings that it does not make uncertain, and no others.
+/// Along with errors, only the warnings that they do not make uncertain are reported.
 #[test]
 fn warnings_are_said_in_the_round_of_the_faults() {
     let hash = "0".repeat(64);
@@ -367,7 +368,7 @@ fn warnings_are_said_in_the_round_of_the_faults() {
         ("robots.pathh = \"robots.txt\"\n[site.enforcement]\nmodus = \"tag\"\n", &[ended, gone], &[misspelled]),
         ("upstreams = [\"ftp://127.0.0.1\"]\n", &[ended, gone], &[misspelled]),
         ("[limits]\nfields = 0\nconfigs = 1\n", &[ended, gone, misspelled], &[]),
-        // There may be a site of this name.
+        // There may be a site with this name.
         ("[[site]]\nname = 7\nroot = \".\"\nhosts = [\"b.test\"]\n", &[ended], &[gone, misspelled]),
         ("[[host]]\nname = \"gone\"\n", &[ended], &[gone, misspelled]),
     ] {
@@ -379,7 +380,7 @@ fn warnings_are_said_in_the_round_of_the_faults() {
     }
 }
 
-/// What was never live is not said to have been.
+/// A version that was never live is not described as live.
 #[test]
 fn a_baseline_that_stands_for_a_file_is_called_one() {
     for state in ["", "state_dir = \"state\"\n"] {

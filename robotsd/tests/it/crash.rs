@@ -1,5 +1,6 @@
-//! Every crash point of robotsd: versions, switches, the board, a registry that is followed, and the hand-over of an upgrade are
-//! recorded as the library's are (`tests/it/crash` of the package below), and robotsd is started with what a crash leaves.
+//! Every crash point of robotsd: versions, switches, the board, a followed registry, and the
+//! hand-over of an upgrade. The operations are recorded like the library's (`tests/it/crash` of the
+//! root package), and robotsd is started with the files that a crash leaves.
 
 #[path = "../../../tests/it/crash/failing.rs"]
 mod failing;
@@ -23,21 +24,22 @@ use self::states::{Tried, Values, begin, end, most};
 use super::upstreams::secure_origin;
 use crate::harness::*;
 
-/// A number of states at a point, of every how many points, in the usual run: a start of robotsd takes its time.
+/// Number of states per point, and the interval between points, by default: starting robotsd takes
+/// time.
 const USUAL: usize = 2;
 const EVERY: usize = 64;
 
-/// The texts of the site, by what `source` says.
+/// Returns the robots.txt of the site for this `source`.
 fn robots(source: &str) -> String {
     format!("User-agent: GPTBot\nDisallow: /private/\nDisallow: /{source}\n")
 }
 
-/// A registry with a crawler of this name.
+/// Returns a registry with a crawler of this name.
 fn registry(name: &str) -> String {
     format!("[[crawler]]\nname = \"{name}\"\nheader = [\"{name}\"]\ncategory = \"ai-training\"\n")
 }
 
-/// A folder whose state is in `state`, and whose registry is followed at a URL.
+/// Creates a folder whose state is in `state`, and whose registry is followed at a URL.
 fn site(state: &Path, source: &str, url: &str, authority: &str) -> Folder {
     let config = Config::refusing().keys(format!("state_dir = {state:?}")).admin_socket();
     let config = config.site("shop", "root = \"pages\"\nrobots.path = \"robots.txt\"");
@@ -45,7 +47,7 @@ fn site(state: &Path, source: &str, url: &str, authority: &str) -> Folder {
     config.tables(tables).robots(robots(source)).file("ca.pem", authority).file("pages/a.html", "a page").folder()
 }
 
-/// A report of the process that serves a folder.
+/// Returns a report of the process that serves a folder.
 fn report(folder: &Folder, path: &str) -> Value {
     wait_for("a report", || {
         let socket = UnixStream::connect(folder.at("admin.sock")).ok()?;
@@ -55,7 +57,7 @@ fn report(folder: &Folder, path: &str) -> Value {
     })
 }
 
-/// How everything stands, by a process that serves the folder.
+/// Returns all values, as reported by a process that serves the folder.
 fn values(folder: &Folder, source: &str, url: &str) -> Values {
     let status = report(folder, "/status");
     let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
@@ -75,7 +77,7 @@ fn values(folder: &Folder, source: &str, url: &str) -> Values {
     values.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
-/// Serves, decides, upgrades and restarts, a step each.
+/// Serves, decides, upgrades and restarts, one step each.
 fn serve_decide_upgrade_and_restart(folder: &Path) {
     let (server, authority) = secure_origin("localhost", &registry("FirstBot"));
     let url = format!("https://localhost:{}/crawlers.toml", server.address.port());
@@ -122,7 +124,7 @@ fn serve_decide_upgrade_and_restart(folder: &Path) {
         over(source, &[key], &[key]);
     }
 
-    // The one that takes over has what was counted, and the registry that was saved.
+    // The new process has the counts and the saved registry.
     begin();
     let process = |folder: &Folder| u32::try_from(report(folder, "/status")["pid"].as_u64().unwrap()).unwrap();
     let before = process(&folder);
@@ -157,7 +159,8 @@ fn serve_decide_upgrade_and_restart(folder: &Path) {
     over(source, &["board", "live", "registry"], &[]);
 }
 
-/// What robotsd has that is started with the files of a crash, once or `twice`. Nothing answers where the registry was published.
+/// Returns the values of a robotsd that is started, once or `twice`, with the files of a crash. The
+/// registry's server no longer responds.
 fn start(files: &Files, last: &Values, twice: bool) -> Values {
     let folder = site(Path::new("state"), &last["source"], &last["url"], &Authority::new().pem());
     let state: Files = files
@@ -201,7 +204,8 @@ fn robotsd_has_the_old_or_the_new_of_everything_after_every_crash() {
     Tried::all(&operations, most(USUAL), every, start).expect_none("robotsd");
 }
 
-/// Calls, with the errors that they have. Writes are those of the board and the access log: others are sockets.
+/// Calls, with the errors that they have. Writes are those of the board and the access log: others
+/// are sockets.
 const FAULTS: [(&str, &[&str]); 6] = [
     ("write", &["ENOSPC", "EDQUOT", "EIO"]),
     ("openat", &["EMFILE", "ENOSPC", "EROFS", "EDQUOT", "EIO"]),
@@ -211,8 +215,8 @@ const FAULTS: [(&str, &[&str]); 6] = [
     ("fsync", &["EIO"]),
 ];
 
-/// Counts, decides and upgrades while calls fail. Requests are answered, what could not be written is said, and nothing is lost that
-/// can be written later.
+/// Counts, decides and upgrades while calls fail. Requests are answered, what could not be written
+/// is said, and nothing is lost that can be written later.
 fn go_on(call: &str, error: &str) {
     let config = Config::refusing().keys("state_dir = \"state\"").admin_socket();
     let tables = "[board]\nsees_all = true\n[log]\naccess = \"combined\"\naccess_path = \"access.log\"";
@@ -245,7 +249,8 @@ fn go_on(call: &str, error: &str) {
         let problems = [&now["problems"], &now["sites"][0]["problems"]];
         problems.iter().all(|all| all.as_array().is_none_or(Vec::is_empty))
     };
-    // The board is written again half a minute after it could not be, or with another version; the log with its next line.
+    // The board is written again half a minute after it could not be, or with another version; the
+    // log with its next line.
     folder.replace("robots.txt", format!("{}# again\n", robots("a")));
     let asked = AtomicUsize::new(4);
     wait_until(&format!("no problem after {fault}"), || {

@@ -23,7 +23,7 @@ fn one_file_is_compared_with_that_of_the_folder() {
     }
 }
 
-/// As where `git show` of another file fails.
+/// As when `git show` for another file fails.
 #[test]
 fn an_empty_old_from_standard_input_is_said() {
     let folder = folder(&[("new.txt", NEW)]);
@@ -168,7 +168,7 @@ fn a_line_that_crawlers_do_not_read_as_it_looks_is_said() {
     let text = folder.run(["diff", "old", "new"]).out;
     let want = "new:5:13: warning: no known crawler is called \"Googelbot\"; did you mean \"Googlebot\"?\n";
     assert_has(&text, &[want]);
-    // The same line was no better before.
+    // The same line was not correct before either.
     folder.write("new", format!("{old}# a comment\n"));
     let output = folder.run(["diff", "old", "new"]);
     assert_eq!(output.out, "nothing changes for any crawler\n");
@@ -207,7 +207,8 @@ fn a_guard_for_a_crawler_that_does_not_exist_is_an_error() {
     let want = "robotsd: --forbid \"Googelbot:/products/\": no crawler of the registry and no group of the robots.txt is \
                 called \"Googelbot\": did you mean \"Googlebot\"? Write \"*:/products/\" for the crawlers that no group names\n";
     assert_eq!((code, &*error), (Some(2), want));
-    // Names of either file and headers are crawlers; control tokens and names that need more in a header are too.
+    // Names in either file, headers, control tokens and names that need more in a header are all
+    // valid crawlers.
     for (guard, code) in [
         ("HouseBot:/y", 1),
         ("housebot:/x", 1),
@@ -232,7 +233,7 @@ fn programs_read_json() {
 const LISTED: &str =
     "User-agent: *\nDisallow: /cart\nDisallow: /news/\nDisallow: /2026/\nDisallow: /*?\nDisallow: /assets/\n";
 
-/// An XML sitemap of these pages.
+/// Returns an XML sitemap of these pages.
 fn sitemap(pages: impl Iterator<Item = String>) -> String {
     let urls: String = pages.map(|page| format!("<url><loc>https://a.example{page}</loc></url>")).collect();
     format!("<urlset>{urls}</urlset>")
@@ -286,7 +287,7 @@ fn what_search_engines_lose_is_measured_by_sitemaps_lists_and_logs() {
     assert_has(&same, &["search engines lose none of the 1,000 pages of the sitemaps\n"]);
 }
 
-/// Nothing would be lost of a page that was read as another one.
+/// A page that is misread as another one would never be reported as lost.
 #[test]
 fn a_sitemap_that_is_not_well_formed_or_not_in_utf8_is_refused_in_words() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", "User-agent: *\nDisallow: /caf%C3%A9\nDisallow: /%D1%88\n")]);
@@ -347,7 +348,7 @@ fn a_loss_beyond_the_share_that_is_permitted_fails() {
         let agent = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
         format!("192.0.2.7 - - [01/Nov/2026:03:00:00 +0000] \"GET {path} HTTP/1.1\" 200 1 \"-\" \"{agent}\"\n")
     };
-    // Reads of robots.txt itself are lost to nobody, and dilute no share.
+    // Requests for robots.txt itself are never lost, and do not affect the percentages.
     let requests = [log("/p/1").repeat(97), log("/news/").repeat(3), log("/robots.txt").repeat(50)].concat();
     let new = "User-agent: *\nDisallow: /cart\nDisallow: /news/\n\nUser-agent: GPTBot\nDisallow: /\n";
     let folder = folder(&[
@@ -396,7 +397,7 @@ fn the_comment_on_a_change_is_bounded_and_holds_nothing_of_the_file_as_markup() 
     assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
     assert_has(&text, &["more rows: run `robotsd diff` for all"]);
     for line in text.lines() {
-        // Outside of code nothing is of the file.
+        // Text of the file only occurs in code spans.
         let outside: String = line.split("``").step_by(2).flat_map(|part| part.split('`').step_by(2)).collect();
         assert!(!outside.contains('@') && !outside.contains("<img"), "{line}");
     }

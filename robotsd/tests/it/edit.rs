@@ -40,7 +40,7 @@ fn a_category_is_kept_out_and_the_second_run_says_so() {
     assert_eq!(edit(&folder, &["--disallow", "category:ai-training", "--diff"]).succeeded(), "");
     assert_eq!(folder.read("robots.txt"), after);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    // One that is named counts over its category.
+    // A crawler's name takes precedence over its category.
     edit(&folder, &["--disallow", "category:ai-training", "--allow", "ClaudeBot"]).succeeded();
     assert_eq!(folder.read("robots.txt"), after.replace("User-agent: ClaudeBot\r\n", ""));
 }
@@ -58,7 +58,7 @@ fn who_supplies_a_category_is_named_unless_the_file_shuts_it_out() {
     assert_lacks(edit(&everyone, &["--disallow", "GPTBot"]).succeeded(), &["not selected"]);
 }
 
-/// The owner's own group is one of those that a category keeps out, and goes with them.
+/// The owner's own group is one of the groups that block a category, and is changed with them.
 #[test]
 fn who_was_shut_out_already_is_said_before_letting_in_opens_it_too() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /\n")]);

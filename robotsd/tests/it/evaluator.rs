@@ -1,11 +1,13 @@
-//! One site, one answer: the server and every command judge by the same registry, policy and checks.
+//! The server and every command give the same answer for a site: they use the same registry, policy
+//! and checks.
 
 use serde_json::{Value, json as object};
 use tower_robots::agent::Registry;
 
 use crate::harness::*;
 
-/// A crawler that the built-in registry does not know: its header says `Acme-Fetcher`, and it obeys `acmebot`.
+/// A crawler that the built-in registry does not contain: its header says `Acme-Fetcher`, and it
+/// obeys `acmebot`.
 const REGISTRY: &str = "[[crawler]]\nname = \"AcmeBot\"\nheader = [\"Acme-Fetcher\"]\ntokens = [\"AcmeBot\"]\n\
                         operator = \"Acme\"\ncategory = \"ai-training\"\n";
 const ROBOTS: &str = "User-agent: AcmeBot\nDisallow: /drafts/\n";
@@ -67,7 +69,7 @@ fn a_row_of_registry_extra_counts_for_the_server_and_for_every_command() {
 fn the_check_uses_the_registry_and_the_lints_of_the_site() {
     let sites = format!("{SITE}[exempt]\npaths = [\"/open/\"]\n[check]\ndeny = [\"rule-on-exempt-path\"]\n");
     let folder = site_folder(&sites);
-    // The second name is near one that only the row of the registry knows.
+    // The second name resembles one that is only in this registry.
     let robots = format!("{ROBOTS}Disallow: /open/x\n\nUser-agent: AcmeBott\nDisallow: /\n");
     folder.write("robots.txt", robots);
     let codes = |arguments: &[&str]| -> Vec<String> {
@@ -100,7 +102,8 @@ fn a_search_engine_of_registry_extra_that_the_site_refuses_is_a_finding_for_chec
     serving.wait_for_event("finding", |line| line["reason"] == "search-engine-refused");
 }
 
-/// Rules for every crawler, and a mode that refuses: the file of nearly every site that begins to enforce.
+/// Rules for every crawler, and a mode that refuses: the typical file of a site that begins to
+/// enforce.
 #[test]
 fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_says_so() {
     const WOTBOX: &str = "Wotbox/2.0 (+http://www.wotbox.com/bot/)";
@@ -129,7 +132,8 @@ fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_say
         let replayed = folder.with_config(&["replay", "access.log", "--format", "json"]).json();
         assert_eq!(replayed["totals"]["disallowed"], 2, "what the rules say is the same for all: {over}: {replayed}");
 
-        // One finding for all engines, and the same one for the check, the check of the config, the log and the status.
+        // One finding for all search engines, identical in the check, the check of the config, the
+        // log and the status.
         let found = folder.with_config(&["check", "--format", "json"]).json_lines();
         assert_eq!(found.first().map(|found| found["line"].as_u64().unwrap()), finding, "{over}: {found:?}");
         assert!(found.len() < 2, "{over}: {found:?}");
@@ -140,7 +144,7 @@ fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_say
         }
 
         let serving = folder.start();
-        // One line at start names what is spared.
+        // One line at the start names the exempt engines.
         let spared = serving.all("search-engines");
         let names_google = spared.iter().any(|line| message(line).contains(": Googlebot, "));
         assert_eq!((spared.len() < 2, names_google), (true, google.1 == "search-engine"), "{over}: {spared:?}");
@@ -156,7 +160,7 @@ fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_say
             assert!(message(logged).contains(message(found)), "{logged}");
         }
         if over == index("refuse") {
-            // An edit has one finding, too.
+            // An edit causes a single finding, too.
             folder.replace("robots.txt", format!("{robots}Disallow: /basket\n"));
             serving.wait_for_event("published", |line| line["reason"] != "start");
             wait_until("the finding about the edit", || serving.events("finding") == 2);
@@ -177,11 +181,12 @@ fn a_site_is_named_where_a_config_has_several() {
         |site: &[&str], url: &str| folder.with_config(&[&["explain"], site, &["--user-agent", ACME, url]].concat());
     let several = "robotsd.toml: the config has 2 sites: choose one with --site: \"shop\", \"pages\"";
     assert_has(explain(&[], "/").failed(2), &[several]);
-    // A URL names its host, and so the site, and the file of a folder.
+    // A URL names its host, and thereby the site, and the file of a folder.
     assert_has(explain(&[], "https://shop.test/drafts/").succeeded(), &["AcmeBot may not fetch "]);
     assert_has(explain(&[], "https://b.pages.test/a/").succeeded(), &["AcmeBot may fetch "]);
     assert_has(explain(&[], "https://nobody.test/").failed(2), &[several]);
-    // A config that the environment names stops nothing that is about files which are all named; one on the command line is meant.
+    // A config named by the environment does not affect a command whose files are all named; a
+    // config on the command line is used.
     folder.write("access.log", log_line(GPTBOT));
     let files = [
         &["check", "robots.txt"][..],
@@ -220,7 +225,8 @@ fn a_site_is_named_where_a_config_has_several() {
     assert_has(blog, &["there is no site \"blog\"; there is \"shop\", \"pages\""]);
 }
 
-/// The lines of `User-Agent` of one request, made of names as clients wear them: crawlers', tools', devices' and plain words.
+/// Returns the `User-Agent` lines of one request, made from names as clients send them: crawlers,
+/// tools, devices and plain words.
 fn generated_lines(names: &[String], at: usize) -> Vec<String> {
     let name = &names[at % names.len()];
     let other = &names[(at * 7_919 + 13) % names.len()];
@@ -257,7 +263,7 @@ fn generated_lines(names: &[String], at: usize) -> Vec<String> {
     vec![line]
 }
 
-/// Status and body of each request's answer, many requests at a time on one connection.
+/// Returns status and body of each response, sending many requests at a time on one connection.
 fn answers_of(address: std::net::SocketAddr, requests: &[Vec<String>]) -> Vec<(u16, String)> {
     let mut kept = Kept::open(address, "shop.test");
     let field = |line: &String| format!("User-Agent: {line}\r\n");
@@ -272,7 +278,7 @@ fn answers_of(address: std::net::SocketAddr, requests: &[Vec<String>]) -> Vec<(u
     answers
 }
 
-/// A word in a header is read as the server reads it: as a crawler's name only where it is one.
+/// A word in a header is read as the server reads it: as a crawler's name only if it is one.
 #[test]
 fn a_batch_and_a_listener_agree_on_every_header() {
     let folder = site_folder(SITE);
@@ -289,7 +295,7 @@ fn a_batch_and_a_listener_agree_on_every_header() {
     let mut names: Vec<String> = own.chain(words.split_whitespace().map(str::to_owned)).collect();
     names.sort();
     names.dedup();
-    // In a usual run every kind of line has some fifty names.
+    // By default every kind of line has some fifty names.
     let step = if is_long() { 1 } else { 23 };
     let requests: Vec<_> = (0..36_000).step_by(step).map(|at| generated_lines(&names, at)).collect();
 
@@ -312,7 +318,7 @@ fn a_batch_and_a_listener_agree_on_every_header() {
     });
     let is_same = |answer: &Value, status: u16, body: &str| {
         let agent = &answer["agent"];
-        // One without a name of its own is called by the token that a group names.
+        // A crawler without its own name is called by the token that a group names.
         let name = agent["crawler"].as_str().or(agent["tokens"][0].as_str()).unwrap_or("this client");
         let is_refused = answer["action"] == "refuse";
         (status == 403) == is_refused && (!is_refused || body.contains(&format!("let {name} fetch")))

@@ -106,7 +106,8 @@ fn a_mistake_in_the_file_is_shown_with_its_line_and_what_would_be_right() {
     );
 }
 
-/// A word that is taken for a header of no crawler meets every expectation, whatever the file says.
+/// A word that is taken for a header without a crawler meets every expectation, whatever the file
+/// contains.
 #[test]
 fn a_word_that_is_no_crawler_is_said() {
     let file =

@@ -1,10 +1,10 @@
-//! `explain`, one question at a time and in bulk.
+//! `explain`, with single queries and in bulk.
 
 use std::collections::HashSet;
 
 use crate::harness::*;
 
-/// The answers to questions, of which some cannot be answered where this is the exit status of 2.
+/// Returns the answers to queries; with exit status 2, some of them cannot be answered.
 fn batch(questions: &str, code: i32) -> Vec<Value> {
     run_with(robotsd().args(["explain", "--batch"]), questions.as_bytes()).ends_with(code).json_lines()
 }
@@ -68,7 +68,7 @@ fn a_batch_answers_in_order_and_survives_bad_lines() {
         assert_eq!(answer["id"], question["id"], "{answer}");
     }
     assert_eq!(answers[1]["agent"], browser);
-    // Whole, with no field besides.
+    // Complete, without additional fields.
     let fields = [0, 1, 2, 6].map(|at| answers[at].as_object().unwrap().len());
     assert_eq!(fields, [7, 7, 3, 3]);
     assert_eq!(answers[0]["agent"], gptbot);
@@ -104,7 +104,8 @@ fn the_shared_verdicts_agree_in_bulk() {
     use base64::Engine as _;
     let (files, mut cases) = (cases("robots_files.jsonl.gz"), cases("verdicts.jsonl.gz"));
     let (mut kinds, mut number) = (HashSet::new(), 0);
-    // The library is held against all of them; here are the first of each kind, and one in fifty of the rest.
+    // The library is tested with all of them; this test takes the first of each kind, and one in
+    // fifty of the rest.
     cases.retain(|case| {
         number += 1;
         kinds.insert(case["kind"].to_string()) || is_long() || number % 50 == 0
@@ -133,7 +134,7 @@ fn the_shared_verdicts_agree_in_bulk() {
     assert_eq!(agreed, cases.len());
 }
 
-/// Standard output and standard error of an explanation.
+/// Returns standard output and standard error of an explanation.
 fn explain(folder: &Folder, arguments: &[&str]) -> (String, String) {
     let output = folder.run([&["explain", "--robots", "f"], arguments].concat()).ends_with(0);
     (output.out, output.error)
@@ -143,7 +144,7 @@ fn explain(folder: &Folder, arguments: &[&str]) -> (String, String) {
 fn a_name_is_looked_up_as_a_name() {
     let file = "User-agent: Stripe\nUser-agent: Google-Extended\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n";
     let folder = folder(&[("f", file)]);
-    // Names whose headers must hold more than the word, or that are never sent.
+    // Names whose headers must contain more than the word, or that are never sent.
     let names = r"Buck Calibre Daum Devin Expanse Google-Extended Mastodon Meltwater NewsBlur Pingdom sentry Shodan Sogou
         Stripe testssl.sh Tumblr Vigil Webzio-Extended";
     for name in names.split_whitespace() {
@@ -182,7 +183,7 @@ fn a_name_that_no_crawler_has_is_said_with_what_was_meant_and_what_is_assumed() 
             None => assert_eq!(error, "", "{name}"),
         }
     }
-    // An answer about another client than the one that is meant looks like an answer.
+    // A wrong client is easily overlooked in an answer.
     for (name, want) in [
         ("Bing", "did you mean \"bingbot\"? Or use --token"),
         ("Googelbot", "did you mean \"Googlebot\"?"),
@@ -210,7 +211,7 @@ fn what_is_missing_is_said_with_every_way_to_name_it() {
     ] {
         assert_has(folder.run([&["explain"], arguments].concat()).failed(2), &[want]);
     }
-    // As for check, test and diff.
+    // As with check, test and diff.
     assert_has(folder.run(["check"]).failed(2), &[usual]);
     folder.write("robots.txt", DRAFTS);
     assert_has(folder.run(["explain", "--user-agent", "GPTBot", "/drafts/"]).out, &["may not fetch /drafts/: line "]);
@@ -249,7 +250,7 @@ fn a_registered_token_has_the_further_groups_of_its_crawler() {
              Googlebot-Image; obeys googlebot-image, then googlebot\n",
         ),
         ("AdsBot-Google", "/a", "standard", "AdsBot-Google may fetch /a: no group names it, and "),
-        // The reference parser has one token, and leaves the others to its caller.
+        // The reference parser has only one token; the caller handles the others.
         (
             "Googlebot-Image",
             "/g",
@@ -263,7 +264,7 @@ fn a_registered_token_has_the_further_groups_of_its_crawler() {
     }
 }
 
-/// The verdict of an expectation about a name is that of `explain` too.
+/// The verdict of an expectation about a name equals that of `explain`.
 #[test]
 fn a_name_means_the_same_for_explain_and_test() {
     let file = "User-agent: Stripe\nUser-agent: HouseBot\nDisallow: /x\n\nUser-agent: Googlebot\nDisallow: /g\n\nUser-agent: *\nDisallow: /a\n";
@@ -405,13 +406,14 @@ fn no_column_of_a_matrix_is_cut_and_no_token_is_empty() {
     }
 }
 
-/// With what each command needs besides the robots.txt that a test writes.
+/// Creates a folder with everything that the commands need, except the robots.txt that a test
+/// writes.
 fn folder_for_every_command() -> Folder {
     let config = Config::new().files_of("shop").file("good", DRAFTS).file("log", "");
     config.file("e", "[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n").folder()
 }
 
-/// Commands that read the file; the last one knows no file that was published before.
+/// Commands that read the file; the last one has no published version to compare with.
 const READING: [&[&str]; 8] = [
     &["explain", "--robots", "robots.txt", "--token", "GPTBot", "/"],
     &["explain", "--config", "robotsd.toml", "--token", "GPTBot", "/"],
@@ -436,7 +438,7 @@ fn every_command_says_what_crawlers_do_not_read_of_a_file() {
     ] {
         folder.write("robots.txt", text);
         for arguments in &READING[..7] {
-            // A page is no robots.txt; one that was published is compared with what takes its place.
+            // A web page is not a robots.txt; a published file is compared with its replacement.
             let is_error = text != long && *arguments != ["diff", "robots.txt", "good"];
             assert_has(folder.run(*arguments).failed(if is_error { 2 } else { 0 }), &[want]);
         }
@@ -481,7 +483,7 @@ fn every_command_says_that_a_file_is_no_text() {
 fn a_word_without_a_scheme_or_a_slash_is_not_guessed() {
     let folder = folder(&[("f", DRAFTS)]);
     let gptbot = ["explain", "--robots", "f", "--user-agent", "GPTBot"];
-    // Nothing is answered, not even about the words that are clear.
+    // Nothing is answered, not even for the arguments that are clear.
     let output = folder.run(gptbot.into_iter().chain(["/", "drafts/x"])).ends_with(2);
     let want = "robotsd: \"drafts/x\" is neither a path nor a URL: write \"/drafts/x\" for the path, or \
                 \"https://HOST/drafts/x\" for a URL\n";
@@ -557,12 +559,12 @@ fn the_policy_of_a_config_decides_and_its_override_is_named() {
         assert!(text.ends_with(&format!("  policy: {want}\n")), "{text}");
     }
     folder.with_config(&["explain", "--site", "x", "--token", "a", "/x"]).failed(2);
-    // As other commands have it.
+    // Like other commands.
     let short = folder.run(["explain", "-c", "robotsd.toml", "--user-agent", GPTBOT, "/x"]).out;
     assert_eq!(short, folder.with_config(&["explain", "--user-agent", GPTBOT, "/x"]).out);
 }
 
-/// As the server decides at this moment: while a rule is new, and while enforcement is switched off.
+/// As the server decides at that moment: while a rule is new, and while enforcement is off.
 #[test]
 fn the_policy_that_is_explained_is_in_its_grace_and_off_as_that_of_the_server() {
     const OLD: &str = "User-agent: *\nDisallow: /cart/\n";
@@ -582,7 +584,7 @@ fn the_policy_that_is_explained_is_in_its_grace_and_off_as_that_of_the_server() 
     let json: Value = serde_json::from_str(&explain(&["--json"])).unwrap();
     assert_eq!((&json["action"], &json["reason"], &json["grace_end"]), (&json!("pass"), &json!("grace"), &json!(end)));
     assert_eq!(json["grace_rules"], 2);
-    // Another file is no version of the site, so nothing is said about its age.
+    // Another file is not a version of the site, so its age is not mentioned.
     folder.write("other.txt", format!("{OLD}Disallow: /new\nDisallow: /x\n"));
     assert_eq!(policy(&explain(&["--robots", folder.at("other.txt").to_str().unwrap()])), "  policy: refuse");
 
@@ -599,7 +601,7 @@ fn the_policy_that_is_explained_is_in_its_grace_and_off_as_that_of_the_server() 
     }
     running.end();
     assert_eq!(policy(&explain(&[])), want);
-    // Where the state cannot be read, that is said, and the answer is that of the policy alone.
+    // If the state is unreadable, that is reported, and the answer is based on the policy only.
     let switch = folder.at("state/enforcement");
     std::fs::remove_file(&switch).unwrap();
     std::fs::create_dir(&switch).unwrap();
@@ -644,7 +646,7 @@ fn a_version_that_waits_is_not_taken_for_the_live_one_and_kept_ones_can_be_named
         explain(&["--version", "0123456789ab"]).failed(2),
         &["contains no version of the site", " 0123456789ab\n"],
     );
-    // What a process leaves behind says the same, until the file is taken back.
+    // The files that a process leaves give the same answer, until the version is rolled back.
     running.end();
     assert_has(explain(&[]).out, &[&about]);
     folder.replace("robots.txt", OPEN);

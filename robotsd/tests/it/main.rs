@@ -1,4 +1,5 @@
-//! The binary, as an operator runs it: real processes, real sockets on loopback, real files. On Linux alone, where it is operated.
+//! The binary as an operator runs it: real processes, real sockets on loopback, real files. Only on
+//! Linux, the supported platform.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
@@ -100,5 +101,5 @@ mod upgrade;
 mod upstreams;
 mod watchdog;
 
-/// The folder of the full case sets, if they are there.
+/// The folder of the full case sets, if it exists.
 const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared");

@@ -1,4 +1,5 @@
-//! Every way in which a request for a robots.txt is answered, and what that is to crawlers: the rows of the chapter's table.
+//! Every way to answer a request for a robots.txt, and what crawlers make from it: the rows of the
+//! chapter's table.
 
 use std::sync::LazyLock;
 
@@ -11,7 +12,7 @@ const HTML: &str = "Content-Type: text/html; charset=utf-8";
 const PAGE: &str =
     "<!DOCTYPE html>\n<html><meta http-equiv=refresh content=\"0; url=/rules\"><body>Welcome</body></html>\n";
 
-/// The behaviour of crawlers after an answer, as the JSON output has it.
+/// The behaviour of crawlers after a response, as in the JSON output.
 pub(super) const GO_BY_RULES: &str = "rules";
 pub(super) const ALLOW_ALL: &str = "allow-all";
 pub(super) const DISALLOW_ALL: &str = "disallow-all";
@@ -24,7 +25,7 @@ const OPEN: Outcome = (ALLOW_ALL, 0);
 const LOST: Outcome = (ALLOW_ALL, 1);
 const SHUT: Outcome = (DISALLOW_ALL, 1);
 
-/// A server's answer, and the expected result of the check.
+/// A server's response, and the expected result of the check.
 pub(super) struct Case {
     /// The behaviour of the server, for the table.
     pub(super) says: &'static str,
@@ -46,14 +47,15 @@ fn ok(fields: &[&str], body: impl AsRef<[u8]>) -> Reply {
     send("200 OK", fields, body)
 }
 
-/// An answer that ends before what it says is its end.
+/// A response that ends before its announced end.
 const CUT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser-agent: *\n";
 
 fn moved(status: &str, location: &str) -> Reply {
     redirect(status, location).into()
 }
 
-/// Brotli without compression: one stored block for a window of 16 bits, and the empty last one (RFC 7932, section 9).
+/// Returns Brotli data without compression: one stored block for a 16-bit window, and the empty
+/// last block (RFC 7932, section 9).
 pub(super) fn brotli(octets: &[u8]) -> Vec<u8> {
     let head = ((u32::try_from(octets.len()).unwrap() - 1) << 4 | 1 << 20).to_le_bytes();
     [&head[..3], octets, &[0x03]].concat()
@@ -63,7 +65,7 @@ fn status(status: &str) -> Reply {
     send(status, &[HTML], PAGE)
 }
 
-/// A chain of redirects, and the rules behind it.
+/// Replies with a chain of redirects that leads to the rules.
 fn chain(asked: &Asked, redirects: usize) -> Reply {
     let at = asked.target.strip_prefix("/hop/").map_or(0, |at| at.parse().unwrap());
     match at == redirects {
@@ -72,7 +74,7 @@ fn chain(asked: &Asked, redirects: usize) -> Reply {
     }
 }
 
-/// A redirect with this status, and the rules behind it.
+/// Replies with one redirect with this status that leads to the rules.
 fn once(asked: &Asked, status: &str, location: &str) -> Reply {
     match asked.target.as_str() {
         "/robots.txt" => moved(status, location),
@@ -80,7 +82,7 @@ fn once(asked: &Asked, status: &str, location: &str) -> Reply {
     }
 }
 
-/// The rules in a coding, for clients that accept it.
+/// Replies with the rules in a coding, for clients that accept it.
 fn coded(asked: &Asked, coding: &str, packed: &[u8]) -> Reply {
     match asked.accepts(coding) {
         true => ok(&[PLAIN, &format!("Content-Encoding: {coding}"), "Vary: Accept-Encoding"], packed),
@@ -88,13 +90,13 @@ fn coded(asked: &Asked, coding: &str, packed: &[u8]) -> Reply {
     }
 }
 
-/// Rules of 1 KiB each.
+/// Returns rules of 1 KiB each.
 fn long_file(octets: usize) -> String {
     let rules: String = (0..octets >> 10).map(|number| format!("Disallow: /{number:01012}\n")).collect();
     format!("User-agent: *\n{rules}")
 }
 
-/// More than is decoded, with rules beyond what crawlers read.
+/// More than is decoded, with rules beyond the part that crawlers read.
 static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let comment = format!("# {}\n", "x".repeat(1021));
     gzip(format!("{}{}", long_file(501 << 10), comment.repeat(16 << 10)).as_bytes())

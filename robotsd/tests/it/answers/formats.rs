@@ -3,7 +3,8 @@
 use super::{URL, check, rule};
 use crate::harness::*;
 
-/// A page's type, an answer that may be kept for ten days, and a file with an error and a note.
+/// Serves an HTML content type, a response that may be cached for ten days, and a file with an
+/// error and a note.
 fn site() -> Origin {
     Origin::answering(|_| {
         let fields = ["Content-Type: text/html", "Cache-Control: max-age=864000"];
@@ -57,7 +58,7 @@ fn an_error_of_a_server_is_explained_once_and_shuts_all_out() {
     let text = shown(&[]);
     assert_eq!(text.matches("30 days").count(), 1, "{text}");
     assert_has(&text, &[":\n  search engines  may not  all ", "\n  AI search       may not  all "]);
-    // Where the finding is not wished for it is still said.
+    // If the finding is ignored, this part is still reported.
     assert_eq!(shown(&["--ignore", "answer-server-error"]).matches("30 days").count(), 1);
 }
 
@@ -112,7 +113,7 @@ fn what_a_server_sends_is_no_command_to_a_terminal() {
     for format in ["text", "concise", "json", "github", "markdown", "sarif"] {
         let text = run(check(&[URL], &[rule(site.address, "", 8080)]).args(["--notes", "--format", format])).out;
         let raw = text.chars().find(|char| char.is_control() && *char != '\n' || *char == '\u{202e}');
-        // In JSON a string may hold any character but the first 32, which are escaped.
+        // In JSON a string may contain any character except the first 32, which are escaped.
         assert!(raw.is_none_or(|raw| matches!(format, "json" | "sarif") && raw > '\u{1f}'), "{format}: {raw:?} {text}");
     }
 }

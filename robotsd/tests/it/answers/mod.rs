@@ -1,4 +1,5 @@
-//! `robotsd check https://example.com`, and URLs in place of files, against servers that answer in every way.
+//! `robotsd check https://example.com`, and URLs instead of files, against servers that answer in
+//! every way.
 
 mod cases;
 mod formats;
@@ -17,13 +18,13 @@ use self::cases::{CASES, Case};
 use self::table::{Row, Table};
 use crate::harness::*;
 
-/// The URL of a case's server: a port that has no other names to look at.
+/// The URL of a case's server, with a port for which no other names are checked.
 const URL: &str = "http://example.com:8080";
 
 /// Long enough for a busy machine.
 const TIMEOUT: &str = "--timeout=60s";
 
-/// The time that a silent server has, as the chapter's table shows it.
+/// The time given to a silent server, as the chapter's table shows it.
 const SHORT_TIMEOUT: &str = "--timeout=3s";
 
 /// The JSON output of a check.
@@ -31,7 +32,7 @@ struct Checked {
     output: Ended,
     /// The findings, with their codes.
     findings: Vec<Value>,
-    /// The answers; none if the word names no robots.txt.
+    /// The responses; `None` if the argument does not name a robots.txt.
     answers: Option<Value>,
 }
 
@@ -52,14 +53,14 @@ impl Checked {
         &self.output.error
     }
 
-    /// Each code once, in the order of the output.
+    /// Returns each code once, in output order.
     fn codes(&self) -> Vec<&str> {
         let mut codes: Vec<&str> = self.findings.iter().map(|finding| finding["code"].as_str().unwrap()).collect();
         codes.dedup();
         codes
     }
 
-    /// The answer of the URL that was named.
+    /// Returns the response for the URL that was named.
     fn answer(&self) -> &Value {
         &self.answers.as_ref().unwrap_or_else(|| panic!("no answers: {}", self.stderr()))["answers"][0]
     }
@@ -69,12 +70,12 @@ impl Checked {
     }
 }
 
-/// A check of URLs, whose hosts and ports are those of servers on loopback, by these rules.
+/// Creates a check of URLs. The rules map hosts and ports to servers on loopback.
 fn check(urls: &[&str], rules: &[String]) -> Command {
     check_within(TIMEOUT, urls, rules)
 }
 
-/// The same with another time for each request.
+/// Like [`check`], with another timeout per request.
 fn check_within(timeout: &str, urls: &[&str], rules: &[String]) -> Command {
     let mut command = robotsd();
     command.args(["check", timeout]).args(urls);
@@ -84,18 +85,18 @@ fn check_within(timeout: &str, urls: &[&str], rules: &[String]) -> Command {
     command
 }
 
-/// A place where no server answers: a port that the system gives to nobody, whatever runs beside.
+/// Returns a rule to an address without a server: the system never assigns this port.
 fn down(host: &str, port: u16) -> String {
     rule(SocketAddr::from(([127, 0, 0, 1], 1)), host, port)
 }
 
-/// The rule that has a client go to an address for a host and a port.
+/// Returns the rule that makes a client connect to an address for a host and port.
 fn rule(address: SocketAddr, host: &str, port: u16) -> String {
     let ip = if address.is_ipv6() { format!("[{}]", address.ip()) } else { address.ip().to_string() };
     format!("{host}:{port}:{ip}:{}", address.port())
 }
 
-/// A check of a site that is at this server.
+/// Checks a site that this server serves.
 fn checked_at(server: &Origin) -> Checked {
     Checked::of(&mut check(&[URL], &[rule(server.address, "", 8080)]))
 }
@@ -127,7 +128,7 @@ fn every_answer_is_read_as_the_table_says() {
     });
     let unreachable = Checked::of(&mut check(&[URL], &[down("", 8080)]));
     assert_eq!((unreachable.crawlers(), unreachable.exit()), (cases::DISALLOW_ALL, 2));
-    // No resolver is asked for a name with an empty label.
+    // No resolver is queried for a name with an empty label.
     let unknown = Checked::of(&mut check(&["http://no..name:8080"], &[]));
     assert_eq!((unknown.crawlers(), unknown.exit()), (cases::DISALLOW_ALL, 2));
     let others = [Row::of("no server at the address", &unreachable), Row::of("no such name", &unknown)];

@@ -1,4 +1,5 @@
-//! The names of a site: with and without TLS, with and without www., in other scripts, as addresses.
+//! The names of a site: with and without TLS, with and without `www.`, in other scripts, and
+//! addresses.
 
 use super::cases::{ALLOW_ALL, GO_BY_RULES, RULES};
 use super::tls::Authority;
@@ -9,12 +10,12 @@ fn rules(_: &Asked) -> Vec<u8> {
     response("200 OK", &["Content-Type: text/plain"], RULES)
 }
 
-/// The host that was asked for.
+/// Returns the requested host.
 fn host(asked: &Asked) -> String {
     asked.field("host").unwrap()
 }
 
-/// The four names of a site, each at a server of its own.
+/// Starts the four names of a site, each with its own server.
 fn four(authority: &Authority, plain: fn(&Asked) -> Vec<u8>, secure: fn(&Asked) -> Vec<u8>) -> [String; 2] {
     let secure = Origin::over_tls(authority.server(&["example.com", "www.example.com"]), secure);
     [rule(Origin::answering(plain).address, "", 80), rule(secure.address, "", 443)]
@@ -42,7 +43,7 @@ fn a_site_that_redirects_to_one_name_is_fine() {
     let checked = Checked::of(check(&["https://example.com"], &sites).arg(authority.argument()));
     assert_eq!((findings_of(&checked), checked.exit()), (vec![], 0), "{}", checked.stderr());
     assert_eq!(same_of(&checked), "named same same same");
-    // From any of the names.
+    // The result is the same from any of the names.
     let checked = Checked::of(check(&["http://www.example.com"], &sites).arg(authority.argument()));
     assert_eq!((findings_of(&checked), same_of(&checked).as_str()), (vec![], "named same same same"));
 }
@@ -75,7 +76,7 @@ fn a_name_that_does_not_exist_is_none_of_the_site() {
     assert_eq!(same_of(&checked), "named differs no-site no-site", "{}", checked.stderr());
     assert_eq!(findings_of(&checked), ["https://example.com/robots.txt host-other-rules"]);
     assert_eq!((checked.findings[0]["severity"].as_str(), checked.exit()), (Some("note"), 0));
-    // No site is told to lead back from TLS.
+    // The check never suggests a redirect from TLS to plain HTTP.
     assert_eq!(checked.findings[0]["help"], "serve the same file, or redirect http://example.com/robots.txt here");
 }
 
@@ -92,7 +93,7 @@ fn addresses_and_names_of_other_scripts_are_hosts() {
         assert_eq!((checked.crawlers(), checked.exit()), (GO_BY_RULES, 0), "{url}: {}", checked.stderr());
     }
     let (four, six) = (Origin::answering(rules), Origin::at("[::1]:0", rules));
-    // The last is a name that leads to IPv6.
+    // The last name resolves to IPv6.
     for (url, rules) in [
         (format!("http://{four}"), vec![]),
         (format!("http://{six}/"), vec![]),
@@ -116,7 +117,7 @@ fn several_sites_and_files_are_checked_together() {
     assert_eq!(checked.exit(), 1, "{}", checked.stderr());
     let want = ["http://b.example:8080/robots.txt answer-missing", "bad.txt path-without-slash"];
     assert_eq!((findings_of(&checked), checked.crawlers()), (want.map(str::to_owned).to_vec(), GO_BY_RULES));
-    // Findings about answers are chosen and weighed as others are.
+    // Findings about responses can be selected and ranked like others.
     let with = |option: [&str; 2]| Checked::of(check(&["http://b.example:8080"], &rules).args(option));
     let ignored = with(["--ignore", "answer-missing"]);
     assert_eq!((findings_of(&ignored), ignored.crawlers()), (vec![], ALLOW_ALL));

@@ -3,13 +3,14 @@
 use super::{Checked, URL, check, rule};
 use crate::harness::*;
 
-/// A sitemap of so many URLs of a site.
+/// Returns a sitemap with this many URLs of a site.
 fn sitemap(site: &str, urls: usize) -> String {
     let urls: String = (0..urls).map(|number| format!("<url><loc>{site}/{number}</loc></url>")).collect();
     format!("<?xml version=\"1.0\"?>\n<urlset>{urls}</urlset>")
 }
 
-/// The findings about a site whose robots.txt has these lines, and the sitemaps that are shown.
+/// Returns the findings about a site whose robots.txt has these lines, and the sitemaps that are
+/// shown.
 fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) {
     let server = Origin::answering(move |asked| {
         let text = match asked.target.as_str() {
@@ -21,7 +22,8 @@ fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) 
                 return response("200 OK", &["Content-Type: application/xml"], gzip(sitemap(URL, 4)));
             }
             "/huge.xml" => {
-                // Packed once and not as a whole, which would take the time that the client has.
+                // Packed in parts, because packing it as a whole would take longer than the
+                // client's timeout.
                 let huge = [gzip("<urlset>"), gzip([b' '; 1 << 20]).repeat(50)].concat();
                 return response("200 OK", &["Content-Encoding: gzip"], huge);
             }
@@ -76,7 +78,7 @@ fn good_sitemaps_of_every_kind_are_counted() {
     assert_eq!(found(lines, &[]), (vec![], vec![]), "without --sitemap none is fetched");
 }
 
-/// Its host is known without a request.
+/// The host of the sitemap is known without a request.
 #[test]
 fn a_sitemap_elsewhere_is_found_without_fetching_it() {
     let line = "Sitemap: https://www.shop.example/sitemap.xml\nSitemap: https://www.shop.example/sitemap.xml";

@@ -9,7 +9,7 @@ fn rows(table: &str) -> Vec<Value> {
     spec[table].as_array().unwrap().clone()
 }
 
-/// The behaviour of crawlers, as reported, at a server of this kind.
+/// Returns the reported behaviour of crawlers at such a server.
 fn crawlers<R: Into<Reply>>(reply: impl Fn(&Asked) -> R + Send + Sync + 'static) -> String {
     checked_at(&Origin::answering(reply)).crawlers().to_owned()
 }
@@ -18,7 +18,7 @@ fn of_status(status: u16) -> String {
     crawlers(move |_| response(&format!("{status} X"), &["Content-Type: text/plain"], RULES))
 }
 
-/// Redirects, and then the rules.
+/// Returns the behaviour after this many redirects to the rules.
 fn of_redirects(redirects: usize) -> String {
     crawlers(move |asked| {
         let at: usize = asked.target.trim_matches(|char: char| !char.is_ascii_digit()).parse().unwrap_or(0);
@@ -71,14 +71,15 @@ fn the_specification_of_answers_row_by_row() {
     }
 }
 
-/// The behaviour of crawlers, as reported, at servers with each of these statuses.
+/// Checks the reported behaviour of crawlers at servers with each of these statuses.
 fn all<const N: usize>(statuses: [u16; N], want: &str) {
     for status in statuses {
         assert_eq!(of_status(status), want, "{status}");
     }
 }
 
-/// The file of each URL is fetched where that URL is, and where it is valid for another URL, nowhere else.
+/// The file of each URL is fetched from that URL; if it is valid for another URL, it is not fetched
+/// from anywhere else.
 #[test]
 fn the_specification_of_origins_row_by_row() {
     for row in rows("origin_scope") {
@@ -108,7 +109,7 @@ fn the_specification_of_origins_row_by_row() {
     }
 }
 
-/// Of a URL without user information, whose host is no IPv6 address.
+/// Returns host and port of a URL without user information whose host is not an IPv6 address.
 fn host_and_port(url: &str) -> (String, u16) {
     let authority = url.split('/').nth(2).unwrap();
     let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));

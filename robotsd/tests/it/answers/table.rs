@@ -1,4 +1,4 @@
-//! The table of the chapter, which is what the checks of the cases say.
+//! The table of the chapter, generated from the checks of the cases.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use crate::harness::*;
 
 const HEAD: &str = "| the server answers | crawlers | found | exit |\n|---|---|---|---|\n";
 
-/// The text behind table and notes.
+/// The text after the table and its notes.
 const NEXT: &str = "\n## Every finding";
 
-/// The table as it stands in the chapter.
+/// The table as in the chapter.
 pub(super) struct Table {
     path: PathBuf,
     chapter: String,
@@ -20,7 +20,7 @@ pub(super) struct Table {
 pub(super) struct Row {
     says: String,
     crawlers: String,
-    /// How crawlers differ; a note below the table, because many rows share it.
+    /// How crawlers differ; written as a note below the table, because many rows share it.
     others: String,
     found: String,
     exit: i32,
@@ -37,7 +37,7 @@ impl Row {
         };
         let finding = |finding: &Value| {
             let [code, severity, message] = ["code", "severity", "message"].map(|name| finding[name].as_str().unwrap());
-            // The rest is in the column beside.
+            // The rest is in the next column.
             let message = message.split(": crawlers ").next().unwrap_or(message);
             format!("{severity} `{code}`: {}", plain(message))
         };
@@ -55,7 +55,7 @@ impl Row {
     }
 }
 
-/// The rows, and the notes below them.
+/// Returns the rows, and the notes below them.
 fn written(rows: impl IntoIterator<Item = Row>) -> String {
     let (mut text, mut notes) = (String::new(), Vec::new());
     for Row { says, crawlers, others, found, exit } in rows {
@@ -73,10 +73,10 @@ fn written(rows: impl IntoIterator<Item = Row>) -> String {
     text
 }
 
-/// Without the ports of this run, and nothing that Markdown reads.
+/// Removes the ports of this run and Markdown's special characters.
 fn plain(message: &str) -> String {
     let mut text = String::new();
-    // Resolvers say it in words of their own.
+    // Resolvers word this differently.
     let message = message.split(": failed to lookup").next().unwrap_or(message);
     let mut rest = message.replace(":8080", "").replace('|', "\\|").replace('<', "&lt;").replace("\\u", "\\\\u");
     while let Some(at) = rest.find("127.0.0.1:") {
@@ -94,7 +94,7 @@ impl Table {
         Self { path, chapter }
     }
 
-    /// Compares the rows with the table; `UPDATE_DOCS=1` writes it instead.
+    /// Compares the rows with the table; with `UPDATE_DOCS=1` writes it instead.
     pub(super) fn check(&self, rows: impl IntoIterator<Item = Row>) {
         let Self { path, chapter } = self;
         let start = chapter.find(HEAD).expect("the chapter holds the table") + HEAD.len();

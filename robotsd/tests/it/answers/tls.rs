@@ -8,7 +8,7 @@ use super::table::Row;
 use super::{Checked, check, rule};
 use crate::harness::*;
 
-/// An authority of the test's own, and its certificate in a file.
+/// An authority for tests, and its certificate in a file.
 pub(super) struct Authority {
     issuer: crate::harness::Authority,
     folder: Folder,

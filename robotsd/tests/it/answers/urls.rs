@@ -1,4 +1,4 @@
-//! URLs where other commands take a robots.txt.
+//! URLs instead of files, for commands that take a robots.txt.
 
 use std::process::Command;
 
@@ -98,7 +98,7 @@ fn the_name_of_a_site_is_no_file_and_the_message_says_so() {
     }
 }
 
-/// The config is a file: its text decides what is served.
+/// The config must be a file, because its text decides what is served.
 #[test]
 fn no_config_is_fetched() {
     let error = run(&mut command(&["explain", "--config", URL, "--user-agent", "GPTBot", "/x"], &site())).failed(2);

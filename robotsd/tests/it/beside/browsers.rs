@@ -1,4 +1,4 @@
-//! The requests that nginx does not ask about: those of browsers, and no crawler's.
+//! The requests that nginx does not ask about: only those of browsers, never those of crawlers.
 
 use std::net::TcpStream;
 use std::process::Command;
@@ -12,7 +12,7 @@ use super::server::{SERVERS, Stage};
 use crate::harness::*;
 use crate::shared::cases;
 
-/// Of the browsers that most people have.
+/// Headers of the most common browsers.
 const BROWSERS: &[&str] = &[
     FIREFOX,
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
@@ -29,12 +29,13 @@ const BROWSERS: &[&str] = &[
     "Mozilla/5.0 (iPad; CPU OS 18_7 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) FxiOS/145.0 Mobile/15E148 Safari/605.1.15",
 ];
 
-/// The file as shipped, but for nginx 1.22, which asks about every request, taken for a newer one.
+/// Returns the shipped file, changed so that nginx 1.22, which asks about every request, is treated
+/// like a newer version.
 pub(super) fn of_a_newer_nginx(text: String) -> String {
     text.replace("(?!1\\.22\\.)", "")
 }
 
-/// nginx that answers with what the file of `config/beside` says of a `User-Agent`.
+/// An nginx that returns the result of the file in `config/beside` for a `User-Agent`.
 struct Maps {
     _nginx: Daemon,
     client: Kept,
@@ -68,7 +69,7 @@ impl Maps {
     }
 }
 
-/// Names the words of browsers too: a site's file may.
+/// The names include browsers' words, because a site's file may contain them.
 const HOSTILE: &str = "User-agent: Mozilla\nUser-agent: Chrome\nUser-agent: Safari\nUser-agent: Gecko\nUser-agent: Linux\n\
                        User-agent: Android\nUser-agent: Edg\nUser-agent: GSA\nUser-agent: Mobile\nUser-agent: K\nDisallow: /\n";
 
@@ -95,7 +96,7 @@ fn no_header_of_a_crawler_is_taken_for_a_browsers() {
         assert!(agents.first().tokens().is_empty(), "{agent}");
     }
     assert!(browsers > 100, "{browsers}");
-    // Nor with a crawler's name in any of the places that are not numbers.
+    // Also not with a crawler's name in any place that is not a number.
     for crawler in Registry::builtin().crawlers() {
         for (at, _) in BROWSERS[0].match_indices([' ', ')', '/', ';', '.']) {
             let (before, after) = BROWSERS[0].split_at(at);
@@ -111,7 +112,7 @@ fn robotsd_is_asked_about_crawlers_signatures_and_visitors_from_elsewhere() {
     let Some(program) = crate::programs::present(nginx.find()) else { return };
     let log_requests = "\n[log]\naccess = \"json\"\n";
     let stage = Stage::set(nginx, &program, log_requests, &of_a_newer_nginx);
-    // By their paths: a line may come late.
+    // Compared by path, because a log line may be late.
     let asked = |target: &str| stage.robotsd.count("request", |line| line["path"] == target);
     for (target, fields, is_asked) in [
         ("/a", &[("User-Agent", FIREFOX)][..], false),
@@ -126,7 +127,7 @@ fn robotsd_is_asked_about_crawlers_signatures_and_visitors_from_elsewhere() {
     ] {
         let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
         assert_eq!(stage.ask("GET", target.as_bytes(), &fields, "").status, 200, "{target}");
-        // The line of the next question comes behind those of this one.
+        // The line of the next question is written after those of this one.
         let next = format!("/after{target}");
         assert_eq!(stage.ask("GET", next.as_bytes(), &[("User-Agent", GPTBOT.as_bytes())], "").status, 200);
         wait_until("the lines of both", || asked(&next) == 1 && asked(target) >= usize::from(is_asked));

@@ -1,4 +1,5 @@
-//! Hosts and URLs of the client's choice, through real servers: none is a way past a rule, and none costs a browser its page.
+//! Hosts and URLs that a client chooses, sent through real servers: none bypasses a rule, and none
+//! prevents a browser from getting its page.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use super::server::{SERVERS, Stage};
 use super::with_each;
 use crate::harness::*;
 
-/// A host in so many of those that are generated.
+/// One in this many generated hosts is tried.
 fn every() -> usize {
     if is_long() { 32 } else { 251 }
 }
@@ -36,7 +37,8 @@ fn no_host_or_url_is_a_way_past_a_rule_through_real_servers() {
     assert_eq!(faults.concat(), "");
 }
 
-/// The fault of the answers to a request. A server may not know yet that robotsd is there, and then the request goes on: a fault stays.
+/// Returns what is wrong with the responses to a request, if anything. At first a server may not
+/// know that robotsd is available, and then the request passes; a real error persists.
 fn fault(stage: &Stage, head: &str) -> Option<String> {
     let is_wrong = |agent: &str, wrong: &dyn Fn(&Answer) -> bool| {
         let request = format!("{head}User-Agent: {agent}\r\nConnection: close\r\n\r\n");
@@ -48,13 +50,15 @@ fn fault(stage: &Stage, head: &str) -> Option<String> {
     if is_wrong(GPTBOT, &serves_the_page) {
         return Some(format!("a crawler gets the page: {head:?}"));
     }
-    // A server's own refusal is 400 or another; Envoy says 403 to https without TLS, and not in our words.
+    // A server's own refusal is usually 400. Envoy sends 403 for https without TLS, with its own
+    // wording.
     let is_own = |answer: &Answer| head.contains("HTTPS://") && answer.field("vary").is_none();
     is_wrong(FIREFOX, &|answer| answer.status == 403 && !is_own(answer))
         .then(|| format!("a browser is refused: {head:?}"))
 }
 
-/// Whether the site got a request for the page, which it answers with. One for `/` with anything in its query is none.
+/// Reports whether the site received a request for the page, with which it answers. A request for
+/// `/` with any query is not one.
 fn serves_the_page(answer: &Answer) -> bool {
     let target = answer.body.split(' ').nth(1).unwrap_or_default();
     answer.field("served-by") == Some("site") && target.split('?').next().is_some_and(|path| path.contains("drafts"))

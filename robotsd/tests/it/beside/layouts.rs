@@ -1,6 +1,7 @@
-//! Sites of nginx as they are laid out: each without robotsd, and with the files of `config/beside/nginx` beside it.
+//! Typical nginx site layouts, each without robotsd, and with the files of `config/beside/nginx`.
 //!
-//! The same request goes to both. `layouts.diff` holds them as one text, so that they differ by what it shows and by nothing else.
+//! The same request is sent to both. `layouts.diff` contains both forms in one file, so that they
+//! differ only by what it shows.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +16,7 @@ use super::scene::REFUSED;
 use super::server::{LAYOUTS, Stage};
 use crate::harness::*;
 
-/// In every script; no answer has it, because PHP runs what it is in.
+/// Text in every script. No response may contain it, because PHP runs the script.
 const SOURCE: [&str; 2] = ["<?php", "the-password-of-the-database"];
 
 const FASTCGI: &str = "
@@ -35,7 +36,7 @@ fastcgi_param SERVER_NAME $server_name;
 fastcgi_param REDIRECT_STATUS 200;
 ";
 
-/// Answers with all that it was given.
+/// Responds with all that it received.
 const SCRIPT: &str = "<?php
 $secret = 'the-password-of-the-database';
 if (isset($_GET['missing'])) { http_response_code(404); }
@@ -60,7 +61,7 @@ const FILES: &str = "\
     nested/blog/config.php nested/blog/photo.png nested/blog/static/style.css nested-shop/index.php \
     nested-shop/config.php nested-shop/photo.png nested-files/list.txt";
 
-/// The targets of each site; a crawler is refused each of them where a rule says so.
+/// The targets of each site. A crawler is refused each of them if a rule disallows it.
 const ASKED: &[(&str, &str)] = &[
     (
         "static",
@@ -93,7 +94,7 @@ const ASKED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Those of locations that stay as they are: robotsd gets no question there.
+/// Targets of unchanged locations, about which robotsd is not asked.
 const UNASKED: &[(&str, &str)] = &[
     ("static", "/denied.html /mirror /page.html%00"),
     ("wordpress", "/favicon.ico /.git/config /uploads/shell.php /protected/report.txt /.env /uploads/../.git/config"),
@@ -102,12 +103,12 @@ const UNASKED: &[(&str, &str)] = &[
     ("nested", "/denied.html"),
 ];
 
-/// Each target with its site.
+/// Returns each target with its site.
 fn each(table: &'static [(&str, &str)]) -> impl Iterator<Item = (&'static str, &'static str)> {
     table.iter().flat_map(|(site, targets)| targets.split_whitespace().map(|target| (*site, target)))
 }
 
-/// All sites in both forms, and what runs their scripts.
+/// All sites in both forms, and the program that runs their scripts.
 struct Layouts {
     stage: Stage,
     _php: Daemon,
@@ -115,17 +116,17 @@ struct Layouts {
 }
 
 impl Layouts {
-    /// With the text of the sites beside robotsd changed.
+    /// Starts the sites after changing the text of the form with robotsd.
     fn set(adapt: impl Fn(String) -> String) -> Option<Self> {
         Self::set_with(adapt, |file| file)
     }
 
-    /// The same, and with the files of `config/beside` changed.
+    /// Like [`Self::set`], and also changes the files of `config/beside`.
     fn set_with(adapt: impl Fn(String) -> String, file: impl Fn(String) -> String) -> Option<Self> {
         Self::set_on(|nginx, config| Stage::set(&LAYOUTS, nginx, "", config), adapt, file)
     }
 
-    /// With the times of the shipped files.
+    /// Starts the sites with the timeouts of the shipped files.
     fn set_as_shipped() -> Option<Self> {
         Self::set_on(|nginx, config| Stage::set_as_shipped(&LAYOUTS, nginx, config), |text| text, |file| file)
     }
@@ -153,7 +154,7 @@ impl Layouts {
         Some(Self { stage, _php: php, folder })
     }
 
-    /// The answers of both forms to a request, octet for octet but for names and times.
+    /// Returns the responses of both forms, byte for byte except for names and times.
     fn ask(&self, request: &Request<'_>) -> [String; 2] {
         ["plain", "asked"].map(|form| comparable(&self.stage.send_raw(&request.octets(form))))
     }
@@ -165,7 +166,8 @@ impl Layouts {
         Answer::parse(asked.as_bytes())
     }
 
-    /// robotsd is asked anew after a moment in which it was too slow, so a refusal is waited for; a fault stays.
+    /// Waits until the request is refused: robotsd is asked again shortly after a timeout, while a
+    /// real error persists.
     fn refused(&self, request: &Request<'_>) {
         wait_until(&format!("a refusal of {request:?}"), || {
             let Some(answer) = self.stage.offer(&request.octets("asked")) else { return false };
@@ -175,7 +177,7 @@ impl Layouts {
         });
     }
 
-    /// Everything that a browser does, in both forms.
+    /// Checks everything that a browser does, in both forms.
     fn browse(&self) {
         for (site, target) in each(ASKED).chain(each(UNASKED)) {
             let get = Request { site, target, ..GET };
@@ -187,7 +189,7 @@ impl Layouts {
         }
     }
 
-    /// The sites' own, also where scripts make it.
+    /// Checks the sites' own robots.txt, also if a script generates it.
     fn fetch_robots_txt(&self) {
         for (site, _) in ASKED {
             for agent in [FIREFOX, GPTBOT] {
@@ -231,7 +233,7 @@ fn every_answer_for_a_browser_is_as_without_robotsd() {
     layouts.stage.robotsd.kill();
     layouts.browse();
     layouts.fetch_robots_txt();
-    // Nor is a crawler refused now.
+    // A crawler is not refused now either.
     for (site, target) in each(ASKED) {
         layouts.same(&Request { site, target: &to_be_refused(target), agent: GPTBOT, ..GET });
     }
@@ -252,12 +254,13 @@ fn a_crawler_is_refused_in_every_location_and_gets_no_source() {
         layouts.refused(&refused);
         layouts.refused(&Request { method: "HEAD", ..refused });
         layouts.refused(&Request { method: "POST", body: "a=form", ..refused });
-        // If it may pass, it passes, with the answer of the site.
+        // If the request may pass, it passes with the site's response.
         layouts.same(&Request { site, target, agent: GPTBOT, ..GET });
     }
 }
 
-/// One of them that forgets to say where it goes on must not go on where another did: that would be to the files.
+/// A location that does not name its continuation must not use that of another location, which
+/// would serve the files.
 #[test]
 fn a_location_that_does_not_say_where_it_goes_on_answers_nothing() {
     let without_next = |text: String| {
@@ -284,12 +287,12 @@ fn a_location_that_does_not_say_where_it_goes_on_answers_nothing() {
         assert_eq!(of(target).status, 500, "{target}");
     }
     assert!(layouts.stage.log().contains("could not find named location \"@robotsd_next_is_not_set\""));
-    // A location that says it is there.
+    // A location that names itself.
     assert_eq!(of("/readme.html").status, 200);
     assert!(statuses.is_superset(&[200, 500].into()), "{statuses:?}");
 }
 
-/// Nor does robotsd go unasked in silence.
+/// Nor is robotsd silently skipped.
 #[test]
 fn a_server_that_lacks_its_line_answers_nothing() {
     let without_server = |text: String| text.replace("include nginx/robotsd-server.conf;", "");
@@ -308,11 +311,13 @@ fn a_server_that_lacks_its_line_answers_nothing() {
 #[test]
 fn limits_of_a_site_are_those_of_its_own_location() {
     let Some(layouts) = Layouts::set(|text| text) else { return };
-    // How often: the first that is over is the fourth, although the server has another limit.
+    // Rate limit: the fourth request is the first above the limit, although the server has another
+    // limit.
     let login = Request { site: "wordpress", target: "/wp-login.php", fields: "X-Limited: yes\r\n", ..GET };
     let statuses = [0; 5].map(|_| layouts.same(&login).status);
     assert_eq!(statuses, [200, 200, 200, 503, 503]);
-    // How much: in the server's, in a location's, and more than either, where the page is the server's.
+    // Size limit: that of the server, that of a location, and a body above both, which gets the
+    // server's error page.
     let [two, nine] = [2, 9].map(|mebibytes| "x".repeat(mebibytes << 20));
     let post = Request { method: "POST", body: &two, ..GET };
     for (site, target, status) in [
@@ -402,7 +407,8 @@ fn over_http_2_it_is_the_same() {
             assert_eq!(plain, asked, "{site} {target} {more:?}");
         };
         targets.iter().for_each(|target| same(target, &[]));
-        // A body that is read: one that is not may end the connection before the answer is read, with robotsd or without.
+        // A body that the server reads. An unread body may end the connection before the response
+        // is read, with or without robotsd.
         form_target.into_iter().for_each(|target| same(target, &["-d", "a=form"]));
         wait_until("a refusal", || {
             let refusal = ask("asked", socket, site, &to_be_refused(targets[1]), GPTBOT, &[]);
@@ -411,7 +417,7 @@ fn over_http_2_it_is_the_same() {
     }
 }
 
-/// nginx finds the first file in conf.d by itself, before any site has the others.
+/// nginx reads the first file in `conf.d` by itself, before any site includes the others.
 #[test]
 fn nginx_starts_with_the_file_for_http_alone() {
     let Ok(nginx) = find("nginx") else { return };
@@ -422,7 +428,8 @@ fn nginx_starts_with_the_file_for_http_alone() {
     assert!(checked.code == Some(0), "{}", checked.error);
 }
 
-/// Further lines of the sites beside robotsd are those of the files and the chapter, or a line of their own in another place.
+/// Additional lines in the form with robotsd come from the files or the chapter, or are the site's
+/// own lines in another place.
 #[test]
 fn the_two_forms_differ_by_the_documented_lines() {
     let text = fs::read_to_string(project("robotsd/tests/it/beside/layouts.diff")).unwrap();
@@ -446,14 +453,14 @@ fn the_two_forms_differ_by_the_documented_lines() {
     }
 }
 
-/// The lines of one form of the sites.
+/// Returns the lines of one form of the sites.
 fn of_form(text: &str, mark: char) -> String {
     let lines = text.lines().filter_map(|line| line.strip_prefix([' ', mark]));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
 fn site_folder() -> Folder {
-    // A page of three parts, which are asked for at once.
+    // A page of three parts, which are requested at the same time.
     let parts =
         ["/index.php?a=part", "/style.css", "/wp-admin/"].map(|part| format!("<!--# include virtual=\"{part}\" -->"));
     let parts = parts.concat();
@@ -465,7 +472,7 @@ fn site_folder() -> Folder {
     let files: Vec<_> =
         FILES.split_whitespace().map(|name| (name, text(name))).chain([("fastcgi.conf", FASTCGI.into())]).collect();
     let folder = folder(&files.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>());
-    // A worker of nginx may be another user.
+    // nginx workers may run as another user.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     for form in ["plain", "asked"] {
         fs::write(folder.at(format!("{form}-mirrored")), "").unwrap();
@@ -473,7 +480,7 @@ fn site_folder() -> Folder {
     folder
 }
 
-/// PHP as most sites run it.
+/// Runs PHP as most sites do.
 fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     let here = folder.display();
     let config = format!(
@@ -482,7 +489,7 @@ fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     );
     fs::write(folder.join("php-fpm.conf"), config).unwrap();
     let mut command = Command::new(program);
-    // As root where the test is; else the two lines about a user do not count.
+    // As root if the test runs as root; otherwise the two lines about a user have no effect.
     command
         .args(["--allow-to-run-as-root", "--nodaemonize", "--no-php-ini", "--fpm-config"])
         .arg(folder.join("php-fpm.conf"));
@@ -491,7 +498,7 @@ fn run_scripts(program: &Path, folder: &Path) -> Daemon {
     php
 }
 
-/// A target that a rule is about, in the same location.
+/// Returns a target in the same location that a rule disallows.
 fn to_be_refused(target: &str) -> String {
     format!("{target}{}refused=", if target.contains('?') { '&' } else { '?' })
 }
@@ -502,7 +509,7 @@ fn without_source(request: &Request<'_>, answer: &str) {
     }
 }
 
-/// An answer without the time, and with the same names in both forms.
+/// Returns a response without the time, and with the same names in both forms.
 fn comparable(answer: &[u8]) -> String {
     let answer = String::from_utf8(answer.to_vec()).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("an end of the head");

@@ -1,7 +1,9 @@
-//! The files of `config/beside`, each with the real server it is for, real robotsd and a real site.
+//! The files of `config/beside`, each with the real server it is for, a real robotsd and a real
+//! site.
 //!
-//! Servers are looked for in `PATH` and in the folder `ROBOTSD_BESIDE_BIN` names (`pip install --target`). One that is not
-//! there is left out with a message, and in CI that is a failure.
+//! Servers are searched in `PATH` and in the folder that `ROBOTSD_BESIDE_BIN` names
+//! (`pip install --target`). If a server is missing, its tests are skipped with a message; in CI
+//! they fail.
 
 mod browsers;
 mod hosts;
@@ -24,7 +26,7 @@ use self::scene::SCENES;
 use self::server::{SERVERS, Server, Stage};
 use self::table::Table;
 
-/// How long a scene is played again for.
+/// How long a failing scene is repeated.
 const AGAIN: Duration = PATIENCE;
 
 /// The outcomes of a server in every scene.
@@ -33,7 +35,7 @@ struct Column {
     outcomes: Vec<String>,
 }
 
-/// Plays something with each of the servers that are here, all at once, and returns the outcome.
+/// Plays something with each available server, all at the same time, and returns the outcomes.
 fn with_each<T: Send>(play: impl Fn(&'static Server, &Path) -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
         let play = &play;
@@ -58,7 +60,7 @@ fn every_server_gives_the_outcomes_of_the_table() {
     table.check(&columns);
 }
 
-/// The chapter says this of each server.
+/// The chapter documents this for each server.
 #[test]
 fn a_status_of_the_site_for_refusals_is_passed_on() {
     with_each(|server, program| {
@@ -71,7 +73,7 @@ fn a_status_of_the_site_for_refusals_is_passed_on() {
     });
 }
 
-/// A client does not choose it.
+/// A client cannot choose the request id.
 #[test]
 fn the_request_id_of_a_refusal_is_in_the_log() {
     let of_page = |refusal: Answer| {
@@ -118,9 +120,9 @@ fn the_config_for_standing_beside_others_observes_first_and_passes_its_check() {
     running.wait_for_event("observed", |line| line["path"] == "/drafts/x");
 }
 
-/// Plays every scene. If a scene ends otherwise than expected, it is played again for a while: on a machine that is busy
-/// enough robotsd may take longer than the quarter of a second it is given, and then requests go on. A fault of a file
-/// stays.
+/// Plays every scene. A scene with an unexpected outcome is repeated for a while: on a very busy
+/// machine robotsd may take longer than the allowed quarter of a second, and then requests pass. An
+/// error in a file persists.
 fn play(mut stage: Stage, expected: &[String]) -> Vec<String> {
     let mut report = format!("== {}\n", stage.version());
     let mut outcomes = Vec::new();

@@ -1,4 +1,5 @@
-//! Three robotsd with one store, each beside a real nginx: a crawler has the rate of one.
+//! Three robotsd processes with one store, each with a real nginx: a crawler's rate is that of one
+//! process.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use crate::harness::*;
 
 const BURST: usize = 5;
 
-/// One request in a tenth of a second.
+/// One request per tenth of a second.
 const ROBOTS: &str = "robots.text = \"User-agent: GPTBot\\nCrawl-delay: 0.1\\n\"";
 
 fn stage(store: &StoreServer) -> Option<Stage> {
@@ -25,7 +26,8 @@ fn stage(store: &StoreServer) -> Option<Stage> {
     Some(stage)
 }
 
-/// Until so many requests have passed that it takes two seconds at the rate of one; a minute with `ROBOTSD_LONG`, as in the long suite.
+/// Runs until two seconds' worth of requests have passed at the rate of one process; a minute's
+/// with `ROBOTSD_LONG`, as in the long suite.
 #[test]
 fn three_nginx_allow_the_rate_of_one() {
     let wanted = BURST + if is_long() { 600 } else { 20 };
@@ -43,7 +45,7 @@ fn three_nginx_allow_the_rate_of_one() {
                         429 => {}
                         status => panic!("{status}: {}", stage.log()),
                     }
-                    // Several times the rate: with six clients a request in 3 ms.
+                    // Several times the rate: with six clients, one request every 3 ms.
                     std::thread::sleep(Duration::from_millis(20));
                 }
             });
@@ -56,16 +58,16 @@ fn three_nginx_allow_the_rate_of_one() {
         drop(stopping);
     });
     let allowed = BURST + usize::try_from(began.elapsed().as_millis() / 100).unwrap();
-    // A process decides alone about a request to which the store did not answer in time, and nginx lets one pass to which robotsd did not
-    // answer.
+    // A process decides alone if the store did not respond in time, and nginx lets a request pass
+    // if robotsd did not respond.
     let alone: usize = stages.iter().map(|stage| counted(&stage.robotsd_folder, "requests", "alone")).sum();
     let unanswered: usize = stages.iter().map(|stage| stage.log().matches("upstream timed out").count()).sum();
     let (passed, asked) = (passed.into_inner(), asked.into_inner());
     println!("{passed} of {allowed} passed, {asked} asked, {alone} alone, {unanswered} unanswered");
     assert!(passed <= allowed + alone + unanswered, "{passed} of {allowed}, {alone} alone, {unanswered} unanswered");
-    // The rate itself is given: how soon is a matter of the machine.
+    // The rate itself is fixed; how soon it is reached depends on the machine.
     assert!(passed >= wanted, "{passed} of {wanted}");
-    // Browsers are counted nowhere.
+    // Browsers are not counted.
     for stage in &stages {
         assert_eq!(stage.ask("GET", b"/a", &[("User-Agent", FIREFOX.as_bytes())], "").status, 200);
     }

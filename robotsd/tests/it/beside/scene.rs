@@ -16,13 +16,13 @@ User-agent: *
 Disallow: /private/
 ";
 
-/// Of the rules above: about any path.
+/// A rule of the above for any path.
 pub(super) const REFUSED: &str = "Disallow: /*refused=";
 
-/// Added to the config: clients at this address are never judged.
+/// Added to the config: clients with this address are never judged.
 pub(super) const EXEMPT: &str = "\n[exempt]\ncidrs = [\"127.0.0.2/32\"]\n";
 
-/// A crawler that declares itself, and that no group names.
+/// A crawler that declares itself, but that no group names.
 const CRAWLER: &str = "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.test/bot)";
 const PROBE: &str = "kube-probe/1.29";
 
@@ -144,7 +144,7 @@ fn forged_to_be_passed_on(stage: &mut Stage) -> String {
     let answer = stage.ask("GET", b"/x", &[&FORGED[..], &[("User-Agent", FIREFOX.as_bytes())]].concat(), "");
     let forged = answer.body.lines().filter(|line| {
         let line = line.to_lowercase().replace('_', "-");
-        // Some servers say what they do not say with an empty field.
+        // Some servers send an empty field instead of omitting it.
         let is_ours = line.starts_with("robots-verdict:") || line.starts_with("x-original-");
         is_ours && line.split_once(':').is_some_and(|(_, value)| !value.trim().is_empty())
     });
@@ -159,7 +159,8 @@ fn many_fields(stage: &mut Stage) -> String {
     ask(stage, b"/drafts/x", &fields)
 }
 
-/// A field named in `Connection` is for the next hop only, so it could hide who asks (RFC 9110, section 7.6.1).
+/// A field named in `Connection` is only for the next hop, so it could hide the client's agent (RFC
+/// 9110, section 7.6.1).
 fn agent_named_in_connection(stage: &mut Stage) -> String {
     let fields = format!("Host: site.test\r\nUser-Agent: {GPTBOT}\r\nConnection: close, User-Agent\r\n\r\n");
     let answer = stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes());
@@ -170,7 +171,7 @@ fn without_host(stage: &mut Stage) -> String {
     of(&stage.send(format!("GET /drafts/x HTTP/1.0\r\nUser-Agent: {GPTBOT}\r\n\r\n").as_bytes()))
 }
 
-/// No host there is, and a site for every host must not be open under it.
+/// This is not a valid host, and a site for every host must not be reachable under it.
 fn odd_host(stage: &mut Stage) -> String {
     let fields = format!("Host: site.test!\r\nUser-Agent: {GPTBOT}\r\nConnection: close\r\n\r\n");
     of(&stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes()))
@@ -181,7 +182,7 @@ fn two_agents(stage: &mut Stage, agents: [&str; 2]) -> String {
     with_agents(&stage.ask("GET", b"/drafts/x", &fields, ""))
 }
 
-/// The outcome of a request that goes on: whether the site learns of the crawler.
+/// Returns the outcome of a request that is forwarded, and whether the site learns of the crawler.
 fn with_agents(answer: &Answer) -> String {
     match of(answer) {
         goes_on if goes_on == "goes on" && !answer.body.contains("GPTBot") => {
@@ -193,11 +194,11 @@ fn with_agents(answer: &Answer) -> String {
 
 fn back(stage: &mut Stage) -> String {
     stage.robotsd.signal("CONT");
-    // Some servers give it a while before they ask again.
+    // Some servers wait a while before they ask again.
     wait_for("a refusal", || Some(get(stage, b"/drafts/x", GPTBOT)).filter(|outcome| outcome.starts_with("403")))
 }
 
-/// The outcome of a request, as its client sees it and the site did.
+/// Returns the outcome of a request, as the client and the site saw it.
 fn of(answer: &Answer) -> String {
     let quotes = answer.body.lines().any(|line| line.trim().starts_with("Disallow: ") && line.contains("(line "));
     let lower = answer.body.to_lowercase();

@@ -1,4 +1,4 @@
-//! A server with its files from `config/beside`, in front of a site and beside robotsd.
+//! A server with its files from `config/beside`, in front of a site and next to robotsd.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,26 +10,28 @@ use super::super::daemon::{Daemon, find, free_ports};
 use super::site;
 use crate::harness::*;
 
-/// A server there are files for.
+/// A server for which there are files.
 pub(super) struct Server {
     pub(super) name: &'static str,
     program: &'static Program,
-    /// In the project; they are copied to one folder, and files of a folder below `config/beside` to one there. The first is the
-    /// config that the program is started with.
+    /// Paths in the project. They are copied to one folder; files of a folder in `config/beside` go
+    /// to one folder there. The first is the config with which the program is started.
     files: &'static [&'static str],
 }
 
-/// How it is run, in the folder of the files: `CONFIG` is its config, `FOLDER` the whole path.
+/// How the server is run in the folder of the files: `CONFIG` is its config, `FOLDER` the absolute
+/// path.
 struct Program {
-    /// The place of the program: in `PATH`, or a path in the folder `ROBOTSD_BESIDE_BIN` names.
+    /// The location of the program: in `PATH`, or a path in the folder that `ROBOTSD_BESIDE_BIN`
+    /// names.
     place: Place,
     version: &'static str,
     arguments: &'static str,
-    /// The command that checks the files and does nothing else.
+    /// The command that only checks the files.
     check: &'static str,
 }
 
-/// Arguments with blanks in them are written with `+`.
+/// `+` stands for a blank within an argument.
 const NGINX: Program = Program {
     place: Place::Path("nginx"),
     version: "-v",
@@ -61,7 +63,8 @@ const TRAEFIK: Program = Program {
     check: "version",
 };
 
-/// The address of clients is no part of its file, and a folder is one of the system's unless it is named whole.
+/// The client-facing address is not in the file, and a relative folder is searched in the system's
+/// folders.
 const VARNISH: Program = Program {
     place: Place::Path("varnishd"),
     version: "-V",
@@ -100,7 +103,7 @@ pub(super) const SERVERS: &[Server] = &[
     server("ingress-nginx", &NGINX, &["robotsd/tests/it/beside/ingress-nginx.conf"]),
 ];
 
-/// nginx with sites that were there before robotsd.
+/// An nginx whose sites existed before robotsd.
 pub(super) const VHOSTS: Server = server(
     "nginx with sites of its own",
     &NGINX,
@@ -113,7 +116,7 @@ pub(super) const VHOSTS: Server = server(
     ],
 );
 
-/// nginx with sites in two forms: with robotsd, and without.
+/// An nginx with sites in two forms: with and without robotsd.
 pub(super) const LAYOUTS: Server = server(
     "nginx with sites in two forms",
     &NGINX,
@@ -153,8 +156,8 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// With more in robotsd's config, and with that and the server's files changed. The server waits for robotsd for a minute, so that no
-    /// request goes on because the machine is busy.
+    /// With more in robotsd's config, and with that and the server's files changed. The server
+    /// waits for robotsd for a minute, so that no request goes on because the machine is busy.
     pub(super) fn set(server: &Server, program: &Path, config: &str, adapt: &dyn Fn(String) -> String) -> Self {
         Self::set_as(server, program, config, adapt, &patient)
     }
@@ -260,8 +263,9 @@ impl Stage {
         try_send(self.address, request).unwrap_or_else(|| panic!("no answer: {}", self.log()))
     }
 
-    /// The same, of a server that may not answer; it has two seconds. An answer with a length is not waited for any longer: Envoy
-    /// keeps a connection for a second after a request that it does not take, and nginx one that asks for another protocol.
+    /// The same, of a server that may not answer; it has two seconds. An answer with a length is
+    /// not waited for any longer: Envoy keeps a connection for a second after a request that it
+    /// does not take, and nginx one that asks for another protocol.
     pub(super) fn offer(&self, request: &[u8]) -> Option<Answer> {
         let mut stream = TcpStream::connect(self.address).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
@@ -281,7 +285,8 @@ impl Stage {
     }
 }
 
-/// Sets the times of a server's file to a minute, and has it ask robotsd whatever its health checks find.
+/// Sets the times of a server's file to a minute, and has it ask robotsd whatever its health checks
+/// find.
 fn patient(text: String) -> String {
     let times = [
         ("250ms", "60s"),
@@ -316,7 +321,8 @@ fn request(method: &str, host: &str, target: &[u8], fields: &[(&str, &[u8])], bo
     request
 }
 
-/// robotsd with the config for standing beside others, which refuses here and ends with `more`, and its folder.
+/// robotsd with the config for standing beside others, which refuses here and ends with `more`, and
+/// its folder.
 fn beside(more: &str, adapt: &dyn Fn(String) -> String) -> (Running, Folder) {
     let mut config = adapt(std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap());
     for (shipped, here) in [
