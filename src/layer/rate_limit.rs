@@ -16,7 +16,7 @@ use crate::rate::{Quota, RateKey, RateSender};
 #[non_exhaustive]
 pub struct RateLimitedRequest {
     /// The origin of the robots.txt that sets the crawl delay: a path, a URL, or the name of an
-    /// inline text. It separates the sites of a layer in the store. Inline texts without a name are
+    /// inline text. It separates the sites of a layer in the store. Inline files without a name are
     /// all called `inline`, so name each one if there are several
     /// ([`LiveBuilder::named`](crate::source::LiveBuilder::named)).
     pub origin: String,

@@ -398,15 +398,13 @@ fn sentences(path: &Path) -> Vec<(usize, String)> {
     let mut is_open = false;
     for (number, line) in text.lines().enumerate() {
         let comment = line.trim_start().strip_prefix("//").map(|rest| rest.trim_start_matches(['/', '!']).trim());
-        match comment.filter(|words| !words.is_empty() && !words.starts_with(['#', '|', '-', '`'])) {
-            Some(words) if is_open => {
-                let (_, paragraph) = paragraphs.last_mut().unwrap();
-                paragraph.extend([" ", words]);
-            }
-            Some(words) => paragraphs.push((number + 1, words.to_owned())),
-            None => {}
+        let prose = comment.filter(|words| !words.is_empty() && !words.starts_with(['#', '|', '-', '`']));
+        match (prose, paragraphs.last_mut()) {
+            (Some(words), Some((_, paragraph))) if is_open => paragraph.extend([" ", words]),
+            (Some(words), _) => paragraphs.push((number + 1, words.to_owned())),
+            (None, _) => {}
         }
-        is_open = comment.is_some_and(|words| !words.is_empty());
+        is_open = prose.is_some();
     }
     let quoted = regex::Regex::new("`[^`]*`|\"[^\"]*\"").unwrap();
     let split = |(line, paragraph): (usize, String)| {

@@ -1,4 +1,4 @@
-//! Encodes path patterns for comparison (called texts in the code), and matches them exactly.
+//! Encodes path patterns for comparison (`Text` in the code), and matches them exactly.
 //!
 //! Compared bytes are ASCII, because bytes ≥ 0x80 are escaped on both sides. So an encoded pattern
 //! consists of the literal bytes of the pattern with markers between them: [`END`] is a `$` at the

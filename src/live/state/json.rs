@@ -71,7 +71,7 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
             Some(listed(pending, now, objections.collect::<Option<_>>()?)?)
         }
     };
-    let versions: Vec<Listed<Standing>> = versions.collect::<Option<_>>()?;
+    let versions: Vec<Listed<AcceptedState>> = versions.collect::<Option<_>>()?;
     // Without a stamp, the file is from a release before stamps, which perhaps ran after a later
     // release. Then the file is newer than the record. The versions do not show that, because a
     // rollback dates none of them.

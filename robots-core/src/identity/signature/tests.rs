@@ -146,7 +146,7 @@ fn a_signature_verifies_the_claim_of_its_own_operator_only() {
     assert_eq!(valid.outcome_for(None), VERIFIED);
     assert_eq!(valid.outcome_for(Some(&others)), None);
     assert_eq!(valid.outcome_for(Some(&[])), None);
-    // An invalid signature is false evidence, no matter whom it names.
+    // An invalid signature is false evidence, whichever crawler it names.
     let forged = check(&Signed::new(AGENT).sign("sig1", &list, Some("another base")));
     assert_eq!(forged.outcome_for(Some(&others)), failed(BadSignature));
     let outcome = MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable);

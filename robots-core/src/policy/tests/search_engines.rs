@@ -1,4 +1,4 @@
-//! Crawlers of search engines that people use: tagged, not refused, unless an override says so.
+//! Crawlers of search engines that people use: tagged, not refused, unless an override changes that.
 
 use super::*;
 

@@ -76,7 +76,7 @@ fn scene(connections: usize, change: impl FnOnce(&mut UpstreamLimits)) -> Scene 
     Scene { address, origins, events, buffers }
 }
 
-/// An HTTP/2 client that grants its streams a window only when a test says so.
+/// An HTTP/2 client that grants its streams a window only when a test asks for it.
 struct Greedy {
     peer: Raw,
     heads: usize,

@@ -1,5 +1,5 @@
 //! A simple model of publishing: which version is served, which one is pending, what is reported,
-//! and what a restart finds. It knows texts only by their numbers, and no hashes, rules, files or
+//! and what a restart finds. It knows files only by their numbers, and no hashes, rules, files or
 //! locks.
 //!
 //! The disk is a set of possibilities: a change that was not certainly written may or may not be
