@@ -63,5 +63,7 @@ fn the_layer_alone_brings_few_crates_and_no_tables_of_other_scripts() {
         assert!(!crates.iter().any(|name| name.starts_with("icu_")), "{crates:?}");
     }
     assert!(crates("idn").contains("idna"));
-    assert_eq!(crates_of("robots-core", "").len(), 3, "a search crate, what it takes, and a distance between names");
+    for (features, brought) in [("", &["memchr"][..]), ("registry", &["aho-corasick", "memchr"])] {
+        assert_eq!(crates_of("robots-core", features).iter().collect::<Vec<_>>(), brought, "{features}");
+    }
 }

@@ -83,7 +83,7 @@ fn a_slip_in_the_name_of_a_claim_is_said() {
     let old_list = ["agents", "--verify", "192.0.2.1", "--user-agent", "Googlebot", "--offline"];
     assert_has(
         run(robotsd().args(old_list)).out,
-        &["is not in it", "as a robotsd with [identity] does; use its lists with --config\n"],
+        &["is not in it", "as by a robotsd with [identity]; --config uses its lists\n"],
     );
 }
 

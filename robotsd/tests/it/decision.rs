@@ -100,7 +100,7 @@ fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd
             ("repeated", "nginx: X-Original-URI is repeated: "),
             ("unreadable", "nginx: X-Original-URI is malformed: judged by its strictest reading ("),
             ("unknown-site", "the question names an unknown site: write the name of a [[site]], as in "),
-            ("unknown-preset", "the path names no preset: write /-/auth/ and one of "),
+            ("unknown-preset", "the path names no known preset: write /-/auth/ and one of "),
         ] {
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
             assert!(message(&event).starts_with(want), "{event}");
@@ -331,7 +331,7 @@ fn the_combined_log_says_which_site_a_request_was_for() {
     let other = lines().replace("\"alpha\"", "\"gamma\"").replace("\"beta\"", "\"gamma\"");
     folder.write("access.log", other);
     let text = folder.with_config(&["replay", "access.log", "--site", "alpha"]).out;
-    assert_has(unfolded(&text), &["no request in the log has a host: all count as requests to the site \"alpha\""]);
+    assert_has(unfolded(&text), &["no request in the log has a host: all count as requests for the site \"alpha\""]);
 }
 
 #[test]

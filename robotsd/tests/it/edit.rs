@@ -71,7 +71,7 @@ fn who_was_shut_out_already_is_said_before_letting_in_opens_it_too() {
     assert_has(
         &out,
         &[
-            "\n--allow does not undo an earlier edit: it also allows crawlers that one of your own groups blocked; restore",
+            "\n--allow does not undo an earlier edit: it also allows crawlers that your own groups blocked; use version control",
         ],
     );
     assert_eq!(folder.read("robots.txt"), "User-agent: *\nDisallow: /x\n");

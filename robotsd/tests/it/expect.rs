@@ -118,7 +118,7 @@ fn a_word_that_is_no_crawler_is_said() {
         let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", &file(agent))]);
         let said = folder.run(["test", "e.toml"]).error;
         let wanted =
-            format!("robotsd: e.toml:3:11: \"{agent}\" looks like the header of a client that is not a crawler");
+            format!("robotsd: e.toml:3:11: \"{agent}\" is read as the header of a client that is not a crawler");
         assert_eq!(said.contains(&wanted), is_said, "{agent}: {said}");
     }
 }

@@ -81,7 +81,7 @@ fn a_config_of_another_does_not_choose_what_replay_runs() {
             assert!(!folder.at("ran").exists(), "{what}: {}", folder.read("ran"));
             assert_has(
                 said,
-                &["the repository does not have the version of commit ", "a partial clone; robotsd fetches nothing"],
+                &["the repository lacks the version of commit ", "a partial clone (robotsd fetches nothing"],
             );
         }
     }

@@ -552,7 +552,7 @@ fn what_a_log_lacks_is_said() {
     };
     let common = "192.0.2.1 - - [01/Nov/2026:04:00:00 +0000] \"GET /cart HTTP/1.1\" 200 9\n".repeat(3);
     let nameless = "no request has a User-Agent, or the log does not contain it, so crawlers cannot be recognised: \
-                    the combined format contains it (W3C: cs(User-Agent))";
+                    use the combined format (W3C: cs(User-Agent))";
     assert_eq!(say(&common, "text"), format!("3 requests, 2026-11-01 04:00 UTC\n{nameless}\n"));
     let html = say(&common, "html");
     assert_has(&html, &[&format!("<p class=\"warn\">{nameless}.</p>")]);
