@@ -624,8 +624,8 @@ fn a_full_disk_holds_nothing_up_but_what_has_to_be_written_down() {
     );
 }
 
-/// The change of the mode turns enforcement off like a switch. A reference to a nonexistent site in
-/// the audit settings is a typing error.
+/// The change of the mode turns enforcement off like a switch. `audit` rejects the name of a site
+/// that does not exist.
 #[test]
 fn a_mode_that_a_config_changes_is_in_the_audit() {
     let config = |mode: &str, of_site: &str| {
