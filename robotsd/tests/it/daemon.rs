@@ -1,4 +1,4 @@
-//! Servers of this machine that a test starts: where they are, their ports, and their end.
+//! Servers of this machine that a test starts: their location, their ports, and how they end.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 
 use crate::harness::*;
 
-/// The path of a program, or why it cannot be run.
+/// Returns the path of a program, or why it cannot be run.
 pub(super) fn find(name: &str) -> Result<PathBuf, String> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    // Debian keeps servers where PATH of an ordinary user does not look.
+    // Debian installs servers in a folder that is not in an ordinary user's `PATH`.
     let mut folders = std::env::split_paths(&folders).chain([PathBuf::from("/usr/sbin")]);
     folders
         .find_map(|folder| Some(folder.join(name)).filter(|program| program.is_file()))
         .ok_or_else(|| format!("{name} is not in PATH"))
 }
 
-/// Ports of loopback for servers that begin later, no two alike.
+/// Returns distinct loopback ports for servers that start later.
 pub(super) fn free_ports(count: usize) -> Vec<u16> {
     (0..count).map(|_| free().port()).collect()
 }
 
-/// A process that ends when it is dropped.
+/// A process that ends when this is dropped.
 pub(super) struct Daemon(Child);
 
 impl Daemon {
@@ -30,7 +30,7 @@ impl Daemon {
         Self(command.spawn().unwrap())
     }
 
-    /// Runs in a folder, and writes what it says to `log` there, behind what is there already.
+    /// Runs in a folder, and appends its output to `log` there.
     pub(super) fn logging(command: &mut Command, folder: &Folder) -> Self {
         let log = File::options().create(true).append(true).open(folder.at("log")).unwrap();
         command.current_dir(folder.path()).stdin(Stdio::null());
@@ -41,7 +41,7 @@ impl Daemon {
         matches!(self.0.try_wait(), Ok(None))
     }
 
-    /// Waits until something holds; false where the process ends before.
+    /// Waits until a condition holds; returns false if the process ends before.
     pub(super) fn comes_to(&mut self, holds: impl Fn() -> bool) -> bool {
         let began = Instant::now();
         while began.elapsed() < PATIENCE && self.is_running() {
@@ -56,7 +56,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // SIGTERM first: nginx has workers, which a killed master leaves behind.
+        // SIGTERM first: nginx has workers, which survive if the master is killed.
         signal("TERM", self.0.id());
         for _ in 0..200 {
             if !self.is_running() {

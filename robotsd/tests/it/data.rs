@@ -1,4 +1,5 @@
-//! Personal data: under the defaults no whole address of a client is on a disk, and no value of a query.
+//! Personal data: by default, neither a client's full address nor any query value is stored on
+//! disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Whether any file below a folder holds this.
+/// Reports whether any file in a folder contains this.
 fn is_in_a_file(folder: &Path, what: &str) -> bool {
     let holds = |path: PathBuf| fs::read(path).is_ok_and(|octets| String::from_utf8_lossy(&octets).contains(what));
     files(folder).into_iter().any(holds)
@@ -39,10 +40,10 @@ fn no_whole_address_and_no_value_of_a_query_is_on_the_disk() {
                 }
             }
         }
-        // A request that is refused before a site is chosen is logged too.
+        // A request that is refused before a site is chosen is logged, too.
         running.request("GET", "/", &[("Host", "a b"), ("X-Forwarded-For", address)]);
     }
-    // The networks are in the logs, so the addresses would be found.
+    // The networks are in the logs, so full addresses would be found.
     let log = folder.at("access.log");
     wait_for("the log of requests", || {
         fs::read_to_string(&log)
@@ -50,7 +51,7 @@ fn no_whole_address_and_no_value_of_a_query_is_on_the_disk() {
             .filter(|text| text.contains("203.0.113.0/24") && text.contains("2001:db8:77::/48"))
     });
     wait_until("a refusal", || running.has_event("refused", |line| line["address"] == "203.0.113.0/24"));
-    // Another version has the board written at once.
+    // Another version causes the board to be written immediately.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     wait_until("the board", || is_in_a_file(&folder.at("state"), "GPTBot\",\"identity"));
     running.signal("TERM");

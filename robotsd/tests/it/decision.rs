@@ -1,4 +1,4 @@
-//! The decision endpoint, asked as proxies ask it.
+//! The decision endpoint, queried as proxies do.
 
 use std::io::{Read, Write};
 use std::time::Instant;
@@ -56,7 +56,7 @@ fn the_client_is_who_the_proxy_says_and_no_one_where_it_does_not() {
     };
     assert_eq!(ask(&[("X-Real-IP", "192.0.2.7")]), 200);
     assert_eq!(ask(&[("X-Real-IP", "198.51.100.7")]), 403);
-    // The proxy's own address is exempt here, and is no client's.
+    // The proxy's own address is exempt here, but is not the client's.
     assert_eq!(ask(&[]), 403);
     assert_eq!(ask(&[("X-Real-IP", "192.0.2.7"), ("X-Real-IP", "192.0.2.8")]), 403);
     running.wait_for_event("refused", |line| line["address"] == "198.51.100.0/24");
@@ -105,7 +105,8 @@ fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd
             let event = running.wait_for_event("undecided", |line| line["reason"] == reason);
             assert!(message(&event).starts_with(want), "{event}");
         }
-        // What only the config of a proxy can be wrong in is a problem; what a client may have written is counted alone.
+        // An error that only the proxy's config can cause is a problem. An error that a client can
+        // cause is only counted.
         let missing = format!("were {done} within the last hour (missing, 4 since the start)");
         assert_has(said(), &[&missing, "(unknown-preset, 2 since", "(unknown-site, 1 since"]);
         assert!(!said().contains("repeated") && !said().contains("unreadable"), "{}", said());
@@ -113,7 +114,7 @@ fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd
         for (reason, count) in [("missing", 4), ("unknown-preset", 2), ("unknown-site", 1), ("repeated", 4)] {
             assert_has(&metrics, &[&format!("robotsd_questions_undecided_total{{reason=\"{reason}\"}} {count}\n")]);
         }
-        // A flood of them is a line a second at most.
+        // A flood of them causes at most one line per second.
         for _ in 0..100 {
             ask("/-/auth/nginx", &[]);
         }
@@ -145,13 +146,13 @@ fn the_original_method_decides_and_no_answer_lies_about_its_length() {
         let fields = [("X-Forwarded-Uri", "/private/x"), ("X-Forwarded-Method", original), ("User-Agent", agent)];
         running.request(method, "/-/auth/caddy", &fields)
     };
-    // The groups for `*` hold for GET and HEAD.
+    // The groups for `*` apply to GET and HEAD.
     let crawler = "FooBot/1.0 (+https://foo.test/bot)";
     assert_eq!(ask("GET", "POST", crawler).status, 200);
     assert_eq!(ask("POST", "GET", crawler).status, 403);
     let answer = ask("GET", "HEAD", crawler);
     assert_eq!((answer.status, &*answer.body, answer.field("content-length")), (403, "", Some("0")));
-    // Envoy asks with the method of the original.
+    // Envoy asks with the method of the original request.
     let answer = running.request("HEAD", "/-/auth/envoy/private/x", &[("User-Agent", crawler)]);
     assert_eq!((answer.status, &*answer.body), (403, ""));
     assert_ne!(answer.field("content-length"), Some("0"));
@@ -185,7 +186,7 @@ fn a_call_that_comes_too_soon_gets_a_status_that_no_client_tries_again() {
     };
     assert_eq!(ask("POST", "application/grpc").status, 200);
     let answer = ask("POST", "application/grpc");
-    // To clients that do not read `grpc-status` where the status is not 200, 429 is UNAVAILABLE.
+    // Clients that ignore `grpc-status` unless the status is 200 would treat 429 as UNAVAILABLE.
     assert_eq!((answer.status, answer.field("grpc-status"), &*answer.body), (403, Some("8"), ""));
     assert!(answer.field("retry-after").is_some() && answer.field("grpc-retry-pushback-ms").is_some(), "{answer:?}");
     for (method, kind) in [("GET", "application/grpc"), ("POST", "application/json")] {
@@ -209,7 +210,7 @@ fn the_refusal_can_be_asked_for_again_and_is_never_an_approval() {
     assert_eq!((answer.status, answer.field("cache-control")), (403, Some("no-store")));
     assert_eq!(running.request("GET", "/-/refusal/nginx", &[]).status, 403);
     assert_eq!(running.request("GET", "/-/refusal/", &[]).status, 403);
-    // The question has been logged where it was asked; this is the same one.
+    // The query has been logged where it was asked; this is the same one.
     assert_eq!(nginx(&running, "/drafts/y", GPTBOT).status, 403);
     running.wait_for_event("refused", |line| line["path"] == "/drafts/y");
     assert_eq!(running.events("refused"), 1);
@@ -238,14 +239,14 @@ fn robots_txt_is_served_by_host_and_nothing_else_is() {
 fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
     let (_folder, running) = start("", "");
     let mut stream = connect(running.address);
-    // A short body is passed over and the connection goes on.
+    // A short body is skipped and the connection is kept.
     let short =
         format!("POST /-/auth/envoy/ HTTP/1.1\r\nHost: h\r\nUser-Agent: {GPTBOT}\r\nContent-Length: 5000\r\n\r\n");
     stream.write_all(short.as_bytes()).unwrap();
     stream.write_all(&[b'x'; 5000]).unwrap();
     let long = short.replace("envoy/", "envoy/drafts/").replace("5000", "50000000");
     stream.write_all(long.as_bytes()).unwrap();
-    // Octets beyond the bound are never read, so they may be never taken.
+    // Bytes beyond the limit are never read, so writing them may fail.
     let _ = stream.write_all(&vec![b'x'; 1_000_000]);
     let mut answers = Vec::new();
     let _ = stream.read_to_end(&mut answers);
@@ -266,7 +267,8 @@ fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
     assert_eq!(running.request("GET", &below, &[("User-Agent", GPTBOT)]).status, 403);
 }
 
-/// As the visitor sent it, so that `replay` judges it; the second question about a request that is refused is none.
+/// Logged as the visitor sent it, so that `replay` judges it. The second query about a refused
+/// request is not logged.
 #[test]
 fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     let (folder, running) = start("", "[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"\naddress = \"keep\"");
@@ -300,7 +302,7 @@ fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
     assert_lacks(&text, &["of a proxy's questions"]);
 }
 
-/// The line of a request in the combined format has no host, and ends with the site.
+/// In the combined format the line of a request has no host, but ends with the site.
 #[test]
 fn the_combined_log_says_which_site_a_request_was_for() {
     let site = |host: &str| format!("hosts = [{host:?}]\nrobots.path = \"robots.txt\"");
@@ -313,7 +315,7 @@ fn the_combined_log_says_which_site_a_request_was_for() {
     };
     ask("/-/site/alpha/auth/nginx", "alpha.test");
     ask("/robots.txt", "alpha.test");
-    // The proxy has chosen the site, whatever the client wrote.
+    // The proxy has chosen the site, whatever the client sent.
     for host in ["beta.test", "beta.test", "alpha.test"] {
         ask("/-/site/beta/auth/nginx", host);
     }
@@ -327,7 +329,7 @@ fn the_combined_log_says_which_site_a_request_was_for() {
         assert_has(&text, &[&format!("{other} for hosts other than those of the site {site:?}")]);
         assert_lacks(&text, &["no request in the log has a host", "without a host"]);
     }
-    // Three values of another server are none of robotsd's.
+    // Three such values from another server are not robotsd's.
     let other = lines().replace("\"alpha\"", "\"gamma\"").replace("\"beta\"", "\"gamma\"");
     folder.write("access.log", other);
     let text = folder.with_config(&["replay", "access.log", "--site", "alpha"]).out;
@@ -339,7 +341,7 @@ fn a_log_of_events_is_no_log_of_requests() {
     let (folder, running) = start("", "[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"");
     assert_eq!(nginx(&running, "/drafts/x", GPTBOT).status, 403);
     let mut refused = running.wait_for_event("refused", |_| true);
-    // As the log writes it: the time first.
+    // As in the log: the time first.
     let time = refused.as_object_mut().unwrap().remove("ts").unwrap();
     let refused = format!("{{\"ts\":{time},{}", &refused.to_string()[1..]);
     let read = || std::fs::read_to_string(folder.at("access.jsonl")).unwrap_or_default();
@@ -353,7 +355,8 @@ fn a_log_of_events_is_no_log_of_requests() {
     assert_part(&report, &json!({"requests": 1, "unread_lines": 0}));
 }
 
-/// The gate keeps a version from crawlers as long as robotsd answers; the proxy reads the file itself.
+/// The gate holds a version only as long as robotsd responds, because the proxy reads the file
+/// itself.
 #[test]
 fn of_a_version_that_waits_the_status_says_where_it_is_shown_meanwhile() {
     let (folder, running) =
@@ -370,7 +373,8 @@ fn of_a_version_that_waits_the_status_says_where_it_is_shown_meanwhile() {
     }
 }
 
-/// After two rollbacks, or once the file was spoilt, the version that waits is not what the file holds.
+/// After two rollbacks, or once the file was damaged, the pending version is not the content of the
+/// file.
 #[test]
 fn a_file_that_holds_another_version_than_the_one_that_waits_is_said_to() {
     let (folder, running) =

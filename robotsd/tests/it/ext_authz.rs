@@ -1,5 +1,5 @@
-//! Questions of Envoy over gRPC, asked with tonic and with octets. The messages are written and read by hand, by the numbers in
-//! Envoy's files.
+//! Envoy's gRPC queries, sent with tonic and as bytes. The messages are written and read by hand,
+//! using the field numbers in Envoy's files.
 
 use std::net::SocketAddr;
 
@@ -31,12 +31,12 @@ fn varint(mut number: usize) -> Vec<u8> {
     out
 }
 
-/// A field with octets.
+/// Encodes a field with bytes.
 fn octets(number: usize, content: &[u8]) -> Vec<u8> {
     [varint(number << 3 | 2), varint(content.len()), content.to_vec()].concat()
 }
 
-/// Every value at this path of field numbers, numbers as their digits.
+/// Returns every value at this path of field numbers; numbers are returned as digits.
 fn at(message: &[u8], path: &[usize]) -> Vec<Vec<u8>> {
     let Some((wanted, rest)) = path.split_first() else { return vec![message.to_vec()] };
     let (mut found, mut left) = (Vec::new(), message);
@@ -87,11 +87,11 @@ struct Asked<'a> {
     path: &'a [u8],
     host: &'a str,
     address: &'a str,
-    /// In the map of text.
+    /// Fields in the map of strings.
     fields: Vec<(&'a str, &'a [u8])>,
-    /// In the list of octets.
+    /// Fields in the list of bytes.
     raw_fields: Vec<(&'a str, &'a [u8])>,
-    /// The context extension of this name.
+    /// The site in the context extensions.
     site: Option<&'a str>,
 }
 
@@ -141,7 +141,7 @@ async fn ask(channel: &Channel, asked: &Asked<'_>) -> Vec<u8> {
     call(channel, CHECK, asked.message()).await.unwrap()
 }
 
-/// `allowed`, or the status of the refusal.
+/// Returns `allowed`, or the status of the refusal.
 fn outcome(answer: &[u8]) -> String {
     let denied = text(answer, &[2, 1, 1]);
     let code = text(answer, &[1, 1]);
@@ -152,7 +152,8 @@ fn outcome(answer: &[u8]) -> String {
     }
 }
 
-/// The fields that an answer sets: those of the request that goes on, or those of the refusal.
+/// Returns the fields that a response sets: those of the forwarded request, or those of the
+/// refusal.
 fn set(answer: &[u8], kind: usize) -> Vec<(String, String)> {
     let field = |option: Vec<u8>| {
         assert_eq!(text(&option, &[3]), ["2"], "set in place of what is there");
@@ -212,7 +213,7 @@ async fn a_question_is_answered_as_every_other() {
     assert_eq!(set(&answer, 3), [("robots-verdict".to_owned(), tag.to_owned())]);
     assert_eq!(text(&answer, &[3, 5]), ["robots_verdict"], "what is set is not removed");
 
-    // Allowed crawlers are named as well.
+    // Allowed crawlers are named, too.
     let answer = ask(&channel, &Asked::by(b"/", GPTBOT)).await;
     let entries = text(&answer, &[4, 1, 2, 3]);
     assert!(entries.contains(&"allowed".to_owned()) && entries.contains(&"GPTBot".to_owned()), "{entries:?}");
@@ -252,7 +253,7 @@ async fn octets_count_as_they_came_and_spellings_do_not() {
         let asked = Asked { fields, ..Asked::by(b"/drafts/x", FIREFOX) };
         assert_eq!(outcome(&ask(&channel, &asked).await), "403", "as text");
     }
-    // A call of gRPC is refused in gRPC: Envoy keeps these fields and makes the status of HTTP 200.
+    // A gRPC call is refused in gRPC: Envoy keeps these fields and sets the HTTP status to 200.
     let mut asked = Asked { method: "POST", ..Asked::by(b"/drafts/x", GPTBOT) };
     asked.fields.push(("content-type", b"application/grpc"));
     let answer = ask(&channel, &asked).await;
@@ -276,7 +277,7 @@ async fn what_asks_about_nothing_is_passed_or_refused_as_configured() {
             assert_eq!(outcome(&ask(&channel, &asked).await), want, "{place} {reason}");
         }
         assert_eq!(outcome(&call(&channel, CHECK, Vec::new()).await.unwrap()), want);
-        // A field that is there and odd is judged, by every site there is.
+        // A field that is present but malformed is judged by every site.
         for asked in [
             Asked { path: b"drafts/x", ..whole.clone() },
             Asked { path: b"ftp://h/drafts/x", ..whole.clone() },
@@ -300,7 +301,7 @@ async fn what_asks_about_nothing_is_passed_or_refused_as_configured() {
     }
 }
 
-/// A connection of HTTP/2 that leaves streams as they are.
+/// Returns an HTTP/2 connection that leaves streams unchanged.
 async fn connected<B>(address: SocketAddr) -> hyper::client::conn::http2::SendRequest<B>
 where
     B: http_body::Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + Unpin + 'static,
@@ -311,7 +312,7 @@ where
     client
 }
 
-/// Sends a call as it is, and returns status, `grpc-status` and the octets of the answer.
+/// Sends a call unchanged, and returns status, `grpc-status` and the size of the response.
 async fn send(address: SocketAddr, path: &str, content: &[u8]) -> (u16, Option<String>, usize) {
     let request = http::Request::post(format!("http://{address}{path}")).header("content-type", "application/grpc");
     let request = request.body(Full::new(Bytes::copy_from_slice(content))).unwrap();

@@ -1,4 +1,5 @@
-//! The findings of the check in a file that goes live: the log, the status and the answer to a reload report them in the library's words.
+//! The check's findings about a file that goes live: the log, the status and the response to a
+//! reload report them in the library's words.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Several replicas: databases that read their files count what their boards show, and one Prometheus sees them disagree.
+//! Several replicas: databases that read their files get the same counts as their boards, and one
+//! Prometheus sees them disagree.
 
 use std::cell::Cell;
 
@@ -17,19 +18,20 @@ const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
 /// The columns that board, files and log have in common.
 const COLUMNS: &str = "site crawler identity reads allowed disallowed refused tagged observed passed limited";
 
-/// Reads a query from its input, and writes the rows of the answer as JSON.
+/// Reads a query from its input, and writes the result rows as JSON.
 const DUCKDB: &str = "import duckdb, json, sys; print(json.dumps(duckdb.sql(sys.stdin.read()).fetchall()))";
 const CLICKHOUSE: &str = "import chdb, json, sys; \
     print(json.dumps([json.loads(row) for row in str(chdb.query(sys.stdin.read(), 'JSONCompactEachRow')).splitlines() if row]))";
 
-/// A block of the chapter, by its language and what its first line says.
+/// Returns a block of the chapter, by its language and the text of its first line.
 fn recipe(language: &str, title: &str) -> &'static str {
     let blocks = CHAPTER.split("```").skip(1).step_by(2);
     let mut of_language = blocks.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
     of_language.find(|block| block.starts_with(title)).unwrap_or_else(|| panic!("no recipe {title:?}"))
 }
 
-/// The answer of a database to a recipe whose `/mnt/*` are these folders; none if the database is not here.
+/// Returns a database's answer to a recipe whose `/mnt/*` are these folders; `None` if the database
+/// is not installed.
 fn answer(title: &str, machines: &str) -> Option<Value> {
     let (module, package, program) = match title.split(',').next()? {
         "-- DuckDB" => ("duckdb", "duckdb", DUCKDB),
@@ -41,7 +43,7 @@ fn answer(title: &str, machines: &str) -> Option<Value> {
     Some(output.json())
 }
 
-/// The common columns of comma-separated values of the board.
+/// Returns the common columns of the board's comma-separated values.
 fn rows_of_csv(text: &str) -> Value {
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().unwrap();
@@ -57,14 +59,14 @@ fn rows_of_csv(text: &str) -> Value {
     json!(lines.map(row).collect::<Vec<_>>())
 }
 
-/// Crawler, identity, allowed and disallowed requests, as the tables of the page show them.
+/// Returns crawler, identity, allowed and disallowed requests, as in the tables of the page.
 fn rows_of_page(page: &str) -> Vec<(String, String, u64, u64)> {
     let mut rows: Vec<_> = page.split("<span class=\"name\"><b>").skip(1).map(row_of_page).collect();
     rows.sort();
     rows
 }
 
-/// A crawler of the page, from the line that opens to its facts.
+/// Returns a crawler of the page, from the line that expands to its details.
 fn row_of_page(row: &str) -> (String, String, u64, u64) {
     let fact = |name: &str| {
         let (_, rest) = row.split_once(&format!("<dt>{name}</dt><dd>")).unwrap();
@@ -87,7 +89,7 @@ fn merged(folders: impl IntoIterator<Item = std::path::PathBuf>) -> Value {
     rows_of_csv(&run(robotsd().args(["board", "--csv", "--merge"]).args(folders)).succeeded())
 }
 
-/// Three replicas with files of their own.
+/// Creates three replicas with files of their own.
 fn machines(names: &PlayedDns) -> Folder {
     let config = known_by(names, TRUSTING, "wait = \"250ms\"").keys("mode = \"refuse\"");
     let config = config.tables("[board]\nsees_all = true\nreplicas = 3").log_requests();
@@ -106,8 +108,8 @@ fn machines(names: &PlayedDns) -> Folder {
     all
 }
 
-/// Requests of a verified crawler, of an impostor, of one that cannot be verified, of one that no registry knows, and of a person;
-/// other numbers on each replica. Returns the number of requests.
+/// Sends requests of a verified crawler, an impostor, an unverifiable crawler, an unregistered
+/// crawler, and a person, in different numbers on each replica. Returns the number of requests.
 fn play(running: &Running, at: usize) -> usize {
     const REAL: &str = "8.8.4.1";
     const IMPOSTOR: &str = "9.9.9.9";
@@ -153,10 +155,10 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
     for (at, name) in REPLICAS.into_iter().enumerate() {
         let mut running = Running::start_with(&path(name).join("robotsd.toml"));
         let requests = play(&running, at);
-        // The end waits a second at most for the log.
+        // Stopping waits at most a second for the log.
         let logged = || all.read(format!("{name}/access.jsonl")).lines().count();
         wait_until("a line of each request", || logged() == requests);
-        // The last counts are written at the end.
+        // The last counts are written when the process stops.
         running.signal("TERM");
         running.wait_for_end();
     }
@@ -183,7 +185,8 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
             assert_eq!(answer, board, "{title}");
         }
     }
-    // The page of one replica is the table of its own files. The second has every kind of client.
+    // The page of one replica shows the table of its own files. The second replica has every kind
+    // of client.
     for name in if is_long() { &REPLICAS[..] } else { &REPLICAS[1..2] } {
         let Some(own) = answer(tables[0], path(name).to_str().unwrap()) else { return };
         assert_eq!(own, merged([path(name).join("state")]));
@@ -216,7 +219,7 @@ fn a_fleet_that_disagrees_is_seen_until_it_agrees_again() {
     };
     prometheus.answers("count(robotsd_site_info) == 3");
     assert!(!prometheus.answer(disagree));
-    // A scrape that comes late is an alert as well, for a moment.
+    // A late scrape briefly raises an alert, too.
     wait_until("no alert", || firing().is_empty());
 
     publish(&replicas[2]);

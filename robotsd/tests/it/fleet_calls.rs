@@ -1,4 +1,5 @@
-//! Commands that ask every replica of a fleet directly: real processes, one of which is stopped, and one that refuses.
+//! Commands that ask every replica of a fleet directly: real processes, of which one is frozen and
+//! one refuses.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -7,8 +8,8 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
 
-/// The end of a command once it has this status and says these parts, on one line. A replica that is slow to answer is left out of an answer
-/// about all of them after two seconds, and is in it the next time.
+/// Repeats a command until it ends with this status and prints these parts, on one line. A slow
+/// replica is missing from a combined response after two seconds, and is included the next time.
 pub(super) fn comes_to(command: impl Fn() -> Ended, code: i32, parts: &[&str]) -> Ended {
     let began = Instant::now();
     loop {
@@ -25,7 +26,8 @@ pub(super) fn comes_to(command: impl Fn() -> Ended, code: i32, parts: &[&str]) -
     }
 }
 
-/// A process of the fleet; its admin listener admits what `access` says, and whoever has a token of these tables.
+/// Starts a process of the fleet. Its admin listener allows what `access` says, and clients with a
+/// token of these tables.
 fn replica_with(access: &str, tokens: &str) -> (Folder, Running) {
     let folder = folder_with(access, tokens);
     let running = folder.start();
@@ -45,10 +47,10 @@ fn replica(access: &str) -> (Folder, Running) {
     replica_with(access, "")
 }
 
-/// The folder of an operator, where nothing runs.
+/// Creates the folder of an operator, in which nothing runs.
 fn operator(replicas: &[SocketAddr]) -> Folder {
     let replicas: Vec<_> = replicas.iter().map(ToString::to_string).collect();
-    // Broken elsewhere: the fleet is reached all the same.
+    // The config is broken elsewhere, but the fleet is still reached.
     folder(&[("robotsd.toml", &format!("mode = refuse\n[fleet]\nreplicas = {replicas:?}\n"))])
 }
 
@@ -79,7 +81,7 @@ fn every_replica_confirms_or_is_named() {
     assert_has(fleet(&operator, &["status"]).succeeded(), &["is serving, 1 site\n", "3 of 3 replicas confirmed\n"]);
     assert_has(fleet(&operator, &["reload"]).succeeded(), &[": reloaded 1 site\n", "3 of 3 replicas confirmed\n"]);
 
-    // One that is stopped takes connections and does not answer; one that is gone takes none.
+    // A frozen process accepts connections but does not respond; a killed one accepts none.
     second.1.freeze();
     let (third_folder, mut third) = third;
     third.kill();
@@ -117,7 +119,7 @@ fn a_replica_that_refuses_or_has_another_token_is_no_confirmation() {
     assert_eq!((page(&full.1), page(&other.1), page(&read.1)), (404, 403, 403));
     let audit = full.0.with_config(&["audit", "--json"]).out;
     assert_has(audit, &["alice", "an outage"]);
-    // One that may be read is, and that it is off is said.
+    // A listener that may be read is read, and the output says that enforcement is off.
     assert_has(fleet(&["status"]).ends_with(2).out, &["ENFORCEMENT IS OFF FOR EVERY SITE", "1 of 3 replicas"]);
 }
 
@@ -136,7 +138,7 @@ fn a_version_is_accepted_and_rolled_back_everywhere_or_it_is_said_where_not() {
     waiting(&second);
     assert_has(fleet(&operator, &["status"]).ends_with(1).out, &["is pending", "0 of 2 replicas confirmed"]);
     assert_has(fleet(&operator, &["accept", "shop"]).failed(2), &["with --fleet name the version"]);
-    // One has it already: it confirms.
+    // A replica that already has the version confirms it.
     first.1.command(&["accept", "shop", &hash[..16]]).succeeded();
     let status = fleet(&operator, &["status"]).ends_with(1).out;
     assert_has(unfolded(&status), &["site \"shop\": replicas serve different versions: "]);
@@ -166,7 +168,7 @@ fn versions_that_differ_are_a_fault_though_each_replica_is_well() {
     assert_has(unfolded(&said), &["site \"shop\": replicas serve different versions: ", "2 of 2 replicas confirmed"]);
 }
 
-/// What is to be done on one has to be done on all: they share nothing.
+/// Without a shared store, a decision must be made on every replica.
 #[test]
 fn the_next_steps_are_for_every_replica_where_the_config_names_them() {
     let (folder, running) = replica_with("full", "[fleet]\nreplicas = [\"127.0.0.1:9145\"]\n");
@@ -184,7 +186,7 @@ fn the_next_steps_are_for_every_replica_where_the_config_names_them() {
             "robotsd enforce on --site shop --fleet",
         ],
     );
-    // So is the board of all, and nowhere else: it would be refused.
+    // The page also links to the board of all replicas, but only if it would not be refused.
     assert_has(running.ask_admin("GET /board").body, &[">All replicas</a>"]);
     let (_folder, other) = replica_with("full", "[board]\nreplicas = 3\n");
     assert_lacks(other.ask_admin("GET /board").body, &[">All replicas</a>"]);
@@ -203,7 +205,7 @@ fn without_replicas_it_is_said_what_is_missing() {
     assert_has(said, &["no-such-name.invalid:9145: NOT REACHED: ", "0 of 1 replica confirmed"]);
 }
 
-/// Other pages of a crawler that are disallowed, so many times.
+/// Requests this many other disallowed pages as a crawler.
 fn crawl(running: &Running, times: u64) {
     (0..times).for_each(|_| assert_eq!(page(running), 403));
 }
@@ -213,7 +215,7 @@ fn disallowed(board: &Value) -> u64 {
     crawlers.map(|of| of["disallowed"].as_u64().unwrap()).sum()
 }
 
-/// The board as a replica answers it.
+/// Returns a replica's response for the board.
 fn asked(running: &Running, target: &str, token: &str) -> Answer {
     let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n{token}Connection: close\r\n\r\n", running.admin());
     exchange(running.admin(), request)
@@ -221,7 +223,7 @@ fn asked(running: &Running, target: &str, token: &str) -> Answer {
 
 #[test]
 fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
-    // The first has two addresses, and counts once.
+    // The first replica has two addresses, but counts once.
     let other = free();
     let listener = format!("[[admin.listener]]\naddress = \"{other}\"\naccess = \"read\"\n");
     let first_folder = folder_with("full", "");
@@ -242,7 +244,7 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     });
     let said = comes_to(|| fleet(&operator, &["board", "shop", "--csv", "--period", "30d"]), 0, &[all]);
     assert!(said.out.contains(",7,") && said.error.contains(all), "{said:?}");
-    // A page of one replica shows its own counts, and all where that is asked for.
+    // The page of a replica shows its own counts, and all counts on request.
     let json = |target: &str| asked(&first, target, "").json();
     assert_eq!(disallowed(&json("/board.json")), 1);
     wait_until("the sum", || disallowed(&json("/board.json?fleet=1")) == 7);
@@ -252,12 +254,13 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
     let page = shown("/board?fleet=1&period=30d", all);
     assert_has(&page, &[">This replica alone</a>", "/board.csv?period=30d&amp;fleet=1"]);
     assert_lacks(&page, &["not known yet", "since the start"]);
-    // Others are not asked for others.
+    // A replica does not forward queries of other replicas.
     let of_second = asked(&second, "/board?fleet=1", "");
     assert_eq!(of_second.status, 409, "{of_second:?}");
     assert_has(of_second.body, &["[fleet] names no replicas"]);
 
-    // One that is stopped, and one that is gone: the page waits two seconds and says what is left.
+    // One replica is frozen and one is killed: the page waits two seconds and says which are
+    // missing.
     second.freeze();
     third.kill();
     let page = shown("/board?fleet=1", "Counted: 1 of 3 replicas.");
@@ -289,7 +292,8 @@ fn what_a_replica_of_another_version_answers_is_named_and_not_counted() {
     );
 }
 
-/// A token of one site shows that alone, wherever it was counted, and not where the replicas are.
+/// A token for one site shows only that site, wherever it was counted, and not the replicas'
+/// addresses.
 #[test]
 fn the_board_of_all_shows_a_token_its_own_sites() {
     let made = || {
@@ -330,14 +334,14 @@ fn the_board_of_all_shows_a_token_its_own_sites() {
     for target in ["/board?fleet=1", "/board.json?fleet=1&site=blog", "/board/rows", "/board/rows?site=blog"] {
         assert_eq!(of_shop(target).status, 403, "{target}");
     }
-    // A command takes its own token.
+    // A command uses its own token.
     let command = |words: &[&str]| {
         let words = [words, &["--fleet", "--config", "robotsd.toml"]].concat();
         run(first.0.robotsd().args(words).env("ROBOTSD_TOKEN", &shop))
     };
     comes_to(|| command(&["board", "shop"]), 0, &["Counted: 2 of 2 replicas.", "site shop: "]);
     comes_to(|| command(&["board"]), 2, &["Counted: 0 of 2 replicas.", "for every site"]);
-    // A replica that has none is refused, by itself too.
+    // A replica without a token is refused, by itself too.
     let board = wait_for("a refusal of each", || {
         let board = asked(&second.1, "/board.json?fleet=1", &field(&reader)).json();
         let refused = board["notes"].to_string().matches("REFUSED: a token is needed").count();

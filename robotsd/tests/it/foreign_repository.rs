@@ -1,4 +1,5 @@
-//! A repository that somebody else made, as one that came in an archive, with a config that names programs: `replay --history` runs none.
+//! A repository made by someone else, for example from an archive, whose config names programs:
+//! `replay --history` runs none of them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -7,17 +8,19 @@ use std::process::Command;
 use super::programs::skip;
 use crate::harness::*;
 
-/// What the config of the repository names wherever git takes a program from it; `RUN` is a script that leaves a file behind.
+/// The repository's config names a program wherever git reads one; `RUN` is a script that leaves a
+/// file behind.
 const CONFIG: &str = "[core]\npager = RUN\nfsmonitor = RUN\nhooksPath = HOOKS\nalternateRefsCommand = RUN\nsshCommand = RUN\n\
                       gitProxy = RUN\naskPass = RUN\neditor = RUN\n[pager]\nlog = RUN\n[diff]\nexternal = RUN\norderFile = nowhere\n\
                       [diff \"run\"]\ncommand = RUN\ntextconv = RUN\n[log]\nshowSignature = true\n[gpg]\nprogram = RUN\n\
                       [credential]\nhelper = RUN\n[alias]\nlog = !RUN\ncat-file = !RUN\nrev-parse = !RUN\n";
 
-/// What makes git fetch an object that is missing, over any protocol.
+/// Makes git fetch a missing object over any protocol.
 const PARTIAL: &str = "[core]\nrepositoryformatversion = 1\n[extensions]\npartialClone = origin\n[protocol]\nallow = always\n\
                        [protocol \"ext\"]\nallow = always\n[protocol \"none\"]\nallow = always\n[remote \"origin\"]\npromisor = true\n";
 
-/// Two versions of a robots.txt in a repository with this config; the older one is missing if it is to be fetched.
+/// Creates a repository with this config and two versions of a robots.txt. The older one is missing
+/// if it is to be fetched.
 fn repository(more: &str) -> Folder {
     let log = "192.0.2.1 - - [20/Nov/2026:00:00:00 +0000] \"GET /a HTTP/1.1\" 200 1 \"-\" \"Googlebot\"\n";
     let version = "User-agent: *\nDisallow: /a\n";

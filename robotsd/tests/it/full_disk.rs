@@ -1,4 +1,4 @@
-//! robotsd with its state directory on a disk that is full, killed in between.
+//! robotsd with its state directory on a full disk, killed in between.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,8 @@ fn wait_for_robots(running: &Running, text: &str) {
     wait_until(text, || running.get("/robots.txt", FIREFOX).body == text);
 }
 
-/// Whether the state of a site, which is written after its version and the record of it, is of this version.
+/// Reports whether a site's state is of this version. The state is written after the version and
+/// its record.
 fn is_saved(own: &Path, text: &str) -> bool {
     let hash = VersionHash::of(text.as_bytes()).to_string();
     fs::read_to_string(own.join("state.json")).is_ok_and(|state| state.contains(&hash))
@@ -33,7 +34,7 @@ fn problems(running: &Running) -> Vec<String> {
     problems.iter().map(|problem| problem.as_str().unwrap().to_owned()).collect()
 }
 
-/// The folder of a site `shop`, whose state is kept in `state`.
+/// Creates the folder of a site `shop` whose state is in `state`.
 fn shop(state: &Path) -> Folder {
     Config::new().keys(format!("state_dir = {state:?}")).admin().files_of("shop").robots(FIRST).folder()
 }
@@ -63,7 +64,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         running.kill();
 
         site.replace("robots.txt", "Error: cannot connect to database\n");
-        // Left by a process that was killed while it wrote.
+        // Left by a process that was killed while writing.
         let left = [
             own.join(format!(".state.json.{}.ThreadId(5).tmp", 1 << 30)),
             state.join("..probe.1073741824.ThreadId(1).tmp"),
@@ -90,7 +91,8 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         running.wait_for_event("state", |line| line["message"] == *format!("shop: {behind}"));
         running.wait_for_message("rejected", older);
         assert!(unfolded(&status(&running)).contains(&behind), "in the same words");
-        // Once the source holds again what was live, nothing is behind, whatever the disk does.
+        // Once the source contains the live version again, nothing is behind, whatever the disk
+        // does.
         site.replace("robots.txt", FOURTH);
         wait_for_robots(&running, FOURTH);
         wait_until("no longer behind", || !problems(&running).contains(&behind));
@@ -126,8 +128,8 @@ fn what_waits_is_written_when_robotsd_is_stopped() {
     });
 }
 
-/// The file of each switch is there from the first start on, and is overwritten in place. The audit is on another disk: what it cannot
-/// take is not turned on.
+/// The file of each switch exists from the first start, and is overwritten in place. The audit log
+/// is on another disk: what it cannot record is not turned on.
 #[test]
 fn the_switches_hold_on_a_full_disk_and_after_a_kill() {
     SmallDisk::with("full_disk::the_switches_hold_on_a_full_disk_and_after_a_kill", |disk| {
@@ -171,7 +173,7 @@ fn lines_that_the_log_of_requests_loses_are_a_problem_as_long_as_it_cannot_be_wr
     });
 }
 
-/// Those are where auditors look: refusals, switches, and who turned them.
+/// These events are what auditors check: refusals, switches, and who changed them.
 #[test]
 fn events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_written_again() {
     let name = "full_disk::events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_written_again";
@@ -184,7 +186,7 @@ fn events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_writt
         wait_until("a start", || folder.with_config(&["status", "--ready"]).code == Some(0));
         folder.with_config(&["status", "--problems"]).succeeded();
         disk.fill();
-        // Each has an event.
+        // Each of these commands causes an event.
         let told = || {
             folder.with_config(&["enforce", "on"]);
             folder.with_config(&["status", "--json"]).json()["problems"].to_string()
@@ -196,7 +198,7 @@ fn events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_writt
         wait_until("no problem", || told() == "[]");
         let log = || fs::read_to_string(&path).unwrap();
         wait_until("what is lost", || log().contains("standard output can be written again; "));
-        // One line is cut off, and no other.
+        // At most one line is truncated.
         let is_whole = |line: &str| serde_json::from_str::<Value>(line).is_ok();
         assert!(log().lines().filter(|line| !line.is_empty() && !is_whole(line)).count() <= 1, "{}", log());
     });

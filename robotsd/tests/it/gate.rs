@@ -1,4 +1,4 @@
-//! A gate before a version goes live, and its memory over restarts.
+//! A gate before a version goes live, and its state across restarts.
 
 use tower_robots::live::VersionHash;
 
@@ -25,13 +25,14 @@ fn a_first_version_that_shuts_everyone_out_is_not_invented_into_a_disallow() {
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
 }
 
-/// The answer to a probe of a roll-out.
+/// Returns the response to a readiness probe of a roll-out.
 fn rollout(running: &Running) -> (u16, String) {
     let answer = running.ask_admin("GET /readyz?require=sites");
     (answer.status, answer.body)
 }
 
-/// It answers 503 for /robots.txt, which crawlers take for a disallow of everything; old replicas are to answer meanwhile.
+/// The process answers 503 for /robots.txt, which crawlers take for "disallow everything"; old
+/// replicas should answer in the meantime.
 #[test]
 fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
     let (folder, running) = config("").admin().robots(SHUT).start();
@@ -48,7 +49,7 @@ fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
     assert_eq!(rollout(&running), (503, format!("{said}\n")));
     let ready = running.ask_admin("GET /readyz");
     assert_eq!((ready.status, ready.body), (200, format!("ready\n{said}\n")));
-    // The status says the same, and ends with 1, because an operator has to decide.
+    // The status says the same and exits with 1, because an operator has to decide.
     let problems = || running.json(&["status"])["sites"][0]["problems"].take();
     assert_eq!(problems(), json!([said]));
     assert_has(unfolded(&running.command(&["status"]).ends_with(1).out), &[&unfolded(&said)]);
@@ -61,7 +62,7 @@ fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
     assert_eq!(problems(), json!([]));
 }
 
-/// The key is for a fleet: the next replica without state has it too.
+/// The key is for a fleet: the next replica without state has it, too.
 #[test]
 fn the_key_that_a_replica_names_brings_the_version_live_on_each() {
     let base = config("").admin().robots(SHUT);
@@ -78,7 +79,8 @@ fn the_key_that_a_replica_names_brings_the_version_live_on_each() {
     assert_eq!(running.get("/robots.txt", GPTBOT).body, SHUT);
 }
 
-/// A roll-out is over once a process serves: a bad file of a site that is new must not take the others from every replica at once.
+/// A roll-out is complete once a process serves: a bad file of a new site must not take all
+/// replicas out of rotation.
 #[test]
 fn a_site_that_a_running_process_gets_takes_no_replica_out() {
     let (folder, running) = config("").admin().robots(OPEN).file("new.txt", SHUT).start();
@@ -89,7 +91,7 @@ fn a_site_that_a_running_process_gets_takes_no_replica_out() {
     wait_until("the new site", || rollout(&running).1.contains("new"));
     assert_eq!(rollout(&running), (200, format!("ready\n{said}\n")));
     drop(running);
-    // A replica that begins with it waits, and the others go on.
+    // A replica that starts with the file is not ready, and the others continue.
     let running = folder.start();
     assert_eq!(rollout(&running), (503, format!("{said}\n")));
 }
@@ -137,7 +139,7 @@ fn a_site_that_is_renamed_between_two_processes_keeps_its_file_and_its_switch() 
 #[test]
 fn a_staging_file_shipped_by_restart_does_not_go_live() {
     let (folder, running) = config("").robots(OPEN).start();
-    // The live version is written behind it, and the end of the process here waits for nothing.
+    // The live version is saved after it is published, and the kill here does not wait for that.
     let state = folder.at("state/sites/shop/state.json");
     wait_until("the version to be remembered", || state.exists());
     drop(running);
@@ -147,7 +149,7 @@ fn a_staging_file_shipped_by_restart_does_not_go_live() {
     assert_has(&message, &["everyone is blocked", "version "]);
     running.get("/robots.txt", FIREFOX).comes_with(200, OPEN);
     drop(running);
-    // Accepted in the config, by what the message has of its hash.
+    // Accepted in the config, by the part of its hash in the message.
     let hash = message.split("version ").nth(1).unwrap();
     let hash: String = hash.chars().take_while(char::is_ascii_hexdigit).collect();
     folder.configure(config(&format!("[gate]\naccept = [\"{hash}\"]")));
@@ -155,7 +157,7 @@ fn a_staging_file_shipped_by_restart_does_not_go_live() {
     assert_eq!(running.get("/robots.txt", FIREFOX).body, SHUT);
 }
 
-/// The rules of before stay in force, whatever has become of the line breaks.
+/// The previous rules stay in force, whatever happened to the line breaks.
 #[test]
 fn a_version_that_lost_its_rules_waits_unless_it_opens_the_site_explicitly() {
     let good = "User-agent: *\nDisallow: /private/\nAllow: /private/open\n\nUser-agent: GPTBot\nDisallow: /\n";
@@ -200,7 +202,7 @@ fn a_file_that_ends_within_a_field_never_goes_live_and_one_that_is_the_live_one_
             folder.replace("robots.txt", good);
             wait_until("the good file", || running.events("unchanged") > number);
         }
-        // The writer goes on.
+        // The writer continues.
         let whole = format!("{head}User-agent: GPTBot\nDisallow: /");
         folder.replace("robots.txt", &whole);
         wait_until("the whole file", || running.get("/robots.txt", FIREFOX).body == whole);
@@ -210,7 +212,7 @@ fn a_file_that_ends_within_a_field_never_goes_live_and_one_that_is_the_live_one_
     folder.replace("robots.txt", cut);
     assert_has(gated(&running), &["it is the beginning of the previous version and ends in line 5"]);
     assert_eq!(running.get("/page.html", GPTBOT).status, 403);
-    // By itself it is a file that allows GPTBot everything.
+    // By itself, the file allows GPTBot everything.
     let (_folder, running) = config("").robots(cut).start();
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);
 }
@@ -240,13 +242,13 @@ fn new_rules_only_observe_while_they_are_new() {
     let first = running.wait_for_event("observed", |line| line["reason"] == "grace");
     let said = format!("2 rules only observe until {} at the latest", first["grace_end"].as_str().unwrap());
     assert_eq!(message(&first), said);
-    // Not again, whichever worker has the next.
+    // Not again, whichever worker handles the next request.
     for _ in 0..8 {
         assert_eq!(running.get("/page.html", GPTBOT).status, 200);
     }
     wait_until("their lines", || running.count("observed", |line| line["reason"] == "grace") == 9);
     assert_eq!(running.count("observed", |line| line.get("message").is_some()), 1);
-    // The mode that only observes says what comes of it, and when.
+    // The observing mode says what would happen, and when.
     folder.configure(folder.read("robotsd.toml").replace("mode = \"refuse\"", "mode = \"observe\""));
     running.event("config");
     assert_eq!(running.get("/page.html", GPTBOT).status, 200);

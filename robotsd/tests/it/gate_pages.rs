@@ -1,4 +1,5 @@
-//! Pages that the gate watches: sitemaps of a real upstream, lists, what search engines request; and a baseline.
+//! Pages that the gate watches: sitemaps of a real upstream, lists, and pages that search engines
+//! request; and a baseline.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,10 +9,10 @@ use crate::harness::*;
 use crate::played_dns::PlayedDns;
 
 const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
-/// The accident that shuts no crawler out at large.
+/// The accident, which blocks no crawler entirely.
 const ACCIDENT: &str =
     "User-agent: *\nDisallow: /cart/\nDisallow: /news/\nDisallow: /2026/\nDisallow: /*?\nDisallow: /assets/\n";
-/// The edit of a reasonable owner.
+/// A reasonable owner's edit.
 const EDIT: &str = "User-agent: *\nDisallow: /cart/\nDisallow: /admin/\n";
 
 fn urlset(urls: impl Iterator<Item = String>) -> Vec<u8> {
@@ -40,12 +41,12 @@ fn status(running: &Running) -> Value {
     running.ask_admin("GET /status").json()["sites"][0].take()
 }
 
-/// The warning about what the gate watches.
+/// Returns the warning about what the gate watches.
 fn warning(running: &Running) -> String {
     message(&running.wait_for_event("gate", |line| line["level"] == "warn")).to_owned()
 }
 
-/// Waits until the gate watches so many pages of these.
+/// Waits until the gate watches this many pages of a list.
 fn watches(running: &Running, of: &str, count: u64) {
     let is_it = |list: &Value| list["of"] == of && list["count"] == count;
     wait_for(&format!("{count} pages {of}"), || {
@@ -57,13 +58,13 @@ fn live(running: &Running) -> String {
     running.request("GET", "/robots.txt", &[("Host", "shop.test"), ("User-Agent", FIREFOX)]).body
 }
 
-/// A robots.txt that the gate lets pass.
+/// Publishes a robots.txt that the gate lets pass.
 fn goes_live(folder: &Folder, running: &Running, text: &str) {
     folder.replace("robots.txt", text);
     wait_until("the version", || live(running) == text);
 }
 
-/// The message about the version that waits.
+/// Returns the message about the pending version.
 fn waits(running: &Running) -> String {
     let event = running.event("gated");
     assert_eq!(live(running), OPEN, "the version before stays");
@@ -85,7 +86,7 @@ fn the_accident_waits_by_sitemaps_of_the_upstream_and_accept_says_what_to_commit
     folder.write("robots.accepted.txt", OPEN);
     let running = folder.start();
     running.command(&["reload"]).succeeded();
-    // 50,100 are more than are kept, so it is every second.
+    // 50,100 pages are more than are kept, so every second one is kept.
     watches(&running, "of the sitemaps", 25_050);
     let heads = upstream.requests();
     assert!(heads.iter().all(|head| head.to_ascii_lowercase().contains("host: shop.test\r\n")), "{heads:?}");
@@ -108,7 +109,7 @@ fn the_accident_waits_by_sitemaps_of_the_upstream_and_accept_says_what_to_commit
     let said = running.command(&["accept", "shop", hash]).succeeded();
     assert_eq!(live(&running), ACCIDENT);
     let copy = said.lines().find(|line| line.trim().starts_with("cp ")).expect(&said).trim();
-    // The suggested command can be typed.
+    // The suggested command can be run as printed.
     assert!(std::process::Command::new("sh").arg("-c").arg(copy).status().unwrap().success());
     assert_eq!(folder.read("robots.accepted.txt"), ACCIDENT);
 }
@@ -123,7 +124,7 @@ fn sitemaps_that_cannot_be_read_refuse_nothing_and_those_that_were_read_still_co
     watches(&running, "of the sitemaps", 30);
     running.end();
 
-    // The upstream is gone.
+    // The upstream is down.
     folder.configure(config(&before(&Origin::down()), ""));
     let running = folder.start();
     watches(&running, "of the sitemaps", 30);
@@ -178,7 +179,7 @@ fn a_list_counts_and_a_baseline_that_follows_lets_a_version_go_live() {
     assert_has(waits(&running), &["lose 2 of 3 pages of urls.txt (66 %)"]);
     folder.replace("robots.accepted.txt", ACCIDENT);
     wait_until("the version", || live(&running) == ACCIDENT);
-    // A list that changes counts from then on, and one that cannot be read leaves what is known.
+    // A changed list applies from then on; an unreadable list leaves the known pages.
     folder.replace("urls.txt", "/guide/1\n/guide/2\n");
     watches(&running, "of urls.txt", 2);
     folder.replace("urls.txt", "guide\n");
@@ -198,7 +199,7 @@ fn a_list_that_has_lost_most_of_its_pages_is_said_until_it_has_them_again_or_is_
     running.command(&["reload"]).succeeded();
     watches(&running, "of the sitemaps", 30);
     watches(&running, "of urls.txt", 31);
-    // Half of a list is no accident.
+    // Losing half of a list is not an accident.
     folder.replace("urls.txt", urls(16));
     watches(&running, "of urls.txt", 16);
     assert_eq!(status(&running)["problems"], json!([]));
@@ -212,7 +213,7 @@ fn a_list_that_has_lost_most_of_its_pages_is_said_until_it_has_them_again_or_is_
     watches(&running, "of urls.txt", 7);
     let said = format!("problem: gate: {of_urls}; `robotsd reload` accepts the list as it is");
     wait_until(&said, || unfolded(&running.command(&["status"]).out).contains(&said));
-    // One that grows is measured by what it had while it was whole.
+    // A growing list is compared with its content while it was complete.
     folder.replace("urls.txt", urls(8));
     watches(&running, "of urls.txt", 8);
     let problems = || status(&running)["problems"].to_string();
@@ -223,14 +224,14 @@ fn a_list_that_has_lost_most_of_its_pages_is_said_until_it_has_them_again_or_is_
     watches(&running, "of the sitemaps", 1);
     let of_sitemaps = lost("of the sitemaps", "1 page", 30);
     wait_until(&of_sitemaps, || problems().contains(&of_sitemaps));
-    // Nor does it nag: it is said once in the log, and whoever reads everything again has seen it.
+    // The warning is logged once only, and a full reload counts as having seen it.
     running.command(&["reload"]).succeeded();
     wait_until("no problem", || problems() == "[]");
     let said = || running.count("gate", |line| line["level"] == "warn" && message(line).contains("the list of pages"));
     wait_until("a line for each list", || said() >= 2);
     assert_eq!(said(), 2);
     running.end();
-    // A start takes the list that was read last.
+    // A start uses the list that was read last.
     let running = folder.start();
     watches(&running, "of the sitemaps", 1);
     assert_eq!(status(&running)["problems"], json!([]));
@@ -254,10 +255,10 @@ fn what_verified_search_engines_request_most_counts() {
     let request = |path: &str, client: &str| {
         running.request("GET", path, &[("Host", "shop.test"), ("User-Agent", bot), ("X-Forwarded-For", client)])
     };
-    // Others count for nothing.
+    // Requests of other clients do not count.
     (0..9).for_each(|_| drop(request("/impostor", "9.9.9.9")));
     wait_until("the board to have them", || {
-        // The first may come before the names are known.
+        // The first request may arrive before the host names are known.
         for path in ["/news/1", "/news/2?token=secret", "/2026/a", "/page.html"] {
             request(path, "8.8.4.1");
         }
@@ -276,7 +277,7 @@ fn a_first_start_serves_the_baseline_while_another_version_waits() {
     let folder = site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nsitemaps = false\n");
     folder.write("robots.accepted.txt", OPEN);
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
-    // Without what an earlier process wrote, as in a container that is replaced.
+    // Without the files of an earlier process, as in a container that is replaced.
     for _ in 0..2 {
         let _ = fs::remove_dir_all(folder.at("state"));
         let running = folder.start();
@@ -334,7 +335,7 @@ fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
     let sitemap = ["--sitemap", "sitemap.xml"];
     assert_has(check(&sitemap).error, &["lose 400 of 400 pages of the sitemaps (100 %)", "and 390 more of them"]);
     assert_has(check(&["--sitemap", "/none.xml"]).failed(1), &["sitemaps not read: /none.xml"]);
-    // Accepted by being committed.
+    // Accepted by committing it.
     folder.write("robots.accepted.txt", ACCIDENT);
     check(&sitemap).succeeded();
     assert!(!folder.at("state").exists(), "no state is read or made");

@@ -1,4 +1,4 @@
-//! A file system that hangs: reading a file blocks for ever, and only what needs that file waits.
+//! A file system that hangs: reading a file blocks forever, but only what needs that file waits.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -11,7 +11,7 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /page\n";
 const EXPECTED: &str = "[[allow]]\nagents = [\"bingbot\"]\npaths = [\"/\"]\n";
-/// A site that is well.
+/// Creates the config of a healthy site.
 fn well() -> Config {
     let keys = "hosts = [\"well.test\"]\nroot = \".\"\nrobots.path = \"well.txt\"";
     Config::refusing().admin().site("well", keys).file("well.txt", ROBOTS).file("page.html", "hello")
@@ -21,7 +21,7 @@ fn get(running: &Running, target: &str) -> Answer {
     running.ask_admin(&format!("GET {target}"))
 }
 
-/// The board of the well site, in a folder whose config has it.
+/// Returns the board of the healthy site, in a folder with its config.
 fn board() -> (Folder, PathBuf) {
     let folder = well().keys("state_dir = \"state\"").folder();
     let board = folder.at("state/board/well");
@@ -29,7 +29,7 @@ fn board() -> (Folder, PathBuf) {
     (folder, board)
 }
 
-/// The name of the file of a day.
+/// Returns the name of a day's file.
 fn file_of(time: SystemTime) -> String {
     format!("{}.jsonl", &humantime::format_rfc3339_seconds(time).to_string()[..10])
 }
@@ -38,7 +38,7 @@ fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// A library in front of the system's, in which opening a file hangs; none where it cannot be compiled.
+/// Compiles a preloaded library in which opening a file hangs; `None` if it cannot be compiled.
 fn hanging_open(folder: &Path) -> Option<PathBuf> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/hanging_files/hang.c");
     let library = folder.join("hang.so");
@@ -90,7 +90,8 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
     running.end();
 }
 
-/// Opening one would wait for a writer, and each request would keep a thread until no file was served any more.
+/// Opening a FIFO would wait for a writer. Each request would occupy a thread until no file could
+/// be served any more.
 #[test]
 fn what_is_no_regular_file_of_a_root_is_not_there() {
     const CLIENTS: usize = 8;
@@ -119,17 +120,18 @@ fn what_is_no_regular_file_of_a_root_is_not_there() {
             });
         }
     });
-    // Threads that open files end when they are idle for a while; there are as many as requests at a time, and a request is answered
-    // a moment before its thread is free again. One for each request would be 256.
+    // Threads that open files end when they are idle for a while. There are as many as concurrent
+    // requests, and a request is answered shortly before its thread is free again. One thread per
+    // request would be 256.
     assert!(entries(&running, "task") <= threads + 6 * CLIENTS, "{threads} {}", entries(&running, "task"));
     wait_until("the connections to be closed", || entries(&running, "fd") <= descriptors);
-    // One that has a writer, and one that comes in place of a file, is none either.
+    // A FIFO with a writer, and one that replaces a file, are not served either.
     let _writer = File::options().read(true).write(true).open(path("fifo")).unwrap();
     fs::rename(path("fifo"), path("page.html")).unwrap();
     assert_eq!((status("GET", "/page.html"), status("HEAD", "/page.html")), (404, 404));
 }
 
-/// The client chooses how long a path is, and a loop of links is nothing that it could be given.
+/// The client chooses the length of a path, and a loop of links cannot lead to a file.
 #[test]
 fn a_path_at_which_no_file_can_be_is_not_there() {
     let folder = well().folder();
@@ -154,7 +156,8 @@ fn a_path_at_which_no_file_can_be_is_not_there() {
     assert_eq!(running.request("GET", "/page.html", &[("Host", "well.test")]).status, 200);
 }
 
-/// Nothing writes into a FIFO that stands where a config names a file: what would read it says so, and does not wait.
+/// Nothing writes into a FIFO that a config names as a file. The reader reports this, and does not
+/// wait.
 #[test]
 fn a_fifo_that_a_config_names_is_an_error_and_nothing_waits_for_it() {
     let site = "hosts = [\"a.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\"";
@@ -212,7 +215,7 @@ fn a_log_of_requests_that_nobody_reads_is_an_error_of_the_start() {
     assert_has(served.said(), &["a pipe without a reader"]);
 }
 
-/// A log may be a pipe that something reads, and is written without a gap.
+/// A log may be a pipe that is read, and no line is lost.
 #[test]
 fn a_log_of_requests_may_be_a_pipe_that_is_read() {
     let folder = well().tables("[log]\naccess = \"combined\"\naccess_path = \"fifo\"").folder();
@@ -228,11 +231,12 @@ fn a_log_of_requests_may_be_a_pipe_that_is_read() {
     assert!(line.starts_with(b"127.0.0."), "{line:?}");
 }
 
-/// However many ask for the board, few threads wait for its files, and all get an answer.
+/// However many clients request the board, few threads wait for its files, and all clients get a
+/// response.
 #[test]
 fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
     let (folder, board) = board();
-    // Today, and tomorrow, should it begin meanwhile.
+    // Today, and tomorrow in case it begins during the test.
     let writers: Vec<File> = [0, 1]
         .map(|days| {
             let at = SystemTime::now() + Duration::from_secs(days * 86_400);
@@ -252,23 +256,24 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
         assert_eq!(answer.status, 503, "{}", answer.body);
         assert_has(&answer.body, &["state/board could not be read in 5 seconds"]);
     }
-    // Those that read, the one that writes, and some that do other work for a moment.
+    // The threads that read, the one that writes, and some that do other short work.
     assert!(threads() <= before + 13, "{before} {}", threads());
     assert_eq!(get(&running, "/readyz").status, 200);
-    // It answers; that the board cannot be written, which is noticed after a while, makes it end with 1.
+    // The command responds. It exits with 1 once robotsd notices that the board cannot be written.
     let status = running.command(&["status"]);
     assert!(matches!(status.code, Some(0 | 1)), "{status:?}");
     assert_has(&status.out, &["site well"]);
     assert_eq!(page(&running, "well.test"), 403);
-    // Once the files can be read, or cannot at all, the board is there again.
+    // When the files are readable, or gone, the board works again.
     drop(writers);
-    // Something may be written there meanwhile.
+    // Something may be written there in the meantime.
     wait_until("the files are gone", || fs::remove_dir_all(&board).is_ok());
     wait_until("the board", || ask().status == 200);
     running.end();
 }
 
-/// Old files are looked for, removed and folded behind everything else: where one hangs, nobody who asks waits for it.
+/// Old files are listed, removed and merged after everything else. If one hangs, no request waits
+/// for it.
 #[test]
 fn an_old_file_of_the_board_that_hangs_holds_up_nobody() {
     let (folder, board) = board();

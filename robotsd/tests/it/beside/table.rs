@@ -1,4 +1,5 @@
-//! The outcome of each scene with each server: all of them in `outcomes.md`, in the chapter those that do not end alike.
+//! The outcome of each scene with each server: all of them in `outcomes.md`, and in the chapter
+//! those that differ between servers.
 
 use std::fmt::Write;
 
@@ -9,7 +10,7 @@ use crate::harness::*;
 const OUTCOMES: &str = "robotsd/tests/it/beside/outcomes.md";
 const CHAPTER: &str = "robotsd/src/docs/beside.md";
 const HEAD: &str = "| scene |";
-/// It shows pages of its own for refusals, so it is in no table of the chapter.
+/// This server shows its own pages for refusals, so it is in no table of the chapter.
 const APART: &str = "ingress-nginx";
 
 /// The expected outcomes.
@@ -22,7 +23,8 @@ impl Table {
         Self { text: std::fs::read_to_string(project(OUTCOMES)).expect("the outcomes are there") }
     }
 
-    /// The expected outcome for a server in each scene; empty if that is what is asked.
+    /// Returns the expected outcome for a server in each scene; empty if the outcomes are being
+    /// written.
     pub(super) fn column(&self, server: &str) -> Vec<String> {
         if is_written() {
             return Vec::new();
@@ -32,7 +34,8 @@ impl Table {
         rows.iter().skip(2).map(|row| row[at].to_owned()).collect()
     }
 
-    /// Compares the outcomes with what servers did, and the chapter with them; `UPDATE_DOCS=1` writes both instead, with all servers there.
+    /// Compares the outcomes with the recorded ones, and the chapter with them. With
+    /// `UPDATE_DOCS=1` writes both instead, which requires all servers.
     pub(super) fn check(&self, columns: &[Column]) {
         if is_written() {
             assert_eq!(columns.len(), super::server::SERVERS.len(), "all servers are needed to write the table");
@@ -59,7 +62,7 @@ impl Table {
         assert!(chapter.contains(&said), "the chapter does not say: {said}");
     }
 
-    /// The scenes that do not end alike with every server but [`APART`].
+    /// Returns the scenes whose outcome differs between servers, except [`APART`].
     fn of_the_chapter(&self) -> String {
         let mut table = String::new();
         for (number, mut row) in self.rows().into_iter().enumerate() {
@@ -81,7 +84,7 @@ impl Table {
     }
 }
 
-/// The chapter, and where its table stands.
+/// Returns the chapter, and the position of its table.
 fn chapter() -> (String, usize, usize) {
     let chapter = std::fs::read_to_string(project(CHAPTER)).expect("the chapter is there");
     let start = chapter.find(HEAD).expect("the chapter holds the table");

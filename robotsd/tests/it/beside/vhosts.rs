@@ -1,4 +1,5 @@
-//! The files of `config/beside/nginx` put into sites that were there before: beside their own login, error pages and cache.
+//! The files of `config/beside/nginx` put into sites that were there before: beside their own
+//! login, error pages and cache.
 
 use super::super::daemon::find;
 use super::server::{Stage, VHOSTS};
@@ -28,7 +29,8 @@ fn is_refusal(answer: &Answer) -> bool {
         && answer.field("cache-control") == Some("no-store")
 }
 
-/// robotsd is asked anew after a moment in which it was too slow, so a refusal is waited for; a fault stays.
+/// robotsd is asked anew after a moment in which it was too slow, so a refusal is waited for; a
+/// fault stays.
 fn refused(stage: &Stage, host: &str, target: &str, fields: &str) {
     wait_for(&format!("a refusal of {host}{target}"), || {
         Some(get(stage, host, target, GPTBOT, fields)).filter(is_refusal)
@@ -46,15 +48,15 @@ fn a_login_and_pages_for_errors_of_the_site_stay_its_own() {
     assert_eq!(get(&stage, "site.test", "/open", GPTBOT, "").status, 401);
     let answer = get(&stage, "site.test", "/drafts/x", FIREFOX, &alice);
     assert!(answer.status == 200 && answer.body.contains("X-User: alice"), "{answer:?}");
-    // The target as it came, whatever location it went through.
+    // The upstream gets the original target, whatever location it went through.
     assert!(answer.body.starts_with("GET /drafts/x HTTP/"), "{answer:?}");
     let answer = get(&stage, "site.test", "/a//b%2Fc?d=%20", GPTBOT, &alice);
     assert!(answer.body.starts_with("GET /a//b%2Fc?d=%20 HTTP/"), "{answer:?}");
-    // A page that the site forbids has the site's page, and no rule.
+    // If the site itself forbids a page, its own page is shown, without a rule.
     for agent in [FIREFOX, GPTBOT] {
         get(&stage, "site.test", "/open", agent, &mallory).comes_with(403, "the site's page for 403");
     }
-    // A body that the location is configured for.
+    // A body of the size that the location allows.
     let form = "x".repeat(2 << 20);
     let answer =
         stage.ask("POST", b"/form", &[("User-Agent", FIREFOX.as_bytes()), ("Cookie", b"session=alice")], &form);
@@ -66,14 +68,14 @@ fn what_a_server_has_for_all_its_locations_does_not_reach_a_question() {
     let Some(stage) = stage() else { return };
     let host = "closed.test";
     refused(&stage, host, "/drafts/x", "");
-    // A yes of robotsd is no password.
+    // Approval by robotsd does not replace a password.
     assert_eq!(get(&stage, host, "/drafts/x", FIREFOX, "").status, 401);
     let password = "Authorization: Basic YWxpY2U6c2VjcmV0\r\n";
     assert_eq!(get(&stage, host, "/drafts/x", FIREFOX, password).status, 200);
-    // Nor is an address of the site's a yes of robotsd.
+    // An address that the site allows does not replace approval by robotsd either.
     assert_eq!(get_from(&stage, [127, 0, 0, 3], host, "/drafts/x", FIREFOX).status, 200);
     assert!(is_refusal(&get_from(&stage, [127, 0, 0, 3], host, "/drafts/x", GPTBOT)));
-    // No answer of robotsd is in the site's cache: the key there is the same for all.
+    // No response of robotsd gets into the site's cache, whose key is the same for all clients.
     assert_eq!(get(&stage, host, "/drafts/x", FIREFOX, password).status, 200);
     refused(&stage, host, "/drafts/y", "");
     let file = get(&stage, host, "/robots.txt", GPTBOT, "");
@@ -89,7 +91,7 @@ fn a_rewrite_and_an_error_page_of_the_server_are_no_yes() {
     assert!(answer.status == 200 && answer.body.starts_with("GET /index.php?q=drafts/x HTTP/"), "{answer:?}");
     let file = get(&stage, host, "/robots.txt", GPTBOT, "");
     assert!(file.status == 200 && file.body.contains(super::scene::ROBOTS), "{file:?}");
-    // A question that robotsd does not take: it has more fields than robotsd takes by itself.
+    // A query that robotsd rejects, because it has more fields than robotsd accepts by default.
     for host in [host, "site.test", "files.test"] {
         let answer = get(&stage, host, "/drafts/x", GPTBOT, &"a: b\r\n".repeat(520));
         assert_eq!((answer.status, answer.body.contains("GET /")), (403, false), "{host}: {answer:?}");
@@ -108,7 +110,8 @@ fn what_is_cached_is_asked_about_and_no_refusal_is_cached() {
     assert_eq!(cached(FIREFOX), (200, Some("HIT".into())));
     refused(&stage, "cached.test", "/drafts/x", "");
     assert_eq!(cached(FIREFOX), (200, Some("HIT".into())));
-    // A tagged request may be answered otherwise, so it is neither from the cache nor for it.
+    // A tagged request may get a different response, so it neither comes from the cache nor goes
+    // into it.
     let tagged = get(&stage, "cached.test", "/drafts/x", GOOGLEBOT, "");
     assert!(tagged.body.contains("Robots-Verdict: disallow;agent=\"Googlebot\""), "{tagged:?}");
     let answer = get(&stage, "cached.test", "/drafts/x", FIREFOX, "");
@@ -129,14 +132,15 @@ fn a_request_that_nginx_redirects_within_itself_is_asked_about_once() {
     assert_eq!(passed(), 2);
 }
 
-/// Requests do not wait one after the other for a robotsd that hangs, and ask it again once it is back.
+/// While robotsd hangs, requests do not wait for it one after the other; they ask it again once it
+/// is back.
 #[test]
 fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
     let Some(program) = crate::programs::present(VHOSTS.find()) else { return };
     let stage = Stage::set_as_shipped(&VHOSTS, &program, &|text| text);
     refused(&stage, "files.test", "/drafts/", "");
     stage.robotsd.freeze();
-    // A request that waits for robotsd in vain has a line in nginx's log.
+    // A request that waits for robotsd in vain is logged by nginx.
     let waited = || stage.log().matches("upstream timed out").count();
     wait_until("requests that do not wait", || {
         let before = waited();
@@ -148,7 +152,7 @@ fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
     refused(&stage, "files.test", "/drafts/", "");
 }
 
-/// Two of them in one location would be at odds, and nginx says so before it starts.
+/// Two of them in one location would conflict, and nginx reports this before it starts.
 #[test]
 fn a_location_that_has_its_own_login_is_no_place_for_ours() {
     let Ok(nginx) = find("nginx") else { return };

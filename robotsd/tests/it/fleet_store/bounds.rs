@@ -1,8 +1,8 @@
-//! What a store that hangs and the size of a fleet may cost: the time of an answer, and memory.
+//! The costs of a hanging store and of a large fleet: response times and memory.
 
 use super::*;
 
-/// A reader would wait as long as the store takes to fail.
+/// A reader would otherwise wait until the store's timeout.
 #[test]
 fn readers_get_what_was_read_last_while_the_store_hangs() {
     a_store(async |_, store| {
@@ -20,7 +20,7 @@ fn readers_get_what_was_read_last_while_the_store_hangs() {
         store.signal("CONT");
         let longest = answers.iter().map(|(_, took)| *took).max().unwrap();
         println!("{} readers while the store hangs: {longest:?} at most", answers.len());
-        // A busy machine may need more.
+        // A busy machine may need more time.
         assert!(longest < Duration::from_secs(1) || !is_long(), "{longest:?}");
         for (report, _) in answers {
             assert_eq!((report["replicas"].as_array().unwrap().len(), &report["state"]), (3, &"stale".into()));
@@ -30,7 +30,7 @@ fn readers_get_what_was_read_last_while_the_store_hangs() {
     });
 }
 
-/// An answer may take longer than connecting to a store of rates.
+/// The timeout is longer than that for connecting to a store of rates.
 #[test]
 fn a_store_that_takes_a_third_of_a_second_for_each_answer_is_read_and_written() {
     a_store(async |_, store| {
@@ -47,7 +47,7 @@ fn a_store_that_takes_a_third_of_a_second_for_each_answer_is_read_and_written() 
     });
 }
 
-/// The bytes for each site of each replica, as the chapter has them.
+/// Bytes per site and replica, as in the chapter.
 const BYTES: u64 = 150;
 
 #[test]

@@ -1,5 +1,5 @@
-//! *Off* while a replica has everything to do that it can have: hooks of every site that hang, notices that are queued, and a store that takes
-//! its time.
+//! Switching off while a replica is fully loaded: hanging hooks of every site, queued notices, and
+//! a slow store.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use super::super::shared_rate::server::any_store;
 use super::{Fleet, Forwarder, Replica};
 use crate::harness::*;
 
-/// What a store takes for an answer.
+/// The store's response time.
 const ANSWER: Duration = Duration::from_millis(200);
 
-/// A busy machine may need more than the two seconds, and a reader that starves needs minutes.
+/// A busy machine may need more than two seconds; a starving reader would need minutes.
 const GENEROUS: Duration = Duration::from_secs(60);
 
 fn busy(name: &str, store: &Forwarder, [sites, hooks]: [usize; 2], receiver: &Origin) -> Replica {
@@ -36,10 +36,10 @@ fn busy(name: &str, store: &Forwarder, [sites, hooks]: [usize; 2], receiver: &Or
 fn off_is_in_force_everywhere_within_two_seconds_whatever_the_hooks_do() {
     let Some(store) = any_store() else { return };
     Runtime::new().unwrap().block_on(async {
-        // Each site has a notice by each hook.
+        // Each site has a notice for each hook.
         let (sites, hooks, rounds, bound) =
             if is_long() { (1_000, 10, 20, Duration::from_secs(2)) } else { (60, 2, 2, GENEROUS) };
-        // It takes connections, and answers none.
+        // The receiver accepts connections, but never responds.
         let receiver = Origin::answering(|_| Reply::Octets(Vec::new()));
         let start = |name| busy(name, &Forwarder::start(store.address()), [sites, hooks], &receiver);
         let fleet = Fleet::of(["web-1", "web-2", "web-3"].map(start).into());
@@ -57,7 +57,8 @@ fn off_is_in_force_everywhere_within_two_seconds_whatever_the_hooks_do() {
         for round in 0..rounds {
             let told = &fleet.replicas[round % 3].running;
             if round % 2 == 1 {
-                // Every connection is lost at the same time, as where what leads to the store is restarted.
+                // All connections are lost at the same time, as when the network path to the store
+                // restarts.
                 fleet.replicas.iter().for_each(|replica| replica.store.lead_to(store.address()));
             }
             let began = Instant::now();

@@ -1,14 +1,14 @@
-//! A document of which fields are damaged, by hand or by a store that failed: *off* reaches every replica all the same, each names what it
-//! cannot read, and a command mends it.
+//! A document with damaged fields, edited by hand or by a failing store. Switching off still
+//! reaches every replica, each replica names the unreadable field, and a command repairs it.
 
 use super::{DOCUMENT, Fleet, Replica, a_store};
 use crate::harness::*;
 
-/// A number beyond every bound, to which one can still be added in 64 bits.
+/// A number beyond every limit that can still be incremented in 64 bits.
 const FAR: &str = "18446744073709551614";
 
 impl Fleet {
-    /// Every replica names the field.
+    /// Waits until every replica names the field.
     fn names(&self, field: &str) {
         for replica in &self.replicas {
             replica.becomes("damaged");
@@ -20,7 +20,7 @@ impl Fleet {
         }
     }
 
-    /// Off by the store alone, at the replicas that are not told directly.
+    /// Switches off through the store alone, for replicas that are not told directly.
     fn follows_off(&self) {
         self.reach(&[0]);
         assert_has(self.enforce("off").out, &["every site is switched off by the fleet"]);
@@ -57,7 +57,7 @@ fn no_damaged_field_keeps_off_from_any_replica_and_a_repair_keeps_every_mark() {
             }
             assert_has(fleet.repaired(), &[&format!("\"{field}\" is {done}")]);
             fleet.all(false);
-            // Once more, with a mark, which the write of it may have mended.
+            // Once more, together with an off switch, whose writing may have repaired the field.
             store.send(&format!("HSET {DOCUMENT} {field} {value} tag {field}"));
             fleet.follows_off();
             fleet.says(&["fleet", "restore", "--repair"]).succeeded();
@@ -109,14 +109,14 @@ fn a_key_of_another_type_is_no_document_and_is_written_anew() {
     });
 }
 
-/// A heartbeat is a field too.
+/// A heartbeat is a field, too.
 #[test]
 fn a_heartbeat_that_cannot_be_read_hides_no_other_replica() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.synced_are(3);
         store.send("HSET robotsd:fleet:{shop}:replicas \"web-\\xff\" \"\\xff\"");
-        // One of which nobody knows when it was heard is forgotten with the next.
+        // A heartbeat whose time is unknown is forgotten with the next one.
         fleet.switch("off");
         fleet.synced_are(3);
         fleet.all(true);

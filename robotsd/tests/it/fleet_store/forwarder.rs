@@ -1,4 +1,4 @@
-//! The way to a store, which can be cut, lead to another store, or take its time.
+//! A connection to a store that can be cut, redirected to another store, or slowed down.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) struct Forwarder {
     pub(crate) address: SocketAddr,
     way: Arc<Mutex<Way>>,
-    /// The milliseconds that an answer takes.
+    /// Response time, in milliseconds.
     answer: Arc<AtomicU64>,
 }
 
@@ -33,7 +33,7 @@ impl Forwarder {
         Self { address, way, answer }
     }
 
-    /// From now on an answer of the store takes so long.
+    /// Sets the store's response time from now on.
     pub(crate) fn takes(&self, time: Duration) {
         self.answer.store(time.as_millis().try_into().unwrap(), Ordering::Relaxed);
     }

@@ -1,5 +1,6 @@
-//! A fleet of three processes with its document in a real store, Valkey and Redis: every failure that the chapter on fleets names. In each,
-//! *off* works, and nothing that was off turns on by itself.
+//! A fleet of three processes with its document in a real store, Valkey and Redis: every failure
+//! that the chapter on fleets names. In each case switching off works, and nothing that was off
+//! turns on by itself.
 
 mod bounds;
 mod busy;
@@ -20,7 +21,8 @@ use crate::small_disk::SmallDisk;
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private/\n";
 
-/// Plays a scene with one store, and in a long run with each: nothing in it depends on what they do differently.
+/// Runs a scene with one store, and in a long run with each; the scenes do not depend on their
+/// differences.
 fn a_store(scene: impl AsyncFn(&'static str, StoreServer) + Sync) {
     if is_long() {
         each_store(scene);
@@ -29,7 +31,7 @@ fn a_store(scene: impl AsyncFn(&'static str, StoreServer) + Sync) {
     }
 }
 
-/// A replica, whose way to the store can be cut or lead to another.
+/// A replica whose connection to the store can be cut or redirected.
 struct Replica {
     folder: Folder,
     running: Running,
@@ -43,7 +45,7 @@ struct Fleet {
 }
 
 impl Replica {
-    /// `login` stands before the address in the URL of the store.
+    /// Starts a fleet; `login` precedes the address in the URL of the store.
     fn start(name: &str, store: &StoreServer, login: &str) -> Self {
         Self::start_with(name, store, login, ROBOTS, "")
     }
@@ -54,7 +56,7 @@ impl Replica {
         Self::start_at(name, store, &keys, robots, tables)
     }
 
-    /// With these keys for the store.
+    /// Starts a fleet with these keys for the store.
     fn start_at(name: &str, store: Forwarder, keys: &str, robots: &str, tables: &str) -> Self {
         let config = format!(
             "mode = \"refuse\"\nstate_dir = \"state\"\n[admin]\nsocket = \"admin.sock\"\n[[admin.listener]]\n\
@@ -82,12 +84,12 @@ impl Replica {
         self.running.ask_admin("GET /status").json()
     }
 
-    /// The site as this replica serves it.
+    /// Returns the site as this replica reports it.
     fn site(&self) -> Value {
         self.status()["sites"][0].take()
     }
 
-    /// The fleet as this replica sees it.
+    /// Returns the fleet as this replica reports it.
     fn fleet(&self) -> Value {
         self.status()["fleet"].take()
     }
@@ -96,7 +98,7 @@ impl Replica {
         wait_until(state, || self.fleet()["state"] == state);
     }
 
-    /// The hash of the version that waits, once one does.
+    /// Returns the hash of the pending version, once there is one.
     fn waiting(&self) -> String {
         let pending =
             || self.site()["pending"]["hash"].as_str().map(|hash| hash.trim_start_matches("sha256:").to_owned());
@@ -117,7 +119,7 @@ impl Fleet {
         fleet
     }
 
-    /// Has the operator's config name these replicas, which commands ask directly.
+    /// Makes the operator's config name these replicas, so that commands ask them directly.
     fn reach(&self, replicas: &[usize]) {
         let places: Vec<_> = replicas.iter().map(|at| self.replicas[*at].running.admin().to_string()).collect();
         self.operator.configure(format!("[fleet]\nname = \"shop\"\nreplicas = {places:?}\n"));
@@ -127,7 +129,7 @@ impl Fleet {
         self.operator.with_config(arguments)
     }
 
-    /// On a busy machine the first that is asked may make the document and answer too late.
+    /// On a busy machine the first replica may create the document and respond too late.
     fn init(&self) {
         wait_until("a document", || {
             let init = self.says(&["fleet", "init"]);
@@ -139,7 +141,8 @@ impl Fleet {
         self.says(&["enforce", to, "--fleet", "--reason", "an outage"])
     }
 
-    /// Runs a command that every replica follows. The command gives them three seconds, and a busy machine may need more.
+    /// Runs a command that every replica follows. The command waits three seconds for them, which
+    /// may be too short on a busy machine.
     fn followed(&self, arguments: &[&str]) -> String {
         let ended = self.says(arguments);
         assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
@@ -147,19 +150,19 @@ impl Fleet {
         ended.out
     }
 
-    /// Switches every site, which every replica follows.
+    /// Switches every site, and waits until every replica follows.
     fn switch(&self, to: &str) -> String {
         self.followed(&["enforce", to, "--fleet", "--reason", "an outage"])
     }
 
-    /// Has the fleet accept a version. A store that is slow to answer may take it the second time.
+    /// Makes the fleet accept a version. With a slow store it may take two attempts.
     fn accepted(&self, hash: &str) {
         wait_until("that it is accepted", || {
             self.says(&["accept", "shop", hash, "--fleet"]).out.contains("is accepted by the fleet")
         });
     }
 
-    /// Waits until there are so many replicas and each is synced.
+    /// Waits until there are this many replicas and each is synced.
     fn synced_are(&self, replicas: usize) {
         wait_until("the replicas", || {
             let report = self.says(&["fleet", "status", "--json"]);
@@ -172,7 +175,7 @@ impl Fleet {
         wait_until("every replica", || self.replicas.iter().all(|replica| replica.is_off() == is_off));
     }
 
-    /// For two seconds no replica that is off turns on.
+    /// Checks for two seconds that no replica that is off turns on.
     fn stay_off(&self) {
         let until = Instant::now() + Duration::from_secs(2);
         while Instant::now() < until {
@@ -185,7 +188,7 @@ impl Fleet {
         self.says(&["fleet", "status", "--wait", "60s"]).succeeded();
     }
 
-    /// Accepts a version that waits on every replica.
+    /// Accepts a version that is pending on every replica.
     fn accept(&self, robots: &str) -> String {
         self.replicas.iter().for_each(|replica| replica.folder.replace("robots.txt", robots));
         let hashes: Vec<_> = self.replicas.iter().map(Replica::waiting).collect();
@@ -217,7 +220,7 @@ impl Fleet {
         self.serves_on(hash, self.replicas.len());
     }
 
-    /// So many of them serve it.
+    /// Waits until this many replicas serve the version.
     fn serves_on(&self, hash: &str, replicas: usize) {
         let live = |replica: &&Replica| replica.site()["hash"].as_str().is_some_and(|live| live.contains(hash));
         wait_until("the version", || self.replicas.iter().filter(live).count() == replicas);
@@ -229,7 +232,7 @@ fn the_board_of_all_names_a_replica_that_is_heard_of_and_not_asked() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.synced_are(3);
-        // A heartbeat has as much of a hash as commands need.
+        // A heartbeat contains as much of a hash as commands need.
         let live = fleet.replicas[1].site()["hash"].take();
         let short = live.as_str().unwrap().get(7..23).unwrap();
         wait_until("the version of the second", || fleet.replicas[0].fleet()["replicas"][1]["sites"]["shop"] == short);
@@ -271,7 +274,7 @@ fn off_reaches_every_replica_and_one_that_is_new() {
         fleet.all(false);
         let audit = fleet.replicas[0].folder.with_config(&["audit", "--json"]).succeeded();
         assert_has(&audit, &["\"replica\":\"web-1\""]);
-        // One that ends in good order is not missed.
+        // A replica that is stopped normally is not reported as missing.
         let mut last = fleet.replicas.pop().unwrap();
         last.running.end();
         fleet.synced_are(3);
@@ -316,7 +319,7 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
     });
 }
 
-/// It knows the id of that mark, and asks a replica that cannot have read it.
+/// The operator knows the id of that switch, and asks a replica that cannot have read it.
 #[test]
 fn an_operator_of_one_site_neither_lifts_nor_replaces_a_mark_of_every_site() {
     a_store(async |_, store| {
@@ -366,7 +369,7 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
             unfolded(&page),
             &["not since its start: its own copy is in force", "stale since its start", "shop is stale"],
         );
-        // The others are as they were when it was read last.
+        // The others are shown as in the last reading.
         fleet.replicas[0].becomes("stale");
         let page = fleet.replicas[0].running.command(&["fleet", "status"]).ends_with(1).out;
         assert_has(page, &["web-1: stale", "web-2: synced, robotsd 0.1.0, as last read"]);
@@ -383,7 +386,8 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         let page = new.running.command(&["fleet", "status"]).ends_with(1).out;
         assert_has(page, &["FLEET UNKNOWN"]);
         assert_eq!(new.running.ask_admin("GET /readyz").status, 200);
-        // It comes back without its data: the marks are written back, and one that is new has them.
+        // The store restarts without its data: the switches are written back, and a new replica has
+        // them.
         store.start_again();
         fleet.replicas.push(new);
         fleet.replicas[3].becomes("current");
@@ -402,14 +406,14 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
         let said = fleet.enforce("off").ends_with(1).out;
         assert_has(unfolded(&said), &["the store does not have it yet: ", "NOT REACHED", "2 reached directly, 1 not"]);
         assert_has(unfolded(&said), &[" of 3 replicas synced, as last read, after 3 s: "]);
-        // Whether the others are well is said too.
+        // Whether the others are well is reported, too.
         let gone = fleet.replicas[2].running.admin().to_string();
         assert_has(fleet.says(&["status", "--fleet"]).ends_with(1).out, &[&format!("{gone}: NOT REACHED")]);
         assert!(fleet.replicas[0].is_off() && fleet.replicas[1].is_off());
         store.signal("CONT");
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
         fleet.reach(&[0, 1, 2]);
-        // What the store did not take then is written by itself, and lifted with the rest.
+        // What the store did not accept is written automatically, and lifted with the rest.
         fleet.all(true);
         fleet.synced_are(3);
         assert_has(fleet.switch("on"), &[" of 3 replicas synced"]);
@@ -436,7 +440,7 @@ fn a_store_that_is_wiped_gets_its_marks_back_and_the_rest_from_a_person() {
         assert_has(fleet.says(&["fleet", "restore"]).succeeded(), &["in the store again"]);
         fleet.synced();
         fleet.all(true);
-        // Without marks nothing is written back, and the document is missed.
+        // Without switches nothing is written back, and the document is reported as missing.
         fleet.switch("on");
         store.send("FLUSHALL");
         fleet.replicas[1].becomes("went-back");
@@ -454,7 +458,8 @@ fn no_accept_of_an_older_copy_is_taken() {
         let first = fleet.accept("User-agent: *\nDisallow: /\n");
         fleet.serves(&first);
         store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old"));
-        // The command gives the replicas three seconds, and a busy machine may need more.
+        // The command waits three seconds for the replicas, which may be too short on a busy
+        // machine.
         assert_has(fleet.says(&["rollback", "shop", "--fleet"]).out, &["is accepted by the fleet"]);
         let live = wait_for("the version before", || {
             let live = fleet.replicas[0].site()["hash"].as_str().unwrap().to_owned();
@@ -482,7 +487,7 @@ fn a_write_that_a_failover_loses_is_written_back() {
         promoted.send(&format!("REPLICAOF 127.0.0.1 {}", store.port));
         wait_until("a copy", || promoted.send(&format!("HEXISTS {DOCUMENT} epoch")) == ":1");
         promoted.send("REPLICAOF NO ONE");
-        // Acknowledged, and never replicated.
+        // Acknowledged, but never replicated.
         fleet.switch("off");
         store.kill();
         fleet.replicas.iter().for_each(|replica| replica.store.lead_to(promoted.address()));
@@ -501,7 +506,7 @@ fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
     a_store(async |_, store| {
         let mut fleet = Fleet::start(&store);
         let gone = format!("{}: NOT REACHED: no process listens there{FOLLOWS}", fleet.replicas[2].running.admin());
-        // It ends in good order, so the store does not miss it.
+        // The replica is stopped normally, so the store does not miss it.
         fleet.replicas[2].running.end();
         for to in ["on", "off"] {
             let said = fleet.enforce(to).ends_with(1).out;
@@ -520,7 +525,7 @@ fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
         wait_until("the version", || fleet.replicas[..2].iter().all(live));
         let said = fleet.says(&["rollback", "shop", "--fleet"]).ends_with(1).out;
         assert_has(said, &["is accepted by the fleet", &gone]);
-        // It starts as the others are, and is asked where it is now.
+        // It starts in the same state as the others, and is asked at its new address.
         fleet.replicas[2].running = fleet.replicas[2].folder.start();
         fleet.reach(&[0, 1, 2]);
         fleet.synced_are(3);
@@ -566,17 +571,19 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
         comes_to(|| fleet.says(&["status", "--fleet"]), 0, &[unasked, "web-2: synced, robotsd 0.1.0"]);
         let json = || fleet.says(&["status", "--fleet", "--json"]);
         comes_to(json, 0, &["no address in fleet.replicas reaches it"]);
-        // The second, which is asked last, goes on saying what it has heard of the third until then.
+        // The second replica, which is asked last, reports what it last heard of the third until
+        // then.
         fleet.replicas[1].store.cut();
         fleet.replicas[1].becomes("stale");
         fleet.replicas[2].folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
-        // With the next heartbeat of the third.
+        // With the next heartbeat of the third replica.
         let line = "site \"shop\": replicas serve different versions: ";
         comes_to(|| fleet.says(&["status", "--fleet"]), 1, &[line, " on web-3"]);
     });
 }
 
-/// A machine was cloned with its config: the others would take the two for one, whatever each serves.
+/// A machine was cloned with its config: the others would take the two processes for one, whatever
+/// they serve.
 #[test]
 fn two_processes_with_one_name_are_a_problem_of_both() {
     a_store(async |_, store| {
@@ -590,7 +597,8 @@ fn two_processes_with_one_name_are_a_problem_of_both() {
         }
         wait_until("the word of a third", || fleet.says(&["fleet", "status"]).code == Some(1));
         twin.running.kill();
-        // Its last heartbeat is found with the next of the other, and counts for fifteen seconds from then.
+        // Its last heartbeat is found with the next one of the other process, and counts for
+        // fifteen seconds from then.
         fleet.replicas[1].becomes("current");
         fleet.synced();
     });
@@ -617,7 +625,7 @@ fn without_a_document_the_status_of_the_fleet_names_the_command_that_makes_it() 
     });
 }
 
-/// Three nodes, of which one has the slot of every key of the fleet.
+/// Three nodes; one has the slot of every key of the fleet.
 #[test]
 fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_replicas() {
     a_store(async |_, store| {
@@ -661,14 +669,14 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
             let problems = fleet.replicas[2].fleet()["problems"].to_string();
             ["may not write robotsd:fleet:{shop}:replicas", "EVALSHA"].iter().all(|part| problems.contains(part))
         });
-        // It is off by its own mark too, and says that nobody else knows of it.
+        // It is off because of its own switch, too, and says that no other replica knows of it.
         fleet.switch("on");
         fleet.all(false);
         fleet.reach(&[2]);
         let said = fleet.enforce("off").ends_with(1).out;
         assert_has(unfolded(&said), &["the store does not have it yet: ", "may not write robotsd:fleet:{shop}:doc"]);
         assert!(fleet.replicas[2].is_off() && !fleet.replicas[0].is_off());
-        // With its rights it writes back what it holds.
+        // Once it has permission, it writes back what it has.
         store.send("ACL SETUSER reader ~robotsd:fleet:{shop}:*");
         fleet.all(true);
         fleet.synced();
@@ -681,7 +689,7 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
         let fleet = Fleet::start(&store);
         fleet.replicas[2].store.cut();
         fleet.replicas[2].running.wait_for_message("fleet", "the last document stays in force");
-        // What the fleet decides no longer comes here.
+        // This replica no longer gets the fleet's decisions.
         let problems = || fleet.replicas[2].running.command(&["status", "--problems"]);
         wait_until("a reading that fails", || problems().code == Some(1));
         let problem = "problem: fleet \"shop\" is stale: ";
@@ -758,17 +766,17 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
             let answer = replica.running.ask_admin("GET /readyz?require=sites");
             (answer.status, answer.body)
         };
-        // Nobody has to accept it again, whatever it does.
+        // The version does not have to be accepted again, whatever it changes.
         let new = Replica::start_with("web-4", &store, "", closed, "");
         assert_eq!(ready(&new).0, 200);
         wait_until("a refusal", || new.running.get("/any", GPTBOT).status == 403);
-        // The file of before is none that the fleet has, and neither is one that would pass anywhere else.
+        // The fleet has not accepted the previous file, nor one that would pass anywhere else.
         let old = Replica::start_with("web-5", &store, "", ROBOTS, "");
         let (status, why) = ready(&old);
         assert_eq!(status, 503);
         assert_has(&why, &["waits to be accepted: it would be the first version here", &hash[..12]]);
         assert_eq!(old.running.get("/robots.txt", GPTBOT).status, 503, "it has none");
-        // It comes as soon as its source has what the fleet has accepted.
+        // The version goes live as soon as the source contains what the fleet has accepted.
         old.folder.replace("robots.txt", closed);
         wait_until("the version", || old.running.get("/any", GPTBOT).status == 403);
     });
@@ -785,7 +793,7 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
             assert_has(refused.body, &["the off switch m1 ", why, "choose a new id"]);
         };
         assert_eq!(enforce("to=off&site=shop&mark=m1").status, 200);
-        // Once more the same, as after an answer that was lost.
+        // The same request again, as after a lost response.
         assert_eq!(enforce("to=off&site=shop&mark=m1").status, 200);
         fleet.all(true);
         assert_eq!(enforce("to=on&site=shop&mark=m2").status, 200);
@@ -797,11 +805,11 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
     });
 }
 
-/// The store is down and the disk is full: what an operator decides then holds over a kill.
+/// The store is down and the disk is full: an operator's decision then still survives a kill.
 #[test]
 fn the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill() {
     let name = "fleet_store::the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill";
-    // One store, because there is one disk.
+    // Only one store, because there is only one disk.
     let Some(mut store) = any_store() else { return };
     SmallDisk::with(name, |disk| {
         let state = disk.path().join("state");

@@ -1,4 +1,4 @@
-//! One replica sends a notification for all of them, and each sends it where the store does not answer.
+//! One replica sends a notification for all of them; if the store does not respond, each sends it.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::harness::*;
 const CHAPTER: &str = include_str!("../../../src/docs/fleet.md");
 const EVERYONE_OUT: &str = "User-agent: *\nDisallow: /\n";
 
-/// Seconds of silence after which a replica is missing, and a little more.
+/// Slightly more than the silence after which a replica is missing.
 const SILENT: Duration = Duration::from_secs(17);
 
-/// Three replicas that tell of everything, as the user of the store that the chapter makes.
+/// Starts three replicas that notify of everything, as the store's user that the chapter creates.
 fn telling(store: &StoreServer, receiver: &Origin) -> Fleet {
     let notify = format!(
         "[[notify]]\non = [\"waits\", \"enforcement\", \"replica-missing\"]\nurl = \"http://{}/\"\ntimeout = \"30s\"\n",
@@ -28,7 +28,7 @@ fn telling(store: &StoreServer, receiver: &Origin) -> Fleet {
     Fleet::of(["web-1", "web-2", "web-3"].map(start).into())
 }
 
-/// The requests that tell of an event: the ids and the bodies.
+/// Returns the requests that report an event: ids and bodies.
 fn told(receiver: &Origin, event: &str) -> Vec<(String, Value)> {
     let told = |request: &String| {
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
@@ -38,7 +38,8 @@ fn told(receiver: &Origin, event: &str) -> Vec<(String, Value)> {
     receiver.requests().iter().map(told).filter(|(_, body)| body["type"] == event).collect()
 }
 
-/// The events that a replica knows to be told, by itself or by another; each is a file with the last word about it.
+/// Returns the events that a replica knows to be reported, by itself or another. Each is a file
+/// with its latest state.
 fn known(replica: &Replica) -> Vec<(String, String)> {
     let files = fs::read_dir(replica.folder.at("state/on_publish")).into_iter().flatten().flatten();
     let read = |file: fs::DirEntry| Some((file.file_name().into_string().ok()?, fs::read_to_string(file.path()).ok()?));
@@ -47,7 +48,7 @@ fn known(replica: &Replica) -> Vec<(String, String)> {
     known
 }
 
-/// Waits until each of the replicas knows something else to be told, or not any more, than before this was done.
+/// Waits until the events known to each replica have changed after this action.
 fn all_know(replicas: &[Replica], act: impl FnOnce()) {
     let before: Vec<_> = replicas.iter().map(known).collect();
     act();
@@ -55,7 +56,7 @@ fn all_know(replicas: &[Replica], act: impl FnOnce()) {
     wait_until("what every replica knows", || replicas.iter().zip(&before).all(is_known));
 }
 
-/// The requests that tell of it: so many, and no more.
+/// Returns the requests that report an event, and checks their number.
 fn only(receiver: &Origin, event: &str, times: usize) -> Vec<(String, Value)> {
     let told = told(receiver, event);
     assert_eq!(told.len(), times, "{event}: {:?}", receiver.requests());
@@ -91,12 +92,13 @@ fn one_replica_tells_what_all_of_them_see_also_over_restarts() {
         }
         fleet.reach(&[0, 1, 2]);
         fleet.synced();
-        // With this each has looked at all of its events since it started.
+        // After this, each replica has processed all of its events since the start.
         all_know(&fleet.replicas, || drop(fleet.switch("on")));
         only(&receiver, "waits", 1);
         let on = only(&receiver, "enforcement", 2);
         assert_has(on[1].1["data"]["message"].to_string(), &["is on again for every site in the fleet"]);
-        // Off again within the day is another event, and so is the same version once it was gone.
+        // Switching off again within a day is another event, and so is the same version if it
+        // returns.
         let off_at_site = || drop(fleet.followed(&["enforce", "off", "--fleet", "--site", "shop"]));
         all_know(&fleet.replicas, off_at_site);
         let site = only(&receiver, "enforcement", 3);
@@ -116,10 +118,11 @@ fn a_replica_that_dies_is_told_of_once_each_time() {
         let mut fleet = telling(&store, &receiver);
         let mut leaving = Replica::start("web-4", &store, "");
         fleet.synced_are(4);
-        // One that ends in good order is not missed, though it is silent for longer than the other.
+        // A replica that is stopped normally is not missing, even though it is silent for longer
+        // than the other.
         leaving.running.end();
         let (others, last) = fleet.replicas.split_at_mut(2);
-        // Silence takes a quarter of a minute.
+        // The silence takes 15 seconds.
         let times = if is_long() { 2 } else { 1 };
         for time in 1..=times {
             all_know(others, || last[0].running.kill());
@@ -127,7 +130,7 @@ fn a_replica_that_dies_is_told_of_once_each_time() {
             let message = missing[time - 1].1["data"]["message"].as_str().unwrap();
             assert_has(message, &["replica \"web-3\" of the fleet \"shop\" is missing: silent since 20"]);
             assert_part(&missing[time - 1].1["data"], &json!({ "site": "", "next": "robotsd status --fleet" }));
-            // That it is back is known as well.
+            // Its return is known as well.
             all_know(others, || last[0].running = last[0].folder.start());
         }
         fleet.reach(&[0, 1, 2]);
@@ -150,7 +153,7 @@ fn each_tells_with_the_same_id_while_the_store_is_out_and_misses_nobody_when_it_
         std::thread::sleep(SILENT.saturating_sub(out.elapsed()));
         store.signal("CONT");
         fleet.synced();
-        // With this each has looked at who is missing.
+        // After this, each replica has checked which replicas are missing.
         all_know(&fleet.replicas, || drop(fleet.switch("off")));
         only(&receiver, "waits", 3);
         only(&receiver, "replica-missing", 0);
@@ -167,7 +170,7 @@ fn another_tells_where_the_one_whose_turn_it_was_dies_before_it_has_told() {
         fleet.replicas[0].running.kill();
         receiver.show(204, "");
         shut_out(&fleet.replicas[1..2]);
-        // That the first is missing, and that a version waits.
+        // Two events: the first replica is missing, and a version is pending.
         wait_until("both events", || known(&fleet.replicas[1]).len() == 2);
         let told = told(&receiver, "waits");
         let of = |name: &str| told.iter().filter(|(_, body)| body["data"]["replica"] == name).count();
@@ -176,7 +179,7 @@ fn another_tells_where_the_one_whose_turn_it_was_dies_before_it_has_told() {
     });
 }
 
-/// A process that another has started; it ends with the test.
+/// A process that another process has started; killed when the test ends.
 struct Killed(u32);
 
 impl Drop for Killed {
@@ -185,7 +188,7 @@ impl Drop for Killed {
     }
 }
 
-/// The process that takes the place of another has its name, its marks, and knows what was told.
+/// The process that replaces another has its name and its switches, and knows what was reported.
 #[test]
 fn a_replica_that_is_upgraded_in_place_stays_itself() {
     a_store(async |_, store| {
@@ -202,7 +205,7 @@ fn a_replica_that_is_upgraded_in_place_stays_itself() {
         assert_ne!(u64::from(after), before);
         fleet.stay_off();
         fleet.synced();
-        // For longer than a replica may be silent, there are three, and none is missing.
+        // For longer than the allowed silence there are three replicas, and none is missing.
         let until = Instant::now() + SILENT;
         while Instant::now() < until {
             let report = fleet.says(&["fleet", "status", "--json"]).json();

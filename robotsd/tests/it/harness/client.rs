@@ -1,4 +1,4 @@
-//! An HTTP/1 client that sends the octets a test gives it.
+//! An HTTP/1 client that sends the bytes a test gives it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Deadline of everything that a test waits for. It is long because a machine may be busy; a test that passes never waits for it.
+/// Timeout of everything that a test waits for. It is long because a machine may be busy; a passing
+/// test never waits that long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An HTTP/1.1 response that was read to its end.
@@ -29,13 +30,14 @@ impl Answer {
         }
     }
 
-    /// The next answer of a connection, to a request with this method; none where the connection ends before.
+    /// Reads the next response of a connection, to a request with this method; `None` if the
+    /// connection ends before.
     pub(crate) fn read(reader: &mut impl BufRead, method: &str) -> Option<Self> {
         let head = head(reader);
         let answer = head.ends_with(b"\r\n\r\n").then(|| Self::parse(&head))?;
         let mut body = Vec::new();
         if method == "HEAD" || matches!(answer.status, 204 | 304) {
-            // Nothing follows.
+            // There is no body.
         } else if answer.field("transfer-encoding").is_some() {
             body = chunks(reader)?;
         } else if let Some(length) = answer.field("content-length") {
@@ -48,17 +50,17 @@ impl Answer {
     }
 
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        // Not every server writes a blank behind the colon.
+        // Not every server sends a space after the colon.
         let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
         fields.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 
-    /// Whether its connection takes no further request.
+    /// Reports whether the connection accepts no further request.
     pub(crate) fn is_last(&self) -> bool {
         self.field("connection") == Some("close")
     }
 
-    /// Comes with this status and this body.
+    /// Checks status and body.
     #[track_caller]
     pub(crate) fn comes_with(&self, status: u16, body: &str) {
         assert_eq!((self.status, &*self.body), (status, body), "{self:?}");
@@ -69,12 +71,12 @@ impl Answer {
     }
 }
 
-/// A connection that waits no longer than a test has patience.
+/// Opens a connection with a timeout of [`PATIENCE`].
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     patient(TcpStream::connect(address).expect("a connection"))
 }
 
-/// One from this address of the machine; none where it is refused.
+/// Opens a connection from this address of the machine; `None` if it is refused.
 pub(crate) fn connect_from(source: [u8; 4], to: SocketAddr) -> Option<TcpStream> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from((source, 0)).into()).unwrap();
@@ -88,27 +90,27 @@ fn patient(stream: TcpStream) -> TcpStream {
     stream
 }
 
-/// A connection on which something has been sent.
+/// Opens a connection and sends these bytes.
 pub(crate) fn sent(address: SocketAddr, octets: impl AsRef<[u8]>) -> TcpStream {
     let mut stream = connect(address);
     stream.write_all(octets.as_ref()).expect("an open connection");
     stream
 }
 
-/// The octets that come until the end of a connection.
+/// Returns the bytes until the end of a connection.
 pub(crate) fn rest(mut stream: impl Read) -> Vec<u8> {
     let mut octets = Vec::new();
     stream.read_to_end(&mut octets).expect("a connection that is not reset");
     octets
 }
 
-/// The answer to a request that ends its connection.
+/// Returns the response to a request that ends its connection.
 pub(crate) fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Answer {
     Answer::parse(&rest(sent(address, request)))
 }
 
-/// The octets of an answer, which may not come. A server that closes with something unread resets the connection; earlier octets
-/// count.
+/// Returns the bytes of a response; `None` if there is none. A server that closes with unread input
+/// resets the connection; bytes received before that count.
 pub(crate) fn offer(mut stream: impl Read + Write, request: impl AsRef<[u8]>) -> Option<Vec<u8>> {
     stream.write_all(request.as_ref()).ok()?;
     let mut answer = Vec::new();
@@ -116,24 +118,24 @@ pub(crate) fn offer(mut stream: impl Read + Write, request: impl AsRef<[u8]>) ->
     answer.starts_with(b"HTTP/1.").then_some(answer)
 }
 
-/// The answer of an admin interface to a program of the operator's, without a token.
+/// Returns an admin interface's response to a program of the operator, without a token.
 pub(crate) fn admin_answer(address: SocketAddr, request: &str) -> Answer {
     admin_answer_with(address, request, "")
 }
 
-/// The same with further fields.
+/// Like [`admin_answer`], with additional fields.
 pub(crate) fn admin_answer_with(address: SocketAddr, request: &str, fields: &str) -> Answer {
     exchange(address, format!("{request} HTTP/1.1\r\nHost: {address}\r\nRobotsd-Admin: 1\r\n{fields}\r\n"))
 }
 
-/// The octets up to the end of a head; less where the connection ends before.
+/// Returns the bytes up to the end of a head; fewer if the connection ends before.
 pub(crate) fn head(reader: &mut impl BufRead) -> Vec<u8> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") && reader.read_until(b'\n', &mut head).is_ok_and(|read| read > 0) {}
     head
 }
 
-/// A body that comes in chunks.
+/// Reads a chunked body.
 pub(super) fn chunks(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {
@@ -149,7 +151,7 @@ pub(super) fn chunks(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     }
 }
 
-/// A connection that is kept open for one request after another.
+/// A connection that is kept open for several requests.
 #[derive(Debug)]
 pub(crate) struct Kept<S = TcpStream> {
     reader: BufReader<S>,
@@ -171,12 +173,12 @@ impl<S: Read + Write> Kept<S> {
         self.reader.get_mut().write_all(octets.as_ref()).expect("an open connection");
     }
 
-    /// The next answer.
+    /// Returns the next response.
     pub(crate) fn receive(&mut self) -> Answer {
         Answer::read(&mut self.reader, "GET").expect("an answer before the connection ends")
     }
 
-    /// The answer to a request; none where the connection has ended.
+    /// Returns the response to a request; `None` if the connection has ended.
     pub(crate) fn ask(&mut self, method: &str, target: &[u8], fields: &str) -> Option<Answer> {
         let fields = format!(" HTTP/1.1\r\nHost: {}\r\n{fields}\r\n", self.host);
         let request = [method.as_bytes(), b" ", target, fields.as_bytes()].concat();
@@ -184,7 +186,7 @@ impl<S: Read + Write> Kept<S> {
         Answer::read(&mut self.reader, method)
     }
 
-    /// Status and body of the answer to one request.
+    /// Returns status and body of the response to one request.
     pub(crate) fn get(&mut self, path: &str, agent: &str) -> (u16, String) {
         let answer = self.ask("GET", path.as_bytes(), &format!("User-Agent: {agent}\r\n"));
         let answer = answer.expect("an answer before the connection ends");

@@ -1,4 +1,4 @@
-//! A config, written as far as a test cares, and the files beside it.
+//! A config with the parts that a test needs, and the files next to it.
 
 use std::fmt::{self, Display};
 
@@ -19,60 +19,60 @@ impl Config {
         Self { keys: String::new(), listener: String::new(), tables: String::new(), files: Vec::new() }
     }
 
-    /// A request that robots.txt disallows is refused.
+    /// Creates a config that refuses disallowed requests.
     pub(crate) fn refusing() -> Self {
         Self::new().keys("mode = \"refuse\"")
     }
 
-    /// It refuses, and answers questions of other proxies.
+    /// Creates a config that refuses, and answers queries of other proxies.
     pub(crate) fn deciding() -> Self {
         Self::refusing().listener("kind = \"decision\"")
     }
 
-    /// Keys above all tables.
+    /// Adds keys above all tables.
     pub(crate) fn keys(mut self, keys: impl Display) -> Self {
         self.keys += &format!("{keys}\n");
         self
     }
 
-    /// Keys of the listener, and tables of its own.
+    /// Adds keys of the listener, and its tables.
     pub(crate) fn listener(mut self, keys: impl Display) -> Self {
         self.listener += &format!("{keys}\n");
         self
     }
 
-    /// Tables below those there are, or keys of the last one.
+    /// Adds tables at the end, or keys of the last table.
     pub(crate) fn tables(mut self, tables: impl Display) -> Self {
         self.tables += &format!("{tables}\n");
         self
     }
 
-    /// A site with these keys, and tables of its own.
+    /// Adds a site with these keys and tables.
     pub(crate) fn site(self, name: &str, keys: impl Display) -> Self {
         self.tables(format!("[[site]]\nname = {name:?}\n{keys}"))
     }
 
-    /// A site of the files in the folder, among them its robots.txt.
+    /// Adds a site that serves the files in the folder, including its robots.txt.
     pub(crate) fn files_of(self, name: &str) -> Self {
         self.site(name, "root = \".\"")
     }
 
-    /// A site in front of an upstream; its robots.txt is in the folder.
+    /// Adds a site in front of an upstream, with its robots.txt in the folder.
     pub(crate) fn upstream(self, name: &str, origin: impl Display) -> Self {
         self.site(name, format!("upstreams = [\"http://{origin}\"]\nrobots.path = \"robots.txt\""))
     }
 
-    /// An admin interface on a free port.
+    /// Adds an admin interface on a free port.
     pub(crate) fn admin(self) -> Self {
         self.tables("[admin]\naddress = \"127.0.0.1:0\"")
     }
 
-    /// One on a socket beside the config.
+    /// Adds an admin interface on a socket next to the config.
     pub(crate) fn admin_socket(self) -> Self {
         self.tables("[admin]\nsocket = \"admin.sock\"")
     }
 
-    /// Every request is a line of the log.
+    /// Logs every request.
     pub(crate) fn log_requests(self) -> Self {
         self.tables("[log]\naccess = \"json\"")
     }
@@ -86,7 +86,7 @@ impl Config {
         self.file("robots.txt", text)
     }
 
-    /// A folder with the config and the files.
+    /// Creates a folder with the config and the files.
     pub(crate) fn folder(&self) -> Folder {
         let folder = folder(&[("robotsd.toml", &self.to_string())]);
         for (name, content) in &self.files {
@@ -95,7 +95,7 @@ impl Config {
         folder
     }
 
-    /// The folder, and the proxy that serves it.
+    /// Creates the folder, and starts the proxy that serves it.
     pub(crate) fn start(&self) -> (Folder, Running) {
         let folder = self.folder();
         let running = folder.start();
@@ -103,7 +103,7 @@ impl Config {
     }
 }
 
-/// The text of the config.
+/// Formats the text of the config.
 impl Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { keys, listener, tables, files: _ } = self;

@@ -1,29 +1,30 @@
-//! Assertions about parts of texts and reports, which print the whole if they fail.
+//! Assertions about parts of texts and reports, which print everything if they fail.
 
 use serde_json::Value;
 
-/// Each of the parts is in the text.
+/// Checks that the text contains each of the parts.
 #[track_caller]
 pub(crate) fn assert_has(text: impl AsRef<str>, parts: &[&str]) {
     let text = text.as_ref();
     parts.iter().for_each(|part| assert!(text.contains(part), "{part:?} is not in\n{text}"));
 }
 
-/// None of the parts is in the text.
+/// Checks that the text contains none of the parts.
 #[track_caller]
 pub(crate) fn assert_lacks(text: impl AsRef<str>, parts: &[&str]) {
     let text = text.as_ref();
     parts.iter().for_each(|part| assert!(!text.contains(part), "{part:?} is in\n{text}"));
 }
 
-/// A report has these fields with these values, among others: of objects in it, too.
+/// Checks that a report has these fields with these values, including nested ones. It may have
+/// more.
 #[track_caller]
 pub(crate) fn assert_part(report: &Value, part: &Value) {
     let found = common(report, part);
     assert!(found == *part, "{found} in place of {part}, in {report}");
 }
 
-/// The fields of a report that a part has.
+/// Returns the fields of a report that a part has.
 fn common(report: &Value, part: &Value) -> Value {
     match part {
         Value::Object(fields) if report.is_object() => {
@@ -33,12 +34,12 @@ fn common(report: &Value, part: &Value) -> Value {
     }
 }
 
-/// The row of a list whose field has this value; null where there is none.
+/// Returns the row of a list whose field has this value; null if there is none.
 pub(crate) fn row<'a>(rows: &'a Value, field: &str, value: &str) -> &'a Value {
     rows.as_array().expect("a list").iter().find(|row| row[field] == value).unwrap_or(&Value::Null)
 }
 
-/// Text that is folded to lines, as one line again.
+/// Joins wrapped text to one line.
 pub(crate) fn unfolded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

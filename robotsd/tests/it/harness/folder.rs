@@ -1,4 +1,4 @@
-//! A folder with a config and the files of a site, and robotsd in it.
+//! A folder with a config and a site's files, and robotsd in it.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -10,11 +10,11 @@ use tempfile::TempDir;
 
 use super::process::{Ended, Running, robotsd, run};
 
-/// Removed when dropped.
+/// A temporary folder, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Folder(TempDir);
 
-/// A folder with files in it.
+/// Creates a folder with these files.
 pub(crate) fn folder(files: &[(&str, &str)]) -> Folder {
     let folder = Folder(tempfile::tempdir().unwrap());
     for (name, text) in files {
@@ -23,7 +23,7 @@ pub(crate) fn folder(files: &[(&str, &str)]) -> Folder {
     folder
 }
 
-/// A folder with files in it, and the proxy that serves with its `robotsd.toml`.
+/// Creates a folder with these files, and starts the proxy with its `robotsd.toml`.
 pub(crate) fn serving(files: &[(&str, &str)]) -> (Folder, Running) {
     let folder = folder(files);
     let running = folder.start();
@@ -45,12 +45,12 @@ impl Folder {
         fs::write(path, text).unwrap();
     }
 
-    /// Replaces a file in one step.
+    /// Replaces a file atomically.
     pub(crate) fn replace(&self, name: impl AsRef<Path>, text: impl AsRef<[u8]>) {
         super::process::replace_file(&self.at(name), text);
     }
 
-    /// Replaces the config in one step.
+    /// Replaces the config atomically.
     pub(crate) fn configure(&self, config: impl Display) {
         self.replace("robotsd.toml", config.to_string());
     }
@@ -63,7 +63,7 @@ impl Folder {
         fs::remove_file(self.at(name)).unwrap();
     }
 
-    /// A command that runs here.
+    /// Creates a command that runs in this folder.
     pub(crate) fn robotsd(&self) -> Command {
         let mut command = robotsd();
         command.current_dir(self.path());
@@ -75,12 +75,12 @@ impl Folder {
         run(self.robotsd().args(arguments))
     }
 
-    /// Runs a command whose last argument is the path of the config here.
+    /// Runs a command whose last argument is the path of this folder's config.
     pub(crate) fn configured(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ended {
         run(robotsd().args(arguments).arg(self.at("robotsd.toml")))
     }
 
-    /// Runs a command with the config here.
+    /// Runs a command with this folder's config.
     pub(crate) fn with_config(&self, arguments: &[&str]) -> Ended {
         self.run(arguments.iter().chain(&["--config", "robotsd.toml"]))
     }
@@ -90,7 +90,7 @@ impl Folder {
         Running::start_with(&self.at("robotsd.toml"))
     }
 
-    /// A command that serves with `robotsd.toml`.
+    /// Creates a command that serves with `robotsd.toml`.
     pub(crate) fn serve(&self) -> Command {
         let mut command = robotsd();
         command.args(["serve", "--config"]).arg(self.at("robotsd.toml"));

@@ -1,21 +1,22 @@
-//! Clients that go on while something happens.
+//! Clients that keep sending requests while something happens.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use super::process::wait_until;
 
-/// The requests of one client, again and again.
+/// Repeatedly called to make the requests of one client.
 pub(crate) type Client<'c> = Box<dyn FnMut() + Send + 'c>;
 
-/// Clients that are at it.
+/// Running clients.
 pub(crate) struct Asking<'s> {
     clients: Vec<ScopedJoinHandle<'s, ()>>,
     turns: &'s AtomicUsize,
 }
 
 impl Asking<'_> {
-    /// Waits for so many turns more. A client that has failed would never get there.
+    /// Waits for this many more rounds. Panics if a client has failed, because it would wait
+    /// forever.
     pub(crate) fn wait_for_more(&self, turns: usize) {
         let before = self.turns.load(Ordering::Relaxed);
         wait_until("what clients ask", || {
@@ -24,13 +25,14 @@ impl Asking<'_> {
         });
     }
 
-    /// How many turns the clients have had together.
+    /// Returns the total number of rounds of all clients.
     pub(crate) fn turns(&self) -> usize {
         self.turns.load(Ordering::Relaxed)
     }
 }
 
-/// Tells clients to stop when it goes, also because a test has failed: who waits for them would wait for ever.
+/// Tells clients to stop when dropped, even after a failed test; otherwise waiting for them would
+/// never end.
 pub(crate) struct StopAtEnd<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {
@@ -39,7 +41,7 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-/// Has each client take its turns, in a thread of its own, until something has happened; none of them may fail.
+/// Runs each client in its own thread until something has happened; none of them may fail.
 pub(crate) fn while_asking<'c, T>(
     clients: impl IntoIterator<Item = Client<'c>>,
     happens: impl FnOnce(&Asking<'_>) -> T,

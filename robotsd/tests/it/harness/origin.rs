@@ -1,4 +1,4 @@
-//! Upstreams that answer as a test says.
+//! Upstreams that respond as a test specifies.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,27 +13,27 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::client::{PATIENCE, chunks, head};
 
-/// A request, as octets.
+/// A request as received.
 pub(crate) struct Asked {
     pub(crate) head: Vec<u8>,
-    /// As long as `Content-Length` says, or its chunks.
+    /// The body, according to `Content-Length` or its chunks.
     pub(crate) body: Vec<u8>,
     pub(crate) target: String,
 }
 
-/// The reaction of a server to a request.
+/// A server's reaction to a request.
 pub(crate) enum Reply {
-    /// Sends these octets. If there are none, the connection stays open without an answer.
+    /// Sends these bytes. If there are none, the connection stays open without a response.
     Octets(Vec<u8>),
-    /// Sends these octets and closes.
+    /// Sends these bytes and closes the connection.
     Last(Vec<u8>),
-    /// Sends these octets and resets the connection.
+    /// Sends these bytes and resets the connection.
     Reset(Vec<u8>),
-    /// Sends these octets and then nothing, for longer than any client waits.
+    /// Sends these bytes and then nothing, for longer than any client waits.
     Silence(Vec<u8>),
-    /// Sends these octets and then a blank now and then, without end.
+    /// Sends these bytes and then an occasional space, without end.
     Drip(Vec<u8>),
-    /// Sends these octets and then back what comes: another protocol, of one line.
+    /// Sends these bytes and then echoes one line, as another protocol.
     Echo(Vec<u8>),
 }
 
@@ -43,7 +43,7 @@ impl From<Vec<u8>> for Reply {
     }
 }
 
-/// An upstream that serves for as long as the test process lives.
+/// An upstream that serves until the test process ends.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) address: SocketAddr,
@@ -52,11 +52,11 @@ pub(crate) struct Origin {
     shown: Shown,
 }
 
-/// The status and the text that are shown now.
+/// The status and text that are currently shown.
 type Shown = Arc<Mutex<(u16, String)>>;
 
 impl Asked {
-    /// The next request of a connection.
+    /// Reads the next request of a connection.
     fn read(reader: &mut impl BufRead) -> Option<Self> {
         let head = head(reader);
         let text = head.ends_with(b"\r\n\r\n").then(|| String::from_utf8_lossy(&head).into_owned())?;
@@ -71,7 +71,7 @@ impl Asked {
         Some(asked)
     }
 
-    /// A field, in lower case.
+    /// Returns a field in lower case.
     pub(crate) fn field(&self, name: &str) -> Option<String> {
         let head = String::from_utf8_lossy(&self.head).to_lowercase();
         head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(|value| value.trim().to_owned())
@@ -82,7 +82,7 @@ impl Asked {
     }
 }
 
-/// A whole response: status and reason, fields, body.
+/// Returns a whole response: status and reason, fields, body.
 pub(crate) fn response(status: &str, fields: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
@@ -100,7 +100,7 @@ pub(crate) fn gzip(octets: impl AsRef<[u8]>) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Its address, as a URL has it.
+/// Formats the address for use in a URL.
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.address.fmt(f)
@@ -113,7 +113,7 @@ impl Origin {
         Self::answering(|asked| response("200 OK", &[], &asked.head))
     }
 
-    /// Has documents by path, and notes the heads of requests.
+    /// Serves documents by path, and records the heads of requests.
     pub(crate) fn of<B: Into<Arc<[u8]>>>(documents: impl IntoIterator<Item = (impl Into<String>, B)>) -> Self {
         let documents: HashMap<String, Arc<[u8]>> =
             documents.into_iter().map(|(path, body)| (path.into(), body.into())).collect();
@@ -123,17 +123,17 @@ impl Origin {
         })
     }
 
-    /// Answers every request with what is shown: 0 is no answer at all.
+    /// Answers every request with the shown status and text; status 0 means no response.
     pub(crate) fn showing(status: u16, text: &str) -> Self {
         Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), None, (status, text), |shown, _| shown)
     }
 
-    /// The same over TLS.
+    /// Like [`Self::showing`], over TLS.
     pub(crate) fn showing_over_tls(tls: ServerConfig, status: u16, text: &str) -> Self {
         Self::with_shown(TcpListener::bind("127.0.0.1:0").unwrap(), Some(tls), (status, text), |shown, _| shown)
     }
 
-    /// Shows this as its robots.txt, and answers everything else with 200.
+    /// Serves this robots.txt, and answers everything else with 200.
     pub(crate) fn publishing(status: u16, robots: &str) -> Self {
         Self::publishing_on(TcpListener::bind("127.0.0.1:0").unwrap(), status, robots)
     }
@@ -167,7 +167,7 @@ impl Origin {
         Self::at("127.0.0.1:0", reply)
     }
 
-    /// Listens at this address of loopback.
+    /// Listens at this loopback address.
     pub(crate) fn at<R: Into<Reply>>(address: &str, reply: impl Fn(&Asked) -> R + Send + Sync + 'static) -> Self {
         Self::on(TcpListener::bind(address).unwrap(), None, reply)
     }
@@ -221,23 +221,23 @@ impl Origin {
         Script { reply, connections: self.connections.clone(), requests: self.requests.clone() }
     }
 
-    /// A place where no server answers.
+    /// Returns an address without a server.
     pub(crate) fn down() -> Self {
         Self { address: free(), connections: Arc::default(), requests: Arc::default(), shown: Arc::default() }
     }
 
-    /// How many connections it has taken.
+    /// Returns the number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// The heads and bodies that it has read.
+    /// Returns the heads and bodies that were read.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 }
 
-/// The behaviour of an upstream on each of its connections, and notes of them.
+/// How an upstream behaves on each connection, and what it records.
 #[derive(Clone)]
 struct Script {
     reply: Arc<dyn Fn(&Asked) -> Reply + Send + Sync>,
@@ -249,7 +249,7 @@ impl Script {
     fn serve(&self, stream: impl Read + Write, raw: Option<&TcpStream>) {
         self.connections.fetch_add(1, Ordering::Relaxed);
         let mut reader = BufReader::new(stream);
-        // A client of TLS says hello, and waits.
+        // A TLS client sends its hello, and waits.
         if reader.fill_buf().is_ok_and(|octets| octets.first() == Some(&0x16)) {
             let _ = reader.get_mut().write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
             return;
@@ -265,14 +265,14 @@ impl Script {
             | Reply::Drip(octets)
             | Reply::Echo(octets)) = &reply;
             let stream = reader.get_mut();
-            // A client that has read enough closes.
+            // A client that has read enough closes the connection.
             let is_sent = stream.write_all(octets).and_then(|()| stream.flush()).is_ok();
             match reply {
                 Reply::Octets(_) if is_sent => continue,
                 Reply::Octets(_) => {}
                 Reply::Last(_) => drop(raw.map(|raw| raw.shutdown(Shutdown::Write))),
                 Reply::Reset(_) => {
-                    // The client reads what was sent before the reset drops it.
+                    // Lets the client read what was sent before the reset discards it.
                     std::thread::sleep(Duration::from_millis(50));
                     let _ = raw.map(|raw| socket2::SockRef::from(raw).set_linger(Some(Duration::ZERO)));
                 }
@@ -292,8 +292,9 @@ impl Script {
     }
 }
 
-/// Returns an address on loopback for a server that starts later. Its port is below those that Linux assigns for port 0, and a locked file
-/// reserves it for this process until it ends, so that no other test gets it.
+/// Returns a loopback address for a server that starts later. Its port is below those that Linux
+/// assigns for port 0. A locked file reserves it for this process until it ends, so that no other
+/// test gets it.
 pub(crate) fn free() -> SocketAddr {
     static RESERVED: Mutex<Vec<File>> = Mutex::new(Vec::new());
     let folder = std::env::temp_dir().join("robotsd-test-ports");

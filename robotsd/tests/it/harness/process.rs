@@ -1,4 +1,4 @@
-//! Running `robotsd` and speaking to it.
+//! Runs `robotsd` and talks to it.
 
 use std::cell::RefCell;
 use std::fs;
@@ -21,7 +21,7 @@ pub(crate) const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +htt
 pub(crate) fn robotsd() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_robotsd"));
     command.current_dir(project(""));
-    // If a config has no [admin], its socket is here, and not where one that serves in earnest has it.
+    // If a config has no `[admin]`, its socket is created here instead of at the production path.
     command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
     command.env_remove("ROBOTSD_CONFIG").env_remove("ROBOTSD_ADMIN");
     command
@@ -47,64 +47,64 @@ impl Ended {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Ends with this status.
+    /// Checks that the command ended with this status.
     #[track_caller]
     pub(crate) fn ends_with(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:?}");
         self
     }
 
-    /// The output of a command that has to succeed.
+    /// Returns the output of a command that must succeed.
     #[track_caller]
     pub(crate) fn succeeded(self) -> String {
         self.ends_with(0).out
     }
 
-    /// The complaint of a command that has to end with this status.
+    /// Returns the error output of a command that must end with this status.
     #[track_caller]
     pub(crate) fn failed(self, code: i32) -> String {
         self.ends_with(code).error
     }
 
-    /// One document a line.
+    /// Parses one JSON document per line.
     pub(crate) fn json_lines(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Both outputs, one after the other.
+    /// Returns both outputs, one after the other.
     pub(crate) fn said(&self) -> String {
         format!("{}{}", self.out, self.error)
     }
 }
 
-/// Runs to the end without input, with a bound on how long that may take.
+/// Runs a command to its end without input, with a time limit.
 pub(crate) fn run(command: &mut Command) -> Ended {
     ended(command.stdin(Stdio::null()), b"")
 }
 
-/// The same with something to read on standard input.
+/// Like [`run`], with text on standard input.
 pub(crate) fn run_with(command: &mut Command, input: &[u8]) -> Ended {
     ended(command.stdin(Stdio::piped()), input)
 }
 
-/// Runs to the end with the standard input that the command has.
+/// Runs a command to its end with its standard input.
 pub(crate) fn ended(command: &mut Command, input: &[u8]) -> Ended {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     if let Some(mut pipe) = child.stdin.take() {
         let input = input.to_owned();
-        // A command that reads no input may be gone before all of it is written.
+        // A command that reads no input may end before all of it is written.
         std::thread::spawn(move || drop(pipe.write_all(&input)));
     }
     let (done, output) = std::sync::mpsc::channel();
-    // The pipes have to be read while the process runs, or a long answer would never end.
+    // The pipes must be read while the process runs; otherwise a long output would block it.
     std::thread::spawn(move || done.send(child.wait_with_output()));
-    // A program of others may have much to do: promtool takes 13 s of a processor for the shipped rules, which are two minutes where
-    // other tests have the rest of it. A command that hangs is found all the same.
+    // Other programs may need long: promtool takes 13 s of processor time for the shipped rules,
+    // which can be two minutes if other tests run. A hanging command is still detected.
     let output = output.recv_timeout(PATIENCE * 5).unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap();
     output.into()
 }
 
-/// A process that does not outlive its test.
+/// A process that is killed when the test ends.
 #[derive(Debug)]
 pub(crate) struct KillOnDrop(pub(crate) Child);
 
@@ -128,9 +128,10 @@ impl Running {
         Self::spawn(robotsd().args(["serve", "--config"]).arg(config))
     }
 
-    /// Starts with a command that ends in being robotsd.
+    /// Starts a command that finally becomes robotsd.
     pub(crate) fn spawn(command: &mut Command) -> Self {
-        // Also where a shell starts it, and where the caller does not say which runtime folder it has.
+        // Also where a shell starts it, and where the caller does not say which runtime folder it
+        // has.
         if !command.get_envs().any(|(name, _)| name == "RUNTIME_DIRECTORY") {
             command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
         }
@@ -140,7 +141,8 @@ impl Running {
         let lines = log.clone();
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
-                // Every line of the log is one object. Whether it is as documented is asserted at the end, on the test's thread.
+                // Every line of the log is one object. Whether it is as documented is asserted at
+                // the end, on the test's thread.
                 lines.lock().unwrap().push(serde_json::from_str::<Value>(&line).unwrap());
             }
         });
@@ -304,7 +306,8 @@ pub(crate) fn signal(name: &str, process: u32) -> bool {
     output.status.success()
 }
 
-/// Stops every thread of a process. The signal is taken when each of them next runs; where nothing tells, that is that.
+/// Stops every thread of a process. The signal is taken when each of them next runs; where nothing
+/// tells, that is that.
 pub(crate) fn stop(process: u32) {
     signal("STOP", process);
     let is_stopped = |task: fs::DirEntry| {
@@ -342,24 +345,25 @@ pub(crate) fn wait_for<T>(what: &str, answer: impl Fn() -> Option<T>) -> T {
         }
         assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
         std::thread::sleep(pause);
-        // Questions cost processor time, which other tests need.
+        // Polling costs processor time, which other tests need.
         pause = (pause * 3 / 2).min(Duration::from_millis(50));
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     wait_for(what, || holds().then_some(()));
 }
 
-/// Replaces a file in one step, as editors and deployments do: the new one is written beside it and renamed over it.
+/// Replaces a file atomically, as editors and deployments do: writes the new file next to it and
+/// renames it.
 pub(crate) fn replace_file(path: &Path, text: impl AsRef<[u8]>) {
     let aside = path.with_extension("new");
     fs::write(&aside, text).unwrap();
     fs::rename(aside, path).unwrap();
 }
 
-/// A path in the project, whose root is above this package.
+/// Returns a path in the project, whose root is above this package.
 pub(crate) fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a package in a workspace").join(path)
 }
