@@ -204,8 +204,8 @@ fn robotsd_has_the_old_or_the_new_of_everything_after_every_crash() {
     Tried::all(&operations, most(USUAL), every, start).expect_none("robotsd");
 }
 
-/// Calls, with the errors that they have. Writes are those of the board and the access log: others
-/// are sockets.
+/// Calls, with their possible errors. The writes are those of the board and the access log; others
+/// go to sockets.
 const FAULTS: [(&str, &[&str]); 6] = [
     ("write", &["ENOSPC", "EDQUOT", "EIO"]),
     ("openat", &["EMFILE", "ENOSPC", "EROFS", "EDQUOT", "EIO"]),

@@ -1,7 +1,9 @@
-//! Files made to cost, as a pull request can bring them: the time and memory of the commands that read them.
+//! Crafted files, as a pull request may contain them: time and memory of the commands that read
+//! them.
 //!
-//! Time says something about a build that is optimised: `ROBOTSD_HOSTILE` names one, and without it only the other tests run.
-//! `ROBOTSD_HOSTILE_OCTETS=8388608` makes the files as large as a robots.txt may be, which takes ten minutes; the bounds are the same.
+//! Times are only meaningful in an optimised build: `ROBOTSD_HOSTILE` names one, and without it
+//! only the other tests run. `ROBOTSD_HOSTILE_OCTETS=8388608` makes the files as large as a
+//! robots.txt may be, which takes ten minutes; the limits are the same.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,11 +15,11 @@ use tower_robots::live::VersionHash;
 
 use crate::harness::*;
 
-/// The bounds of one command.
+/// The limits for one command.
 const SECONDS: u64 = 4;
 const MEBIBYTES: u64 = 500;
 
-/// Octets of a file where nothing else is said: a cost that is worse than linear shows there already.
+/// Default size of a file, in bytes: enough to reveal a cost that is worse than linear.
 const OCTETS: usize = 432 << 10;
 
 fn octets() -> usize {
@@ -25,7 +27,7 @@ fn octets() -> usize {
     octets.map_or(OCTETS, |octets| octets.parse().expect("a number of octets"))
 }
 
-/// A head, and as many units as there is room for.
+/// Returns a head, followed by as many units as fit.
 fn filled(head: &str, unit: impl Fn(usize) -> String) -> Vec<u8> {
     let mut file = head.to_owned();
     for number in 0.. {
@@ -38,23 +40,24 @@ fn filled(head: &str, unit: impl Fn(usize) -> String) -> Vec<u8> {
     file.into_bytes()
 }
 
-/// A head, one unit over and over, and a tail.
+/// Returns a head, a repeated unit, and a tail.
 fn long(head: &str, unit: &str, tail: &str) -> Vec<u8> {
     let times = octets().saturating_sub(head.len() + tail.len()) / unit.len();
     [head, &unit.repeat(times), tail].concat().into_bytes()
 }
 
-/// For each lint the file that shows it, over and over; no two copies are the same but in what the lint finds.
+/// Returns for each lint a file with many copies of its example. The copies differ except in what
+/// the lint finds.
 fn of_lints() -> impl Iterator<Item = (String, Vec<u8>)> {
     Lint::all().iter().map(|lint| {
         let example: String = String::from_utf8_lossy(&lint.bad.bytes()).chars().take(2_000).collect();
-        // A rule of its own keeps the copies apart.
+        // A rule per copy makes the copies different.
         let copy = |number: usize| format!("{example}\nAllow: /{number}\n");
         (lint.code.to_owned(), filled("", copy))
     })
 }
 
-/// Files of other kinds, each made for one weakness.
+/// Other files, each crafted for one weakness.
 fn others() -> Vec<(&'static str, Vec<u8>)> {
     const ALL: &str = "User-agent: *\n";
     let crawlers: Vec<_> = tower_robots::agent::Registry::builtin().crawlers().map(|one| &one.name).collect();
@@ -144,7 +147,8 @@ fn others() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// The commands that read a robots.txt which a pull request brings; for the files of lints the first two do.
+/// The commands that read a robots.txt from a pull request. Only the first two run on the lints'
+/// files.
 const COMMANDS: [&[&str]; 6] = [
     &["check", "robots.txt"],
     &["check", "--unsafe-fixes", "--diff", "robots.txt"],
@@ -154,9 +158,10 @@ const COMMANDS: [&[&str]; 6] = [
     &["test", "robots.test.toml"],
 ];
 
-/// How long a command took of a processor, and the most memory that it held: other programs on the machine take no part in these.
+/// Returns the processor time of a command and its peak memory use, which other programs on the
+/// machine do not affect.
 fn cost(command: &mut Command) -> (Duration, u64, Option<i32>) {
-    /// The clock of `/proc`, on every platform that Linux has today.
+    /// The clock tick of `/proc`, which is the same on all current Linux platforms.
     const TICK: Duration = Duration::from_millis(10);
     let start = Instant::now();
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -168,7 +173,7 @@ fn cost(command: &mut Command) -> (Duration, u64, Option<i32>) {
         let held =
             status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
         peak = peak.max(held.unwrap_or(0));
-        // The text before the closing bracket is the name of the program.
+        // The text before the closing parenthesis is the name of the program.
         let stat = read("stat");
         let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
         let ticks: u32 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
@@ -179,7 +184,7 @@ fn cost(command: &mut Command) -> (Duration, u64, Option<i32>) {
         if start.elapsed() > Duration::from_secs(SECONDS * 15) {
             let _ = child.kill();
         }
-        // Between two looks at what it takes.
+        // The interval between two measurements.
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -193,7 +198,7 @@ fn a_hostile_file_costs_what_its_size_costs() {
     const EXPECTED: &str =
         "robots = \"robots.txt\"\n[[allow]]\nagents = [\"Googlebot\", \"*\"]\npaths = [\"/\", \"/a/b\"]\n";
     let others = others().into_iter().map(|(name, file)| (name.to_owned(), file, COMMANDS.len()));
-    // In an order that gives both halves as many of each.
+    // An order that distributes the files evenly over both halves.
     let mut files: Vec<_> = of_lints().map(|(code, file)| (code, file, 2)).chain(others).collect();
     files.sort_by_key(|(name, ..)| VersionHash::of(name.as_bytes()).to_string());
     let judge = |files: &[(String, Vec<u8>, usize)]| {
@@ -219,7 +224,7 @@ fn a_hostile_file_costs_what_its_size_costs() {
     assert!(costly.is_empty(), "{costly}");
 }
 
-/// Settings and expectations are made of tables, which take a hundred times their octets.
+/// Settings and expectations are parsed to tables, which take a hundred times their size.
 #[test]
 fn settings_and_expectations_have_a_size() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
@@ -242,7 +247,7 @@ fn settings_and_expectations_have_a_size() {
     }
 }
 
-/// Opening a FIFO waits for a writer, which need not come.
+/// Opening a FIFO waits for a writer, which may never come.
 #[test]
 fn a_fifo_that_a_command_names_is_refused_at_once() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n"), ("log", "")]);
@@ -269,7 +274,8 @@ fn a_fifo_that_a_command_names_is_refused_at_once() {
     }
 }
 
-/// A pipe of the shell is waited for where it is named, and not where it stands in a folder or in the place of settings.
+/// A pipe is read if it is named on the command line, but not if it is found in a folder or instead
+/// of a settings file.
 #[test]
 fn only_regular_files_are_read_that_were_not_named() {
     let folder = folder(&[("site/robots.txt", "User-agent: *\nDisallow: /x\n"), ("other/robots.txt", "")]);
@@ -291,7 +297,7 @@ fn only_regular_files_are_read_that_were_not_named() {
     run(Command::new("bash").current_dir(folder.path()).args(["-c", pipe, env!("CARGO_BIN_EXE_robotsd")])).succeeded();
 }
 
-/// Twenty sitemaps that send an octet now and then, each for as long as a request may take.
+/// Twenty sitemaps that send a byte now and then, each for as long as a request may take.
 #[test]
 fn sitemaps_that_drip_take_no_longer_than_all_requests_may() {
     let origin = Origin::answering(|asked| {
@@ -310,11 +316,12 @@ fn sitemaps_that_drip_take_no_longer_than_all_requests_may() {
         let is_over = shown.contains("after 2s, this sitemap and the following ones were not fetched");
         is_over.then(|| origin.requests().len() - before - 1)
     });
-    // Half a second each would be ten seconds for all of them.
+    // With half a second each, all of them would take ten seconds.
     assert!(asked < 20, "{asked}");
 }
 
-/// A terminal sees no character that does not print, wherever it comes from; a pipe gets the octets that `patch` needs.
+/// A terminal gets only printable characters, whatever their source; a pipe gets the bytes that
+/// `patch` needs.
 #[test]
 fn nothing_of_a_file_commands_a_terminal() {
     let hostile = "User-agent: *\nDissallow: /a\u{1b}[8m\u{1b}]0;x\u{7}\u{202e}\u{3164}\n";

@@ -1,4 +1,4 @@
-//! `[identity]`: who sends a request, by names that a played DNS server has.
+//! `[identity]`: who sent a request, based on the host names of a simulated DNS server.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -21,7 +21,8 @@ const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
 const REAL: &str = "8.8.4.1";
 const IMPOSTOR: &str = "9.9.9.9";
 
-/// A registry in which one crawler can be verified, by names, so that nothing is fetched.
+/// Returns a registry with one verifiable crawler, which is verified by host names, so that nothing
+/// is fetched.
 pub(super) fn crawlers() -> String {
     let has_evidence = |crawler: &&Crawler| {
         !crawler.ranges.is_empty() || !crawler.reverse_dns.is_empty() || crawler.signature.is_some()
@@ -33,7 +34,7 @@ pub(super) fn crawlers() -> String {
     out + "[[crawler]]\nname = \"ExampleBot\"\ncategory = \"search\"\noperator = \"Example\"\nrdns = [\".bot.example\"]\n"
 }
 
-/// A site `shop` with one crawler that can be verified, by names that are played.
+/// Creates a config of a site `shop` with one crawler that can be verified by simulated host names.
 pub(super) fn known_by(names: &PlayedDns, listener: &str, identity: &str) -> Config {
     Config::new()
         .keys("state_dir = \"state\"")
@@ -67,7 +68,7 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", TRUSTING);
     let running = folder.start();
 
-    // No request was verified on this path yet, so none is refuted.
+    // No request has been verified on this network path yet, so none is refuted.
     assert_eq!(from(&running, IMPOSTOR, "/page.html", BOT).status, 200);
     let known = |client: &str, path: &str, want: &str| {
         wait_until(want, || {
@@ -79,7 +80,7 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
     known(REAL, "/page.html", "verified");
     known(IMPOSTOR, "/page.html", "refuted");
 
-    // It is refused where the file allows what it asks for, with a text that names no rule.
+    // The impostor is refused although the file allows the request, with a text that names no rule.
     let refused = from(&running, IMPOSTOR, "/page.html", BOT);
     assert_eq!(refused.status, 403);
     assert_has(&refused.body, &["The request is not from ExampleBot, which it claims to be."]);
@@ -89,18 +90,18 @@ fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
         "decision": "allow", "address": IMPOSTOR, "rule": null, "group": null,
     });
     assert_part(&line, &part);
-    // The crawler itself is refused what the file disallows, as before, and people are not asked.
+    // The real crawler is still refused what the file disallows, and people are not checked.
     assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
     assert_eq!(from(&running, REAL, "/drafts/x", BOT).status, 403);
     assert_eq!(from(&running, IMPOSTOR, "/page.html", FIREFOX).status, 200);
     assert_eq!(from(&running, IMPOSTOR, "/robots.txt", BOT).status, 200, "everyone may read it");
 }
 
-/// The names of the events where an impostor is only observed.
+/// Returns the names of the events when an impostor is only observed.
 pub(super) fn events_of_an_impostor() -> BTreeSet<String> {
     let names = PlayedDns::start();
     names.confirmed(REAL, "crawl-1.bot.example").names(IMPOSTOR, ptr(&["host.other.example"]));
-    // And the copy of a list that no crawler has.
+    // Also includes the copy of a list that no crawler uses.
     let copy = "wait = \"250ms\"\n[[identity.list]]\nurl = \"https://lists.example/none.json\"\npath = \"list.json\"";
     let folder = site(&names, copy, TRUSTING);
     folder.write("list.json", r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}]}"#);
@@ -116,7 +117,7 @@ pub(super) fn events_of_an_impostor() -> BTreeSet<String> {
 
 const SIGNER: &str = "https://signer.example";
 
-/// Saves the key of RFC 8037 in a state directory, as an earlier process had it from its directory.
+/// Saves the key of RFC 8037 in a state directory, as if an earlier process had fetched it.
 fn save_key(folder: &Folder) {
     let url = DirectoryUrl::parse(SIGNER).unwrap();
     let name = HEXLOWER.encode(&hmac_sha256::Hash::hash(url.as_str().as_bytes()));
@@ -129,7 +130,8 @@ fn seconds() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// The fields of a request for a path of `shop.example` that is signed with that key over these components.
+/// Returns the fields of a request to `shop.example` that is signed with that key over these
+/// components.
 fn signature(path: &str, covered: &str) -> String {
     let created = seconds();
     let input = format!(
@@ -209,7 +211,7 @@ fn that_nothing_can_refute_a_claim_needs_a_hand_where_impostors_are_refused() {
     folder.configure(config("observe", "rdns = false\nimpostors = \"refuse\""));
     running.wait_for_message("config", "impostors");
     folder.with_config(&["status", "--problems"]).succeeded();
-    // An override lets impostors of its crawler be refused, too.
+    // With an override, impostors of its crawler can be refused, too.
     let refused = "[site.modes]\n\"agent:ExampleBot\" = \"refuse\"";
     folder.configure(config("observe", "rdns = false\nimpostors = \"refuse\"").tables(refused));
     wait_until("a problem", || folder.with_config(&["status", "--problems"]).code == Some(1));
@@ -220,7 +222,7 @@ fn that_nothing_can_refute_a_claim_needs_a_hand_where_impostors_are_refused() {
     assert_eq!(status.matches("nothing can refute").count(), 1, "{status}");
 }
 
-/// It could refute claims, as far as the config says.
+/// According to the config, it could refute claims.
 #[test]
 fn a_resolver_that_has_never_answered_is_no_evidence() {
     let names = PlayedDns::start();
@@ -254,10 +256,11 @@ fn the_first_request_waits_for_names_where_that_is_set() {
             assert_eq!(from(&running, client, "/page.html", BOT).status, 200);
             running.wait_for_event("request", |line| line["path"] == "/page.html" && line["address"] == client)
         };
-        // No request may wait longer, and on a busy machine the names may come later: then it is the first of another address.
+        // No request may wait longer. On a busy machine the host names may arrive later; then it is
+        // the first request from another address.
         let found = (1..=20).find(|host| first(&format!("8.8.4.{host}"))["identity"] == want);
         let requests = found.unwrap_or_else(|| panic!("{wait}: {:?}", running.all("request")));
-        // One that has waited is counted as any other.
+        // A request that has waited is counted like any other.
         assert_eq!(from(&running, &format!("8.8.4.{requests}"), "/robots.txt", BOT).status, 200);
         let text = running.ask_admin("GET /metrics").body;
         for series in [
@@ -276,7 +279,7 @@ fn the_first_request_waits_for_names_where_that_is_set() {
 #[test]
 fn behind_a_proxy_that_is_not_trusted_no_request_is_refuted_and_the_status_says_so() {
     let names = PlayedDns::start();
-    // All requests come from the proxy's address, which has a name of its own.
+    // All requests come from the proxy's address, which has its own host name.
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", "");
     let running = folder.start();
     for _ in 0..3 {
@@ -287,7 +290,7 @@ fn behind_a_proxy_that_is_not_trusted_no_request_is_refuted_and_the_status_says_
     assert_eq!(names.asked(), Vec::<String>::new(), "an address of this machine is nobody's");
     drop(running);
 
-    // A proxy with an address of the internet, whose networks the config does not name.
+    // A proxy with a public address, whose networks the config does not name.
     names.names(IMPOSTOR, ptr(&["edge.cdn.example"]));
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", TRUSTING);
     let running = folder.start();
@@ -311,7 +314,7 @@ fn another_config_keeps_what_is_known() {
         running.has_event("request", |line| line["path"] == path && line["identity"] == "verified")
     };
     wait_until("a verified request", || is_verified("/page.html"));
-    // A check begins with this question; of those behind it one may be on its way.
+    // A check begins with this query; one of the following queries may be in flight.
     let asked = || names.asked().iter().filter(|question| question.starts_with("PTR ")).count();
     let before = asked();
     assert!(before > 0);
@@ -320,7 +323,7 @@ fn another_config_keeps_what_is_known() {
     running.event("config");
     wait_until("a verified request under the new config", || is_verified("/other.html"));
     assert_eq!(asked(), before);
-    // Without the table claims are not checked.
+    // Without the table, claims are not checked.
     let without =
         config.split("[identity]").next().unwrap().to_owned() + "[log]\naddress = \"keep\"\naccess = \"json\"\n";
     folder.configure(without);
@@ -344,7 +347,7 @@ fn a_claim_is_checked_by_hand_step_by_step() {
                 names of 8.8.4.1: crawl-1.bot.example.\n  addresses of crawl-1.bot.example";
     assert!(text.starts_with(want), "{text}");
 
-    // A single check has seen no address verified through the resolver.
+    // A single check has verified no address through the resolver.
     let text = verify(IMPOSTOR, "ExampleBot", 3);
     let want = "9.9.9.9 as ExampleBot: undecided(unproven-resolver)\n  neither proved nor disproved by the evidence \
      that was checked\n";
@@ -358,7 +361,7 @@ fn a_claim_is_checked_by_hand_step_by_step() {
     assert_part(&answer, &json!({ "identity": { "outcome": "undecided" }, "crawler": "ExampleBot" }));
     assert_eq!(asked(), before, "nothing is looked up");
 
-    // Lists that are compiled in verify.
+    // Embedded lists can verify.
     let text = run(robotsd().args(["agents", "--verify", "66.249.66.1", "--user-agent", "Googlebot", "--offline"])).out;
     assert!(text.starts_with("66.249.66.1 as Googlebot: verified(range)\n  list https://"), "{text}");
 }

@@ -1,4 +1,5 @@
-//! Files of sites that a config includes: a bad one hurts no other, a host belongs to who had it, and paths stay in the file's folder.
+//! Site files that a config includes: a bad file affects no other, a host belongs to its first
+//! owner, and paths stay in the file's folder.
 
 use std::fs;
 
@@ -7,7 +8,7 @@ use crate::harness::*;
 const HEAD: &str = "include = [\"sites.d/*.toml\"]\nmode = \"refuse\"\nstate_dir = \"state\"\n\
     [admin]\naddress = \"127.0.0.1:0\"\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n";
 
-/// A site with a robots.txt of its own, which closes `/private/`.
+/// Returns a site with its own robots.txt, which disallows `/private/`.
 fn site(name: &str, host: &str) -> String {
     format!(
         "[[site]]\nname = {name:?}\nhosts = [{host:?}]\nroot = \".\"\nrobots.text = \"\"\"\nUser-agent: *\n\
@@ -15,12 +16,12 @@ fn site(name: &str, host: &str) -> String {
     )
 }
 
-/// A file of one site, whose name and host are that of the file.
+/// Returns a file with one site, named like the file.
 fn file(name: &str) -> String {
     site(name, &format!("{name}.example"))
 }
 
-/// What a host serves, if a site has it.
+/// Returns what a host serves, if a site has it.
 fn served(running: &Running, host: &str) -> Option<String> {
     let answer =
         running.send(format!("GET /robots.txt HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes());
@@ -49,20 +50,20 @@ fn files_come_change_and_go_without_a_restart() {
     let (folder, running) = serving(&[
         ("robotsd.toml", HEAD),
         ("sites.d/a.toml", &file("a")),
-        // Neither is read: a draft of an editor, and another name.
+        // Neither is read: an editor's draft, and another extension.
         ("sites.d/.b.toml", "broken ="),
         ("sites.d/b.toml~", "broken ="),
     ]);
     assert!(is_of(&running, "a.example", "a"));
     assert_eq!(served(&running, "b.example"), None);
-    // In one step: half of it would be a file that is refused.
+    // Atomically, because a partial file would be rejected.
     folder.replace("sites.d/b.toml", file("b"));
     wait_until("a new file", || is_of(&running, "b.example", "b"));
     folder.replace("sites.d/a.toml", file("a").replace("/private/a", "/private/other"));
     wait_until("a changed file", || is_of(&running, "a.example", "other"));
     folder.remove("sites.d/b.toml");
     wait_until("a file that is gone", || served(&running, "b.example").is_none());
-    // The last one may go: the files may come later.
+    // The last file may be removed, because files may be added later.
     folder.remove("sites.d/a.toml");
     wait_until("the last file that is gone", || served(&running, "a.example").is_none());
     assert_eq!(running.events("config-rejected"), 0);
@@ -92,7 +93,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
         assert_has(&said, &["config: partly: ", place, why, "its last good copy stays in force"]);
         assert!(is_of(&running, "b.example", "b"), "{broken}");
         assert!(is_of(&running, "a.example", &format!("a{}", place.len() + why.len())), "{broken}");
-        // Everyone says the same.
+        // All reports say the same.
         let reports = refused(&folder);
         let report = row(&reports, "path", folder.at("sites.d/b.toml").to_str().unwrap());
         let said = report["why"].as_str().unwrap();
@@ -108,7 +109,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
     }
     assert_has(running.ask_admin("GET /metrics").body, &["\nrobotsd_config_refused_files 1\n"]);
 
-    // A start finds it broken, and has the copy.
+    // A start finds the file broken, and uses the saved copy.
     running.end();
     let running = folder.start();
     assert!(is_of(&running, "b.example", "b"));
@@ -127,7 +128,7 @@ fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
         ("robotsd.toml", &config),
         ("sites.d/a.toml", &file("a")),
         ("sites.d/b.toml", "[[site]]\nname = 1\n"),
-        // A host that two files have, and none had before, is neither's.
+        // If two files name a new host, neither gets it.
         ("sites.d/c.toml", &format!("{}{}", file("c"), site("c2", "Shared.example."))),
         ("sites.d/d.toml", &format!("{}{}", file("d"), site("d2", "shared.example"))),
     ]);
@@ -140,12 +141,12 @@ fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
     assert_eq!(status, 503);
     assert_has(&body, &["b.toml:2:8", "c.toml:11:10", "d.toml:11:10", "its sites are not served", "both are refused"]);
     assert_eq!(refused(&folder).as_array().unwrap().len(), 3);
-    // One gives it up.
+    // One file gives the host up.
     folder.replace("sites.d/d.toml", file("d"));
     wait_until("both", || is_of(&running, "shared.example", "c2") && is_of(&running, "d.example", "d"));
     folder.replace("sites.d/b.toml", file("b"));
     wait_until("all are there", || ready(&running, "?require=sites").0 == 200);
-    // What a running process gets and cannot use takes it out of no rotation.
+    // A file that a running process cannot use does not take it out of rotation.
     folder.write("sites.d/e.toml", "broken");
     running.wait_for_message("config-rejected", "e.toml:1:");
     assert_eq!(ready(&running, "?require=sites").0, 200);
@@ -156,7 +157,7 @@ fn a_name_and_a_host_belong_to_who_had_them() {
     let own = format!("{HEAD}{}", site("main", "main.example"));
     let (folder, running) = serving(&[("robotsd.toml", &own), ("sites.d/m.toml", &file("m"))]);
     wait_until("the copies", || folder.at("state/include.json").is_file());
-    // Of a newcomer before it in the order of names, and behind it.
+    // Claimed by a new file that sorts before the owner's file, and by one that sorts after it.
     for (name, claims, why) in [
         ("a", site("a", "m.example"), "the host \"m.example\" belongs to"),
         ("z", site("z", "M.EXAMPLE."), "the host \"M.EXAMPLE.\" belongs to"),
@@ -171,17 +172,17 @@ fn a_name_and_a_host_belong_to_who_had_them() {
         assert!(is_of(&running, "m.example", "m") && is_of(&running, "main.example", "main"), "{name}");
         folder.remove(format!("sites.d/{name}.toml"));
     }
-    // The config is a newcomer too, and is rejected as ever.
+    // A new claim in the config is rejected as well.
     folder.configure(format!("{own}{}", site("new", "m.example")));
     running.wait_for_message("config-rejected", "robotsd.toml:19:10: the host \"m.example\" belongs to");
     assert!(is_of(&running, "m.example", "m"));
     folder.configure(&own);
-    // In one step from one file to another, and the name of a site with it.
+    // Atomically from one file to another, with the name of the site.
     folder.write("sites.d/n.toml", file("m").replace("private/m", "private/n"));
     running.wait_for_message("config-rejected", "n.toml:2:8");
     folder.replace("sites.d/m.toml", file("q"));
     wait_until("the move", || is_of(&running, "m.example", "n") && is_of(&running, "q.example", "q"));
-    // Who had it keeps it, although its file is broken now.
+    // The owner keeps the host, although its file is now broken.
     folder.replace("sites.d/n.toml", "broken");
     folder.write("sites.d/a.toml", site("a", "m.example"));
     running.wait_for_message("config-rejected", "a.toml:3:10: the host \"m.example\" belongs to");
@@ -208,7 +209,7 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
         ("p.example", "m.toml", "p.example:8080"),
         ("p.example:9090", "m.toml", "p.example:8080"),
     ] {
-        // The order of the names of the files does not matter.
+        // The sort order of the files does not matter.
         for newcomer in ["sites.d/a.toml", "sites.d/z.toml"] {
             folder.write(newcomer, site("thief", claimed));
             let checked = folder.configured(["config", "check"]).ends_with(2);
@@ -224,11 +225,11 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
         let robots = served(&running, host).unwrap_or_default();
         assert!(robots.contains("/private/m") || robots.contains("/private/address"), "{host}: {robots}");
     }
-    // Neither is another host, or a host that nobody owns.
+    // Another port, or an unowned host, is not a conflict either.
     folder.write("sites.d/z.toml", [site("z1", "a.w.example:8080"), site("z2", "p.p.example")].concat());
     reload(&running, 0);
     assert!(is_of(&running, "a.w.example:8080", "z1") && is_of(&running, "p.p.example", "z2"));
-    // Two newcomers with one host are refused, whatever ports they name.
+    // Two new files with the same host are rejected, whatever ports they name.
     folder.write("sites.d/x.toml", site("x", "new.example:8080"));
     folder.write("sites.d/y.toml", site("y", "new.example:9090"));
     assert_has(
@@ -261,7 +262,7 @@ fn a_name_that_stands_for_other_sites_or_looks_like_another_is_refused_in_every_
         ("sh\u{a0}op", "invisible character"),
         ("sh\u{3164}op", "invisible character"),
     ] {
-        // JSON writes a text as TOML reads it.
+        // JSON writes a string as TOML reads it.
         let named = site("x", "x.example").replacen("\"x\"", &json!(name).to_string(), 1).replace("\u{7f}", "\\u007f");
         folder.write("sites.d/x.toml", &named);
         let (place, refused) = ("sites.d/x.toml:2:8", "a site cannot be called");
@@ -367,7 +368,7 @@ fn paths_stay_in_the_folder_of_their_file_links_resolved() {
     assert_eq!(served(&running, "c.example"), None);
 }
 
-/// Document roots are elsewhere than the files of sites.
+/// Document roots are not in the folder of the site files.
 #[test]
 fn paths_may_lead_into_the_folders_that_the_config_allows() {
     use std::os::unix::fs::symlink;
@@ -406,7 +407,7 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
     assert_has(&checked, &["robotsd.toml:1:25", "there is no folder ", "/gone"]);
     let running = folder.start();
     assert!(is_of(&running, "shop.example", "shop") && is_of(&running, "whole.example", "shop"));
-    // What the operator takes back is not served from a copy either.
+    // What the operator withdraws is not served from a copy either.
     folder.configure(HEAD);
     let said = reload(&running, 1);
     let of_files = said.lines().filter(|line| line.starts_with("config: partly: ") && line.contains(" is outside "));
@@ -447,7 +448,7 @@ fn files_of_many_sites_are_reloaded_whatever_three_of_them_hold() {
             assert!(is_of(&running, &host(number, of), &format!("{mark}f{number}-{of}")), "{number} {of}");
         }
     }
-    // A fault of each site is one for people, and names the others.
+    // The same error of each site is shown once to people, and names the other sites.
     let same = text(9, "").replace("Disallow", "Dissallow");
     folder.replace("sites.d/f9.toml", same);
     let checked = folder.configured(["config", "check"]);
@@ -478,7 +479,7 @@ fn a_pattern_that_fits_no_file_is_a_warning_and_one_that_is_none_an_error() {
     folder.configure(format!("{}{}", HEAD.replace("sites.d/*", "*/sites"), file("own")));
     let said = folder.configured(["config", "check"]).failed(2);
     assert_has(said, &["error: write a folder and file name, with * only in the name", "robotsd.toml:1:12"]);
-    // A folder that is gone is no folder without files.
+    // A missing folder is not the same as a folder without files.
     folder.configure(format!("{}{}", HEAD.replace("sites.d", "gone"), file("own")));
     assert_has(
         folder.configured(["config", "check"]).failed(2),

@@ -1,4 +1,4 @@
-//! Starting, stopping and running short, under a supervisor or without one.
+//! Starting, stopping and running out of resources, with and without a supervisor.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -15,14 +15,14 @@ fn config() -> Config {
     Config::new().keys("workers = 2").files_of("a").robots(ROBOTS)
 }
 
-/// A folder with this config, whose listener is at this address.
+/// Creates a folder with this config, whose listener is at this address.
 fn listening_at(address: impl ToString, config: &Config) -> Folder {
     let folder = config.folder();
     folder.configure(config.to_string().replace("127.0.0.1:0", &address.to_string()));
     folder
 }
 
-/// A command that becomes robotsd once a shell has done something first.
+/// Creates a command that becomes robotsd after a shell has run something first.
 fn after(first: &str, config: &Path) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{first}\nexec \"$0\" \"$@\"")).arg(env!("CARGO_BIN_EXE_robotsd"));
@@ -30,7 +30,7 @@ fn after(first: &str, config: &Path) -> Command {
     command
 }
 
-/// A command that passes a listening socket as a supervisor does: as descriptor 3.
+/// Creates a command that passes a listening socket as descriptor 3, as a supervisor does.
 fn passing(socket: &TcpListener, name: &str, config: &Path) -> Command {
     let first = format!("export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES={name}\nexec 3<&0 0</dev/null");
     let mut command = after(&first, config);
@@ -38,14 +38,14 @@ fn passing(socket: &TcpListener, name: &str, config: &Path) -> Command {
     command
 }
 
-/// A request is answered on a connection of its own.
+/// Checks that a request is answered on its own connection.
 fn serves(address: SocketAddr) {
     exchange(address, b"GET /robots.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").comes_with(200, ROBOTS);
 }
 
 const ASK: &[u8] = b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// A request is answered on a connection on which another may follow.
+/// Checks that a request is answered on a connection that stays open.
 fn served(kept: &mut Kept) {
     kept.send(ASK);
     kept.receive().comes_with(200, ROBOTS);
@@ -65,7 +65,7 @@ fn a_restart_on_a_passed_socket_refuses_no_connection() {
         asking.wait_for_more(100);
         for _ in 0..5 {
             running.end();
-            // No worker accepts now; clients that connect wait.
+            // No worker accepts now; connecting clients wait.
             running = start();
             asking.wait_for_more(100);
         }
@@ -76,19 +76,19 @@ fn a_restart_on_a_passed_socket_refuses_no_connection() {
 fn passed_sockets_and_listeners_are_matched_or_said_not_to_be() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    // By name, whatever the address in the config.
+    // By name, whatever address the config has.
     let named = listening_at("127.0.0.1:1", &config().listener("name = \"web\""));
     let running = Running::spawn(&mut passing(&socket, "web", &named.at("robotsd.toml")));
     assert_eq!(running.address, address);
     drop(running);
-    // One that nothing is done with would leave clients waiting.
+    // An unused socket would leave its clients waiting.
     let extra = config().folder();
     let error = ended(&mut passing(&socket, "web", &extra.at("robotsd.toml")), b"").failed(2);
     let want = format!(
         "robotsd: {address}: the supervisor passed a socket for this, called \"web\", but no [[listener]] and no [admin] has"
     );
     assert!(error.starts_with(&want), "{error}");
-    // One that is missing is opened.
+    // A missing socket is opened.
     let missing = config().folder();
     let first = format!("[[listener]]\naddress = \"{address}\"\n[[listener]]");
     missing.configure(config().to_string().replace("[[listener]]", &first));
@@ -98,7 +98,7 @@ fn passed_sockets_and_listeners_are_matched_or_said_not_to_be() {
     });
     wait_until("both", || running.events("listening") == 2);
     drop(running);
-    // A descriptor that is no listening socket at all.
+    // A descriptor that is not a listening socket.
     let connection = TcpStream::connect(address).unwrap();
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(connection)));
@@ -107,12 +107,12 @@ fn passed_sockets_and_listeners_are_matched_or_said_not_to_be() {
     let mut command = passing(&socket, "web", &missing.at("robotsd.toml"));
     command.stdin(Stdio::from(OwnedFd::from(UnixDatagram::unbound().unwrap())));
     assert_has(ended(&mut command, b"").failed(2), &["(\"web\") is not a stream socket"]);
-    // Meant for another process.
+    // These sockets are meant for another process.
     let running = Running::spawn(extra.serve().env("LISTEN_PID", "1").env("LISTEN_FDS", "1"));
     assert_ne!(running.address, address);
 }
 
-/// A socket of a supervisor; each call is the next message there.
+/// Opens a supervisor's socket; each call returns its next message.
 pub(super) fn supervisor(path: &Path) -> impl Fn() -> String {
     let socket = UnixDatagram::bind(path).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -150,7 +150,7 @@ fn a_supervisor_hears_how_it_goes() {
 
 #[test]
 fn while_requests_are_finished_it_is_alive_and_not_ready() {
-    // An upstream that takes a request and answers when the test lets it.
+    // An upstream that responds to its request when the test allows it.
     let (go, goes) = mpsc::channel();
     let goes = Mutex::new(goes);
     let upstream = Origin::answering(move |_| {
@@ -185,7 +185,7 @@ fn connections_never_take_more_descriptors_than_there_are() {
     assert_has(&bounded, &["connections, not 1000 as configured: the limit of open files is 160, and "]);
     let places: usize = bounded.split(' ').nth(2).unwrap().parse().unwrap();
     assert!((4..48).contains(&places), "{bounded}");
-    // All places taken, and more that take them over.
+    // All slots are taken, and more connections displace them.
     let mut kept = Vec::new();
     for _ in 0..places + 8 {
         let mut client = Kept::open(running.address, "a");
@@ -196,7 +196,7 @@ fn connections_never_take_more_descriptors_than_there_are() {
     assert!(!running.has_event("problem", |line| line["reason"] == "accept"), "out of descriptors");
     drop(kept);
     serves(running.address);
-    // A reload says it, too.
+    // A reload reports it, too.
     folder.configure(folder.read("robotsd.toml").replace("connections = 1000", "connections = 2000"));
     running.wait_for_message("connections-bounded", "connections, not 2000 as configured: ");
 }
@@ -224,7 +224,7 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
     assert!(
         message.starts_with("the limit of open connections is reached: the longest idle one was closed for a new one")
     );
-    // At most once a second; the first may fall into any.
+    // At most once per second; the first may be at any time within a second.
     let events = running.count("problem", |line| line["reason"] == "recycled") as u64;
     assert!(events <= started.elapsed().as_secs() + 2, "{events} times in {:?}", started.elapsed());
 }
@@ -248,7 +248,7 @@ fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
     let (_folder, running) = config().start();
     let mut kept = Kept::open(running.address, "a");
     served(&mut kept);
-    // The limit is lowered from outside while it runs.
+    // The limit is lowered externally while robotsd runs.
     let open = std::fs::read_dir(format!("/proc/{}/fd", running.id())).unwrap().count() as u64;
     let pid = i32::try_from(running.id()).unwrap();
     rlimit::prlimit(pid, rlimit::Resource::NOFILE, Some((open + 4, open + 4)), None).unwrap();
@@ -259,10 +259,10 @@ fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
     for _ in 0..50 {
         served(&mut kept);
     }
-    // At most once a second; the first may fall into any.
+    // At most once per second; the first may be at any time within a second.
     let events = running.events("problem") as u64;
     assert!(events <= start.elapsed().as_secs() + 2, "{events} times in {:?}", start.elapsed());
-    // As connections end there is room again.
+    // When connections end, there is room again.
     drop(others);
     for _ in 0..8 {
         serves(running.address);

@@ -1,4 +1,5 @@
-//! Changes over a loopback address of the admin interface: they take the token that robotsd makes, if the config has none.
+//! Changes over a loopback address of the admin interface: they need the token that robotsd creates
+//! if the config has none.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -9,7 +10,7 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// Every change, as a program without the token would make it.
+/// Every change, as a program without the token would request it.
 const CHANGES: [&str; 8] = [
     "/enforce?to=off",
     "/enforce?to=off&site=shop",
@@ -25,7 +26,7 @@ fn config() -> Config {
     Config::refusing().keys("state_dir = \"state\"").files_of("shop").admin().robots(ROBOTS)
 }
 
-/// Whether GPTBot is refused.
+/// Reports whether GPTBot is refused.
 fn is_enforced(running: &Running) -> bool {
     running.request("GET", "/private/x", &[("Host", "shop.test"), ("User-Agent", GPTBOT)]).status == 403
 }
@@ -34,7 +35,7 @@ fn token(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap().trim().to_owned()
 }
 
-/// Owner and mode.
+/// Returns owner and mode.
 fn access(path: impl AsRef<Path>) -> (u32, u32) {
     let found = fs::metadata(path).unwrap();
     (found.uid(), found.permissions().mode() & 0o777)
@@ -55,7 +56,7 @@ fn a_program_without_the_token_reads_and_changes_nothing() {
     for address in [running.admin(), further] {
         for path in ["/livez", "/readyz", "/status", "/metrics", "/board", "/board.json", "/history?site=shop"] {
             assert_eq!(admin_answer(address, &format!("GET {path}")).status, 200, "{path}");
-            // Prometheus may send what it sends elsewhere.
+            // Prometheus may send the same credentials that it sends elsewhere.
             let fields = "Authorization: Basic YTpi\r\n";
             assert_eq!(admin_answer_with(address, &format!("GET {path}"), fields).status, 200, "{path}");
         }
@@ -72,7 +73,7 @@ fn a_program_without_the_token_reads_and_changes_nothing() {
         }
     }
     assert!(is_enforced(&running) && !running.has_event("audit", |line| line["result"] != "refused"));
-    // The token alone is not enough: a page may get a browser to send one.
+    // The token alone is not enough, because a page may get a browser to send one.
     let field = running.local_token();
     let page = format!("{field}Origin: http://evil.test\r\n");
     assert_eq!(admin_answer_with(further, "POST /enforce?to=off", &page).status, 403);
@@ -109,11 +110,12 @@ fn with_tokens_the_local_one_does_not_count() {
     let (folder, running) = config().tables(tables + &listener).start();
     let local = token(folder.at("state/admin.token"));
     assert_eq!(turn_off(&running, &local), 401);
-    // A command sends it, because it cannot know: it is told what counts, and no listener is closed to it.
+    // A command sends the token anyway, because it cannot know. The response says which token is
+    // needed, and no listener is locked for it.
     let command = |place: SocketAddr| run(robotsd().args(["enforce", "on", "--admin", &place.to_string()]));
     assert_has(command(running.admin()).failed(2), &["robotsd answered 401: a token is needed"]);
     command(full).succeeded();
-    // Where the config says so anyone may look all the same.
+    // If the config allows it, anyone may still read.
     assert_eq!(admin_answer(running.admin(), "GET /status").status, 401);
     assert_eq!(admin_answer(reading, "GET /status").status, 200);
     let refused = admin_answer(reading, "POST /enforce?to=off");
@@ -141,7 +143,7 @@ fn the_token_is_its_owners_and_stays_over_reloads_upgrades_and_restarts() {
     assert_eq!(token(&path), first);
     folder.with_config(&["enforce", "on"]).succeeded();
     assert_eq!(turn_off(&running, &first), 200);
-    // The new process is no child of the test.
+    // The new process is not a child of the test.
     let process = folder.with_config(&["status", "--json"]).json()["pid"].as_u64().unwrap();
     signal("KILL", process.try_into().unwrap());
 }
@@ -161,7 +163,7 @@ fn a_token_that_others_may_know_is_replaced() {
         ("the mode of the file is 604", &|| mode(&path, 0o604)),
         ("not a token of robotsd, or it was truncated", &|| fs::write(&path, &token(&path)[..75]).unwrap()),
         ("not a token of robotsd, or it was truncated", &|| fs::write(&path, "").unwrap()),
-        // Root alone can try it.
+        // Only root can try this.
         ("the file belongs to user 1, but must belong to user 0", &|| drop(chown(&path, Some(1), None))),
     ];
     for (what, damage) in damages {
@@ -200,7 +202,7 @@ fn commands_find_the_token_by_config_and_by_place() {
         run(robotsd().args(["enforce", "on"]).env("ROBOTSD_ADMIN", place)).succeeded();
         assert!(is_enforced(&running));
     }
-    // As in a container, where the state directory alone says where the process is.
+    // As in a container, where only the state directory says where the process is.
     let elsewhere = crate::harness::folder(&[]);
     let command = |arguments: &[&str]| {
         let mut command = folder.robotsd();
@@ -210,7 +212,7 @@ fn commands_find_the_token_by_config_and_by_place() {
     run(&mut command(&["enforce", "off", "--config", "robotsd.toml"])).succeeded();
     let by_place = ["enforce", "on", "--admin", &place];
     run(command(&by_place).env("ROBOTSD_CONFIG", "robotsd.toml")).succeeded();
-    // A user who finds no token, or cannot read it, learns which one it is.
+    // A user who finds no token, or cannot read it, learns which token is needed.
     let error = run(&mut command(&by_place)).failed(2);
     assert_has(unfolded(&error), &["robotsd answered 401", folder.at("state/admin.token").to_str().unwrap()]);
     let file = folder.at("state/admin.token");
@@ -218,12 +220,13 @@ fn commands_find_the_token_by_config_and_by_place() {
     run(command(&by_place).env("ROBOTSD_TOKEN", token(&file))).succeeded();
 }
 
-/// A process that leaves a place of its own could name the token of another: a command does not send that.
+/// A process that records its own address could name another process's token: a command does not
+/// send that.
 #[test]
 fn no_command_sends_a_token_of_another_user() {
     let folder = config().folder();
     let _running = folder.start();
-    // Root alone can try it.
+    // Only root can try this.
     if chown(folder.at("state/admin.token"), Some(1), None).is_ok() {
         let elsewhere = crate::harness::folder(&[]);
         let mut command = folder.robotsd();
@@ -246,7 +249,7 @@ fn without_a_state_directory_the_token_is_in_the_runtime_folder() {
     };
     let without = Config::refusing().files_of("shop").admin().robots(ROBOTS).folder();
     without.configure(without.read("robotsd.toml").replace("state_dir = \"state\"\n", ""));
-    // And where the state directory cannot have the file.
+    // Also if the state directory cannot contain the file.
     let blocked = config().folder();
     blocked.write("state/admin.token/file", "");
     for (number, folder) in [&without, &blocked].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Which config is meant, and where the admin interface is, if nothing says so.
+//! Which config is used, and where the admin interface is, if nothing specifies them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ const CONFIG: &str = "mode = \"refuse\"\ngrace = \"24h\"\nstate_dir = \"state\"\
                       [[site]]\nname = \"a\"\nroot = \".\"\n";
 const OPEN: &str = "User-agent: *\nDisallow: /drafts/\n";
 
-/// The files whose names end so.
+/// Returns the files whose names end like this.
 fn ending(folder: &Path, ending: &str) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.extension() == Some(ending.as_ref())).collect()
@@ -34,7 +34,8 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
     let socket = ending(&place, "sock").remove(0);
     let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&place), mode(&socket)), (0o700, 0o600));
-    // A file that an earlier process left in another runtime folder is not taken for that of the one that runs.
+    // A file left by an earlier process in another runtime folder is not taken for that of the
+    // running process.
     let left = folder(&[]);
     fs::write(left.at(socket.with_extension("place").file_name().unwrap()), "127.0.0.1:1").unwrap();
     let mut command = robotsd();
@@ -51,7 +52,8 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
         ];
         assert_has(status(&[]).failed(2), &wants);
     }
-    // The runtime folder of another user, which `su` leaves to root, is not believed. Root alone can try it.
+    // The runtime folder of another user, which root keeps after `su`, is not trusted. Only root
+    // can try this.
     if std::os::unix::fs::chown(runtime.path(), Some(1), None).is_ok() {
         one.remove("state/admin.place");
         status(&["--config", one.at("robotsd.toml").to_str().unwrap()]).failed(2);
@@ -77,7 +79,7 @@ fn a_runtime_folder_that_others_can_write_to_is_not_used_and_does_not_keep_a_sit
     assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0);
 }
 
-/// The shipped config has no place of its own in `[admin]`.
+/// The shipped config sets no address in `[admin]`.
 #[test]
 fn a_fault_of_the_config_keeps_no_command_from_the_default_socket() {
     let (runtime, folder) = (folder(&[]), folder(&[("robots.txt", OPEN)]));
@@ -112,11 +114,11 @@ fn a_fault_of_the_config_keeps_no_command_from_the_default_socket() {
             &said,
             &["no robotsd that runs with this config is found", "its admin interface with --admin PLACE"],
         );
-        // The switch is in the state directory, whose lock says that nobody runs with it.
+        // The switch is in the state directory, whose lock shows that no process uses it.
         let said = unfolded(&run(&mut of_user(&["enforce", "off"])).succeeded());
         assert_has(&said, &["is switched off in", "takes effect at the next start"]);
     }
-    // A lock that is held says that a process runs, also where nothing tells where it is.
+    // A held lock shows that a process runs, even if its address is unknown.
     folder.write("robotsd.toml", &config);
     let mut running = Running::spawn(&mut serving);
     let has_left_places = || folder.at("state/admin.place").exists() && !ending(runtime.path(), "place").is_empty();
@@ -128,7 +130,7 @@ fn a_fault_of_the_config_keeps_no_command_from_the_default_socket() {
     running.kill();
 }
 
-/// As in a container whose file system can only be read, but for the volume of the state.
+/// As in a container with a read-only file system, except for the volume of the state.
 #[test]
 fn without_a_runtime_folder_the_state_directory_says_where_the_admin_interface_is() {
     let runtime = folder(&[]);
@@ -144,11 +146,11 @@ fn without_a_runtime_folder_the_state_directory_says_where_the_admin_interface_i
     run(&mut of_user(&["status"])).succeeded();
     folder.write("robotsd.toml", config.replace("mode = \"refuse\"", "mode = \"refuze\""));
     run(&mut of_user(&["enforce", "off"])).succeeded();
-    // Of a killed process nobody is asked: another may be at its address.
+    // After a kill no request is sent, because another process may use the address.
     running.kill();
     assert!(folder.at("state/admin.place").exists());
     assert_has(run(&mut of_user(&["status"])).failed(2), &["no robotsd that runs with this config is found"]);
-    // Without a state directory only a person can tell.
+    // Without a state directory, only a person can name the address.
     folder.write("robotsd.toml", config.replace("state_dir = \"state\"\n", ""));
     let running = Running::spawn(&mut of_user(&["serve"]));
     let warning = running.wait_for_event("admin-listening", |line| line["level"] == "warn");
@@ -190,19 +192,20 @@ fn a_config_is_named_by_option_by_place_or_by_the_environment() {
         let out = run(command).succeeded();
         assert!(out.starts_with(&path.display().to_string()));
     }
-    // A command that judges a file says where its settings come from, if not from its own arguments.
+    // A command that judges a file says where its settings come from, unless they are its own
+    // arguments.
     let robots = folder.at("robots.txt");
     let quiet = run(robotsd().arg("check").arg(&robots));
     assert!(!quiet.error.contains("using the settings"));
     let said = run(robotsd().arg("check").arg(&robots).env("ROBOTSD_CONFIG", &path));
     let want = format!("using the settings of {}, which is ROBOTSD_CONFIG", path.display());
     assert!(said.error.contains(&want));
-    // The site alone says which file: its config is where the help of `--site` says.
+    // The site determines the file: its config is found as the help of `--site` says.
     let of_site = run(robotsd().args(["check", "--format", "json", "--site", "a"]).env("ROBOTSD_CONFIG", &path));
     assert!(of_site.code == Some(0) && of_site.error.contains(&want), "{of_site:?}");
     let missing = run(robotsd().args(["check", "--site", "other"]).env("ROBOTSD_CONFIG", &path)).failed(2);
     assert_has(&missing, &["there is no site \"other\"; there is \"a\""]);
-    // A site of no config: another robots.txt than its own would be edited.
+    // A site that is not in the config is an error; otherwise another robots.txt would be edited.
     for command in [&["edit", "--disallow", "GPTBot"][..], &["explain", "--user-agent", "GPTBot", "/"], &["check"]] {
         run(folder.robotsd().args(command).args(["--site", "other"])).failed(2);
     }
@@ -245,7 +248,7 @@ fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
         "= help: did you mean \"Googlebot\"?",
     ];
     assert_has(&said, &wants);
-    // The robots.txt names it.
+    // The robots.txt names the crawler.
     assert_lacks(&said, &["HouseBot\", so"]);
     assert_eq!(said.matches("warning: ").count(), 3, "{said}");
     let running = folder.start();

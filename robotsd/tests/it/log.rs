@@ -1,6 +1,7 @@
-//! Every event of the log, driven: a line of each is written, and is as the schema says.
+//! Causes every event of the log, and checks that a line of each matches the schema.
 //!
-//! Every other test holds its lines to the schema as well (`Running` does it when it is dropped).
+//! Every other test checks its lines against the schema as well: `Running` does it when it is
+//! dropped.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +11,8 @@ use super::log_schema;
 use super::tls::certify;
 use crate::harness::*;
 
-/// The events that take more than a test may do to a machine, or that the library does not cause today.
+/// Events that need more than a test may do to a machine, or that the library does not cause at
+/// present.
 const NOT_DRIVEN: [(&str, &str); 8] = [
     ("clock", "a clock before 1970: `start::a_clock_before_1970_ends_no_start`, where there is a faketime"),
     ("descriptors", "a limit of descriptors that cannot be raised although it says so"),
@@ -123,7 +125,7 @@ fn every_event_is_written_as_documented() {
     seen(&["refused", "tagged", "observed", "passed", "request", "upstream", "problem"]);
     seen(&["no-user-agent", "undecided", "limited", "limit-observed"]);
 
-    // A robots.txt and the files beside it.
+    // A robots.txt and the files next to it.
     let command = |words: &[&str]| drop(folder.with_config(words));
     origin.show(404, "gone");
     command(&["reload"]);
@@ -180,7 +182,7 @@ fn every_event_is_written_as_documented() {
     assert!(left_out.iter().all(|event| log_schema::events().any(|known| known == *event)));
 }
 
-/// The events of a site whose source says that there is no robots.txt.
+/// Returns the events of a site whose source says that there is no robots.txt.
 fn without_a_file() -> BTreeSet<String> {
     let origin = Origin::publishing(404, "none");
     let keys = format!("upstreams = [\"http://{origin}\"]\nrobots = {{ source = \"upstream\", host = \"a.test\" }}");
@@ -191,7 +193,8 @@ fn without_a_file() -> BTreeSet<String> {
     running.event_names()
 }
 
-/// The events of a process with few descriptors, a file in place of its state directory, and a log that cannot be opened again.
+/// Returns the events of a process with few descriptors, a file instead of its state directory, and
+/// a log that cannot be reopened.
 fn with_little() -> BTreeSet<String> {
     let config =
         Config::new().keys("state_dir = \"state\"").admin_socket().site("a", "root = \".\"\nrobots.text = \"# all\"");
@@ -206,14 +209,14 @@ fn with_little() -> BTreeSet<String> {
     wait_until("the state directory", || state.join("sites/a/state.json").exists());
     let aside = tempfile::tempdir().unwrap();
     wait_until("a file in its place", || {
-        // What is being written may make it again.
+        // A concurrent write may create it again.
         let _ = fs::rename(&state, aside.path().join("state")).or_else(|_| fs::remove_dir_all(&state));
         fs::write(&state, "a file").is_ok()
     });
-    // The switch is written at once, and everything else is looked at every few seconds.
+    // The switch is written immediately; everything else is checked every few seconds.
     folder.with_config(&["enforce", "off"]);
     running.event("state");
-    // The audit is below it.
+    // The audit log is in that directory.
     folder.with_config(&["enforce", "on"]).failed(2);
     running.event("admin");
     let log = folder.at("access.log");
@@ -225,7 +228,7 @@ fn with_little() -> BTreeSet<String> {
     running.event_names()
 }
 
-/// A connection that knows the length of a file does not ask for its end.
+/// If the length of a file is known, its end is not requested.
 #[test]
 fn a_file_that_was_sent_is_said_to_be_whole() {
     let config = Config::new().site("shop", "root = \"pages\"\nrobots.text = \"# nothing\"").log_requests();

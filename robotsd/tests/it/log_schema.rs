@@ -1,4 +1,4 @@
-//! The documented schema of the log, and whether a line agrees with it.
+//! The documented schema of the log, and a check of lines against it.
 
 use std::sync::LazyLock;
 
@@ -7,12 +7,13 @@ use serde_json::Value;
 static SCHEMA: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("../../src/docs/log.schema.json")).unwrap());
 
-/// The events that the schema names.
+/// Returns the events that the schema names.
 pub(super) fn events() -> impl Iterator<Item = &'static str> {
     SCHEMA["oneOf"].as_array().unwrap().iter().map(|event| event["title"].as_str().unwrap())
 }
 
-/// The part of a line that the schema does not allow: an event or a field that is not named, one that is missing, or another type.
+/// Returns the part of a line that the schema does not allow: an unknown event or field, a missing
+/// field, or another type.
 pub(super) fn disagreement(line: &Value) -> Option<String> {
     let fields = line.as_object()?;
     let Some(event) = SCHEMA["oneOf"].as_array().unwrap().iter().find(|event| event["title"] == line["event"]) else {

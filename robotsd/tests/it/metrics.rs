@@ -14,10 +14,10 @@ const ROBOTS: &str =
 
 const OPENMETRICS: &str = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
 
-/// A text that a client makes up; none of it may be a label.
+/// A string made up by a client; no part of it may be a label.
 const MADE_UP: &str = "made-up-by-a-client";
 
-/// A proxy with an upstream, a site name that has to be escaped, and both kinds of listeners.
+/// Starts a proxy with an upstream, a site name that must be escaped, and both kinds of listeners.
 fn start(origin: &Origin) -> (Folder, Running) {
     let site = format!("hosts = [\"site.test\"]\nupstreams = [\"http://{origin}\"]\nrobots.path = \"robots.txt\"");
     Config::refusing()
@@ -34,7 +34,7 @@ fn scrape(admin: SocketAddr, accept: &str) -> Answer {
     answer
 }
 
-/// The series of a text, with their values.
+/// Returns the series in a metrics response, with their values.
 fn series(text: &str) -> BTreeMap<String, f64> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let parse = |line: &str| {
@@ -44,7 +44,7 @@ fn series(text: &str) -> BTreeMap<String, f64> {
     lines.map(parse).collect()
 }
 
-/// Everything that a client can vary.
+/// Varies everything that a client can vary.
 fn play(running: &Running) {
     for _ in 0..3 {
         assert_eq!(running.get("/private/x", GPTBOT).status, 403);
@@ -59,7 +59,7 @@ fn play(running: &Running) {
     assert_eq!(running.request("POST", "/", &[("User-Agent", FIREFOX), ("Content-Length", "0")]).status, 200);
     assert_eq!(running.request("GET", "/", &[("Host", &format!("{MADE_UP}.test"))]).status, 421);
     assert_eq!(running.request("GET", "/", &[("Host", "no host at all")]).status, 400);
-    // Registered methods pass, and those that a client makes up may not; either way they have no label of their own.
+    // Registered methods pass, and made-up ones may not; neither gets its own label.
     running.request("PROPFIND", "/", &[("User-Agent", FIREFOX)]);
     running.request(&MADE_UP.to_ascii_uppercase(), "/", &[("User-Agent", FIREFOX)]);
     let listening = running.all("listening");
@@ -151,7 +151,7 @@ fn lookups_of_agents_are_counted_by_whether_the_header_was_known() {
     let site = "root = \".\"\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"";
     let config = Config::new().keys("workers = 2").site("shop", site).admin();
     lookups_are_counted_once(&config);
-    // If requests may wait for evidence, two layers look up who sent them.
+    // If requests may wait for evidence, two layers look up the agent.
     lookups_are_counted_once(&config.tables("[identity]\nresolvers = [\"127.0.0.1:9\"]\nwait = \"50ms\""));
 }
 
@@ -166,7 +166,7 @@ fn lookups_are_counted_once(config: &Config) {
         running.get("/private/x", GPTBOT);
     }
     running.get("/", FIREFOX);
-    // The version's cache is one for both workers.
+    // Both workers share the version's cache.
     assert_eq!(lookups(), [4.0, 2.0]);
     let long = "x".repeat(600);
     running.get("/", &long);
@@ -223,7 +223,7 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
         && tunnel.peer_addr().unwrap() == kept.peer_addr().unwrap();
     are(0, u32::from(!is_kept), 1);
     drop((second, tunnel, kept, upstream));
-    // An idle connection that has ended is dropped when its worker would use it.
+    // A closed idle connection is dropped when its worker would use it.
     wait_until("no connection", || {
         assert_eq!(Answer::parse(&rest(ask("Connection: close\r\n"))).status, 502);
         found() == [0.0; 3]
@@ -265,7 +265,7 @@ fn a_scrape_is_packed_where_its_client_asks_for_that() {
     assert!(text.starts_with("# HELP ") && text.ends_with('\n'), "{text}");
 }
 
-/// A program takes the text without a complaint.
+/// Checks that a program accepts the text without complaint.
 fn read_by(program: &mut Command, text: &str) {
     let output = run_with(program, text.as_bytes());
     assert!(output.code == Some(0) && output.said().is_empty(), "{program:?}: {}\n{text}", output.said());

@@ -1,4 +1,4 @@
-//! The mode of a site bounds what is done about a request, at the proxy and at the decision endpoint.
+//! A site's mode limits what is done about a request, at the proxy and at the decision endpoint.
 
 use crate::harness::*;
 
@@ -23,7 +23,7 @@ fn a_line_of_the_log_says_by_which_override_and_for_which_host() {
     }
 }
 
-/// The modes, from the mildest to the strictest.
+/// The modes, from lenient to strict.
 const MODES: [&str; 4] = ["off", "observe", "tag", "refuse"];
 
 /// A site of the table.
@@ -65,7 +65,7 @@ impl Row {
         )
     }
 
-    /// The mode that holds for GPTBot's requests.
+    /// Returns the mode that applies to GPTBot's requests.
     fn bound(&self) -> &'static str {
         match self.over {
             over if over.starts_with("\"agent") && !over.contains("rate") => "refuse",
@@ -74,12 +74,13 @@ impl Row {
         }
     }
 
-    /// The action for a request of GPTBot's that robots.txt disallows.
+    /// Returns the action for a disallowed request of GPTBot.
     fn disallowed(&self) -> &'static str {
         if self.over.starts_with("\"pattern") { "refuse" } else { self.bound() }
     }
 
-    /// About one of Googlebot's, which only the rule's override names.
+    /// Returns the action for a disallowed request of Googlebot, which only the rule's override
+    /// names.
     fn engine(&self) -> &'static str {
         match (self.over.starts_with("\"pattern"), MODES[self.mode]) {
             (true, _) => "refuse",
@@ -108,7 +109,8 @@ fn start(listener: &str, origin: &Origin) -> (Folder, Running) {
     config.site("bare", bare).start()
 }
 
-/// An answer as it would be for any host, without the id of its request: the content is compared, so its length need not be.
+/// Returns a response in a form that is the same for any host, without the request id. The content
+/// is compared, so its length is not.
 fn comparable(answer: &Answer, host: &str) -> (u16, Vec<String>, String) {
     let is_of_request = |line: &&str| {
         let line = line.to_ascii_lowercase();
@@ -120,7 +122,8 @@ fn comparable(answer: &Answer, host: &str) -> (u16, Vec<String>, String) {
     (answer.status, of(&answer.head), of(&answer.body).join("\n"))
 }
 
-/// Asks about every row. Returns how many answers were compared, and how many of them with those of no layer.
+/// Sends the requests of every row. Returns the number of checked responses, and how many of them
+/// are from sites that must leave responses unchanged.
 fn compare(ask: impl Fn(&str, &str, &str) -> Answer) -> (usize, usize) {
     let (mut compared, mut untouched) = (0, 0);
     for row in Row::all() {
@@ -160,7 +163,7 @@ fn a_site_that_observes_answers_as_no_layer_would() {
     let ask =
         |host: &str, path: &str, agent: &str| running.request("GET", path, &[("Host", host), ("User-Agent", agent)]);
     assert_eq!(compare(ask), (240, 24));
-    // The action that would have been taken is in the log.
+    // The action that would have been taken is logged.
     let observing: Vec<_> = Row::all().into_iter().filter(|row| row.over.is_empty() && row.mode == 1).collect();
     for row in &observing {
         let of = |event: &str, agent: &str, would: &str| {
@@ -195,7 +198,8 @@ fn a_site_that_observes_lets_every_question_of_another_proxy_pass() {
     assert_eq!(compare(ask), (240, 24));
 }
 
-/// Rules that stood in the file for a year are new to a robotsd that starts: the first `curl` is not refused.
+/// Rules that have been in the file for a year are new to a robotsd that starts: the first `curl`
+/// is not refused.
 #[test]
 fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     const ROBOTS: &str = "User-agent: *\nDisallow: /a\nDisallow: /b\n\nUser-agent: GPTBot\nDisallow: /\n";
@@ -223,7 +227,7 @@ fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
     );
     assert_has(unfolded(&running.command(&["status"]).out), &["grace: 3 rules only observe until 20"]);
     running.wait_for_event("observed", |line| line["reason"] == "grace" && line["message"].to_string().contains(said));
-    // Without a grace nothing is said, and it is refused.
+    // Without a grace period there is no such message, and the request is refused.
     folder.configure(config("refuse").to_string().replace("24h", "0s"));
     assert_lacks(running.command(&["reload"]).succeeded(), &["only observe"]);
     assert_lacks(checked(), &["only observe"]);

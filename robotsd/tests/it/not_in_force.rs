@@ -1,6 +1,7 @@
-//! What an operator finds where a key of the config promises something that is not in force: broken at the start, broken later, and mended.
+//! What an operator sees if a config key promises something that is not in force: broken at the
+//! start, broken later, and fixed.
 //!
-//! Every place that an operator looks at has a cell, also where it only says that all is well.
+//! Every place that an operator checks has a cell, even if it only says that all is well.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,14 +17,14 @@ use super::upstreams::secure_origin;
 use crate::harness::*;
 use crate::played_dns::PlayedDns;
 
-/// What each place says. Commands have their exit status, and a line of the metrics its value.
+/// What each place shows: for commands with the exit status, for the metrics with the value.
 struct Cells {
     config_check: (i32, &'static str),
     problems: (i32, &'static str),
     ready: &'static str,
-    /// Parts of the line.
+    /// Parts of the line, and its value.
     metric: (&'static [&'static str], &'static str),
-    /// The event, and a part of its message.
+    /// The event, and part of its message.
     log: (&'static str, &'static str),
 }
 
@@ -38,7 +39,7 @@ const WELL: (i32, &str) = (0, "0 of 1 sites need attention");
 const SERVED: (i32, &str) = (0, "can be served");
 const READY: &str = "ready";
 
-/// No process serves, so nobody answers.
+/// No process serves, so there is no response.
 const NOBODY: &str = "nobody answers";
 
 const TABLE: &[Row] = &[
@@ -51,7 +52,7 @@ const TABLE: &[Row] = &[
             metric: (&["robotsd_identity_lists{", "\"confirmed\""], "0"),
             log: ("identity", "nothing can refute a claim: "),
         },
-        // What was fetched within a day still refutes.
+        // Evidence fetched within a day can still refute.
         later: Cells {
             config_check: SERVED,
             problems: (0, "1 of 1 published list cannot be fetched"),
@@ -255,7 +256,7 @@ fn row(key: &str) -> &'static Row {
     TABLE.iter().find(|row| row.key == key).unwrap()
 }
 
-/// A process, and how many lines of its log had each text of a cell when that was looked for last.
+/// A process, and how many log lines contained the text of each cell at the last check.
 struct Scene {
     folder: Folder,
     running: Running,
@@ -272,7 +273,7 @@ impl Scene {
         Self { folder, running, seen: RefCell::default() }
     }
 
-    /// Waits until every place says what its cell has, and the log says it anew.
+    /// Waits until every place shows the text of its cell, and the log has a new line with it.
     fn says(&self, Cells { config_check, problems, ready, metric, log }: &Cells) {
         comes_to(|| self.folder.configured(["config", "check"]), config_check.0, &[config_check.1]);
         comes_to(|| self.running.command(&["status", "--problems"]), problems.0, &[problems.1]);
@@ -292,7 +293,7 @@ impl Scene {
         self.seen.borrow_mut().insert(log.1, lines());
     }
 
-    /// Breaks and mends what was broken at the start.
+    /// Fixes what was broken at the start, and breaks it again.
     fn plays(&self, row: &Row, mend: impl Fn(usize), break_it: impl Fn()) {
         self.says(&row.at_start);
         mend(0);
@@ -326,7 +327,7 @@ fn lists_and_names_that_refute_nobody() {
     });
     scene.says(&row.mended);
 
-    // Its server is gone since another process fetched it.
+    // Its server has disappeared since another process fetched it.
     let folder = config.folder();
     let name = HEXLOWER.encode(&hmac_sha256::Hash::hash(LIST.as_bytes()));
     let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap().as_secs();
@@ -388,7 +389,7 @@ fn a_version_that_is_not_announced() {
     let site = format!("hosts = [\"shop.test\"]\nroot = \"root\"\nrobots.path = \"robots.txt\"\n{hook}");
     let version = |number: usize| format!("User-agent: *\nDisallow: /drafts/\n# {number}\n");
     let scene = Scene::start(&config().site("shop", site).robots(version(0)).file("root/page", ""));
-    // Another version is announced at once.
+    // Another version is announced immediately.
     let mend = |number: usize| {
         server.show(200, "");
         scene.folder.replace("robots.txt", version(1 + number));

@@ -1,4 +1,5 @@
-//! People are told of events: a real robotsd, a receiver on loopback, signatures that another implementation verifies.
+//! Notifications about events: a real robotsd, a receiver on loopback, and signatures that another
+//! implementation verifies.
 
 use std::process::Stdio;
 
@@ -36,7 +37,7 @@ fn field<'r>(request: &'r str, name: &str) -> &'r str {
     request.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_default()
 }
 
-/// The request that tells the so-many-th event, from 0.
+/// Returns the request for an event by its number, from 0.
 fn told(receiver: &Origin, number: usize) -> String {
     wait_for("a message", || receiver.requests().get(number).cloned())
 }
@@ -46,13 +47,13 @@ fn waiting(folder: &Folder) -> String {
     wait_for("a version that waits", || pending().as_str().map(|hash| hash[7..23].to_owned()))
 }
 
-/// The one of the messages from this number on that tells this event.
+/// Returns the message about this event, among the messages from this number on.
 fn told_of(receiver: &Origin, from: usize, event: &str) -> Value {
     let of_event = || receiver.requests().iter().skip(from).map(|it| body(it)).find(|said| said["type"] == event);
     wait_for(event, of_event)
 }
 
-/// Waits until so many messages are delivered and written down, and there are no others.
+/// Waits until this many messages are delivered and recorded, and checks that there are no others.
 fn delivered(receiver: &Origin, running: &Running, requests: usize, by_this_process: usize) {
     wait_until("deliveries", || running.count("notify", |line| line["status"] == 204) >= by_this_process);
     assert_eq!(receiver.requests().len(), requests, "{:?}", receiver.requests());
@@ -73,7 +74,7 @@ fn each_event_is_told_once_and_signed() {
     assert_has(said["data"]["message"].as_str().unwrap(), &[&message]);
     delivered(&receiver, &running, 1, 1);
 
-    // Events are collected every two seconds, so several of them are told at once.
+    // Events are collected every two seconds, so several of them are sent together.
     folder.with_config(&["accept", "shop", &hash, "--reason", "the sale \"ends\""]).succeeded();
     folder.with_config(&["enforce", "off"]).succeeded();
     let sound = folder.read("robotsd.toml");
@@ -100,7 +101,7 @@ fn each_event_is_told_once_and_signed() {
     assert_has(switch["data"]["message"].as_str().unwrap(), &["is on again for every site"]);
     delivered(&receiver, &running, 6, 6);
 
-    // The same mistake again, after it was mended.
+    // The same mistake again, after it was corrected.
     folder.with_config(&["enforce", "off", "--site", "shop"]).succeeded();
     folder.configure(&unsound);
     let switch = told_of(&receiver, 6, "enforcement");
@@ -123,7 +124,8 @@ fn each_event_is_told_once_and_signed() {
     assert_lacks(format!("{status}{log:?}"), &["h1dden", "MfKQ"]);
     running.end();
 
-    // A restart tells nothing again: the switch of the site is off still, and the version that was rolled back waits.
+    // A restart sends nothing again: the site's switch is still off, and the version that was
+    // rolled back is still pending.
     let mut running = folder.start();
     folder.with_config(&["enforce", "off"]).succeeded();
     let next = body(&told(&receiver, 8));
@@ -133,7 +135,7 @@ fn each_event_is_told_once_and_signed() {
     verified(&receiver.requests());
 }
 
-/// What another implementation of HMAC makes of the requests.
+/// Returns how another implementation of HMAC judges the requests.
 fn verified(requests: &[String]) {
     const VERIFY: &str = "import base64, hashlib, hmac, json, sys, time\n\
         for it in json.load(sys.stdin):\n \
@@ -149,7 +151,7 @@ fn verified(requests: &[String]) {
             ["webhook-id", "webhook-timestamp", "webhook-signature"].map(|it| field(request, it));
         json!({ "secret": SECRET, "id": id, "time": time, "signature": signature, "body": body, "now": true })
     };
-    // The vector of the reference implementations.
+    // The test vector of the reference implementations.
     let vector = json!({
         "secret": SECRET, "id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "time": "1614265330", "body": "{\"test\": 2432232314}",
         "signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", "now": false
@@ -169,14 +171,14 @@ fn a_receiver_that_was_away_is_told_once() {
     running.wait_for_event("notify", |line| line["level"] == "warn");
     let problems = folder.with_config(&["status", "--json"]).json()["problems"].to_string();
     assert_has(problems, &["notify http://", "waits of shop: the answer is 503"]);
-    // It comes back while robotsd tries again, with the same id and a signature of its own.
+    // The receiver recovers while robotsd retries, with the same id and a new signature.
     receiver.show(200, "");
     running.wait_for_event("notify", |line| line["status"] == 200);
     let requests = receiver.requests();
     let id = |request: &String| field(request, "webhook-id").to_owned();
     assert!(requests.iter().all(|request| id(request) == id(&requests[0])), "{requests:?}");
 
-    // What was not told before the end is told after it, once.
+    // An event that was not sent before the process ended is sent after it, once.
     receiver.show(503, "");
     folder.with_config(&["enforce", "off"]).succeeded();
     let is_repeated = |said: &str| said.contains("enforcement: the answer is 503") && said.contains("tried again");
@@ -193,7 +195,7 @@ fn a_receiver_that_was_away_is_told_once() {
     running.end();
     assert_eq!(receiver.requests().len(), before + 1);
 
-    // A version that has waited for four hours more is told of again; its id is another.
+    // A version that has been pending for another four hours is reported again, with another id.
     let state = glob(&folder, "state.json");
     let mut kept: Value = serde_json::from_str(&folder.read(&state)).unwrap();
     let since = kept["pending"]["since"].as_i64().unwrap();
@@ -223,19 +225,19 @@ fn what_is_delivered_and_given_up_is_counted_also_once_its_event_is_over() {
     wait_until("counts of none", || counts(0, 0));
     folder.replace("robots.txt", EVERYONE_OUT);
     wait_until("one that is given up", || counts(0, 1));
-    // The event is over, and was told to nobody.
+    // The event is over, and was never reported.
     folder.replace("robots.txt", ROBOTS);
     let is_over = || folder.with_config(&["status", "--json"]).json()["sites"][0]["pending"].is_null();
     wait_until("no version that waits", is_over);
     receiver.show(204, "");
     folder.with_config(&["enforce", "off"]).succeeded();
-    // Events are collected together: now it is known that the other one is over.
+    // Events are collected together, so by now the end of the other one is known.
     wait_until("one that is delivered", || counts(1, 1));
     folder.with_config(&["enforce", "on"]).succeeded();
     wait_until("another one", || counts(2, 1));
 }
 
-/// The path of a site's file in the state directory.
+/// Returns the path of a site's file in the state directory.
 fn glob(folder: &Folder, name: &str) -> std::path::PathBuf {
     let sites = std::fs::read_dir(folder.at("state/sites")).unwrap();
     sites.map(|site| site.unwrap().path().join(name)).find(|path| path.exists()).unwrap()
@@ -253,7 +255,7 @@ fn a_template_words_it_and_an_event_that_is_not_wanted_is_not_told() {
     let text = body(&told(&receiver, 0))["text"].to_string();
     assert_has(text, &["site \\\"shop\\\": version ", &format!(" `robotsd accept shop {hash}`")]);
     assert_eq!(field(&receiver.requests()[0], "webhook-signature"), "");
-    // A switch that had been told would have come before this one.
+    // A notification about the switch would have arrived before this one.
     folder.replace("robots.txt", format!("{EVERYONE_OUT}# again\n"));
     let next = body(&told(&receiver, 1))["text"].to_string();
     assert_has(next, &["site \\\"shop\\\": version ", " `robotsd accept shop "]);
@@ -273,7 +275,7 @@ fn what_a_message_quotes_is_no_markup_of_slack() {
     let text = body(&told(&receiver, 0))["text"].to_string();
     assert_has(&text, &["&lt;!channel&gt; &lt;https://evil.test|approve&gt; &amp; so on"]);
     assert_lacks(&text, &["<", ">"]);
-    // JSON for somebody else has the text as it is.
+    // JSON for another service contains the text unchanged.
     folder.configure(folder.read("robotsd.toml").replace(slack, &format!("{slack}\nformat = \"json\"")));
     folder.with_config(&["reload"]).succeeded();
     folder.with_config(&["rollback", "shop", "--reason", hostile]).succeeded();
@@ -305,7 +307,7 @@ fn a_secret_that_is_none_is_found_by_the_check_and_never_shown() {
         assert_has(&said, &[why, "robotsd.toml:"]);
         assert_lacks(&said, &["KQ9r8GKY", "c2hvcnQ"]);
     }
-    // It serves all the same, and says that nobody is told.
+    // robotsd still serves, and reports that no notifications are sent.
     let (folder, running) = signed(&receiver).file("secret", "nothing").start();
     folder.with_config(&["enforce", "off"]).succeeded();
     running.wait_for_message("notify", "the request cannot be signed");

@@ -1,4 +1,5 @@
-//! The decisions of an operator: the kill switch, versions accepted and rolled back by hand, and the output of every command.
+//! An operator's decisions: the kill switch, manual acceptance and rollback, and the output of
+//! every command.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use crate::harness::*;
 const OPEN: &str = "User-agent: GPTBot\nDisallow: /page\n\nUser-agent: *\nDisallow: /drafts/\n";
 const SHUT: &str = "User-agent: *\nDisallow: /\n";
 
-/// Two sites of one folder, asked over an address that only the log knows.
+/// Creates two sites of one folder, with an admin address that only the log shows.
 fn config() -> Config {
     let blog = "hosts = [\"blog.test\"]\nroot = \".\"\nrobots.path = \"blog.txt\"";
     let config = Config::refusing().keys("state_dir = \"state\"").admin();
@@ -34,18 +35,19 @@ impl Operated {
         Self(folder.start())
     }
 
-    /// Ends it as its operator does. The live version is written behind it, which a process that is killed may not get to.
+    /// Stops it as an operator does. The live version is saved in the background, which a killed
+    /// process may not get to.
     fn end(mut self) {
         self.0.end();
     }
 
-    /// The output of a command that succeeds.
+    /// Returns the output of a command that must succeed.
     #[track_caller]
     fn out(&self, arguments: &[&str]) -> String {
         self.command(arguments).succeeded()
     }
 
-    /// The same on one line.
+    /// Like [`Self::out`], on one line.
     #[track_caller]
     fn said(&self, arguments: &[&str]) -> String {
         unfolded(&self.out(arguments))
@@ -63,7 +65,7 @@ impl Operated {
         self.request("GET", "/page.html", &[("Host", host), ("User-Agent", GPTBOT)]).status
     }
 
-    /// Of the pages of both sites.
+    /// Returns the statuses of both sites' pages.
     fn pages(&self) -> [u16; 2] {
         ["shop.test", "blog.test"].map(|host| self.page(host))
     }
@@ -73,12 +75,12 @@ impl Operated {
     }
 }
 
-/// A hash as messages have it.
+/// Returns a hash in the form used in messages.
 fn short(hash: &str) -> &str {
     &hash["sha256:".len()..][..16]
 }
 
-/// Types a line of a status into a shell.
+/// Runs a line of a status in a shell.
 fn type_in(line: &str) -> Ended {
     let program = Path::new(env!("CARGO_BIN_EXE_robotsd")).parent().unwrap();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -121,7 +123,7 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
         wait_until("requests that pass", || passed.load(Ordering::Relaxed) > before + 400);
     });
 
-    // It is seen wherever an operator would look.
+    // It is visible wherever an operator would look.
     assert_eq!(operated.event("enforcement")["message"], "enforcement of every site is switched off");
     let status = operated.command(&["status"]).ends_with(1).out;
     assert_has(&status, &["\n2 of 2 sites need attention\n", "\nENFORCEMENT IS OFF FOR EVERY SITE: "]);
@@ -170,7 +172,7 @@ fn a_switch_is_of_one_site_or_of_all_and_says_what_the_other_does() {
     let said = operated.said(&["enforce", "on"]);
     assert!(said.ends_with("; still off by a switch of their own: \"the blog\""), "{said}");
     assert_eq!(operated.pages(), [403, 200]);
-    // The command that the status suggests, typed as it is.
+    // The command that the status suggests, run as printed.
     type_in(&suggested(&operated.command(&["status"]).out, "robotsd enforce on --site 'the blog'")).succeeded();
     assert_eq!(operated.page("blog.test"), 403);
     assert_eq!(operated.out(&["enforce", "on"]), "the switch of every site was on already\n");
@@ -186,10 +188,10 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     assert!(said.ends_with("\nit is in effect until robotsd ends: its config has no state_dir\n"), "{said}");
     assert_eq!(operated.pages(), [200, 200]);
     assert_eq!(operated.json(&["status"])["next"][0]["command"], json!(["robotsd", "enforce", "on"]));
-    // A site that comes later is no exception.
+    // A site that is added later is also off.
     let more = "[[site]]\nname = \"news\"\nhosts = [\"news.test\"]\nroot = \".\"\n";
     let config = format!("{config}{more}");
-    // The watcher may be quicker than the command, which then finds nothing new.
+    // The watcher may be faster than the command, which then finds nothing new.
     let configure = |config: &str, change: &str| {
         let is_said = |line: &Value| message(line).contains(change);
         let before = operated.count("config", is_said);
@@ -202,13 +204,13 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     assert_has(operated.said(&["enforce", "on", "--site", "shop"]), &["the switch of every site is still off"]);
     assert_part(&operated.json(&["enforce", "on"]), &json!({"kept": false, "running": true}));
     assert_eq!(["shop.test", "blog.test", "news.test"].map(|host| operated.page(host)), [403; 3]);
-    // A source that takes the place of another is switched as that was, off and on.
+    // A source that replaces another keeps its switch, off and on.
     for (switch, status, max_age) in [("off", 200, 60), ("on", 403, 120)] {
         operated.out(&["enforce", switch, "--site", "news"]);
         configure(&format!("{config}robots.max_age = \"{max_age}s\"\n"), "site \"news\": robots.max_age: ");
         assert_eq!((operated.page("news.test"), operated.page("shop.test")), (status, 403));
     }
-    // So is a folder that takes the place of a file.
+    // So does a folder that replaces a file.
     operated.out(&["enforce", "off", "--site", "news"]);
     folder.write("each/news.test.txt", OPEN);
     let each = format!("{config}[site.robots]\nsource = \"directory\"\npath = \"each\"\n");
@@ -258,7 +260,8 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
     assert_eq!(suggested(&said, "robotsd accept"), accept, "the way back is the same command");
     assert_eq!(operated.robots(), OPEN);
     operated.wait_for_event("rollback", |line| line["site"] == "shop");
-    // The file is there still, written once more, asked for, and read at a start: it stays away.
+    // The file still exists, is rewritten, requested again, and read at a start: it stays rolled
+    // back.
     folder.replace("robots.txt", SHUT);
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     assert_eq!(operated.robots(), OPEN);
@@ -304,11 +307,11 @@ fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
     operated.end();
     let operated = Operated::start(&folder);
     decided(&operated, "accept", "local", "the \"sale\"\n");
-    // Of the other site nobody has decided anything, nor of what goes live by itself.
+    // No decision is shown for the other site, nor for versions that went live by themselves.
     assert!(operated.site(1)["decided"].is_null());
     operated.end();
 
-    // Where no robotsd runs, too.
+    // Also while robotsd is not running.
     folder.configured(["rollback", "shop", "--reason", "too early", "--config"]).succeeded();
     let operated = Operated::start(&folder);
     decided(&operated, "rollback", &uid, "too early");
@@ -330,7 +333,7 @@ fn a_rollback_says_what_becomes_of_another_version_that_waits() {
     let waiting = operated.waiting();
     let want = format!("; {}, which waited, is compared again when its source is read next", short(&waiting));
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
-    // As it says.
+    // As the output says.
     assert_eq!(operated.robots(), OPEN);
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     assert_eq!(operated.waiting(), waiting);
@@ -349,7 +352,7 @@ fn of_two_rollbacks_the_second_says_that_neither_version_comes_back() {
     let waiting = operated.waiting();
     let want = format!("; {}, which was rolled back before, does not come back by itself either", short(&waiting));
     assert_has(operated.said(&["rollback", "shop"]), &[&want]);
-    // As it says.
+    // As the output says.
     operated.command(&["reload", "--site", "shop"]).ends_with(1);
     assert_eq!((operated.robots(), operated.waiting()), (OPEN.to_owned(), waiting));
 }
@@ -376,7 +379,7 @@ fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
     }
     let blog = operated.site(1);
     assert_eq!(blog["overrides"][1]["ended"], true);
-    // A source that is gone, and is back.
+    // A source that disappears and returns.
     folder.remove("robots.txt");
     operated.command(&["reload"]).ends_with(1);
     let shop = operated.site(0);
@@ -428,7 +431,7 @@ fn what_cannot_be_done_is_said_with_what_could_be() {
         let output = operated.command(arguments).ends_with(2);
         assert_eq!((output.out, output.error), (String::new(), format!("robotsd: {want}\n")), "{arguments:?}");
     }
-    // Another version waits than the one that is meant.
+    // The pending version is not the one that is meant.
     folder.replace("robots.txt", SHUT);
     operated.event("gated");
     let output = operated.command(&["accept", "shop", wrong]);
@@ -446,7 +449,7 @@ fn what_cannot_be_done_is_said_with_what_could_be() {
     for request in ["GET /enforce?to=off", "GET /accept", "POST /history?site=shop"] {
         assert_eq!(operated.ask_admin(request).status, 405, "{request}");
     }
-    // From a web page, or without saying that something is to change.
+    // From a web page, or without declaring a change.
     let host = format!("Host: {}\r\n", operated.admin());
     for fields in [host.clone(), format!("{host}Robotsd-Admin: 1\r\nOrigin: http://evil.test\r\n")] {
         assert_eq!(super::admin::ask(operated.admin(), "POST /enforce?to=off", &fields).status, 403);
@@ -463,7 +466,8 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
         folder.at("state").display(),
         operated.id()
     );
-    // Another config with the same state directory: a decision reaches the process that has it, or is not written behind its back.
+    // Another config with the same state directory: a decision reaches the process that uses it, or
+    // is not written at all.
     folder.write("elsewhere.toml", folder.read("robotsd.toml"));
     let elsewhere =
         |arguments: &[&str]| run(robotsd().args(arguments).arg("--config").arg(folder.at("elsewhere.toml")));
@@ -471,7 +475,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
     assert_eq!(operated.page("shop.test"), 200);
     elsewhere(&["enforce", "on"]).succeeded();
     folder.remove("state/admin.place");
-    // Each waits two seconds for the other process to end, so all are run at once.
+    // Each command waits two seconds for the other process to end, so all run concurrently.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let second = folder.configured(["serve", "--config"]);
@@ -493,7 +497,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
     folder.configured(["config", "check"]).succeeded();
     assert_eq!((operated.page("shop.test"), operated.json(&["status"])["enforcement"].clone()), (403, "on".into()));
     drop(operated);
-    // Killed: no lock is left.
+    // After a kill no lock is left.
     let operated = Operated::start(&folder);
     assert_eq!(operated.out(&["enforce", "off"]), "enforcement of every site is switched off\n");
 }
@@ -522,7 +526,7 @@ fn the_effect_of_a_rollback_is_shown_before_and_nothing_is_changed_by_that() {
     let with_fleet = folder.configured(["rollback", "shop", "--diff", "--fleet", "--config"]);
     assert_has(with_fleet.failed(2), &["cannot be used with"]);
 
-    // As it says.
+    // As the output says.
     let done = unfolded(&type_in(&suggested(&text, "robotsd rollback shop")).succeeded());
     assert_eq!(operated.robots(), OPEN);
     let (_, effect) = said.split_once("crawlers: ").unwrap();
@@ -582,7 +586,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     operated.end();
 
     done(&["rollback", "shop"]);
-    // The switch works while the rest of the config does not.
+    // The switch works even if the rest of the config is broken.
     folder.configure(served.replace("mode = \"refuse\"", "mode = \"refuze\""));
     done(&["enforce", "on", "--site", "the blog"]);
     done(&["enforce", "off"]);
@@ -607,7 +611,7 @@ fn without_a_server_decisions_wait_in_the_state_directory() {
     assert_has(output.error, &["no process listens there: robotsd does not run"]);
 }
 
-/// The output of `config check` about the config of a folder, and its exit status.
+/// Returns the output of `config check` about a folder's config, and its exit status.
 fn checked(folder: &Folder) -> (Option<i32>, String) {
     let output = folder.configured(["config", "check"]);
     (output.code, output.error + &output.out)
@@ -629,7 +633,7 @@ fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_
     assert_has(checked(&folder).1, &["can be served; "]);
     assert!(!folder.at("state").exists(), "a check writes nothing");
     folder.write("state/sites/shop/enforcement", "no");
-    // If root runs this no mode keeps it out; a folder in place of the file does.
+    // Root can write despite any mode, but not to a folder instead of the file.
     fs::create_dir(folder.at("state/enforcement")).unwrap();
     let [of_all, of_site] =
         ["state/enforcement", "state/sites/shop/enforcement"].map(|path| folder.at(path).display().to_string());
@@ -650,7 +654,7 @@ fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_
             && message.contains(&of_all)
     });
     assert_eq!(operated.page("shop.test"), 200);
-    // No probe takes it for a success.
+    // A probe must not take it for a success.
     let status = operated.command(&["status"]).ends_with(1).out;
     let parts = ["ENFORCEMENT IS OFF FOR EVERY SITE", "not a regular file", "neither \"on\" nor \"off\""];
     assert_has(unfolded(&status), &parts);
@@ -661,7 +665,7 @@ fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_
         operated.out(&["enforce", to, "--site", "shop"]);
     }
     operated.command(&["status"]).ends_with(1);
-    // An auditor finds when it began and when it ended.
+    // An auditor can see when it began and when it ended.
     for (site, of, why) in [("the blog", "every site", of_all), ("shop", "this site", of_site)] {
         let history = operated.json(&["history", site]);
         let switched: Vec<_> =
@@ -712,7 +716,7 @@ fn the_check_finds_switches_that_are_off_and_a_version_that_waits_beside_the_one
         ", warnings: 2",
     ];
     assert_has(said, &parts);
-    // As the next start would do it: one version waits, and the other stays live.
+    // As the next start would do: one version is pending, and the other stays live.
     folder.replace("robots.txt", SHUT);
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(1), "{said}");

@@ -1,7 +1,8 @@
-//! The pictures of README: a report of `replay` and the board, as a browser shows them.
+//! The pictures of the README: a report of `replay` and the board, as a browser shows them.
 //!
-//! Fonts differ between machines, so pictures are not compared. A picture is of a page, whose hash is recorded beside it: where the page
-//! or its style sheet has become another, the picture is to be made again, with `UPDATE_DOCS=1` where Chromium is.
+//! Fonts differ between machines, so pictures are not compared. Each picture has the hash of its
+//! page recorded next to it. If the page or its style sheet has changed, the picture must be
+//! regenerated with `UPDATE_DOCS=1`, which needs Chromium.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,10 +17,10 @@ use crate::harness::*;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// Octets of a picture, at most.
+/// Maximum size of a picture, in bytes.
 const MAX_BYTES: u64 = 150_000;
 
-/// Compares what was recorded of a picture with a page, or makes it again.
+/// Compares the recorded hash of a picture with a page, or regenerates the picture.
 fn shows(name: &str, page: &str, url: &str, height: u32) {
     let place = |end: &str| PathBuf::from(format!("{}/tests/pictures/{name}.{end}", env!("CARGO_MANIFEST_DIR")));
     let hash = |octets: &[u8]| VersionHash::of(octets).to_string();
@@ -40,7 +41,8 @@ fn shows(name: &str, page: &str, url: &str, height: u32) {
     assert!(is_of_page, "{name}.png is of another page: run this test with UPDATE_DOCS=1, and look at it");
 }
 
-/// The same at every moment: numbers are data, and so are the columns of charts. The style sheet has the numbers of the look.
+/// Removes numbers and chart columns, which are data that changes. The style sheet contains the
+/// numbers of the layout.
 fn without_numbers(page: &str) -> String {
     let lines = page.lines().filter(|line| !line.starts_with("<g>"));
     lines.flat_map(str::chars).filter(|char| !char.is_ascii_digit() && !",.".contains(*char)).collect()
@@ -61,7 +63,8 @@ const CONFIG: &str = "state_dir = \"state\"\nmode = \"observe\"\nworkers = 1\n[a
 const ROBOTS: &str =
     "User-agent: *\nDisallow: /cart/\nDisallow: /search\n\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
 
-/// A crawler's name and category, how it is identified, and what it requests at most in an hour: allowed, and disallowed.
+/// A crawler's name and category, its identity, and its peak requests per hour: allowed and
+/// disallowed.
 type Played = (&'static str, &'static str, &'static str, u64, u64);
 
 const PLAYED: [Played; 10] = [
@@ -77,7 +80,7 @@ const PLAYED: [Played; 10] = [
     ("Googlebot", "search", "impostor", 0, 9),
 ];
 
-/// A day of these crawlers, who come more by day than by night.
+/// Returns a day of these crawlers, which request more by day than by night.
 fn day() -> Vec<DayLine> {
     let mut lines = watches().to_vec();
     for (name, category, identity, allowed, disallowed) in PLAYED {
@@ -97,7 +100,8 @@ fn day() -> Vec<DayLine> {
             if disallowed > 0 {
                 (counts["cases"], counts["lines"]) = (case, hits);
             }
-            // A crawler that really exists is not shown to ignore anything: it goes by the version that it read, which allowed that.
+            // Existing crawlers are not shown as ignoring rules: they obey the version that they
+            // read, which allowed the request.
             if ago == 23 && identity == "verified" {
                 counts["reads"] = read(if disallowed > 0 { "1" } else { "2" }, ago);
             }
@@ -111,17 +115,18 @@ fn day() -> Vec<DayLine> {
 
 #[test]
 fn the_picture_of_the_board_is_of_the_board_as_it_is() {
-    // Where an hour begins between the lines and the page, the page is of other hours than they are: it is made once more.
+    // If an hour begins between the lines and the page, they cover different hours, so the page is
+    // generated again.
     let of_one_hour = || {
         let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS), ("pages/none", "")]);
-        // A thread of their own has the hour that it is now, however long ago this one wrote its first line.
+        // A new thread uses the current hour, however long ago this thread wrote its first line.
         let (hour, lines) = thread::spawn(|| (hours(0), day())).join().unwrap();
         write_lines(folder.path(), 1, &lines);
         let running = folder.start();
         let page = wait_for("the requests of the last minute", || {
             let page = running.ask_admin("GET /board").body;
             if !page.contains("now 0.0 a minute") {
-                // They are there after seconds, and a page costs more than other answers.
+                // The page appears after some seconds, and costs more than other responses.
                 thread::sleep(Duration::from_millis(200));
                 return None;
             }

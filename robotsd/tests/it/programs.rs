@@ -1,12 +1,13 @@
-//! Programs of others that tests run: Prometheus's own, and packages of Python.
+//! Third-party programs that tests run: Prometheus's own, and Python packages.
 //!
-//! They are looked for in `PATH` and in the folder `ROBOTSD_BESIDE_BIN` names (`pip install --target`). One that is not there is left
-//! out with a message, and in CI that is a failure.
+//! They are searched in `PATH` and in the folder that `ROBOTSD_BESIDE_BIN` names
+//! (`pip install --target`). If one is missing, its tests are skipped with a message; in CI they
+//! fail.
 
 use std::fmt::Display;
 use std::process::{Command, Stdio};
 
-/// A program of Prometheus's, or `jsonnet`, if it is there.
+/// Returns a program of Prometheus, or `jsonnet`, if installed.
 pub(super) fn debian(program: &str, package: &str) -> Option<Command> {
     let mut check = Command::new(program);
     let is_there = check.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
@@ -16,7 +17,7 @@ pub(super) fn debian(program: &str, package: &str) -> Option<Command> {
     is_there.then(|| Command::new(program))
 }
 
-/// A program that reads a text of OpenMetrics as strictly as its specification says.
+/// Returns a program that parses OpenMetrics text as strictly as the specification.
 pub(super) fn openmetrics_parser() -> Option<Command> {
     const READ: &str = "import sys; from prometheus_client.openmetrics.parser import text_string_to_metric_families as read; \
                         list(read(sys.stdin.read()))";
@@ -25,7 +26,7 @@ pub(super) fn openmetrics_parser() -> Option<Command> {
     Some(python)
 }
 
-/// Python, if it has this module, of a package of PyPI.
+/// Returns Python if it has this module, of a PyPI package.
 pub(super) fn python_with(module: &str, package: &str) -> Option<Command> {
     let python = || {
         let mut python = Command::new("python3");
@@ -41,7 +42,7 @@ pub(super) fn python_with(module: &str, package: &str) -> Option<Command> {
     is_there.then(python)
 }
 
-/// The program that was found; if there is none, that is said, and in CI that is a failure.
+/// Returns the program that was found. If it is missing, prints a message; in CI the test fails.
 pub(super) fn present<T>(found: Result<T, impl Display>) -> Option<T> {
     let missing = found.as_ref().err().map(ToString::to_string);
     if let Some(why) = missing {
@@ -51,7 +52,7 @@ pub(super) fn present<T>(found: Result<T, impl Display>) -> Option<T> {
     found.ok()
 }
 
-/// Says what is left out; in CI nothing is.
+/// Prints what is skipped; in CI the test fails.
 pub(super) fn skip(what: &str) {
     assert!(std::env::var_os("CI").is_none(), "{what} is missing, and CI has to run it");
     println!("skipped: {what} is not here");

@@ -1,4 +1,4 @@
-//! A real Prometheus, with the scrape config that is shipped.
+//! A real Prometheus with the shipped scrape config.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::programs::debian;
 use crate::harness::*;
 
-/// A Prometheus that scrapes, and evaluates its rules, every second; killed when dropped.
+/// A Prometheus that scrapes and evaluates its rules every second; killed when dropped.
 pub(super) struct Prometheus {
     _process: KillOnDrop,
     address: SocketAddr,
@@ -24,7 +24,7 @@ impl Prometheus {
         let config = fs::read_to_string(project("config/monitoring/prometheus.yml")).unwrap();
         let config = config.replace("15s", "1s").replace("\"127.0.0.1:9145\"", &targets.join(", "));
         fs::write(folder.join("prometheus.yml"), config).unwrap();
-        // It does not say which port it has got, so it is given one that was free a moment ago.
+        // Prometheus does not report the port it gets, so it is given a free one.
         let address = free();
         let process = debian("prometheus", "prometheus")
             .unwrap()
@@ -44,12 +44,12 @@ impl Prometheus {
         let Ok(stream) = TcpStream::connect(self.address) else { return Value::Null };
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let expression = utf8_percent_encode(expression, NON_ALPHANUMERIC);
-        // An answer to HTTP/1.0 is not cut into chunks.
+        // A response to HTTP/1.0 is not chunked.
         let answer = offer(stream, format!("GET /api/v1/query?query={expression} HTTP/1.0\r\n\r\n"));
         answer.and_then(|answer| serde_json::from_str(&Answer::parse(&answer).body).ok()).unwrap_or_default()
     }
 
-    /// Whether there is a series that fits.
+    /// Reports whether a series matches.
     pub(super) fn answer(&self, expression: &str) -> bool {
         self.query(expression)["data"]["result"].as_array().is_some_and(|found| !found.is_empty())
     }

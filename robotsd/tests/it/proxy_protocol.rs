@@ -1,4 +1,4 @@
-//! Behind proxies that speak the PROXY protocol: HAProxy, the stream module of nginx, and curl.
+//! Behind proxies that speak the PROXY protocol: HAProxy, nginx's stream module, and curl.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
-/// robotsd behind something that announces clients, the one at 127.0.0.3 exempt.
+/// Starts robotsd behind something that announces clients; the client at 127.0.0.3 is exempt.
 fn start(origin: &Origin, listener: &str) -> (Folder, Running) {
     let folder = Config::refusing()
         .listener(format!("proxy_protocol = true\n{listener}"))
@@ -31,7 +31,7 @@ fn start(origin: &Origin, listener: &str) -> (Folder, Running) {
 const TRUSTING: &str = "trusted_proxies = [\"127.0.0.1/32\"]";
 const SECURE: &str = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n";
 
-/// A server with its config, which has `@FRONT@` and `@ROBOTSD@` for the two ports.
+/// Starts a server with its config, in which `@FRONT@` and `@ROBOTSD@` stand for the two ports.
 fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAddr) -> (Daemon, Folder, SocketAddr) {
     for _ in 0..10 {
         let [front] = free_ports(1)[..] else { unreachable!() };
@@ -47,15 +47,17 @@ fn in_front(program: &Path, config: &str, arguments: &[&str], robotsd: SocketAdd
     panic!("{} does not start", program.display());
 }
 
-/// From where it is tried whether a proxy in front listens. It passes that on as a client, which leaves at once.
+/// The client address used to check whether a front proxy listens. The proxy announces this client,
+/// which leaves immediately.
 const PROBE: [u8; 4] = [127, 0, 0, 9];
 
-/// Connections that are in the log, those apart of clients that only look.
+/// Returns the logged connections, without those of the listening check.
 fn problem(running: &Running) -> Vec<Value> {
     running.all("problem").into_iter().filter(|line| line["address"] != "127.0.0.9").collect()
 }
 
-/// Asks through a proxy in front, from this address of the machine; none where the connection is closed.
+/// Sends a request through a front proxy, from this address of the machine; `None` if the
+/// connection is closed.
 fn ask_from(source: [u8; 4], front: SocketAddr, path: &str, agent: &str) -> Option<Answer> {
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: a.test\r\nUser-Agent: {agent}\r\nX-Forwarded-For: 127.0.0.3\r\nConnection: close\r\n\r\n"
@@ -63,7 +65,7 @@ fn ask_from(source: [u8; 4], front: SocketAddr, path: &str, agent: &str) -> Opti
     offer(connect_from(source, front).unwrap(), request).map(|answer| Answer::parse(&answer))
 }
 
-/// Clients of a proxy in front are told apart, and their own fields do not count.
+/// Checks that a proxy's clients are distinguished, and that their own fields do not count.
 fn clients_are_told_apart(running: &Running, front: SocketAddr) {
     let ask = |source, path, agent| ask_from(source, front, path, agent).expect("an answer");
     let answer = ask([127, 0, 0, 2], "/x", FIREFOX);
@@ -87,7 +89,7 @@ fn haproxy_announces_its_clients_in_both_versions() {
         let (_haproxy, _files, front) =
             in_front(&program, &HAPROXY.replace("SEND", send), &["-db", "-f", "front.conf"], running.address);
         clients_are_told_apart(&running, front);
-        // Its health checks, every 20 ms by now, send a header and no request.
+        // The proxy's health checks, every 20 ms by now, send a header and no request.
         let checks = || status(&folder)["traffic"]["accepted_connections"].as_u64();
         let before = checks().unwrap();
         wait_for("health checks", || checks().filter(|checks| *checks > before + 5));
@@ -142,7 +144,7 @@ fn curl_announces_itself_before_http_2_and_tls() {
             "{arguments:?}: {output:?}"
         );
     }
-    // Without the header, or from elsewhere, nobody is answered.
+    // Clients without the header, or from elsewhere, get no response.
     for (running, source) in [(&clear, [127, 0, 0, 2]), (&clear, [127, 0, 0, 1]), (&secure, [127, 0, 0, 2])] {
         assert!(ask_from(source, running.address, "/x", FIREFOX).is_none(), "{source:?} was answered");
     }

@@ -6,7 +6,8 @@ const OWN: &str = "User-agent: *\nDisallow: /private/\n\nUser-agent: CCBot\nDisa
 const LIST: &str = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
 const CCBOT: &str = "CCBot/2.0 (https://commoncrawl.org/faq/)";
 
-/// So many requests, and none more so far: one that comes later is among those of the next step, or there at the end.
+/// Waits for this many requests and checks that there are no more yet. A later one is counted in
+/// the next step, or at the end.
 fn exactly(server: &Origin, count: usize) -> Vec<String> {
     wait_until("requests", || server.requests().len() >= count);
     let requests = server.requests();
@@ -39,7 +40,7 @@ fn rules_of_a_list_for_every_crawler_are_said_to_be_left_out() {
     assert_eq!(site_status(&folder)["append"][0]["left_out"], Value::Null);
 }
 
-/// The version that a request is about.
+/// Returns the version that a request is about.
 fn version(request: &str) -> &str {
     request.rsplit("sha256:").next().unwrap()
 }
@@ -61,13 +62,13 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     assert_has(explained.error, &["robots.txt: the lines from 6 on are appended from \"ai.txt\""]);
     assert_eq!(site_status(&folder)["append"][0]["state"], "appended");
 
-    // Another list is another version, of whatever the file holds.
+    // Another list makes another version, whatever the file contains.
     folder.replace("ai.txt", "User-agent: GPTBot\nDisallow: /\nDisallow: * # odd\nDisallow: secret\n");
     running.wait_for_event("published", |line| line["reason"] == "append");
     assert!(served(&running).ends_with("Disallow: /\nDisallow: *\nDisallow: secret\n"));
     let finding = running.wait_for_message("finding", "appended:");
     assert!(message(&finding).ends_with("(appended: line 4 of ai.txt)"), "{finding}");
-    // One that is none takes nothing away.
+    // An invalid list removes nothing.
     let before = served(&running);
     folder.replace("ai.txt", "<!doctype html><title>Not found</title>");
     let event = running.wait_for_event("append", |line| line["level"] == "error");
@@ -81,7 +82,7 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
     wait_until("the other file", || served(&running).contains("# changed\n\n# From ai.txt"));
     running.end();
 
-    // A start without a list has the version that has it.
+    // A start without the list uses the version that contains it.
     folder.remove("ai.txt");
     let running = folder.start();
     assert_has(served(&running), &["# From ai.txt"]);
@@ -99,12 +100,12 @@ fn a_list_at_a_url_outlives_its_server() {
     let (folder, mut running) = config(&format!("[[site.robots.append]]\n{list}")).start();
     // The start waits for the first fetch.
     wait_until("the list", || served(&running).contains("\n# From AI crawlers\n"));
-    // It waits for three seconds, which may be too short on a busy machine.
+    // The start waits for three seconds, which may be too short on a busy machine.
     if !running.has_event("append", |line| message(line).contains("is not available")) {
         assert_eq!(running.all("published").len(), 1);
     }
     assert_eq!(running.get("/x", GPTBOT).status, 403);
-    // The live version is written behind: a process that is killed may not have got to it.
+    // The live version is saved in the background, so a killed process may not have saved it.
     running.end();
     server.show(503, "");
     let running = folder.start();
@@ -131,7 +132,7 @@ fn a_reload_fetches_lists_again_and_says_of_each_how_it_stands() {
     assert_has(reload(0), &[&format!("shop: appended: {url}: version ")]);
     // It is served by then.
     assert_has(served(&running), &["PerplexityBot"]);
-    // What is replaced is fetched, too, though it is not due.
+    // A replaced list is fetched, too, although it is not due.
     server.show(200, "User-agent: Bytespider\nDisallow: /\n");
     let parts = folder.with_config(&["reload", "--site", "shop", "--json"]).succeeded();
     assert_has(parts, &["\"append\"", "\"appended\""]);
@@ -176,14 +177,14 @@ fn a_version_is_announced_once_and_its_secret_is_never_shown() {
     assert_lacks([status, metrics, events].concat(), &["h1dden"]);
     running.end();
 
-    // A restart with what was announced sends nothing before the next version is live.
+    // After a restart with an announced version, nothing is sent before the next version is live.
     let mut running = folder.start();
     folder.replace("robots.txt", format!("{OWN}# changed again\n"));
     let third = requests(4).remove(3);
     assert!(![version(&first), version(&second)].contains(&version(&third)), "{third}");
     wait_until("the answer", || site_status(&folder)["on_publish"][0]["state"] == "delivered");
     running.end();
-    // One with another version does.
+    // A restart with another version sends a request.
     folder.replace("robots.txt", format!("{OWN}# changed while it was down\n"));
     let mut running = folder.start();
     let fourth = requests(5).remove(4);
@@ -220,7 +221,7 @@ fn another_config_announces_what_it_serves_and_one_that_is_dropped_nothing() {
     reload(config("\"site.test\"", "other.txt"));
     let second = requests(2).remove(1);
     assert_ne!(version(&first), version(&second));
-    // The same version at a further host.
+    // The same version at an additional host.
     reload(config("\"site.test\", \"new.test\"", "other.txt"));
     let third = requests(3).remove(2);
     assert_eq!(version(&second), version(&third));
@@ -263,10 +264,10 @@ fn an_announcement_that_fails_is_in_the_status_and_holds_up_no_end() {
     assert_has(message(&event), &["no answer within 1 s; tried again in"]);
     assert_eq!(site_status(&folder)["on_publish"][0]["state"], "sending");
     assert!(server.requests()[0].starts_with("PURGE / HTTP/1.1\r\n"));
-    // Neither an attempt under way nor a pause holds up the end.
+    // Neither an attempt in progress nor a pause delays the end.
     running.end();
     drop(running);
-    // A version that was not announced is, once the server is back.
+    // A version that was not announced is announced once the server is back.
     server.show(204, "");
     let running = folder.start();
     running.wait_for_event("on-publish", |line| line["status"] == 204);
@@ -308,7 +309,7 @@ fn every_source_has_its_parts_and_another_config_has_others() {
     };
     announced(&first, "each/a.test https://a.test/robots.txt sha256:");
     announced(&first, "each/b.test https://b.test/robots.txt sha256:");
-    // Each host has its own versions, and every part makes one of each.
+    // Each host has its own versions, and every list makes a version of each.
     folder.replace("ai.txt", "User-agent: GPTBot\nDisallow: /other/\n");
     let hosts = ["inline.test", "url.test", "a.test", "b.test"];
     for host in hosts {
@@ -328,13 +329,13 @@ fn every_source_has_its_parts_and_another_config_has_others() {
     assert_eq!(first.requests().len(), before, "the hook of the config before has no more requests");
 }
 
-/// A config that includes files of teams, with further keys at its top.
+/// Creates a config that includes teams' files, with additional keys at the top.
 fn including(keys: &str) -> Config {
     let keys = format!("state_dir = \"state\"\ninclude = [\"sites.d/*.toml\"]\n{keys}");
     Config::refusing().keys(keys).files_of("shop").robots(OWN)
 }
 
-/// A site of a team's file, whose hooks have these URLs.
+/// Returns a site of a team's file, whose hooks have these URLs.
 fn team(name: &str, urls: impl IntoIterator<Item = String>) -> String {
     let hook = |url: String| format!("[[site.robots.on_publish]]\nurl = {url:?}\ntimeout = \"60s\"\n");
     let hooks: String = urls.into_iter().map(hook).collect();
@@ -358,7 +359,7 @@ fn no_hook_reaches_the_admin_interface() {
         replicas.map(of_replica).join("\n")
     );
     let folder = including(listed).tables(tables).file("sites.d/team.toml", team("team", hosts.map(target))).folder();
-    // Known without names: said before anything is served.
+    // Known without resolving names, so it is reported before anything is served.
     let checked = folder.with_config(&["config", "check"]).ends_with(2);
     let said = format!("127.0.0.1:{} is an admin interface of robotsd, which hooks must not call", admin.port());
     assert_has(&checked.error, &[&said, "team.toml:7:7", "robotsd.toml:"]);
@@ -375,7 +376,7 @@ fn no_hook_reaches_the_admin_interface() {
     let of_team = row(&status["sites"], "name", "team");
     assert!(of_team["on_publish"].as_array().unwrap().iter().all(|hook| hook["state"] == "failed"), "{of_team}");
     assert_has(of_team["on_publish"][0]["problem"].as_str().unwrap(), &[&said]);
-    // Also one whose port the system chose.
+    // Also an admin interface whose port the system chose.
     let is_other = |line: &Value| message(line).starts_with("http://") && !message(line).contains(&admin.to_string());
     let opened = running.wait_for_event("admin-listening", is_other);
     let opened = message(&opened).trim_start_matches("http://").split(' ').next().unwrap().to_owned();
@@ -410,7 +411,7 @@ fn hooks_of_an_included_file_go_where_the_operator_lists() {
     wait_until("a request", || receiver.requests().len() == 1);
 }
 
-/// Servers that take connections and never answer.
+/// Servers that accept connections but never respond.
 struct Hanging(Vec<std::net::TcpListener>);
 
 impl Hanging {
@@ -423,7 +424,7 @@ impl Hanging {
         Self((0..count).map(bind).collect())
     }
 
-    /// A file with a hook for each.
+    /// Returns a file with a hook for each server.
     fn file(&self, name: &str) -> String {
         let of_site = |(number, servers): (usize, &[std::net::TcpListener])| {
             let url = |server: &std::net::TcpListener| format!("http://{}/", server.local_addr().unwrap());
@@ -432,7 +433,7 @@ impl Hanging {
         self.0.chunks(16).enumerate().map(of_site).collect()
     }
 
-    /// Waits for so many connections, which it keeps.
+    /// Waits for this many connections, and keeps them.
     fn wait_for(&self, count: usize) -> Vec<std::net::TcpStream> {
         let taken = std::sync::Mutex::new(Vec::new());
         wait_until("connections", || {
@@ -458,7 +459,7 @@ fn hooks_that_hang_hold_up_neither_another_file_nor_notice_of_a_switch() {
     wait_until("another file's hook", || cache.requests().len() == 2);
     folder.with_config(&["enforce", "off"]).succeeded();
     wait_until("the notice", || receiver.requests().len() == 1);
-    // Those that hang do so still.
+    // The hanging hooks still hang.
     assert_eq!(running.count("on-publish", |line| message(line).contains("no answer")), 0);
     assert_eq!(held.len(), 8, "the permits of one file");
 }

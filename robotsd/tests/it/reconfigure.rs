@@ -1,4 +1,5 @@
-//! A config that changes while it is served: new sites are served, removed ones are not, and no connection is refused meanwhile.
+//! A config that changes while it is served: new sites are served, removed ones are not, and no
+//! connection is refused in the meantime.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use crate::harness::*;
 
 const REFUSES: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// The site `a`, and others of the folder.
+/// Creates the site `a`, and other sites of the folder.
 fn config() -> Config {
     let config = Config::refusing().keys("workers = 2").robots(REFUSES).file("page.html", "hello").admin_socket();
     with_site(config, "a", "")
@@ -30,7 +31,7 @@ fn reload(folder: &Folder) -> Ended {
     folder.configured(["reload", "--config"])
 }
 
-/// Every address that was listened on, in their order.
+/// Returns every address that was listened on, in order.
 fn addresses(running: &Running) -> Vec<SocketAddr> {
     let address = |line: &Value| line["message"].as_str()?.rsplit('/').next()?.parse().ok();
     running.all("listening").iter().filter_map(address).collect()
@@ -40,7 +41,7 @@ fn addresses(running: &Running) -> Vec<SocketAddr> {
 fn sites_and_listeners_come_and_go_and_no_request_fails() {
     let (folder, running) = config().start();
     let address = running.address;
-    // One connection for all of it.
+    // One connection for everything.
     let kept = || -> Client<'_> {
         let mut kept = Kept::open(address, "a.test");
         Box::new(move || {
@@ -55,16 +56,16 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
         let other = |path| other.borrow_mut().get(path, FIREFOX);
         assert_eq!(other("/page.html").0, 421);
         for round in 0..if is_long() { 3 } else { 1 } {
-            // A site is added; connections that are open have it too.
+            // A site is added; open connections can use it, too.
             folder.configure(with_site(config(), "b", "robots.text = \"# b\""));
             wait_until("the new site", || other("/robots.txt").1 == "# b");
-            // Changed.
+            // The site is changed.
             folder.configure(with_site(config(), "b", "robots.text = \"# other\""));
             wait_until("the other source", || other("/robots.txt").1 == "# other");
-            // Removed.
+            // The site is removed.
             folder.configure(config());
             wait_until("no such site", || other("/robots.txt").0 == 421);
-            // A listener is added, gets other settings, and goes.
+            // A listener is added, changed, and removed.
             let before = addresses(&running).len();
             folder.configure(config().tables(LISTENER));
             let added = wait_for("another listener", || addresses(&running).get(before).copied());
@@ -78,7 +79,7 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
             asking.wait_for_more(100);
         }
     });
-    // Its robots.txt was never opened anew.
+    // Its robots.txt was never reopened.
     assert_eq!(running.count("published", |line| line["site"] == "a"), 1);
 }
 
@@ -86,7 +87,7 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
 fn a_listener_with_other_settings_refuses_no_connection() {
     let trusting = config().listener("trusted_proxies = [\"127.0.0.0/8\"]");
     let (folder, running) = config().start();
-    // The site is another's; it is the answer that counts.
+    // The site does not have this host; the test only checks that there is a response.
     let client = || -> Client<'_> { Box::new(|| assert_eq!(running.get("/robots.txt", FIREFOX).status, 421)) };
     while_asking((0..3).map(|_| client()), |_| {
         for round in 1..=4 {
@@ -122,7 +123,8 @@ fn a_bad_config_changes_nothing_and_says_where_it_is_bad() {
         assert_eq!(asked(running.address, "a.test", "/private/x", GPTBOT).status, 403);
         assert_eq!(asked(running.address, "b.test", "/page.html", FIREFOX).status, 421);
     }
-    // The command gets the same answer. Commands find the admin interface even in a broken config.
+    // The command gets the same response. Commands find the admin interface even if the config is
+    // broken.
     folder.configure(config().listener("no_such_key = 1"));
     let out = reload(&folder).ends_with(1).out;
     assert!(out.starts_with("config: kept: ") && out.contains("no_such_key"), "{out}");
@@ -154,7 +156,7 @@ fn another_policy_is_live_on_open_connections_and_the_upstreams_connections_stay
     let changed = running.event("config-changed");
     let values = ["setting", "before", "after", "applies", "message"].map(|field| changed[field].as_str().unwrap());
     assert_eq!(values, ["mode", "observe", "refuse", "now", "mode: observe → refuse"]);
-    // One version, made once, and one connection to the upstream.
+    // One version, compiled once, and one connection to the upstream.
     assert_eq!(running.count("published", |_| true), 1);
     assert_eq!(origin.connections(), 1);
 }
@@ -167,15 +169,15 @@ fn a_source_that_cannot_be_used_leaves_the_one_before_until_it_can() {
         (answer.body == text).then_some(())
     };
     serves(REFUSES).unwrap();
-    // Another file, which is not there yet.
+    // Another file, which does not exist yet.
     folder.configure(config().tables("robots.path = \"other.txt\""));
     let kept = running.wait_for_message("config", "its previous source stays");
     assert_has(message(&kept), &["other.txt: there is no such file"]);
     serves(REFUSES).unwrap();
-    // An edit of the one before still goes live.
+    // An edit of the previous file still goes live.
     folder.replace("robots.txt", format!("# edited\n{REFUSES}"));
     wait_for("the edited one", || serves(&format!("# edited\n{REFUSES}")));
-    // Once it is there it is taken, without being asked for.
+    // Once the file exists, it is used automatically.
     folder.replace("other.txt", format!("# other\n{REFUSES}"));
     wait_for("the other one", || serves(&format!("# other\n{REFUSES}")));
 }
@@ -187,7 +189,7 @@ fn the_registry_and_what_is_expected_are_followed() {
         config().tables("robots.expectations = \"expected.toml\"\n[agents]\nregistry_extra = \"crawlers.toml\"");
     let config = config.robots("User-agent: newbot\nDisallow: /private/\n").file("crawlers.toml", "# none yet\n");
     let (folder, running) = config.file("expected.toml", expected("/")).start();
-    // Each is a problem until it is mended: the process before would not start again.
+    // Each is a problem until it is fixed, because a restart would fail.
     let problems = |code: i32, part: &str| {
         wait_until(part, || {
             let ended = folder.with_config(&["status", "--problems"]);
@@ -198,7 +200,7 @@ fn the_registry_and_what_is_expected_are_followed() {
     folder.replace("crawlers.toml", "[[crawler]\n");
     running.event("registry-rejected");
     problems(1, "crawlers.toml:1:");
-    // Another config that names the same registry does not read it again.
+    // Another config with the same registry does not read it again.
     folder.configure(format!("grace = \"1h\"\n{}", folder.read("robotsd.toml")));
     running.event("config");
     problems(1, "crawlers.toml:1:");

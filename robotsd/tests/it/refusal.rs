@@ -1,4 +1,4 @@
-//! `[site.refusal]`: a page of the site's own for refused clients.
+//! `[site.refusal]`: the site's own page for refused clients.
 
 use crate::harness::*;
 
@@ -118,7 +118,7 @@ fn what_is_wrong_with_a_refusal_is_said_with_its_place() {
     assert!(output.error.contains("the template is not UTF-8"), "{output:?}");
 }
 
-/// nginx takes any status but 403 for a failure, after which the request goes on.
+/// nginx treats any status except 403 as an error, after which the request is forwarded.
 #[test]
 fn other_proxies_get_the_page_and_a_status_that_they_understand() {
     let folder = site(Config::deciding(), HTML, "<p>{{agent}} {{path}}\n");
@@ -142,7 +142,7 @@ fn other_proxies_get_the_page_and_a_status_that_they_understand() {
         ("/-/auth/envoy/drafts/x", &nginx[2..], 451),
     ] {
         let answer = running.request("GET", target, fields);
-        // The target of ingress-nginx is a whole URL.
+        // ingress-nginx sends the target as a whole URL.
         let path = fields[0].1.strip_suffix("/drafts/x").unwrap_or_default();
         let page = format!("<p>GPTBot {path}/drafts/x\n");
         assert_eq!((answer.status, &*answer.body), (status, &*page), "{target}");

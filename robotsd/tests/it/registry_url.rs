@@ -9,7 +9,7 @@ const HOUSE: &str = "[[crawler]]\nname = \"HouseBot\"\nheader = [\"House-Fetcher
 const WITHOUT_GOOGLE: &str = "[[crawler]]\nname = \"Googlebot\"\nremove = true\n";
 const HOUSE_FETCHER: &str = "House-Fetcher/2.0";
 
-/// A server of a registry, and a folder whose config follows it.
+/// A server with a registry, and a folder whose config follows it.
 struct Published {
     folder: Folder,
     server: Origin,
@@ -43,7 +43,7 @@ impl Published {
         self.folder.configure(config.tables(registry));
     }
 
-    /// The output of a command about the running server, or beside it.
+    /// Returns the output of a command, with or without a running server.
     fn command(&self, arguments: &[&str]) -> String {
         self.with_config(arguments).out
     }
@@ -63,12 +63,13 @@ fn a_published_registry_is_in_force_and_outlives_the_process() {
     assert_part(&published.status(), &want);
     let text = published.command(&["status"]);
     assert_has(&text, &[&format!("from {}:", published.url), "confirmed "]);
-    // A process that is killed may not have saved it yet.
+    // A killed process may not have saved it yet.
     let saved = || run(Command::new("grep").args(["-rlF", "House-Fetcher"]).arg(published.at("state"))).code == Some(0);
     wait_until("what is saved", saved);
     drop(running);
 
-    // Commands judge by what was saved; so does the next start, whatever the server of the registry says then.
+    // Commands, and the next start, use the saved copy, whatever the registry's server then
+    // returns.
     assert_has(published.command(&["agents", "HouseBot"]), &["HouseBot"]);
     published.server.show(200, "<html>");
     let running = published.start();
@@ -101,7 +102,7 @@ fn a_large_change_waits_for_the_config_to_accept_it() {
     wait_until("the accepted version", || running.get("/private/x", HOUSE_FETCHER).status == 403);
     wait_until("the status", || published.status()["waiting"].is_null());
     problems().ends_with(0);
-    // Without its row it is a crawler by its own word, which a group names.
+    // Without its row the crawler only declares itself, and a group names it.
     assert_eq!(running.get("/drafts/x", GOOGLEBOT).status, 403);
 }
 

@@ -1,4 +1,5 @@
-//! A config file that cannot be used, while the one before is served: the status about it, and for how long.
+//! A config file that cannot be used while the previous one is served: the status reports it, and
+//! since when.
 
 use crate::harness::*;
 
@@ -33,7 +34,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
         running.wait_for_message("config-rejected", why);
     };
 
-    // It cannot be read so far that settings could be compared.
+    // The file cannot be parsed far enough to compare settings.
     reject(&format!("no_such_key = 1\n{good}"), "no_such_key");
     let text = status(&folder).ends_with(1).out;
     let parts = ["CONFIG REJECTED since 20", "no_such_key", "robotsd.toml:1:1"];
@@ -55,7 +56,8 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
         assert_eq!(probe(&format!("/readyz?{require}")).0, code, "{require}");
     }
 
-    // Another one that cannot be used: settings that are held back can be reported, and it is rejected since the first.
+    // Another unusable config: settings that would change are reported, and it counts as rejected
+    // since the first one.
     let elsewhere = "[[listener]]\naddress = \"192.0.2.1:1\"\n";
     reject(&format!("mode = \"tag\"\nworkers = 7\n{ADMIN}{LISTENER}{elsewhere}{SITE}"), "192.0.2.1:1");
     let second = config_of(&folder)["rejected"].take();
@@ -64,7 +66,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
     assert_part(mode, &json!({ "running": "refuse", "file": "tag", "site": null }));
     assert_has(status(&folder).ends_with(1).out, &["mode is refuse, in the file tag"]);
 
-    // The file as it was is what is served.
+    // The restored file is the config that is served.
     folder.configure(&good);
     wait_until("the config before", || probe("/readyz?require=config").0 == 200);
     status(&folder).succeeded();
@@ -73,7 +75,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
         message(line).ends_with("the file is accepted again, and is the config that is served")
     });
 
-    // So is another one that is accepted; a file that is gone is rejected, too.
+    // Another accepted config has the same effect; a missing file is rejected, too.
     folder.remove("robotsd.toml");
     running.signal("HUP");
     running.wait_for_message("config-rejected", "cannot be read");
@@ -105,7 +107,7 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
         assert_has(ends(&["accept", "a"], 0), &["no version is pending"]);
         assert_has(ends(&["reload"], 1), &["config: kept:"]);
     }
-    // Nor does it matter whether the place can be read, or the file is there.
+    // It also does not matter whether the address is readable, or whether the file exists.
     folder.configure(good.replace("[admin]", "[admin"));
     ends(&["enforce", "off"], 0);
     assert_eq!(page(), 404);
@@ -124,14 +126,14 @@ fn a_config_is_tried_again_once_what_is_in_its_way_is_gone() {
     folder.configure(&config);
     running.wait_for_message("config-rejected", &address.to_string());
     let first = config_of(&folder)["rejected"].take();
-    // The file is read again when it is written, and the status has the second of that.
+    // The file is read again when it is written, and the status shows the second of that.
     wait_until("another try", || {
         folder.configure(&config);
         std::thread::sleep(std::time::Duration::from_secs(1));
         config_of(&folder)["rejected"]["tried"] != first["tried"]
     });
     assert_eq!(running.events("config-rejected"), 1);
-    // From now on nothing asks for it.
+    // From here on nothing requests it.
     drop(taken);
     running.wait_for_message("listening", &address.to_string());
     status(&folder).succeeded();

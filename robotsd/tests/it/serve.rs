@@ -1,4 +1,4 @@
-//! Serving: the answers to clients, the requests at upstreams, the lines of the log.
+//! Serving: responses to clients, requests to upstreams, and log lines.
 
 use crate::harness::*;
 
@@ -70,7 +70,7 @@ fn octets_that_are_no_text_are_judged_logged_and_forwarded_as_one_form() {
         let fields = format!(" HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {agent}\r\n{fields}\r\n");
         let mut client = Kept::open(running.address, "site.test");
         client.send([b"GET ", target, fields.as_bytes()].concat());
-        // The connection stays open where nothing was said about it, so the answer is read by its length.
+        // By default the connection stays open, so the response is read by its length.
         client.receive()
     };
     for fields in ["", "Connection: close\r\n"] {
@@ -175,7 +175,7 @@ fn every_request_has_its_line_in_the_access_log() {
     .enumerate()
     {
         running.request(method, path, &[("User-Agent", agent)]);
-        // A request ends a moment after its answer, on whichever worker.
+        // A request ends shortly after its response, on any worker.
         let line = wait_for("its line", || {
             let text = folder.read("access.log");
             text.split_inclusive('\n').nth(number).filter(|line| line.ends_with('\n')).map(str::to_owned)

@@ -1,4 +1,4 @@
-//! Sitemaps that are made to cost: their use of memory, and the requests that are served meanwhile.
+//! Crafted sitemaps: their memory use, and the requests that are served in the meantime.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,19 +7,20 @@ use std::time::{Duration, Instant};
 
 use crate::harness::*;
 
-/// The memory that the sitemaps of all sites together may take above what the process holds anyway.
+/// Memory that the sitemaps of all sites together may use in addition to the rest of the process.
 const BUDGET_KIB: u64 = 64 << 10;
 
-/// Octets of a sitemap, unpacked: nearly what the protocol allows.
+/// Unpacked size of a sitemap, in bytes: nearly what the protocol allows.
 const UNPACKED: usize = 49 << 20;
 
-/// Sites, and sitemaps of each: the whole of it with `ROBOTSD_LONG`, as in the long suite, which takes some two minutes. Two sitemaps have
-/// more pages than the budget has room for.
+/// Number of sites, and of sitemaps per site. `ROBOTSD_LONG`, as in the long suite, tests all,
+/// which takes about two minutes. Two sitemaps have more pages than the budget allows.
 fn scale() -> (usize, usize) {
     if is_long() { (10, 200) } else { (2, 1) }
 }
 
-/// Pages as long as they are kept, and octets that are no UTF-8; nothing is closed. And the line that it ends on.
+/// Returns a sitemap with pages as long as are kept, bytes that are not UTF-8, and unclosed
+/// elements; and the line on which it ends.
 fn hostile_sitemap() -> (Arc<[u8]>, usize) {
     let mut block = Vec::new();
     let junk = if is_long() { 2036 } else { 200 };
@@ -34,7 +35,7 @@ fn hostile_sitemap() -> (Arc<[u8]>, usize) {
     (all.into(), 256 * blocks + 1)
 }
 
-/// Sites of one upstream, each with a robots.txt of its own.
+/// Creates sites of one upstream, each with its own robots.txt.
 fn site(upstream: &Origin, robots: &[String]) -> Folder {
     let config = Config::new().keys("mode = \"observe\"\nstate_dir = \"state\"").admin();
     let with_site = |config: Config, (site, robots): (usize, &String)| {
@@ -49,7 +50,7 @@ fn read_sitemaps(running: &Running) {
     running.command(&["reload"]).succeeded();
 }
 
-/// The note about the sitemaps of a site, once there is one.
+/// Returns the note about the sitemaps of a site, if there is one.
 fn note(running: &Running, site: usize) -> Option<String> {
     let lines = running.all("gate");
     let mut notes = lines.iter().filter(|line| line["level"] == "warn");
@@ -88,7 +89,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
             assert!(start.elapsed() < patience, "not within {patience:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
-        // Those that were answered while sitemaps were read: none of them has waited for the end of that.
+        // Requests that were answered while sitemaps were read: none of them waited for the end.
         let answered = asking.turns() - turns;
         assert!(answered >= 20, "{answered} requests were answered meanwhile");
         (before, start)
@@ -112,7 +113,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
             "{note}"
         );
     }
-    // The pages that are kept over a restart are bounded like those in memory.
+    // The pages that are saved for a restart are limited like those in memory.
     let saved = || -> u64 {
         let files = fs::read_dir(folder.at("state/pages")).into_iter().flatten().flatten();
         files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
@@ -130,7 +131,7 @@ fn what_is_made_to_burst_is_noted_with_its_url_and_the_limit_and_is_never_held()
         octets.resize(1 << 20, octet);
         gzip(&octets)
     };
-    // Some 50 KiB that are 55 MiB.
+    // About 50 KiB that unpack to 55 MiB.
     let of = |begin: &str, octet| [gzip(begin.as_bytes()), mib("", octet).repeat(55)].concat();
     let good = "<urlset><url><loc>/good</loc></url></urlset>";
     let long = ": a tag, comment or text is longer than 2 MiB";
@@ -151,7 +152,7 @@ fn what_is_made_to_burst_is_noted_with_its_url_and_the_limit_and_is_never_held()
         (b"\xFF\xFE<\0u\0r\0l\0".to_vec(), ": it is UTF-16: write it as UTF-8"),
     ];
     if is_long() {
-        // Millions of members without content: where that takes long, time is the bound.
+        // Millions of empty members: if this is slow, the time limit applies.
         bursting.push((gzip(b"").repeat((52 << 20) / gzip(b"").len()), SIZE));
     }
     let robots: Vec<String> = (0..bursting.len())

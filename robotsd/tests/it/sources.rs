@@ -1,4 +1,4 @@
-//! The sources of a robots.txt: a folder with one for each host, the upstream itself, a URL.
+//! The sources of a robots.txt: a folder with a file per host, the upstream itself, a URL.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -10,7 +10,7 @@ fn asked(running: &Running, host: &str, path: &str, agent: &str) -> Answer {
     running.request("GET", path, &[("Host", host), ("User-Agent", agent)])
 }
 
-/// Whether GPTBot is refused a host's /private/.
+/// Reports whether GPTBot is refused the /private/ of a host.
 fn refuses(running: &Running, host: &str) -> Option<()> {
     (asked(running, host, "/private/x", GPTBOT).status == 403).then_some(())
 }
@@ -41,13 +41,13 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     refuses(&running, "a.test").unwrap();
     refuses(&running, "x.wild.test").unwrap();
     assert_eq!(asked(&running, "b.test", "/private/x", GPTBOT).status, 404);
-    // The bad one has no rules, and only its own host gets that answer.
+    // The bad file has no rules, and only its own host gets that response.
     assert_eq!(asked(&running, "bad.test", "/robots.txt", FIREFOX).status, 503);
     assert_eq!(asked(&running, "bad.test", "/private/x", GPTBOT).status, 404);
-    // One without a file is never shown another's.
+    // A host without a file is never served another's.
     assert_eq!(asked(&running, "new.test", "/robots.txt", FIREFOX).status, 404);
 
-    // Added, made good, and a fallback for everybody else, while running.
+    // A file is added, another is fixed, and a fallback is added, while robotsd runs.
     std::fs::remove_file(folder.at("sites/no host.txt")).unwrap();
     folder.replace("sites/new.test.txt", REFUSES);
     wait_for("the new host", || refuses(&running, "new.test"));
@@ -58,7 +58,7 @@ fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
     wait_for("the fallback", || refuses(&running, "elsewhere.test"));
     assert_eq!(asked(&running, "b.test", "/private/x", GPTBOT).status, 404);
 
-    // Each host has a line of the status, and can be reloaded by its name.
+    // Each host has a line in the status, and can be reloaded by name.
     let names = ["hosts/a.test", "hosts/b.test", "hosts/bad.test", "hosts/new.test", "hosts/*", "hosts/*.wild.test"];
     assert_has(folder.with_config(&["status"]).out, &names);
     let reload = folder.with_config(&["reload", "--site", "hosts/a.test"]).out;
@@ -73,7 +73,7 @@ fn upstream_config(upstream: SocketAddr) -> Config {
 
 #[test]
 fn a_cold_start_with_the_origin_down_invents_no_disallow_and_then_serves_the_origins_bytes() {
-    // On which no server answers yet.
+    // No server listens at this address yet.
     let address = free();
     let (_folder, running) = upstream_config(address).start();
     running.wait_for_event("unreachable", |line| line["site"] == "shop");
@@ -81,14 +81,14 @@ fn a_cold_start_with_the_origin_down_invents_no_disallow_and_then_serves_the_ori
     assert_eq!(answer.status, 503, "{answer:?}");
     assert!(answer.field("retry-after").is_some(), "{answer:?}");
     assert!(!answer.body.to_ascii_lowercase().contains("disallow"), "{answer:?}");
-    // Nothing is enforced: the failure is the upstream's own.
+    // Nothing is enforced: the error is the upstream's own.
     assert_eq!(running.get("/private/x", GPTBOT).status, 502);
 
     let origin = Origin::publishing_on(TcpListener::bind(address).unwrap(), 200, REFUSES);
     wait_for("the origin's robots.txt", || refuses(&running, "site.test"));
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);
     assert_eq!(running.get("/page", GPTBOT).body, "hello");
-    // It was asked for the first host that is no pattern.
+    // The request names the first host that is not a pattern.
     let heads = origin.requests().join("");
     assert!(heads.to_ascii_lowercase().contains("host: site.test\r\n"), "{heads}");
 }
@@ -137,11 +137,11 @@ fn a_robots_txt_at_a_url_is_fetched_enforced_and_kept() {
     let (folder, mut running) = config.tables(format!("robots.url = \"http://{origin}/robots.txt\"")).start();
     wait_for("the robots.txt", || refuses(&running, "site.test"));
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);
-    // The version is stored after it went live, and before the end.
+    // The version is saved after it went live, and before the end.
     running.end();
-    // The check fetches it, also where a version of it is remembered.
+    // The check fetches it, even if a version of it is saved.
     folder.configured(["config", "check"]).succeeded();
-    // Its server fails when robotsd starts again: the accepted version is live at once.
+    // Its server fails when robotsd restarts: the accepted version is live immediately.
     origin.show(503, "error");
     let running = folder.start();
     assert_eq!(running.get("/robots.txt", FIREFOX).body, REFUSES);

@@ -1,4 +1,4 @@
-//! Starting: the messages about a bad config, a missing file and a taken port.
+//! Starting: the messages about a bad config, a missing file and a port in use.
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
@@ -14,7 +14,8 @@ fn open() -> Config {
     good().robots("# open\n")
 }
 
-/// The first message of `serve` about a config: the place of the problem and the problem. Its line stands below, with a caret.
+/// Returns the first message of `serve` about a config: position and description of the problem.
+/// Its line follows, with a caret.
 fn said(config: &str) -> String {
     let folder = folder(&[("robotsd.toml", config), ("robots.txt", "# open\n")]);
     let path = folder.at("robotsd.toml");
@@ -26,7 +27,8 @@ fn said(config: &str) -> String {
     format!("{}: {message}", place.unwrap_or_else(|| panic!("{error}")))
 }
 
-/// The lines below the name of the only site, written on one, and the beginning of the message about them.
+/// The lines after the name of the only site, on one line, and the beginning of the message about
+/// them.
 const BAD_SITES: &str = r##"
 root = "nope" => 5:8: …
 root = "." | upstreams = ["http://127.0.0.1:1"] => 5:8: a site has upstreams or a root, not both
@@ -140,7 +142,7 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             "7:8: the name \"a\" is taken by another site",
         ),
         (good.clone().files_of("b").to_string(), "7:8: an earlier site has no hosts, so it matches every host"),
-        // A trust that makes no sense.
+        // A trust setting that makes no sense.
         (listener("trusted_proxies = [\"10.0.0.1/8\"]"), "3:20: \"10.0.0.1/8\" is not a network"),
         (listener("trusted_proxies = [\"cdn.test\"]"), "3:20: \"cdn.test\" is not a network"),
         (listener("agent_header = \"X-Agent\""), "3:16: agent_header is read from trusted_proxies only"),
@@ -149,7 +151,7 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             "3:16: \"a b\" is not the name of a header field",
         ),
         (listener("agent_header = \"Host\"\ntrusted_proxies = [\"10.0.0.0/8\"]"), "3:16: \"Host\" has another meaning"),
-        // A listener for decisions needs nothing behind it, and another does.
+        // A listener for decisions needs no backend, while another listener does.
         (
             beside_decisions.site("a", "robots.text = \"# a\"").to_string(),
             "7:8: the site \"a\" has no backend: give it upstreams or a root",
@@ -198,14 +200,14 @@ fn with_a_port_that_is_taken(config: &Config) -> (TcpListener, SocketAddr, Folde
     (taken, address, folder)
 }
 
-/// As right behind a `kill -9`, while the system takes the process down.
+/// As immediately after a `kill -9`, while the system cleans up the process.
 #[test]
 fn a_process_that_ends_is_waited_for_on_the_admin_socket_and_one_that_goes_on_is_named() {
     let folder = open().admin_socket().folder();
     let answering = UnixListener::bind(folder.at("admin.sock")).unwrap();
     let error = folder.configured(["serve", "--config"]).failed(2);
     assert_has(error, &["admin.sock: cannot listen here: another process answers there"]);
-    // The process that ends does so once this start has found that it answers.
+    // The process ends after this start has noticed that it still responds.
     answering.set_nonblocking(true).unwrap();
     while answering.accept().is_ok() {}
     answering.set_nonblocking(false).unwrap();
@@ -239,7 +241,7 @@ fn without_a_robots_txt_the_site_runs_and_enforces_nothing() {
         assert_eq!(answer.status, status, "{on_missing}");
         assert_eq!(answer.field("retry-after").is_some(), status == 503);
         assert_eq!(running.get("/private/x", GPTBOT).status, 200);
-        // And it is taken as soon as it is there.
+        // The file is used as soon as it exists.
         folder.replace("robots.txt", "User-agent: GPTBot\nDisallow: /private/\n");
         running.event("published");
         assert_eq!(running.get("/private/x", GPTBOT).status, 403);
@@ -256,7 +258,8 @@ fn strict_and_on_missing_fail_refuse_to_start_without_a_robots_txt() {
     }
 }
 
-/// A start that fails because of a later site has published nothing of an earlier one, and written nothing down.
+/// A start that fails because of a later site has neither published an earlier site nor saved
+/// anything.
 #[test]
 fn a_start_that_fails_publishes_no_site() {
     let with = |later: &str| {
@@ -275,7 +278,7 @@ fn a_start_that_fails_publishes_no_site() {
     }
 }
 
-/// The start says why, and has published nothing of the first.
+/// Checks that the start names the cause, and has not published the first site.
 fn fails_for_the_second_site(folder: &Folder, serve: &mut Command, why: &[&str]) {
     let Ended { out, error, .. } = run(serve);
     assert!(error.starts_with("robotsd: site \"b\": "), "{error}");
@@ -284,7 +287,8 @@ fn fails_for_the_second_site(folder: &Folder, serve: &mut Command, why: &[&str])
     assert!(!folder.at("state/sites").exists());
 }
 
-/// The same where a later site has servers that cannot be called: the system trusts no certificate authority.
+/// Like the previous test, but a later site has servers that cannot be called, because the system
+/// trusts no certificate authority.
 #[test]
 fn a_start_without_trust_publishes_no_site() {
     let config = Config::new().keys("state_dir = \"state\"").files_of("a");
@@ -301,9 +305,9 @@ fn a_start_without_trust_publishes_no_site() {
 fn the_shipped_configs_start() {
     for name in ["config/demo.toml", "config/robotsd.toml"] {
         let text = std::fs::read_to_string(project(name)).unwrap().replace("127.0.0.1:8080", "127.0.0.1:0");
-        // Paths are relative to the config, so the copy on another port stands beside it.
+        // Paths are relative to the config, so the copy with another port is in the same folder.
         let copy = tempfile::Builder::new().prefix(".test-").suffix(".toml").tempfile_in(project("config")).unwrap();
-        // The log of the demo is for people.
+        // The demo's log is for people.
         std::fs::write(copy.path(), text.replace("format = \"text\"", "format = \"json\"")).unwrap();
         let running = Running::start_with(copy.path());
         assert_eq!(running.get("/robots.txt", GPTBOT).status, 200, "{name}");
@@ -318,7 +322,7 @@ fn the_check_runs_at_start_and_on_reload_as_configured() {
     let (folder, running) = Config::refusing().files_of("a").tables(more).robots(robots).start();
     let found = |code: &str| running.wait_for_event("finding", |line| line["reason"] == code);
     assert_has(message(&found("noindex")), &["robots.txt:4:1: error: "]);
-    // The search engine is refused what the file disallows, because an override says so.
+    // An override causes the search engine to be refused what the file disallows.
     found("search-engine-refused");
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     found("whole-site-disallowed");
@@ -326,7 +330,7 @@ fn the_check_runs_at_start_and_on_reload_as_configured() {
     running.wait_for_event("published", |line| line["reason"] == "event");
 }
 
-/// With libfaketime (Debian: `faketime`), where it is installed.
+/// Requires libfaketime (Debian: `faketime`), and is skipped without it.
 #[test]
 fn a_clock_before_1970_ends_no_start() {
     let Some(library) = faketime() else { return super::programs::skip("libfaketime") };
@@ -340,13 +344,13 @@ fn a_clock_before_1970_ends_no_start() {
         command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         let mut running = Running::spawn(&mut command);
         running.wait_for_event("clock", |line| message(line).starts_with("the clock is before 1970"));
-        // Plain requests: hyper, which answers others, has no words for such a date.
+        // Simple requests: for others, hyper cannot format such a date.
         let mut client = Kept::open(running.address, "site.test");
         assert_eq!(client.get("/robots.txt", FIREFOX), (200, robots.to_owned()));
         assert_eq!(client.get("/page.html", GPTBOT).0, 403);
         assert_eq!(client.get("/page.html", FIREFOX), (200, "hello".to_owned()));
         drop(client);
-        // It panics over others: their connection is closed, and the site goes on.
+        // For these hyper panics: their connection is closed, and the site continues.
         assert!(
             rest(sent(running.address, "GET /robots.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).is_empty()
         );
@@ -357,7 +361,7 @@ fn a_clock_before_1970_ends_no_start() {
     }
 }
 
-/// The path of the library, if it does its work here.
+/// Returns the path of the library, if it works here.
 pub(super) fn faketime() -> Option<std::path::PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
     let library = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1")).find(|path| path.exists())?;

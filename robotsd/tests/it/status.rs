@@ -1,4 +1,5 @@
-//! The parts of the status about connections, requests and upstreams, and of many sites: those that need a hand first.
+//! The parts of the status about connections, requests, upstreams and many sites: sites that need
+//! attention come first.
 
 use crate::harness::*;
 
@@ -12,7 +13,7 @@ fn traffic(folder: &Folder) -> Value {
     folder.with_config(&["status", "--json"]).json()["traffic"].take()
 }
 
-/// The count of a kind in a list of them.
+/// Returns the count of a kind in a list.
 fn count(list: &Value, kind: &str) -> u64 {
     let of_kind = list.as_array().unwrap().iter().find(|entry| entry["kind"] == kind);
     of_kind.map_or(0, |entry| entry["count"].as_u64().unwrap())
@@ -30,7 +31,8 @@ fn config(upstreams: &[String], more: &str) -> Config {
         .robots(ROBOTS)
 }
 
-/// A store that is configured, and whose sites do not limit crawlers: the status says it in the words of `config check`.
+/// A store is configured, but its sites do not limit crawlers: the status reports this in the words
+/// of `config check`.
 #[test]
 fn a_store_that_no_request_asks_is_said() {
     let unasked = "no site limits crawlers, so the store is never asked";
@@ -58,7 +60,8 @@ fn how_a_gate_gets_pages_to_watch_is_said_once() {
     assert_eq!(status.matches("write urls = \"urls.txt\" into [gate]").count(), 1, "{status}");
 }
 
-/// An override is for one rule as the file has it. Of a folder of files each has its own.
+/// An override applies to one rule exactly as written. In a folder of files each file has its own
+/// rules.
 #[test]
 fn an_override_for_a_rule_that_the_file_does_not_have_is_said() {
     let idle = "the override for pattern \"/private\" has no effect, because no Disallow line has this pattern";
@@ -96,7 +99,7 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     }
     running.send(b"GET / HTTP/1.1\r\n\r\n");
     running.send(b"no HTTP\r\n\r\n");
-    // Every worker has some; a request ends a moment after its answer.
+    // Every worker has some requests; a request ends shortly after its response.
     let counted = || {
         let now = traffic(&folder);
         let of = |name: &str| now["sites"][0]["requests"][name].as_u64().unwrap();
@@ -111,14 +114,15 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
     assert_eq!(now["sites"][0]["name"], "shop");
     assert_eq!(count(&now["responses"], "5xx"), 0, "{now}");
 
-    // Open now.
+    // Currently open connections.
     let mut kept: Vec<Kept> = (0..5).map(|_| Kept::open(running.address, "shop.test")).collect();
     kept.iter_mut().for_each(|kept| drop(kept.get("/robots.txt", FIREFOX)));
     wait_until("the connections", || traffic(&folder)["open_connections"] == 5);
     drop(kept);
     wait_until("the connections closed", || traffic(&folder)["open_connections"] == 0);
 
-    // Questions of other proxies are requests of the site, and counts go on under another config.
+    // Queries of other proxies count as requests of the site, and counts continue under another
+    // config.
     let decisions =
         running.all("listening")[1]["message"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
     Kept::open(decisions, "shop.test").get("/-/auth/envoy/private/x", GPTBOT);
@@ -171,7 +175,7 @@ fn requests_without_an_answer_are_counted_by_kind() {
     let now = traffic(&folder);
     assert_eq!(count(&now["sites"][0]["failures"], "connect"), 3, "{now}");
     assert_eq!(count(&now["responses"], "5xx"), 3, "{now}");
-    // It is out, and gets every request all the same.
+    // The upstream is marked as unavailable, but still gets every request.
     let upstream = &now["sites"][0]["upstreams"][0];
     assert_eq!((&upstream["state"], &upstream["again_seconds"]), (&"out".into(), &0.into()));
     assert_has(unfolded(&text(&folder)), &["by its upstreams: 3 connect", ", tried with the next request"]);
@@ -193,12 +197,13 @@ fn an_upstream_that_is_up_and_answers_nothing_is_a_problem_until_it_answers() {
     let site = folder.with_config(&["status", "--json"]).json()["sites"][0].take();
     assert_eq!(site["problems"].as_array().unwrap().len(), 1, "{site}");
     origin.show(200, "hello");
-    // On a busy machine this may take longer than it is given, too.
+    // On a busy machine this may also exceed its timeout.
     wait_until("an answer", || running.get("/page", FIREFOX).status == 200);
     folder.with_config(&["status", "--problems"]).succeeded();
 }
 
-/// Forty sites, of which one waits, one has an unreadable file and one is switched off.
+/// Creates forty sites: one has a pending version, one has an unreadable file, and one is switched
+/// off.
 fn forty() -> (Folder, Running) {
     let mut config = Config::refusing().keys("workers = 1\nstate_dir = \"state\"").admin_socket();
     for number in 1..=40 {
@@ -234,7 +239,7 @@ fn of_many_sites_those_that_need_a_hand_come_first_and_each_other_is_a_line() {
     let report = folder.with_config(&["status", "--json"]).ends_with(1).json();
     assert_eq!((report["sites"].as_array().unwrap().len(), &report["state_writable"]), (40, &true.into()));
 
-    // One site, by its name or its host, has everything, and its own exit status.
+    // For a single site, by name or host, the status shows everything, with its own exit status.
     for (wanted, code) in [("s1", 0), ("s1.test", 0), ("s7", 1), ("s7.test", 1), ("s19", 1), ("s33", 1)] {
         let shown = folder.with_config(&["status", "--site", wanted]).ends_with(code).out;
         assert_has(
@@ -245,12 +250,12 @@ fn of_many_sites_those_that_need_a_hand_come_first_and_each_other_is_a_line() {
     }
     let unknown = folder.with_config(&["status", "--site", "s41.test"]).failed(2);
     assert_has(&unknown, &["there is no site \"s41.test\""]);
-    // A program that restarts, or takes out of rotation, asks about the process alone.
+    // A program that restarts robotsd, or takes it out of rotation, only checks the process.
     let ready = folder.with_config(&["status", "--ready"]);
     assert_eq!((ready.code, &*ready.out), (Some(0), ""));
 }
 
-/// Nothing waits, and every edit is lost.
+/// No version is pending, but every edit is lost.
 #[test]
 fn a_source_that_cannot_be_used_is_said_with_its_time_and_ends_the_status_with_1() {
     let config = Config::new().admin_socket().site("a", "hosts = [\"localhost\", \"a.test\"]\nroot = \".\"");
@@ -299,7 +304,7 @@ fn an_override_that_has_ended_says_what_to_do() {
     assert_has(unfolded(&problems), &["next: agent ", ended]);
 }
 
-/// Found out without anything to write, for root as well, which no permission keeps from writing.
+/// Detected without a pending write, for root as well, who can write despite permissions.
 #[test]
 fn a_state_directory_that_cannot_be_written_is_said_before_it_matters() {
     let config = Config::new().keys("state_dir = \"state\"").admin().files_of("shop").robots(ROBOTS);

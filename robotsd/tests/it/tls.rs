@@ -1,4 +1,4 @@
-//! TLS: certificates from files, which change.
+//! TLS: certificates from files that change.
 
 use std::fs;
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ fn config() -> Config {
     Config::refusing().listener(certificate).files_of("a").robots(ROBOTS).file("page.html", "hello")
 }
 
-/// A certificate that vouches for itself, written as `a.pem` and `a.key`, each whole or not at all.
+/// Writes a self-signed certificate as `a.pem` and `a.key`, each atomically.
 pub(super) fn certify(folder: &Path, names: &[&str]) -> CertificateDer<'static> {
     let (certificate, key) = pair(names);
     put(&folder.join("a.pem"), &certificate.pem());
@@ -48,7 +48,7 @@ fn started() -> (Folder, Running, CertificateDer<'static>) {
 
 type Secure = Kept<StreamOwned<ClientConnection, TcpStream>>;
 
-/// A connection of a client that trusts this certificate and no other.
+/// Opens a connection of a client that trusts only this certificate.
 fn connect(running: &Running, trusted: &CertificateDer<'static>, name: &str) -> std::io::Result<Secure> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).unwrap();
@@ -84,11 +84,11 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     let (folder, running, first) = started();
     let mut kept = connect(&running, &first, "a.test").unwrap();
     assert_eq!(kept.get("/page.html", FIREFOX).1, "hello");
-    // By itself.
+    // Automatically.
     let second = certify(folder.path(), &["a.test", "second.test"]);
     wait_for("the second certificate", || connect(&running, &second, "a.test").ok());
     assert!(connect(&running, &first, "a.test").is_err());
-    // A key that does not belong to it, asked for.
+    // A key that does not match, with a requested reload.
     let (_, other) = pair(&["other.test"]);
     put(&folder.at("a.key"), &other.serialize_pem());
     running.signal("HUP");
@@ -97,7 +97,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     assert_has(message, &["a.key: the key does not belong to the first certificate"]);
     assert!(message.ends_with("the previous certificate stays in force, but a restart would fail"), "{message}");
     connect(&running, &second, "a.test").unwrap();
-    // And a good one again.
+    // A good certificate again.
     let third = certify(folder.path(), &["a.test", "third.test"]);
     running.signal("HUP");
     wait_for("the third certificate", || connect(&running, &third, "a.test").ok());
@@ -106,7 +106,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
     assert!(!running.has_event("certificate", |line| line.to_string().contains("PRIVATE")));
 }
 
-/// The log is not all that knows of it: a restart would fail, and nothing else shows that before.
+/// Not only the log reports it: a restart would fail, and nothing else would show that beforehand.
 #[test]
 fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
     let folder = config().admin().folder();
@@ -127,7 +127,7 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
         ("no key\n".to_owned(), "a.key: no private key found"),
     ] {
         put(&folder.at("a.key"), &text);
-        // By itself.
+        // Automatically.
         wait_until("a problem", || problems().to_string().contains(why));
         assert_has(problems().to_string(), &[said]);
         let problems = running.command(&["status", "--problems"]).ends_with(1).out;
@@ -139,12 +139,12 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
         running.wait_for_message("certificate-rejected", why);
         connect(&running, &first, "a.test").unwrap();
     }
-    // The one in force comes back.
+    // The certificate in force is restored.
     put(&folder.at("a.key"), &key);
     wait_until("the end of the problem", || problems() == json!([]));
     assert_eq!(metric(), "0");
     running.wait_for_message("certificate", "is in force as before");
-    // And one is renewed.
+    // A certificate is renewed.
     put(&folder.at("a.key"), "no key\n");
     wait_until("another problem", || metric() == "1");
     let second = certify(folder.path(), &["a.test", "second.test"]);
@@ -203,7 +203,7 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
     }
 }
 
-/// As `openssl req -x509` makes it, unless it is told otherwise.
+/// As `openssl req -x509` creates it by default.
 #[test]
 fn the_certificate_of_an_authority_is_warned_about_and_said_in_words() {
     let certificate = "chain = \"a.pem\"\nkey = \"a.key\"";
@@ -236,7 +236,8 @@ fn the_certificate_of_an_authority_is_warned_about_and_said_in_words() {
     assert_lacks(&said, &["Other", "EndEntity"]);
 }
 
-/// It neither refuses the config nor holds up a start: clients are refused all the same, and nothing would be served at all.
+/// It neither rejects the config nor prevents a start: clients reject the certificate either way,
+/// and otherwise nothing would be served.
 #[test]
 fn a_certificate_that_clients_refuse_for_its_dates_is_said_by_the_check_and_the_status() {
     let past = (date_time_ymd(2020, 1, 1), date_time_ymd(2020, 4, 1));
@@ -274,7 +275,7 @@ fn a_certificate_that_clients_refuse_for_its_dates_is_said_by_the_check_and_the_
     }
 }
 
-/// A browser reaches no such host. A certificate that may be right is no finding.
+/// A browser cannot reach such a host. A certificate that may be right is not reported.
 #[test]
 fn hosts_that_no_certificate_is_for_are_said_by_the_check_and_the_status_and_none_in_doubt() {
     let certificate = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"";
@@ -293,7 +294,7 @@ fn hosts_that_no_certificate_is_for_are_said_by_the_check_and_the_status_and_non
         (certificate, &["shop.test", "x.www.test"], &["shop.test:8443", "*.www.test"], None),
         (certificate, other, &[], None),
         (certificate, other, &["*", "localhost", "127.0.0.1", "[::1]"], None),
-        // A proxy in front checks as it likes.
+        // A proxy in front has its own checks.
         (&behind, other, &["shop.test"], None),
         // One of the hosts may be meant for the other listener.
         (&plain, &["shop.test"], &["shop.test", "inside.test"], None),
@@ -315,7 +316,7 @@ fn hosts_that_no_certificate_is_for_are_said_by_the_check_and_the_status_and_non
         assert_has(&checked.error, &[&said, "chain = \"a.pem\""]);
         assert_eq!(status["problems"], json!([said]));
         folder.with_config(&["status", "--problems"]).ends_with(1);
-        // The right one comes.
+        // The right certificate is installed.
         let all = hosts.iter().map(|host| host.split(':').next().unwrap()).collect::<Vec<_>>();
         certify(folder.path(), &all);
         running.signal("HUP");

@@ -1,4 +1,4 @@
-//! The transcripts in README and chapters: each command prints what stands below it.
+//! The transcripts in README and chapters: each command prints the lines that follow it.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const DOCUMENTS: [&str; 5] = [
     "robotsd/src/docs/beside.md",
 ];
 
-/// A command and its output. A line `…` stands for any number of lines.
+/// A command and its output. A line `…` matches any number of lines.
 struct Transcript {
     line: usize,
     command: String,
@@ -37,7 +37,8 @@ fn commands_print_what_the_documents_show() {
     assert!(shown >= 2, "the README has at least two");
 }
 
-/// Each is named as `path::name`: a test of that name, in a file whose path has the word in it.
+/// A promise names its tests as `path::name`: a test with this name, in a file whose path contains
+/// the word.
 #[test]
 fn every_promise_names_tests_that_are_there() {
     let page = include_str!("../../src/docs/promises.md");
@@ -75,7 +76,7 @@ fn read_sources(folder: &Path, sources: &mut Vec<(String, String)>) {
     }
 }
 
-/// `repository` of the manifest is the one place that says where the project is hosted.
+/// `repository` in the manifest is the only place that says where the project is hosted.
 #[test]
 fn every_mention_of_the_repository_is_that_of_the_manifest() {
     let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
@@ -97,7 +98,7 @@ fn every_mention_of_the_repository_is_that_of_the_manifest() {
     }
     let mut mentions = 0;
     for path in texts {
-        // A file that is no text names nothing.
+        // A file that is not text contains no names.
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         for (at, _) in text.match_indices("/tower-robots") {
             let before = &text[..at];
@@ -114,7 +115,7 @@ fn every_mention_of_the_repository_is_that_of_the_manifest() {
     assert!(mentions > 8, "{mentions}");
 }
 
-/// The transcripts of `robotsd` in the blocks marked `console`.
+/// Returns the `robotsd` transcripts in blocks marked `console`.
 fn transcripts(text: &str) -> Vec<Transcript> {
     let mut found: Vec<Transcript> = Vec::new();
     let mut inside = false;
@@ -135,7 +136,7 @@ fn transcripts(text: &str) -> Vec<Transcript> {
     found
 }
 
-/// Whether the lines are those that are shown.
+/// Reports whether the printed lines match those shown.
 fn matches(shown: &[String], printed: &[&str]) -> bool {
     match shown {
         [] => printed.is_empty(),

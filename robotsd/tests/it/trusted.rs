@@ -1,4 +1,4 @@
-//! Behind other proxies: whose word counts, and what upstreams, rules and log make of it.
+//! Behind other proxies: which peers are trusted, and the effect on upstreams, rules and log.
 
 use crate::harness::*;
 
@@ -10,7 +10,7 @@ fn proxy(origin: &Origin, listener: &str) -> (Folder, Running) {
     config.tables(exempt).log_requests().tables("address = \"keep\"").start()
 }
 
-/// The lines of a field that the upstream saw.
+/// Returns the lines of a field that the upstream received.
 fn seen(answer: &Answer, name: &str) -> Vec<String> {
     let fields = answer.body.lines().filter_map(|line| line.split_once(": "));
     fields.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).collect()
@@ -72,7 +72,7 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
         (&[("X-Forwarded-For", "10.0.0.1, 192.0.2.7, 10.0.0.2")], 200, "192.0.2.7"),
         (&[("Forwarded", "for=192.0.2.7")], 200, "192.0.2.7"),
         (&[("X-Forwarded-For", "198.51.100.1")], 403, "198.51.100.1"),
-        // The address that the client has sent itself stands to the left of its real one.
+        // The address that the client has sent itself is to the left of its real one.
         (&[("X-Forwarded-For", "192.0.2.7, 198.51.100.2")], 403, "198.51.100.2"),
         (&[("X-Forwarded-For", "192.0.2.7"), ("X-Forwarded-For", "198.51.100.3, 10.0.0.1")], 403, "198.51.100.3"),
         (&[("X-Forwarded-For", "198.51.100.4"), ("Forwarded", "for=192.0.2.7")], 403, "198.51.100.4"),
@@ -81,7 +81,7 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
         (&[("X-Forwarded-For", "198.51.100.7"), ("Connection", "X-Forwarded-For")], 403, "198.51.100.7"),
         (&[("Forwarded", "for=\"192.0.2.7, for=198.51.100.8")], 403, "198.51.100.8"),
         (&[("Forwarded", "for=192.0.2.7;host=\", for=198.51.100.9;host=\"a\"")], 403, "198.51.100.9"),
-        // A field that cannot be read names no client.
+        // An unreadable field names no client.
         (&[("X-Forwarded-For", "192.0.2.7, unknown")], 403, "127.0.0.1"),
         (&[("X-Forwarded-For", "192.0.2.7; x")], 403, "127.0.0.1"),
         (&[("X_Forwarded_For", "192.0.2.7")], 403, "127.0.0.1"),
@@ -145,7 +145,7 @@ fn the_agent_is_who_a_trusted_proxy_says_it_is() {
     for (fields, status) in [
         (&[("User-Agent", "Amazon CloudFront"), ("X-Original-User-Agent", GPTBOT)][..], 403),
         (&[("User-Agent", GPTBOT), ("X-Original-User-Agent", FIREFOX)], 200),
-        // Without it, User-Agent is all there is.
+        // Without it, only the `User-Agent` counts.
         (&[("User-Agent", GPTBOT)], 403),
         (&[("User-Agent", GPTBOT), ("X_Original_User_Agent", FIREFOX)], 403),
         (&[("X-Original-User-Agent", FIREFOX), ("X-Original-User-Agent", GPTBOT)], 403),

@@ -1,4 +1,5 @@
-//! A worker that stands still, and one that panics, in a process that serves: `strace` holds up a system call of one thread, or lets it fail.
+//! A worker that stalls, and one that panics, in a serving process: `strace` delays a system call
+//! of one thread, or makes it fail.
 
 use std::cell::RefCell;
 use std::fs;
@@ -7,18 +8,19 @@ use std::process::Stdio;
 use super::programs::{debian, skip};
 use crate::harness::*;
 
-/// Does something to the calls with which this thread waits for events; `None` where that cannot be done.
+/// Tampers with the calls with which this thread waits for events; `None` if that is not possible.
 fn tamper(running: &Running, thread: &str, fault: &str) -> Option<KillOnDrop> {
     let mut strace = debian("strace", "strace")?;
     let is_meant =
         |task: &fs::DirEntry| fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == thread);
-    // A thread names itself once it runs.
+    // A thread sets its name once it runs.
     let named = || fs::read_dir(format!("/proc/{}/task", running.id())).unwrap().flatten().find(is_meant);
     let task = wait_for(thread, named);
     strace.args(["-o", "/dev/null", "-p"]).arg(task.file_name());
     strace.arg(format!("--inject=?epoll_wait,?epoll_pwait:{fault}"));
     let child = RefCell::new(KillOnDrop(strace.stderr(Stdio::null()).spawn().unwrap()));
-    // It fails at once where it may not look at the process, as a user who is not root; it ends well with a process that has ended by now.
+    // `strace` fails immediately if it may not attach to the process, for example without root. It
+    // succeeds if the process has already ended.
     let ended = || child.borrow_mut().0.try_wait().unwrap();
     let is_traced = || {
         let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
@@ -56,7 +58,7 @@ fn a_worker_that_stands_still_is_named_until_it_goes_on() {
     let status = running.command(&["status"]);
     assert_has(&status.out, &["problem", "robotsd-1 has taken up no work"]);
     assert_eq!((status.code, &running.json(&["status"])["stalled"]), (Some(1), &json!(["robotsd-1"])));
-    // Without strace the call goes on.
+    // Without strace the call continues.
     drop(strace);
     running.wait_for_message("stalled", "the thread robotsd-1 continues after ");
     assert_eq!((running.ask_admin("GET /livez").status, stalled()), (200, [false, false]));

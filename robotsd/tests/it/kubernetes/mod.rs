@@ -1,4 +1,5 @@
-//! The manifests for Kubernetes: the configs in them, their references to each other, and published schemas.
+//! The Kubernetes manifests: the configs in them, their references to each other, and published
+//! schemas.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,10 +7,10 @@ use std::process::Command;
 use super::programs::{python_with, skip};
 use crate::harness::*;
 
-/// With robotsd itself in them.
+/// Manifests that contain robotsd itself.
 const PODS: [&str; 2] = ["config/kubernetes.yaml", "config/beside/kubernetes.yaml"];
 
-/// The gateways that ask it.
+/// Manifests of the gateways that ask it.
 const GATEWAYS: [&str; 3] =
     ["config/beside/gateway-api.yaml", "config/beside/envoy-gateway.yaml", "config/beside/ingress-nginx.yaml"];
 
@@ -17,14 +18,14 @@ fn manifest(name: &str) -> String {
     std::fs::read_to_string(project(name)).unwrap()
 }
 
-/// The text of a block of a ConfigMap.
+/// Returns the text of a block of a ConfigMap.
 fn block(manifest: &str, name: &str) -> String {
     let (_, rest) = manifest.split_once(&format!("\n  {name}: |\n")).unwrap();
     let lines = rest.lines().take_while(|line| line.is_empty() || line.starts_with("    "));
     lines.map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(""))).collect()
 }
 
-/// A config as it can be served here: on free ports, its state beside it.
+/// Returns the config changed for this machine: with free ports, and the state next to it.
 fn local(config: &str) -> String {
     let ports = ["0.0.0.0:8080", "0.0.0.0:9180", "127.0.0.1:9145", "0.0.0.0:9146"];
     let config = ports.iter().fold(config.to_owned(), |config, port| config.replace(port, "127.0.0.1:0"));
@@ -37,7 +38,7 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
         let manifest = manifest(name);
         assert!(!manifest.contains('\t'), "{name}: YAML is indented with blanks");
         let folder = folder(&[]);
-        // The folder of a pod's state is made by its volume.
+        // A pod's state folder is created by its volume.
         let state = folder.at("state").display().to_string();
         let shipped = block(&manifest, "robotsd.toml");
         let config = shipped.replace("/var/lib/robotsd", &state);
@@ -53,7 +54,7 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
         let expected = ["ConfigMap", "StatefulSet", "Service", "Service", "PodDisruptionBudget", "NetworkPolicy"];
         assert_eq!(kinds, expected, "{name}");
         let pods = documents[1];
-        // Every port that a pod opens is one of a listener, and every name of a port is one of the pod.
+        // Every port that a pod opens belongs to a listener, and every port name exists in the pod.
         for port in pods.split("containerPort: ").skip(1) {
             let port = port.split([' ', '}', '\n']).next().unwrap();
             assert!(config.contains(&format!("0.0.0.0:{port}\"")), "{name}: no listener has the port {port}");
@@ -75,14 +76,14 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
     }
 }
 
-/// A pod that is new, without state, and has a version that the gate refuses.
+/// A new pod without state, with a version that the gate refuses.
 #[test]
 fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
     for name in PODS {
         let manifest = manifest(name);
         let probe = |kind: &str| manifest.split_once(&format!("{kind}: {{ httpGet: {{ path: ")).unwrap().1;
         assert!(probe("readinessProbe").starts_with("\"/readyz?require=sites\", port: metrics }"), "{name}");
-        // Nothing restarts a pod for what only an operator can mend.
+        // A pod is not restarted for a problem that only an operator can fix.
         assert!(probe("livenessProbe").starts_with("/livez, port: metrics }"), "{name}");
         assert!(manifest.contains("{ name: metrics, containerPort: 9146 }"), "{name}");
         let shut = "User-agent: *\nDisallow: /\n";
@@ -92,7 +93,7 @@ fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
             line["message"].as_str().is_some_and(|message| message.ends_with(" (for reading)"))
         });
         let place = message(&listening).trim_start_matches("http://").split(' ').next().unwrap();
-        // As the kubelet asks, by the address of the pod.
+        // As the kubelet does, using the pod's address.
         let ask = || {
             let path = probe("readinessProbe").split('"').nth(1).unwrap();
             let fields = format!("Host: {place}\r\nUser-Agent: kube-probe/1.36\r\nConnection: close\r\n");
@@ -106,11 +107,11 @@ fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
     }
 }
 
-/// robotsd with the config of the pods that decide.
+/// Starts robotsd with the config of the pods that decide.
 fn deciding(pods: &str) -> (Folder, Running) {
     let shipped = block(pods, "robotsd.toml");
     let config = local(&shipped)
-        // It observes until its operator has seen what it would do.
+        // The shipped config observes until the operator has seen what would happen.
         .replace("mode = \"observe\"", "mode = \"refuse\"")
         .replace("grace = \"24h\"", "grace = \"0s\"");
     assert_ne!(config, local(&shipped));
@@ -156,7 +157,8 @@ fn the_gateways_ask_a_service_and_a_preset_that_are_there() {
     assert!(manifest("config/beside/ingress-nginx.yaml").starts_with("# ingress-nginx is discontinued"));
 }
 
-/// Core objects as the API server checks them, strictly; those of gateways by the schemas of `@kubernetes-models`.
+/// Core objects are checked strictly, as by the API server; gateway objects by the schemas of
+/// `@kubernetes-models`.
 #[test]
 fn the_manifests_are_valid_by_published_schemas() {
     let Some(mut python) = python_with("kubernetes_validate", "kubernetes-validate") else { return };
@@ -184,7 +186,7 @@ fn the_manifests_are_valid_by_published_schemas() {
         "HTTPRoute site-robots-txt",
     ];
     assert_eq!(names.lines().collect::<Vec<_>>(), expected);
-    // A misspelling and a wrong type are found.
+    // A misspelling and a wrong type are detected.
     for (right, wrong) in [("\"failOpen\"", "\"failopen\""), ("\"HTTP\"", "\"HTPP\""), ("\"250ms\"", "250")] {
         assert!(objects.contains(right), "{right}");
         assert!(valid(&objects.replace(right, wrong)).code != Some(0), "{wrong}");

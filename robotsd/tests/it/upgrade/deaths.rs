@@ -1,18 +1,19 @@
-//! New processes that end while the process before drains.
+//! New processes that end while the previous process drains.
 
 use std::net::{SocketAddr, TcpStream};
 
 use super::{ASK, LONG_DRAIN, Upgraded};
 use crate::harness::*;
 
-/// A connection that the process before keeps for half the time of its drain, because it has served a request.
+/// Returns a connection that the previous process keeps for half of its drain time, because it has
+/// served a request.
 pub(super) fn held(upgraded: &Upgraded) -> Kept {
     let mut held = Kept::open(upgraded.running.address, "a");
     assert_eq!(held.get("/a.html", GPTBOT).0, 200);
     held
 }
 
-/// A request that has been sent.
+/// Sends a request.
 pub(super) fn sent(address: SocketAddr) -> TcpStream {
     crate::harness::sent(address, ASK)
 }
@@ -28,7 +29,8 @@ fn once_the_new_process_serves_the_one_before_only_drains_however_that_ends() {
         assert_ne!(new, before);
         signal(by, new);
         wait_until("the end of the new process", || !is_alive(new));
-        // The one before is still there for its client, and neither its port nor its admin interface takes anybody in.
+        // The previous process still runs for its client, but accepts nothing on its port or admin
+        // interface.
         wait_until("a closed port", || TcpStream::connect(address).is_err());
         assert!(is_alive(before));
         assert_eq!(upgraded.command(&["status"]).code, Some(2));

@@ -1,4 +1,5 @@
-//! An upgrade in place: clients that go on throughout, what both processes know, and upgrades that fail.
+//! An upgrade in place: clients that continue throughout, state that both processes know, and
+//! upgrades that fail.
 
 mod deaths;
 mod saturation;
@@ -21,13 +22,14 @@ use crate::harness::*;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
-/// Octets of the page that is read slowly.
+/// Size of the page that is read slowly, in bytes.
 const LARGE: usize = 32 << 20;
 
-/// With a connection that is [held](deaths::held), the process before stays for as long as a test may take.
+/// With a connection that is [held](deaths::held), the previous process stays for as long as a test
+/// may take.
 const LONG_DRAIN: &str = "[limits]\ndrain = \"10m\"";
 
-/// robotsd by a path of its own, and whatever takes its place.
+/// robotsd started from its own path, and the processes that replace it.
 struct Upgraded {
     running: Running,
     folder: Folder,
@@ -38,7 +40,7 @@ impl Upgraded {
         Self::start_by(([127, 0, 0, 1], 0).into(), more, |robotsd| Command::new(robotsd))
     }
 
-    /// Listens at an address, started by a command that ends in being the program at this path.
+    /// Listens at an address, started by a command that finally becomes the program at this path.
     fn start_by(address: SocketAddr, more: &str, command: impl FnOnce(&Path) -> Command) -> Self {
         let config = Config::new().keys("state_dir = \"state\"\nworkers = 2\nmode = \"refuse\"").admin_socket();
         let config = config.site("shop", format!("root = \"pages\"\nrobots.path = \"robots.txt\"\n{more}"));
@@ -68,22 +70,22 @@ impl Upgraded {
         self.command(&[words, &["--json"]].concat()).json()
     }
 
-    /// The process that answers at the admin interface.
+    /// Returns the process that responds at the admin interface.
     fn process(&self) -> u32 {
         u32::try_from(self.json(&["status"])["pid"].as_u64().unwrap()).unwrap()
     }
 
-    /// Upgrades; the output of the command.
+    /// Upgrades, and returns the command's result.
     fn upgrade(&self) -> Ended {
         self.command(&["upgrade"])
     }
 
-    /// Upgrades, which has to succeed; the output of the command.
+    /// Upgrades, which must succeed, and returns the command's output.
     fn upgraded(&self) -> String {
         self.upgrade().succeeded()
     }
 
-    /// Puts a file at the path of the program from now on.
+    /// Replaces the file at the program's path.
     fn replace_program(&self, with: &str) {
         let aside = self.path("new");
         fs::write(&aside, with).unwrap();
@@ -91,12 +93,13 @@ impl Upgraded {
         fs::rename(aside, self.path("robotsd")).unwrap();
     }
 
-    /// A program that says that it can serve, is given what only one process may have, and opens nothing.
+    /// Installs a program that claims to be ready, receives what only one process may have, and
+    /// opens nothing.
     fn replace_program_by_one_that_never_serves(&self) {
         self.replace_program("#!/bin/sh\nprintf '{\"say\":\"prepared\"}' >&0\nexec sleep 600\n");
     }
 
-    /// Waits until the first process that was started for an upgrade has been given everything.
+    /// Waits until the first process that was started for an upgrade has received everything.
     fn opening(&self) -> u32 {
         let process = wait_for("the new process", || self.started().first().copied());
         let lock = fs::File::open(self.path("state/lock")).unwrap();
@@ -115,7 +118,7 @@ impl Upgraded {
         self.running.get(path, GPTBOT).status
     }
 
-    /// The processes that were started for upgrades.
+    /// Returns the processes that were started for upgrades.
     fn started(&self) -> Vec<u32> {
         let number = |line: &Value| {
             let message = line["message"].as_str()?;
@@ -133,7 +136,8 @@ impl Drop for Upgraded {
     }
 }
 
-/// Requests on one connection after another, each used until an answer says that it is the last.
+/// Sends requests on one connection after another, each used until a response says that it is the
+/// last.
 fn keep_asking<'c>(address: SocketAddr, asked: &'c AtomicUsize, lasts: &'c AtomicUsize) -> Client<'c> {
     let mut open = None;
     Box::new(move || {
@@ -147,12 +151,12 @@ fn keep_asking<'c>(address: SocketAddr, asked: &'c AtomicUsize, lasts: &'c Atomi
             return;
         }
         open = Some(kept);
-        // Idle for a moment, as clients are.
+        // Idle for a moment, as real clients are.
         std::thread::sleep(Duration::from_millis(2));
     })
 }
 
-/// A request on a connection of its own, again and again.
+/// Repeatedly sends a request on a new connection.
 fn keep_connecting(address: SocketAddr, asked: &AtomicUsize) -> Client<'_> {
     Box::new(move || {
         exchange(address, ASK).comes_with(200, "a page");
@@ -162,7 +166,7 @@ fn keep_connecting(address: SocketAddr, asked: &AtomicUsize) -> Client<'_> {
 
 const ASK: &[u8] = b"GET /a.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-/// Streams on one HTTP/2 connection after another, each used until the server says GOAWAY.
+/// Opens streams on one HTTP/2 connection after another, each used until the server sends GOAWAY.
 async fn keep_streaming(address: SocketAddr, asked: &AtomicUsize, lasts: &AtomicUsize) {
     let socket = TokioIo::new(tokio::net::TcpStream::connect(address).await.expect("a connection"));
     let (mut sender, connection) =
@@ -176,7 +180,7 @@ async fn keep_streaming(address: SocketAddr, asked: &AtomicUsize, lasts: &Atomic
         let request = http::Request::get("http://a/a.html").body(Empty::new()).unwrap();
         let response = match sender.send_request(request).await {
             Ok(response) => response,
-            // Taken back by the client itself, which has read the GOAWAY meanwhile.
+            // Cancelled by the client itself, which has read GOAWAY in the meantime.
             Err(error) if error.is_canceled() => continue,
             Err(error) => panic!("{error:?}"),
         };
@@ -186,12 +190,12 @@ async fn keep_streaming(address: SocketAddr, asked: &AtomicUsize, lasts: &Atomic
     }
 }
 
-/// Asks for a large page.
+/// Requests a large page.
 fn asked_for_large(address: SocketAddr) -> TcpStream {
     sent(address, b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 }
 
-/// Reads the large page a little at a time, until it may read the rest.
+/// Reads the large page slowly, until it may read the rest.
 fn download_slowly(mut stream: TcpStream, rest: &AtomicBool) {
     let (mut octets, mut some) = (0, vec![0; 16 * 1024]);
     loop {
@@ -237,7 +241,8 @@ fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
                 processes.push(process);
                 more();
             }
-            // Kept connections were asked to close, and the first process is there for the download alone.
+            // Kept connections were asked to close, and the first process only stays for the
+            // download.
             assert!(lasts.load(Ordering::Relaxed) >= 3 && goaways.load(Ordering::Relaxed) >= 1);
             assert!(is_alive(processes[0]), "the download was cut off");
             rest.store(true, Ordering::Relaxed);
@@ -248,21 +253,21 @@ fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
         .for_each(|process| wait_until("the end of a process before", || !is_alive(process)));
         drop(stops);
     });
-    // With it goes the last connection.
+    // This closes the last connection.
     drop(runtime);
     assert_eq!(upgraded.get("/private/x"), 403);
     assert!(upgraded.path("admin.sock").exists());
     let mut problems = upgraded.running.all("problem");
     problems.retain(|line| line["reason"] != "broken");
     assert_eq!(problems, Vec::<Value>::new());
-    // The last one ends as any process does.
+    // The last process ends like any process.
     let last = upgraded.process();
     signal("TERM", last);
     wait_until("the end of the last process", || !is_alive(last));
     assert!(!upgraded.path("admin.sock").exists());
 }
 
-/// How often a crawler was counted on the board where it may not go.
+/// Returns how many disallowed requests of a crawler the board has counted.
 fn disallowed(upgraded: &Upgraded) -> u64 {
     let board = upgraded.json(&["board"]);
     board["sites"][0]["crawlers"][0]["disallowed"].as_u64().unwrap_or(0)
@@ -277,7 +282,7 @@ fn the_switch_the_history_and_the_board_are_those_of_before() {
     upgraded.folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     upgraded.command(&["reload"]);
     upgraded.command(&["enforce", "off"]).succeeded();
-    // All entries but the starts of processes.
+    // All entries except the starts of processes.
     let but_starts = |upgraded: &Upgraded| -> Vec<String> {
         let history = upgraded.json(&["history", "shop"]);
         let entries = history["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] != "start");
@@ -293,14 +298,16 @@ fn the_switch_the_history_and_the_board_are_those_of_before() {
     }
     upgraded.command(&["enforce", "on"]).succeeded();
     assert_eq!(upgraded.get("/private/x"), 403);
-    // 7 were refused, 3 passed with the switch off, one was refused again: each is there once.
+    // Seven requests were refused, three passed with the switch off, and one was refused again:
+    // each is counted once.
     let board = upgraded.json(&["board"]);
     wait_until("every request on the board", || disallowed(&upgraded) >= 8);
     assert!(disallowed(&upgraded) <= 11, "{board}");
     assert_eq!(upgraded.json(&["status"])["problems"], json!([]));
 }
 
-/// The messages of a failed upgrade in the command, the log and the status; the process before goes on.
+/// Checks the messages of a failed upgrade in the command, the log and the status; the previous
+/// process continues.
 fn fails(upgraded: &Upgraded, want: &str) {
     let before = upgraded.process();
     let said = upgraded.upgrade().ends_with(1).out;
@@ -360,7 +367,7 @@ fn a_new_process_that_says_nothing_is_ended() {
 #[test]
 fn what_was_given_up_is_taken_back_where_the_new_process_cannot_serve_after_all() {
     let upgraded = Upgraded::start("");
-    // An address of the admin interface, which is opened by a process that starts.
+    // An address of the admin interface, which a starting process opens.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = upgraded.folder.read("robotsd.toml");
     let address = taken.local_addr().unwrap();
@@ -369,7 +376,7 @@ fn what_was_given_up_is_taken_back_where_the_new_process_cannot_serve_after_all(
     fails(&upgraded, "cannot listen here for [admin]");
     upgraded.folder.configure(config);
     upgraded.command(&["reload"]);
-    // It writes the state directory again.
+    // The previous process writes the state directory again.
     upgraded.command(&["enforce", "off"]).succeeded();
     assert_eq!(upgraded.folder.read("state/enforcement").trim(), "off");
     upgraded.command(&["enforce", "on"]).succeeded();
@@ -400,7 +407,7 @@ fn one_upgrade_at_a_time() {
     let said = upgraded.upgrade().ends_with(1).out;
     assert_has(said, &[&format!("an upgrade to process {first} is in progress already")]);
     assert_eq!(upgraded.json(&["status"])["upgrade"]["state"], "under-way");
-    // The new process is killed, and the next upgrade is not held up.
+    // The new process is killed, and the next upgrade is not delayed.
     signal("KILL", first);
     upgraded.running.wait_for_message("upgrade", "(signal: 9");
     upgraded.restore_program();
@@ -412,17 +419,17 @@ fn whichever_process_is_left_serves() {
     let mut upgraded = Upgraded::start("");
     upgraded.running.signal("USR2");
     let process = wait_for("the new process", || upgraded.started().first().copied());
-    // It has the sockets before it starts its first thread.
+    // The process has the sockets before it starts its first thread.
     let tasks = format!("/proc/{process}/task");
     wait_until("its sockets", || fs::read_dir(&tasks).is_ok_and(|threads| threads.count() > 1));
     upgraded.running.kill();
     let address = upgraded.running.address;
     let serves = || offer(TcpStream::connect(address).ok()?, ASK).filter(|answer| answer.ends_with(b"a page"));
     wait_for("the new process to serve", serves);
-    // The socket of the one before is there still.
+    // The previous process's socket still exists.
     wait_until("its admin interface", || upgraded.command(&["status"]).code == Some(0));
     assert_eq!(upgraded.process(), process);
-    // It can be upgraded in turn.
+    // It can be upgraded as well.
     upgraded.upgraded();
     assert_ne!(upgraded.process(), process);
 }
@@ -433,7 +440,7 @@ fn a_supervisor_learns_of_the_new_process() {
     let folder = config.robots(ROBOTS).file("pages/a.html", "a page").folder();
     let path = folder.at("notify");
     let hears = super::lifecycle::supervisor(&path);
-    // The environment of the test is not that of others.
+    // The environment of the test is not that of other tests.
     let upgraded = Upgraded::spawn(folder, |robotsd| {
         let mut command = Command::new(robotsd);
         command.env("NOTIFY_SOCKET", &path);
@@ -443,7 +450,8 @@ fn a_supervisor_learns_of_the_new_process() {
     assert!(ready.starts_with("READY=1\n"), "{ready}");
     upgraded.upgraded();
     let process = upgraded.process();
-    // Of the new process itself, which a supervisor that listens to the main process alone does not hear.
+    // Sent by the new process itself. A supervisor that listens only to the main process ignores
+    // it.
     assert_eq!(hears(), ready);
     assert_eq!(hears(), format!("MAINPID={process}\n{ready}WATCHDOG=1\n"));
 }
@@ -466,7 +474,7 @@ fn the_admin_interface_listens_where_the_config_says_since_the_last_upgrade() {
     upgraded.folder.configure(at(after));
     assert_has(upgraded.command(&["reload"]).out, &["; with `robotsd upgrade` or a restart: admin"]);
     assert!(answers(before) && !answers(after));
-    // Commands find it all the while, and `enforce off` is in force.
+    // Commands find it throughout, and `enforce off` takes effect.
     upgraded.command(&["enforce", "off"]).succeeded();
     assert_eq!(upgraded.get("/private/x"), 200);
     upgraded.upgraded();

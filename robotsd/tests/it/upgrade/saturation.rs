@@ -1,4 +1,5 @@
-//! An upgrade while every slot for connections is taken and connections wait, and one that is asked for twice.
+//! An upgrade while all connection slots are taken and connections wait, and an upgrade that is
+//! requested twice.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -9,14 +10,15 @@ use super::deaths::sent;
 use super::{LONG_DRAIN, Upgraded, asked_for_large, download_slowly};
 use crate::harness::*;
 
-/// Connections that one process may have.
+/// Number of connections that one process may have.
 const SLOTS: usize = 4;
 
-/// Clients that wait: one for each worker, those in the queue of the kernel, and some that do not get into it. No more than that, as a
-/// connection that has sent nothing yet may be closed for another where every slot is taken.
+/// Number of waiting clients: one per worker, those in the kernel's queue, and some that do not fit
+/// into it. There are no more, because a connection that has sent nothing yet may be closed for
+/// another if every slot is taken.
 const WAITING: usize = 8;
 
-/// A socket with a short queue, as a supervisor may pass it.
+/// Returns a socket with a short queue, as a supervisor may pass it.
 fn with_short_queue() -> TcpListener {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -34,7 +36,8 @@ fn passed(socket: &TcpListener, more: &str) -> Upgraded {
     })
 }
 
-/// As many downloads as there are slots, and clients that wait behind them, of which some are not even in the queue.
+/// Starts as many downloads as there are slots, and clients that wait for them. Some clients do not
+/// fit into the queue.
 fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicUsize)) {
     let address = upgraded.running.address;
     let [answered, tried, closed] = [const { AtomicUsize::new(0) }; 3];
@@ -43,7 +46,7 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
         let stops = StopAtEnd(rest);
         for _ in 0..SLOTS {
             let stream = asked_for_large(address);
-            // A connection on which no request has come may be closed for another.
+            // A connection without a request may be closed for another.
             assert_eq!(stream.peek(&mut [0]).unwrap(), 1, "the answer has begun");
             scope.spawn(|| download_slowly(stream, rest));
         }
@@ -52,7 +55,8 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
         for _ in 0..WAITING {
             scope.spawn(|| {
                 tried.fetch_add(1, Ordering::Relaxed);
-                // One that has sent nothing yet may be closed for another, which a busy machine brings about between connecting and sending.
+                // A connection that has sent nothing yet may be closed for another. On a busy
+                // machine this can happen between connecting and sending.
                 let answer = std::iter::repeat_with(|| {
                     let stream = sent(address);
                     let is_early = !is_checking.load(Ordering::Relaxed);
@@ -85,7 +89,8 @@ fn an_upgrade_under_saturation_answers_everyone_who_waits() {
         let before = upgraded.process();
         upgraded.upgraded();
         assert_ne!(upgraded.process(), before);
-        // The new process has slots of its own; the one before holds a connection for each worker, which waits for a slot there.
+        // The new process has its own slots. The previous one holds a connection per worker, which
+        // waits for a slot there.
         wait_until("those in the queue", || answered.load(Ordering::Relaxed) >= WAITING - 2);
     });
 }
@@ -116,8 +121,9 @@ fn of_upgrades_that_are_asked_for_at_once_one_is_made() {
         let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
         asking.into_iter().map(|asking| asking.join().unwrap()).collect()
     });
-    // Each is made, by whichever process is there when it is asked, or refused because one is under way; one that reaches a process in
-    // the moment in which that ends has no answer, and says so.
+    // Each upgrade is either done by whichever process runs when it is requested, or refused
+    // because another is in progress. A request that reaches a process just as it ends gets no
+    // response, and reports that.
     let (mut made, mut unanswered) = (Vec::new(), 0);
     for output in &asked {
         if output.error.contains("no answer: connection closed") {
@@ -135,7 +141,7 @@ fn of_upgrades_that_are_asked_for_at_once_one_is_made() {
     assert!(!made.is_empty(), "{asked:?}");
     let left = upgraded.process();
     assert!(left != before && (unanswered > 0 || made.contains(&u64::from(left))), "{left} of {made:?}");
-    // All others end.
+    // All other processes end.
     let all = upgraded.started().into_iter().chain([before]);
     for process in all.filter(|process| *process != left) {
         wait_until("the end of the others", || !is_alive(process));

@@ -1,4 +1,5 @@
-//! Clients that connect and ask throughout, while new processes are killed at seeded moments before they serve.
+//! Clients that connect and send requests throughout, while new processes are killed at random but
+//! reproducible times before they serve.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,31 +10,31 @@ use std::time::{Duration, Instant};
 use super::{ASK, Upgraded};
 use crate::harness::*;
 
-/// New processes are stopped no later than this after they were started: most have not served by then.
+/// Maximum time, in milliseconds, after which new processes are stopped: most do not serve by then.
 const LATEST: u64 = 120;
 
-/// How long the process before may take to read what a process said before it was stopped.
+/// Time for the previous process to read what a process sent before it was stopped.
 const HEARD: Duration = Duration::from_millis(300);
 
-/// The results that clients met.
+/// The results that clients saw.
 #[derive(Debug, Default)]
 struct Tally {
     connects: AtomicUsize,
     answered: AtomicUsize,
     /// No connection was made.
     refused: AtomicUsize,
-    /// Cut off by the death of the process that had accepted them, behind a request or before one.
+    /// Cut off by the death of the process that had accepted them, after a request or before one.
     died_with_request: AtomicUsize,
     died_without: AtomicUsize,
     /// Cut off although no process that could have accepted them has died.
     cut: AtomicUsize,
-    /// The longest wait for a connection or an answer, in milliseconds.
+    /// Maximum time to wait for a connection or response, in milliseconds.
     longest: AtomicUsize,
     /// From before the last kill until the process was dead.
     death: Mutex<Option<(Instant, Instant)>>,
 }
 
-/// How far a request came.
+/// How much of a request was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     No,
@@ -41,16 +42,16 @@ enum Sent {
 }
 
 impl Tally {
-    /// The numbers so far, those aside that are no count.
+    /// Returns the counts so far.
     fn counts(&self) -> [usize; 6] {
         [&self.connects, &self.answered, &self.refused, &self.died_with_request, &self.died_without, &self.cut]
             .map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// A connection was cut off that was opened at this moment.
+    /// Records that a connection opened at this time was cut off.
     fn note(&self, opened: Instant, sent: Sent) {
         let now = Instant::now();
-        // A kill that is under way has no end yet, and its client may notice it first.
+        // A kill in progress has no end yet, and its client may notice it first.
         let death = wait_for("the end of a kill", || {
             let death = *self.death.lock().unwrap();
             death.is_none_or(|(_, end)| end <= Instant::now()).then_some(death)
@@ -74,7 +75,7 @@ impl Tally {
             }
             Err(_) => {
                 self.refused.fetch_add(1, Ordering::Relaxed);
-                // There may be no process for long.
+                // There may be no process for a while.
                 std::thread::sleep(Duration::from_millis(5));
                 None
             }
@@ -87,7 +88,7 @@ impl Tally {
         self.longest.fetch_max(waited, Ordering::Relaxed);
     }
 
-    /// A request on a connection of its own, again and again.
+    /// Repeatedly sends a request on a new connection.
     fn keep_connecting(&self, address: SocketAddr) {
         let Some((mut stream, opened)) = self.connect(address) else { return };
         if stream.write_all(ASK).is_err() {
@@ -101,7 +102,8 @@ impl Tally {
         }
     }
 
-    /// Requests on one connection after another, each used until an answer says that it is the last.
+    /// Sends requests on one connection after another, each used until a response says that it is
+    /// the last.
     fn keep_asking(&self, address: SocketAddr) -> Client<'_> {
         let mut open = None;
         Box::new(move || {
@@ -124,7 +126,7 @@ impl Tally {
     }
 }
 
-/// Reads an answer whole; whether it is the last one on its connection.
+/// Reads a whole response, and returns whether it is the last one on its connection.
 fn read_page(reader: &mut BufReader<TcpStream>) -> Option<bool> {
     if let Err(error) = reader.fill_buf() {
         assert_ne!(error.kind(), ErrorKind::WouldBlock, "no answer within {PATIENCE:?}");
@@ -134,7 +136,7 @@ fn read_page(reader: &mut BufReader<TcpStream>) -> Option<bool> {
     Some(answer.is_last())
 }
 
-/// A moment of a death: how long after the new process was started.
+/// Returns the time of a kill: how long after the start of the new process.
 fn moment(seed: u64) -> u64 {
     let mut state = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -142,8 +144,8 @@ fn moment(seed: u64) -> u64 {
     (state ^ (state >> 31)) % LATEST
 }
 
-/// Upgrades, and kills the new process at the moment of the seed, unless it serves by then. Returns the process that is left, and a row of
-/// the table.
+/// Upgrades, and kills the new process at the time given by the seed, unless it serves by then.
+/// Returns the remaining process, and a row of the table.
 fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, String) {
     let before = tally.counts();
     tally.longest.store(0, Ordering::Relaxed);
@@ -156,7 +158,8 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, Str
     };
     let moment = moment(seed);
     std::thread::sleep(Duration::from_millis(moment));
-    // It says nothing from here on, so once it was heard it is known whether it is killed before it serves.
+    // From here on the process sends nothing, so once its messages are read it is known whether it
+    // is killed before it serves.
     stop(new);
     std::thread::sleep(HEARD);
     let has_served = has_served();
@@ -203,7 +206,7 @@ fn no_connection_is_refused_or_cut_off_that_the_process_which_died_had_not_accep
             println!("{row}");
             current = left;
             if seed % 4 == 3 {
-                // The process that is left can be followed.
+                // The remaining process can be upgraded again.
                 upgraded.upgraded();
                 let next = upgraded.process();
                 assert_ne!(next, current);
