@@ -206,7 +206,7 @@ fn company() -> String {
 }
 
 #[test]
-fn every_verdict_of_a_small_world_is_that_of_the_slow_matcher() {
+fn every_verdict_in_a_small_world_equals_the_slow_matchers() {
     let piece = std::env::var("SMALL_WORLD").unwrap_or_else(|_| PIECE.to_owned());
     let (piece, pieces) = piece.split_once('/').expect("SMALL_WORLD=number/pieces");
     let (piece, pieces) = (piece.parse().unwrap(), pieces.parse().unwrap());

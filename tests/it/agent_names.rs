@@ -123,7 +123,7 @@ fn a_crawler_built_with_a_framework_obeys_its_own_group_and_then_the_frameworks(
 
 /// Words in the headers of programs on people's computers that are also names of agents.
 #[test]
-fn a_name_that_is_a_word_is_recognised_as_its_operator_sends_it_only() {
+fn an_everyday_word_is_only_recognised_as_its_operator_sends_it() {
     let chrome = "AppleWebKit/537.36 (KHTML, like Gecko)";
     for (name, header) in [
         (

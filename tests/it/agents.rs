@@ -88,7 +88,7 @@ fn no_browser_or_app_obeys_a_group_of_everyday_words() {
 }
 
 #[test]
-fn oddities_are_no_way_past_a_group() {
+fn odd_headers_do_not_bypass_a_group() {
     let plain = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36";
     let mut odd: Vec<Vec<u8>> = vec![
         b"ExampleBot/1.0".to_vec(),
@@ -147,7 +147,7 @@ fn no_name_hides_behind_others() {
 }
 
 #[test]
-fn a_line_of_hundreds_of_names_is_judged_for_each_in_time() {
+fn a_line_with_hundreds_of_names_is_judged_for_each_in_time() {
     let names = Registry::builtin().crawlers().filter(|row| row.requires.is_empty());
     let mut header = String::new();
     for name in names.filter_map(|row| row.header_names.first()).filter(|name| !name.eq_ignore_ascii_case("GPTBot")) {
@@ -249,7 +249,7 @@ fn every_example_of_the_registry_is_recognised_as_its_crawler() {
 }
 
 #[test]
-fn a_group_that_names_a_preview_or_a_federated_server_is_for_its_headers() {
+fn a_group_naming_a_preview_or_federated_server_applies_to_its_headers() {
     let previews = Registry::builtin().crawlers().filter(|crawler| crawler.category == Category::Preview);
     let mut asked = 0;
     for crawler in previews {
@@ -281,7 +281,7 @@ fn real_headers_name_one_crawler_apart_from_a_few() {
 }
 
 #[test]
-fn crawlers_in_a_browsers_costume_are_what_their_operators_say() {
+fn crawlers_with_a_browsers_header_are_recognised_as_documented() {
     let nobody = recognizer(&file(&[]));
     let phone = "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) \
                  Chrome/141.0.7390.122 Mobile Safari/537.36";
@@ -310,7 +310,7 @@ fn crawlers_in_a_browsers_costume_are_what_their_operators_say() {
 }
 
 #[test]
-fn names_stand_for_what_crawlers_read() {
+fn names_stand_for_the_tokens_that_crawlers_read() {
     let registry = Registry::builtin();
     let stands_for =
         |name: &str| registry.stands_for(name.as_bytes()).iter().map(ProductToken::to_string).collect::<Vec<_>>();
@@ -332,7 +332,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn what_stands_before_a_product_does_not_hide_it(before in "[ -~&&[^@/:]]{0,40}", name in "[A-Z][a-z]{3,8}Bot") {
+    fn text_before_a_product_does_not_hide_it(before in "[ -~&&[^@/:]]{0,40}", name in "[A-Z][a-z]{3,8}Bot") {
         let spoken = before.to_ascii_lowercase();
         // After these words, the next words are another program or a device.
         proptest::prop_assume!(!["like", "with", "["].iter().any(|word| spoken.contains(word)));

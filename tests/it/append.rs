@@ -154,7 +154,7 @@ impl Readers {
 }
 
 #[test]
-fn for_real_files_and_a_real_list_the_rule_holds() {
+fn the_rule_holds_for_real_files_and_a_real_list() {
     let every = if crate::is_long() { 1 } else { 60 };
     let files: Vec<_> = cases("robots_files.jsonl.gz").into_iter().step_by(every).collect();
     let body = |case: &serde_json::Value| {
@@ -217,7 +217,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if crate::is_long() { 800 } else { 250 }, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_the_two_hold_the_rule_holds(file in lines(), list in lines(), has_bom in any::<bool>()) {
+    fn the_rule_holds_for_any_file_and_list(file in lines(), list in lines(), has_bom in any::<bool>()) {
         let file = if has_bom { format!("\u{feff}{file}") } else { file };
         if let Ok(list) = Fragment::parse("list", &list) {
             hold_the_rule(file.as_bytes(), &list, &mut Counts::default());
@@ -225,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn no_octets_panic(file in prop::collection::vec(any::<u8>(), 0..200), list in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_cause_a_panic(file in prop::collection::vec(any::<u8>(), 0..200), list in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(list) = Fragment::parse("list", &list) {
             let (appended, _) = RobotsTxt::parse(file.clone()).append(&[list]);
             prop_assert!(appended.starts_with(&file));
@@ -263,7 +263,7 @@ mod live {
     }
 
     #[test]
-    fn a_part_that_comes_later_or_changes_makes_a_version() {
+    fn a_list_that_appears_later_or_changes_makes_a_new_version() {
         let appendix = Appendix::new(["ai.txt"]);
         let live = LiveRobots::text(OWN).append(&appendix).open().expect("a robots.txt");
         assert_eq!(served(&live), OWN, "nothing was live before, so the file alone is served");
@@ -293,7 +293,7 @@ mod live {
     }
 
     #[test]
-    fn a_part_that_shuts_search_engines_out_waits_at_the_gate() {
+    fn a_list_that_blocks_search_engines_is_held_by_the_gate() {
         let appendix = Appendix::new(["ai.txt"]);
         appendix.set(0, list(LIST), None);
         let builder = LiveRobots::text(OWN).append(&appendix).gate(Gate::new());
@@ -304,7 +304,7 @@ mod live {
     }
 
     #[test]
-    fn a_restart_without_the_part_keeps_the_version_that_has_it() {
+    fn a_restart_without_the_list_keeps_the_version_that_has_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("robots.txt");
         let open = |appendix: &Appendix| start(folder.path(), appendix);
@@ -329,7 +329,7 @@ mod live {
     }
 
     #[test]
-    fn a_part_that_was_never_read_does_not_keep_edits_from_going_live_after_a_restart() {
+    fn an_unread_list_does_not_hold_edits_after_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("robots.txt");
         let open = |appendix: &Appendix| start(folder.path(), appendix);
@@ -351,7 +351,7 @@ mod live {
     }
 
     #[test]
-    fn what_is_no_robots_txt_does_not_become_one_by_what_is_appended() {
+    fn an_appended_list_does_not_make_an_invalid_file_valid() {
         let appendix = Appendix::new(["ai.txt"]);
         appendix.set(0, list(LIST), None);
         let live = LiveRobots::text(OWN).append(&appendix).open().expect("a robots.txt");

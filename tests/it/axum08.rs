@@ -99,7 +99,7 @@ async fn a_disallowed_crawler_is_refused_wherever_the_layer_is_nested() {
 
 /// The layers as a newcomer writes them first. A crawler passes, and the status counts it.
 #[tokio::test]
-async fn the_plain_layer_counts_what_it_judges_by_a_target_without_its_prefix() {
+async fn the_plain_layer_counts_requests_judged_by_a_stripped_target() {
     let live = live("User-agent: GPTBot\nDisallow: /a/b/drafts/\n", Mode::Refuse);
     let plain = || RobotsLayer::new(live.clone());
     let nested = |layer: RobotsLayer| Router::new().nest("/a/b", pages().layer(layer));
@@ -119,7 +119,7 @@ async fn the_plain_layer_counts_what_it_judges_by_a_target_without_its_prefix() 
 
 /// The app enforces a file that it does not serve.
 #[tokio::test]
-async fn what_a_layer_judges_in_a_nested_router_alone_is_counted() {
+async fn requests_judged_only_in_a_nested_router_are_counted() {
     let site = live("User-agent: GPTBot\nDisallow: /a/b/drafts/\n", Mode::Refuse);
     let layer = RobotsLayer::for_axum08(&site);
     let nested = || Router::new().nest("/a", Router::new().nest("/b", pages().layer(layer.clone())));
@@ -166,7 +166,7 @@ async fn only_the_outermost_router_has_a_robots_txt() {
 /// The table of the chapter `axum`: who answers `/robots.txt`, the routes of this team and the
 /// routes of another team.
 #[tokio::test]
-async fn the_fallback_that_the_app_has_in_the_end_decides_about_robots_txt() {
+async fn the_final_fallback_of_the_app_decides_about_robots_txt() {
     let layer = RobotsLayer::for_axum08(live(
         "User-agent: GPTBot\nDisallow: /cart\nDisallow: /shop/cart\nDisallow: /account\n",
         Mode::Refuse,
@@ -306,7 +306,7 @@ async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
 /// If an outer layer finds an exempt address or signs of a person, the inner layer still judges by
 /// itself.
 #[tokio::test]
-async fn an_exemption_outside_is_none_inside() {
+async fn an_exemption_of_an_outer_layer_does_not_apply_inside() {
     let policy = Policy::builder()
         .mode(Mode::Refuse)
         .exempt_networks(["10.0.0.0/8"])
@@ -356,7 +356,7 @@ async fn an_inner_layer_with_its_own_site_enforces_its_own_rules() {
 
 /// The request has changed since the outer layer judged it.
 #[tokio::test]
-async fn an_inner_layer_judges_again_what_has_changed_on_the_way() {
+async fn an_inner_layer_judges_a_changed_request_again() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
     let between = |change: fn(&mut Request)| {
         let change = map_request(move |mut request: Request| {
@@ -413,7 +413,7 @@ async fn an_inner_layer_judges_again_what_has_changed_on_the_way() {
 
 /// Lines that a trusted proxy kept are treated like the request's own.
 #[tokio::test]
-async fn an_inner_layer_judges_again_where_a_proxys_lines_have_changed_on_the_way() {
+async fn an_inner_layer_judges_again_if_a_proxys_lines_have_changed() {
     type Kept = Vec<HeaderValue>;
     let kept = |lines: &[&'static str]| lines.iter().map(|line| HeaderValue::from_static(line)).collect::<Kept>();
     let counts = Counts::default();
@@ -444,7 +444,7 @@ async fn an_inner_layer_judges_again_where_a_proxys_lines_have_changed_on_the_wa
 /// If application code copies the extensions to another request, the mark is still about the first
 /// one.
 #[tokio::test]
-async fn a_mark_that_is_copied_to_another_request_lets_nothing_pass() {
+async fn a_mark_copied_to_another_request_has_no_effect() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
     let inner = pages().layer(layer.clone());
     let copy = from_fn_with_state(inner, async |State(inner): State<Router>, outside: Request, _: Next| -> Response {
@@ -476,7 +476,7 @@ async fn a_function_of_the_application_judges_once_too() {
 /// The layer adds its extension even if an outer layer that adds nothing has already judged the
 /// request.
 #[tokio::test]
-async fn an_inner_layer_that_adds_the_extension_adds_it() {
+async fn an_inner_layer_adds_its_extension_even_if_an_outer_one_has_judged() {
     use tower_robots::layer::Record;
     let site = live(FILE, Mode::Observe);
     let outer = RobotsLayer::for_axum08(site.clone());
@@ -495,7 +495,7 @@ async fn an_inner_layer_that_adds_the_extension_adds_it() {
 }
 
 #[tokio::test]
-async fn an_inner_layer_that_checks_senders_judges_again_where_none_outside_does() {
+async fn an_inner_layer_that_checks_senders_judges_again_if_no_outer_one_does() {
     let impostor = Identity::Refuted(Refutation::NotListed);
     let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
     let live = LiveRobots::text(FILE).policy(policy).open().unwrap();

@@ -83,7 +83,7 @@ fn many_sets_of_many_groups_do_not_multiply() {
 }
 
 #[test]
-fn every_file_of_one_sort_of_line_compiles_in_time_and_space() {
+fn a_file_with_one_kind_of_line_compiles_in_limited_time_and_space() {
     let group = "User-agent: *\n".to_owned();
     compile(&filled(group.clone(), |at| format!("Allow:/{:x}\n", at)));
     compile(&filled(group.clone(), |at| format!("Allow:/*{:x}\n", at)));
@@ -132,7 +132,7 @@ fn many_forms_are_judged_by_hostile_rules_in_time() {
 }
 
 #[test]
-fn octets_that_no_pattern_holds_lead_nowhere() {
+fn bytes_that_are_in_no_pattern_do_not_match() {
     // Two groups, so that there is a trie for the second; found by fuzzing.
     let rules = compile("User-agent: a\nDisallow: /x\n\nUser-agent: *\nAllow: /\n");
     for path in ["/\0\0\0\0\0\0\0\0\0", "/\0", "/x\0\0\0\0\0\0\0\0", "/\u{80}", "/\u{7f}"] {

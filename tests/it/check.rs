@@ -37,7 +37,7 @@ fn ordinary_files_are_clean() {
 }
 
 #[test]
-fn findings_stand_where_they_belong() {
+fn findings_have_the_right_position() {
     let table: [(&[u8], &[&str]); 12] = [
         (b"", &["1:1 empty-file"]),
         (b"Disallow: /x\nUser-agent: *\nDisallow: /x\n", &["1:1 rule-before-group"]),

@@ -36,7 +36,7 @@ fn stated() -> Vec<(String, usize)> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_page_of_the_crate_says_how_many_crates_each_feature_brings() {
+fn the_crate_page_states_the_dependencies_of_each_feature() {
     let layer = crates("layer").len();
     let counted = |feature: &str| match feature {
         "layer" => layer,
@@ -50,7 +50,7 @@ fn the_page_of_the_crate_says_how_many_crates_each_feature_brings() {
 }
 
 #[test]
-fn the_layer_alone_brings_few_crates_and_no_tables_of_other_scripts() {
+fn the_layer_alone_has_few_dependencies_and_no_unicode_tables() {
     let layer = crates("layer");
     // An axum app already has about half of these.
     assert!((10..=24).contains(&layer.len()), "{}: {layer:?}", layer.len());

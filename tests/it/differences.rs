@@ -29,7 +29,7 @@ fn ours_a_name_is_compared_whole() {
 }
 
 #[test]
-fn ours_escapes_in_patterns_are_made_alike() {
+fn ours_escapes_in_patterns_are_normalised() {
     let file = |pattern: &str| format!("user-agent: a\ndisallow: {pattern}");
     assert_eq!(allowed(file("/%61"), "a", "/a"), [true, false, false]);
     assert_eq!(allowed(file("/a"), "a", "/%61"), [true, false, false]);
@@ -56,7 +56,7 @@ fn ours_an_escaped_star_or_dollar_is_the_literal_one() {
 }
 
 #[test]
-fn ours_octets_past_the_limit_do_not_count() {
+fn ours_bytes_beyond_the_limit_do_not_count() {
     let head = "user-agent: a\ndisallow: /a\n";
     let file = |tail: &str| {
         let filler = Reading::STANDARD_LIMIT - head.len() - tail.len();

@@ -95,7 +95,7 @@ fn each_file_is_a_site_and_the_fallback_is_every_other_host() {
 }
 
 #[test]
-fn files_that_come_make_sites_and_files_that_go_leave_the_last_good_version() {
+fn new_files_make_sites_and_removed_files_leave_the_last_good_version() {
     let folder = Folder::with(&[("a.test.txt", "# a\n")]);
     assert!(folder.live("b.test").is_none());
     replace(&folder.path("b.test.txt"), "# b\n");
@@ -121,7 +121,7 @@ fn files_that_come_make_sites_and_files_that_go_leave_the_last_good_version() {
 /// Nothing except the layer has to be kept alive; otherwise a router built by a function would stop
 /// following the folder.
 #[test]
-fn sites_follow_their_folder_though_the_directory_is_dropped() {
+fn sites_follow_their_folder_after_the_directory_is_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let refuse = |_: &str, builder: LiveBuilder<_>| builder.policy(Policy::builder().mode(Mode::Refuse).build());
     let open = || Directory::new(folder.path()).each(refuse).poll_every(PATIENCE * 10).open().unwrap();
@@ -156,7 +156,7 @@ fn the_history_says_why_a_site_was_opened_and_when_its_mode_changed() {
 }
 
 #[test]
-fn a_file_that_comes_is_not_taken_half_written() {
+fn a_half_written_new_file_is_not_accepted() {
     let folder = Folder::with(&[]);
     let file = OpenOptions::new().write(true).create_new(true).open(folder.path("a.test.txt")).unwrap();
     let file = WrittenInPlace::new(file);
@@ -277,7 +277,7 @@ fn other_files_are_watched_by_the_same_rules() {
 }
 
 #[test]
-fn a_callback_that_blocks_or_panics_holds_up_no_other_file() {
+fn a_callback_that_blocks_or_panics_does_not_delay_other_files() {
     let folder = tempfile::tempdir().unwrap();
     let watcher = Watcher::new();
     let (release, blocked) = std::sync::mpsc::channel::<()>();

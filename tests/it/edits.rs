@@ -35,7 +35,7 @@ fn paths(robots: &RobotsTxt) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn real_files_keep_whom_is_meant_out_or_in_and_leave_the_others() {
+fn edits_of_real_files_block_or_allow_only_the_named_crawlers() {
     let registry = Registry::builtin();
     let (mut edits, mut refused) = (0, Vec::new());
     let step = if crate::is_long() { LONG_STEP } else { STEP };

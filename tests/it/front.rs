@@ -57,7 +57,7 @@ fn a_policy_is_changed_in_place() {
 }
 
 #[tokio::test]
-async fn a_text_is_published_by_a_future_that_does_not_block() {
+async fn inline_text_is_published_by_a_future_that_does_not_block() {
     let live = LiveRobots::text(FILE).open().unwrap();
     let reload = live.publish("User-agent: *\nDisallow: /x\n").await.unwrap();
     assert_eq!(reload.outcome.kind(), ReloadOutcomeKind::Published);

@@ -126,8 +126,8 @@ fn short(text: &str) -> String {
 }
 
 #[test]
-fn a_full_disk_is_known_before_something_has_to_be_written() {
-    SmallDisk::with("full_disk::a_full_disk_is_known_before_something_has_to_be_written", |disk| {
+fn a_full_disk_is_detected_before_anything_has_to_be_written() {
+    SmallDisk::with("full_disk::a_full_disk_is_detected_before_anything_has_to_be_written", |disk| {
         let site = Site::new(disk, FIRST);
         let (state, _live) = site.start();
         disk.fill();
@@ -202,8 +202,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
 }
 
 #[test]
-fn a_reload_a_flush_and_the_end_write_what_waits() {
-    SmallDisk::with("full_disk::a_reload_a_flush_and_the_end_write_what_waits", |disk| {
+fn a_reload_a_flush_and_the_end_write_pending_changes() {
+    SmallDisk::with("full_disk::a_reload_a_flush_and_the_end_write_pending_changes", |disk| {
         let site = Site::new(disk, FIRST);
         for way in ["reload", "flush", "end"] {
             site.write(FIRST);
@@ -228,8 +228,8 @@ fn a_reload_a_flush_and_the_end_write_what_waits() {
 }
 
 #[test]
-fn a_restart_that_goes_behind_what_was_live_says_so() {
-    SmallDisk::with("full_disk::a_restart_that_goes_behind_what_was_live_says_so", |disk| {
+fn a_restart_that_falls_behind_the_live_version_reports_it() {
+    SmallDisk::with("full_disk::a_restart_that_falls_behind_the_live_version_reports_it", |disk| {
         let site = Site::new(disk, FIRST);
         let (state, live) = site.start();
         disk.fill();
@@ -285,8 +285,8 @@ fn a_rollback_on_a_full_disk_is_not_undone_by_a_restart() {
 }
 
 #[test]
-fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
-    SmallDisk::with("full_disk::a_site_that_is_opened_anew_finds_what_could_not_be_written", |disk| {
+fn a_reopened_site_finds_what_could_not_be_written() {
+    SmallDisk::with("full_disk::a_reopened_site_finds_what_could_not_be_written", |disk| {
         let site = Site::new(disk, FIRST);
         let (state, live) = site.start();
         disk.fill();
@@ -318,8 +318,8 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
 }
 
 #[test]
-fn entries_that_wait_are_bounded_and_the_rest_is_counted() {
-    SmallDisk::with("full_disk::entries_that_wait_are_bounded_and_the_rest_is_counted", |disk| {
+fn pending_history_entries_are_bounded_and_the_rest_is_counted() {
+    SmallDisk::with("full_disk::pending_history_entries_are_bounded_and_the_rest_is_counted", |disk| {
         let site = Site::new(disk, FIRST);
         let (state, live) = site.start();
         disk.fill();
@@ -340,8 +340,8 @@ fn entries_that_wait_are_bounded_and_the_rest_is_counted() {
 }
 
 #[test]
-fn a_directory_that_is_full_from_the_first_start_on_is_used_once_there_is_room() {
-    SmallDisk::with("full_disk::a_directory_that_is_full_from_the_first_start_on_is_used_once_there_is_room", |disk| {
+fn a_directory_on_a_full_disk_is_used_once_there_is_room() {
+    SmallDisk::with("full_disk::a_directory_on_a_full_disk_is_used_once_there_is_room", |disk| {
         let site = Site::new(disk, FIRST);
         disk.fill();
         let state = site.state();
@@ -357,8 +357,8 @@ fn a_directory_that_is_full_from_the_first_start_on_is_used_once_there_is_room()
 }
 
 #[test]
-fn a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart() {
-    SmallDisk::with("full_disk::a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart", |disk| {
+fn a_version_accepted_on_a_full_disk_is_not_held_after_a_restart() {
+    SmallDisk::with("full_disk::a_version_accepted_on_a_full_disk_is_not_held_after_a_restart", |disk| {
         // A version that was rolled back while its source still contains it, and a pending version
         // whose source is broken in the meantime.
         for (text, is_rolled_back) in [(SECOND, true), (STAGING, false)] {
@@ -397,33 +397,30 @@ fn a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart() {
 }
 
 #[test]
-fn a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_written() {
-    SmallDisk::with(
-        "full_disk::a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_written",
-        |disk| {
-            let site = Site::new(disk, FIRST);
-            let (state, live) = site.start();
-            remount(disk.path(), "ro");
-            assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
-            assert!(!state.flush());
-            let problem = live.status().state_problem(ProblemKind::Save).unwrap().to_owned();
-            assert!(problem.contains("so a restart forgets the live version: Read-only file system"), "{problem}");
-            drop((live, state));
-            site.write(BAD);
-            let state = site.state();
-            assert!(state.problems()[0].contains("Read-only file system"), "{:?}", state.problems());
-            let live = site.open(&state);
-            assert_eq!((served(&live).as_str(), live.status().condition()), (FIRST, Condition::LastGood));
-            let said = live.status().last_reload.to_string();
-            assert!(said.ends_with(" and was live before, as far as the state directory shows"), "{said}");
-        },
-    );
+fn a_restart_after_a_disk_rejected_everything_claims_only_what_is_written() {
+    SmallDisk::with("full_disk::a_restart_after_a_disk_rejected_everything_claims_only_what_is_written", |disk| {
+        let site = Site::new(disk, FIRST);
+        let (state, live) = site.start();
+        remount(disk.path(), "ro");
+        assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
+        assert!(!state.flush());
+        let problem = live.status().state_problem(ProblemKind::Save).unwrap().to_owned();
+        assert!(problem.contains("so a restart forgets the live version: Read-only file system"), "{problem}");
+        drop((live, state));
+        site.write(BAD);
+        let state = site.state();
+        assert!(state.problems()[0].contains("Read-only file system"), "{:?}", state.problems());
+        let live = site.open(&state);
+        assert_eq!((served(&live).as_str(), live.status().condition()), (FIRST, Condition::LastGood));
+        let said = live.status().last_reload.to_string();
+        assert!(said.ends_with(" and was live before, as far as the state directory shows"), "{said}");
+    });
 }
 
 #[test]
-fn a_site_that_is_opened_anew_leaves_what_is_published_meanwhile() {
+fn reopening_a_site_keeps_what_is_published_in_the_meantime() {
     let path = |site: &Site, name: &str| site.own().join(name);
-    SmallDisk::with("full_disk::a_site_that_is_opened_anew_leaves_what_is_published_meanwhile", |disk| {
+    SmallDisk::with("full_disk::reopening_a_site_keeps_what_is_published_in_the_meantime", |disk| {
         let site = Arc::new(Site::new(disk, FIRST));
         let (state, live) = site.start();
         let before = fs::read(path(&site, "state.json")).unwrap();

@@ -120,7 +120,7 @@ fn a_staging_file_shipped_by_a_restart_keeps_the_old_bytes_and_is_accepted_by_it
 }
 
 #[test]
-fn what_is_accepted_is_what_was_looked_at_whatever_the_file_holds_by_then() {
+fn the_examined_version_is_accepted_even_if_the_file_has_changed() {
     let site = Site::new(OPEN);
     let live = site.builder().open().unwrap();
     site.write(STAGING);
@@ -132,7 +132,7 @@ fn what_is_accepted_is_what_was_looked_at_whatever_the_file_holds_by_then() {
 }
 
 #[test]
-fn a_first_start_with_a_total_shut_out_is_refused() {
+fn a_first_start_that_blocks_everyone_is_refused() {
     let site = Site::new(STAGING);
     let rejection = site.builder().open().unwrap_err();
     assert_eq!(rejection.kind, RejectionKind::Gated);
@@ -166,7 +166,7 @@ fn a_version_accepted_in_the_config_passes_and_the_next_one_does_not() {
 }
 
 #[test]
-fn shutting_out_a_search_engine_or_opening_much_is_refused() {
+fn blocking_a_search_engine_or_allowing_much_more_is_refused() {
     let gate = || Gate::new();
     let bing = format!("{OPEN}\nUser-agent: bingbot\nDisallow: /\n");
     assert_eq!(replaced(gate(), OPEN, &bing), [ObjectionKind::ShutOut]);
@@ -181,7 +181,7 @@ fn shutting_out_a_search_engine_or_opening_much_is_refused() {
 }
 
 #[test]
-fn a_file_that_lost_its_own_rules_waits_whatever_is_appended() {
+fn a_file_that_lost_its_own_rules_is_held_whatever_is_appended() {
     let list = |name: &str| Fragment::parse("ai.txt", format!("User-agent: {name}\nDisallow: /\n")).unwrap();
     let appendix = Appendix::new(["ai.txt"]);
     appendix.set(0, list("GPTBot"), None);
@@ -200,7 +200,7 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended() {
 /// After a restart, or with a baseline or a new list, only the bytes show which part is the file
 /// and which was appended.
 #[test]
-fn a_file_that_lost_its_own_rules_waits_whatever_is_appended_also_after_a_restart() {
+fn a_file_that_lost_its_own_rules_is_held_after_a_restart_too() {
     const OWN: &str = "User-agent: *\nDisallow: /cart/\n\nUser-agent: b\nDisallow: /";
     let list = |name: &str| Fragment::parse("ai.txt", format!("User-agent: {name}\nDisallow: /\n")).unwrap();
     let with = |list| {
@@ -244,7 +244,7 @@ fn a_file_that_lost_its_own_rules_waits_whatever_is_appended_also_after_a_restar
 }
 
 #[test]
-fn what_must_be_allowed_expected_kept_and_clean_is() {
+fn required_access_expectations_kept_rules_and_clean_findings_are_enforced() {
     let gate = || Gate::new().must_allow(["Googlebot", "bingbot"], ["/", "/products/1"]);
     let products = format!("{OPEN}Disallow: /products/\n");
     assert_eq!(replaced(gate(), OPEN, &products), [ObjectionKind::MustAllow; 2]);
@@ -266,7 +266,7 @@ fn what_must_be_allowed_expected_kept_and_clean_is() {
 }
 
 #[test]
-fn a_misspelled_name_guards_nothing_and_is_an_objection() {
+fn a_misspelled_name_is_an_objection() {
     let gate = |name: &str| Gate::new().must_allow([name], ["/"]);
     assert_eq!(replaced(gate("OurOwnCrawler"), OPEN, &format!("{OPEN}Disallow: /y\n")), []);
     let house = format!("{OPEN}\nUser-agent: Gogglebot\nAllow: /\n");
@@ -295,7 +295,7 @@ fn a_pending_version_is_reported_once_and_forgotten_when_the_old_file_comes_back
 }
 
 #[test]
-fn a_first_version_is_one_of_those_that_are_known_elsewhere() {
+fn a_first_version_must_be_one_that_is_allowed() {
     let hash = |text: &str| VersionHash::of(text.as_bytes());
     let gate = |known: &str| Gate::new().allow_first_versions([hash(known)], "others serve another");
     // A known version passes, whatever it changes; later versions are compared with it.
@@ -357,7 +357,7 @@ fn a_rollback_stays_until_the_file_holds_something_else() {
 }
 
 #[test]
-fn the_history_says_what_was_tried_and_what_it_changes() {
+fn the_history_contains_attempts_and_their_changes() {
     let site = Site::new(OPEN);
     let live = site.builder().open().unwrap();
     for (entries, file) in [(2, format!("{OPEN}Disallow: /checkout\n")), (3, STAGING.into()), (4, "<html>".into())] {
@@ -396,7 +396,7 @@ const OTHER_TEXTS: [&str; 12] = [
 ];
 
 #[test]
-fn another_text_in_place_of_a_robots_txt_is_never_taken() {
+fn text_that_is_not_a_robots_txt_is_never_accepted() {
     let kept = |live: &LiveRobots| match &live.status().last_reload.outcome {
         ReloadOutcome::Kept { rejection, .. } => rejection.kind,
         other => panic!("{other:?}"),
@@ -422,7 +422,7 @@ fn another_text_in_place_of_a_robots_txt_is_never_taken() {
 }
 
 #[test]
-fn odd_files_with_a_known_field_are_taken() {
+fn odd_files_with_a_known_field_are_accepted() {
     for text in [
         "Sitemap: https://shop.example/sitemap.xml\n",
         "# nothing is restricted\n",
@@ -443,7 +443,7 @@ fn odd_files_with_a_known_field_are_taken() {
 }
 
 #[test]
-fn a_version_without_any_group_waits_where_there_were_groups() {
+fn a_version_that_removes_all_groups_is_held() {
     let how = "write \"User-agent: *\" with an empty \"Disallow:\"";
     for text in [
         "# nothing is restricted\n",

@@ -92,7 +92,7 @@ fn objections(old: &str, new: &str, pages: &[String]) -> Vec<(ObjectionKind, Str
 }
 
 #[test]
-fn edits_of_reasonable_owners_pass_and_accidents_wait() {
+fn reasonable_edits_pass_and_accidents_are_held() {
     let files: std::collections::HashMap<String, String> = drawn("robots_files.jsonl.gz")
         .iter()
         .map(|case| {
@@ -125,7 +125,7 @@ const ACCIDENT: &str =
     "User-agent: *\nDisallow: /cart/\nDisallow: /news/\nDisallow: /2026/\nDisallow: /*?\nDisallow: /assets/\n";
 
 #[test]
-fn the_usual_accident_waits_with_ten_pages_and_the_rule_of_each() {
+fn the_usual_accident_is_held_and_names_ten_pages_with_their_rules() {
     let pages: Vec<String> = ["/", "/about", "/news/{1..40}", "/2026/{1..30}", "/shop?item={1..900}", "/guide/{1..29}"]
         .into_iter()
         .flat_map(expanded)
@@ -145,7 +145,7 @@ fn the_usual_accident_waits_with_ten_pages_and_the_rule_of_each() {
 }
 
 #[test]
-fn what_was_disallowed_before_is_not_lost_and_each_list_counts_by_itself() {
+fn pages_disallowed_before_are_not_lost_and_each_list_counts_separately() {
     let pages: Vec<String> = expanded("/cart/{1..50}");
     assert!(objections(OLD, "User-agent: *\nDisallow: /cart\nDisallow: /cart/\n", &pages).is_empty());
 
@@ -165,7 +165,7 @@ fn what_was_disallowed_before_is_not_lost_and_each_list_counts_by_itself() {
 }
 
 #[test]
-fn a_baseline_counts_as_the_version_accepted_last() {
+fn a_baseline_replaces_the_last_accepted_version() {
     let gate = |baseline: &str| {
         let watched = WatchedPages::default();
         watched.set("of urls.txt", expanded("/news/{1..9}").iter().map(Page::new));

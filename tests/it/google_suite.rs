@@ -57,7 +57,7 @@ fn real_files_agree_in_verdict_and_line() {
 }
 
 #[test]
-fn the_drawn_files_agree_and_hold_every_kind_of_case() {
+fn the_drawn_files_agree_and_contain_every_kind_of_case() {
     let (files, verdicts) = (drawn("robots_files.jsonl.gz"), drawn("verdicts.jsonl.gz"));
     agree(&files, &verdicts);
     let held = |cases: &[Value]| -> HashSet<String> {

@@ -137,7 +137,7 @@ fn the_signature_base_is_that_of_the_case() {
 /// The vectors of the drafts are valid for a hundred years, which a verifier does not accept; the
 /// vector of the oldest form is valid for an hour.
 #[test]
-fn published_vectors_hold_within_their_window() {
+fn published_vectors_are_valid_within_their_window() {
     let cases = cases();
     let outcomes = cases["published"].as_array().expect("vectors").iter().map(|vector| {
         let fields = [

@@ -161,7 +161,7 @@ const PLACEMENTS: [Placement; 13] = [
 
 /// Tests layer placements × responses × warnings.
 #[test]
-fn a_layer_that_refuses_and_is_never_asked_for_robots_txt_warns() {
+fn a_layer_that_refuses_but_never_serves_robots_txt_warns() {
     type Form = (&'static str, fn(&LiveRobots) -> RobotsLayer);
     let forms: [Form; 2] =
         [("for_axum08", |live| RobotsLayer::for_axum08(live)), ("new", |live| RobotsLayer::new(live))];
@@ -346,7 +346,7 @@ fn a_rule_that_needs_an_identity_and_gets_none_warns() {
 
 /// The layer as an application writes it first: a proxy is trusted, but nothing finds addresses.
 #[test]
-fn an_exempt_client_behind_a_proxy_whose_address_nobody_finds_is_warned_of() {
+fn a_missing_peer_address_behind_a_trusted_proxy_causes_a_warning() {
     let live = live(Policy::builder().exempt_networks(["203.0.113.0/24"]).unwrap());
     let layer = RobotsLayer::new(&live).forwarded_for(["10.0.0.0/8"]).unwrap();
     let app = pages().layer(layer);

@@ -77,7 +77,7 @@ fn each_value_is_spelled_for_serde_as_for_people() {
 }
 
 #[test]
-fn a_wrong_word_is_quoted_with_the_right_ones() {
+fn an_invalid_value_is_quoted_with_the_valid_ones() {
     let error = "refuze".parse::<Mode>().expect_err("no mode").to_string();
     assert_eq!(error, "\"refuze\" is not a mode: write \"off\", \"observe\", \"tag\" or \"refuse\"");
     let error = "Enabled\n".parse::<SuspectHuman>().expect_err("no value").to_string();

@@ -36,7 +36,7 @@ fn people_are_not_held_to_star() {
 /// A quarter of these headers were held to `*` when their words and their makers' addresses made
 /// them crawlers.
 #[test]
-fn programs_of_machines_are_not_held_to_star() {
+fn programs_on_machines_are_not_held_to_star() {
     let rows = PROGRAMS.lines().filter(|line| !line.starts_with('#'));
     let rows: Vec<_> = rows.map(|line| line.split_once('\t').expect("a header and its source")).collect();
     assert!(rows.len() >= 150 && rows.iter().all(|(_, source)| !source.is_empty()));
@@ -45,7 +45,7 @@ fn programs_of_machines_are_not_held_to_star() {
 }
 
 #[test]
-fn telephones_and_televisions_whose_maker_has_a_crawlers_syllable_are_people() {
+fn devices_with_a_crawlers_syllable_in_their_name_are_people() {
     let instagram = "Mozilla/5.0 (Linux; Android 7.0; S550 Pro Build/NRD90M; wv) AppleWebKit/537.36 (KHTML, like Gecko) \
                      Version/4.0 Chrome/64.0.3282.137 Mobile Safari/537.36 Instagram 46.0.0.15.96 Android (24/7.0; 320dpi; \
                      720x1280; CUBOT; S550 Pro; S550_Pro; mt6735; it_IT)";

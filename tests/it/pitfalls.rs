@@ -40,7 +40,7 @@ fn the_token_is_not_what_a_header_begins_with() {
 }
 
 #[test]
-fn a_named_crawler_beside_a_star_does_not_deny_everyone() {
+fn a_named_crawler_next_to_a_star_does_not_deny_everyone() {
     assert!(shuts_out("GPTBot, *", GPTBOT) && shuts_out("GPTBot, *", GOOGLEBOT));
     for person in [FIREFOX, CHROME, ""] {
         assert!(!shuts_out("GPTBot, *", person), "{person}");
@@ -123,7 +123,7 @@ fn robots_txt_itself_is_refused_to_no_one() {
 }
 
 #[test]
-fn certificates_probes_and_webhooks_go_on() {
+fn certificates_probes_and_webhooks_pass() {
     let file = "User-agent: *\nDisallow: /\n";
     for agent in [
         "",

@@ -210,7 +210,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(500), ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_panics_whatever_the_octets(file in octets(), path in octets()) {
+    fn no_bytes_cause_a_panic_in_any_parser(file in octets(), path in octets()) {
         let robots = RobotsTxt::parse(file);
         for extension in robots.extensions() {
             prop_assert!(extension.meaning() != Meaning::Unknown || extension.field.directive == Directive::Other);

@@ -17,7 +17,7 @@ fn hash(text: &str) -> VersionHash {
 }
 
 #[test]
-fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
+fn published_text_stays_live_when_the_source_is_read_again() {
     let notices: Arc<Mutex<Vec<String>>> = Arc::default();
     let listener = notices.clone();
     let live = LiveRobots::text(OPEN)
@@ -40,7 +40,7 @@ fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
 }
 
 #[test]
-fn what_is_no_robots_txt_changes_nothing() {
+fn publishing_an_invalid_file_changes_nothing() {
     let live = LiveRobots::text(OPEN).open().unwrap();
     for (text, kind) in [
         (&b""[..], RejectionKind::Empty),
@@ -60,7 +60,7 @@ fn what_is_no_robots_txt_changes_nothing() {
 }
 
 #[test]
-fn what_the_gate_refuses_waits_and_is_accepted_by_its_hash() {
+fn a_refused_version_is_pending_and_accepted_by_its_hash() {
     let live = LiveRobots::text(OPEN).gate(Gate::new()).open().unwrap();
     let rejection = live.publish_blocking(STAGING).unwrap_err();
     assert_eq!(rejection.kind, RejectionKind::Gated);
@@ -78,7 +78,7 @@ fn what_the_gate_refuses_waits_and_is_accepted_by_its_hash() {
 }
 
 #[test]
-fn a_site_that_reads_a_file_takes_no_text() {
+fn a_site_that_reads_a_file_does_not_accept_text() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("robots.txt");
     std::fs::write(&path, OPEN).unwrap();
@@ -95,7 +95,7 @@ fn a_site_that_reads_a_file_takes_no_text() {
 }
 
 #[test]
-fn a_listener_may_publish_and_many_callers_at_once_leave_one_text() {
+fn a_listener_may_publish_and_concurrent_callers_leave_one_version() {
     let folder = tempfile::tempdir().unwrap();
     let state = StateDir::open(folder.path()).unwrap();
     let (sender, receiver) = mpsc::channel();

@@ -51,7 +51,7 @@ fn lists_and_keys_are_https_and_names_are_patterns() {
 
 /// Google's proxies for its users have names under `.google.com` too.
 #[test]
-fn names_that_users_of_an_operator_can_have_verify_none_of_its_crawlers() {
+fn host_names_available_to_an_operators_users_do_not_verify_its_crawlers() {
     let user = "google-proxy-66-102-1-1.google.com";
     for crawler in rows().filter(|row| row.operator == "Google" && row.category != Category::UserFetch) {
         let by_users = crawler.ranges.iter().any(|list| list.contains("user-triggered"));

@@ -199,7 +199,7 @@ fn a_half_written_file_is_never_live() {
 }
 
 #[test]
-fn what_cannot_be_meant_keeps_the_last_good_version() {
+fn an_implausible_file_keeps_the_last_good_version() {
     for (kind, damage) in [
         (RejectionKind::Empty, (|path| drop(File::create(path).unwrap())) as fn(&Path)),
         (RejectionKind::Missing, |path| fs::remove_file(path).unwrap()),
@@ -298,7 +298,7 @@ fn the_target_of_a_link_is_watched_where_it_is() {
 }
 
 #[test]
-fn a_folder_that_was_moved_and_made_again_is_found_by_polling() {
+fn a_folder_that_was_moved_and_recreated_is_found_by_polling() {
     let site = Site::polled(
         |folder| {
             fs::create_dir(folder.join("inner")).unwrap();
@@ -344,7 +344,7 @@ fn reload_returns_its_outcome() {
 }
 
 #[test]
-fn half_a_file_is_not_taken_on_request() {
+fn half_a_file_is_not_accepted_on_request() {
     let site = Site::new();
     let new = version("new");
     let file = WrittenInPlace::new(OpenOptions::new().write(true).open(site.path()).unwrap());
@@ -367,7 +367,7 @@ fn half_a_file_is_not_taken_on_request() {
 }
 
 #[test]
-fn two_writers_in_place_bring_no_half_file() {
+fn two_in_place_writers_never_make_half_a_file_live() {
     let site = Site::new();
     let path = site.path();
     // The file that is being written, and whether any file had a long pause.
@@ -448,7 +448,7 @@ async fn reload_is_a_future_too() {
 }
 
 #[test]
-fn a_site_that_starts_without_a_file_takes_it_when_it_comes() {
+fn a_site_that_starts_without_a_file_uses_it_once_it_exists() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("robots.txt");
     let error: Rejection = LiveRobots::file(&path).open().unwrap_err();

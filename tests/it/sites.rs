@@ -62,7 +62,7 @@ fn live(text: &str) -> LiveRobots {
 }
 
 #[test]
-fn equal_files_share_what_is_made_of_them() {
+fn equal_files_share_their_compiled_form() {
     let compile_cache = CompileCache::default();
     let open = |text: &str| LiveRobots::text(text).compile_cache(&compile_cache).open().unwrap();
     let rules = |live: &LiveRobots| std::ptr::from_ref(live.snapshot().content.as_ref().unwrap().rules()) as usize;

@@ -211,7 +211,7 @@ fn damaged_state_is_reported_and_ignored() {
 }
 
 #[test]
-fn a_version_whose_bytes_are_damaged_is_not_passed_over_in_silence() {
+fn a_version_with_damaged_bytes_is_reported() {
     let newer = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
     let hash = tower_robots::live::VersionHash::of(newer.as_bytes());
     for with_record in [true, false] {
@@ -273,7 +273,7 @@ fn the_state_of_many_sites_is_written_by_a_thread_of_its_own() {
 }
 
 #[test]
-fn a_history_that_was_cut_goes_on_behind_the_cut() {
+fn a_truncated_history_continues_after_the_cut() {
     let site = Site::new();
     drop(site.open(OPEN));
     drop(site.open(OPEN));
@@ -343,7 +343,7 @@ fn what_was_accepted_last_is_live_where_the_source_fails() {
 }
 
 #[test]
-fn turns_of_the_kill_switch_stand_in_the_history_and_the_status_says_whose_it_is() {
+fn kill_switch_changes_are_in_the_history_and_the_status_names_the_switch() {
     let site = Site::new();
     let state = site.state();
     let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
@@ -379,7 +379,7 @@ fn turns(live: &LiveRobots) -> Vec<(ReloadOutcomeKind, String)> {
 }
 
 #[test]
-fn a_switch_that_counts_as_off_stands_in_the_history_once_with_the_reason_and_so_does_its_end() {
+fn an_unreadable_switch_is_in_the_history_once_with_its_reason_and_its_end() {
     for (file, of) in [("enforcement", "every site"), ("sites/shop/enforcement", "this site")] {
         let site = Site::new();
         let path = site.path().join(file);
@@ -408,7 +408,7 @@ fn a_switch_that_counts_as_off_stands_in_the_history_once_with_the_reason_and_so
 }
 
 #[test]
-fn a_switch_that_no_operator_turned_gives_every_site_the_reason() {
+fn an_unreadable_switch_gives_every_site_the_reason() {
     let (switch, why) = (KillSwitch::default(), "nothing is known");
     switch.set_enforcement_because(Enforcement::Off, Some(why.to_owned()));
     let live = LiveRobots::text(OPEN).additional_kill_switch(&switch).open().unwrap();
@@ -426,7 +426,7 @@ fn a_switch_that_no_operator_turned_gives_every_site_the_reason() {
 }
 
 #[test]
-fn entries_of_a_time_that_is_yet_to_come_keep_it_and_are_a_problem() {
+fn history_entries_dated_in_the_future_are_kept_and_reported() {
     for (ahead, is_problem) in [(Duration::from_secs(1800), false), (Duration::from_secs(86400), true)] {
         let site = Site::new();
         let later = SystemTime::now() + ahead;
@@ -449,7 +449,7 @@ fn entries_of_a_time_that_is_yet_to_come_keep_it_and_are_a_problem() {
 }
 
 #[test]
-fn a_switch_turned_while_no_process_serves_the_site_holds_once_one_does() {
+fn a_switch_changed_while_no_process_runs_takes_effect_at_the_start() {
     let site = Site::new();
     site.state().set_enforcement_of("shop", Enforcement::Off).unwrap();
     assert_eq!(site.state().site_names(), ["shop"]);
@@ -464,7 +464,7 @@ fn a_switch_turned_while_no_process_serves_the_site_holds_once_one_does() {
 }
 
 #[test]
-fn a_clock_before_1970_is_a_clock() {
+fn a_clock_before_1970_works() {
     let site = Site::new();
     let day = Duration::from_secs(86400);
     let now = SystemTime::UNIX_EPOCH - 1000 * day;
@@ -532,7 +532,7 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
 }
 
 #[test]
-fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_again_for_it() {
+fn an_unwritable_record_is_reported_and_the_state_is_not_rewritten_for_it() {
     let site = Site::new();
     let state = site.state();
     let path = site.folder.path().join("robots.txt");
@@ -567,7 +567,7 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
 }
 
 #[test]
-fn a_folder_that_is_opened_to_be_read_shows_what_the_next_start_would_find_and_is_not_written() {
+fn a_read_only_folder_shows_what_the_next_start_would_find() {
     let site = Site::new();
     let state = site.state();
     let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
@@ -603,7 +603,7 @@ fn a_folder_that_is_opened_to_be_read_shows_what_the_next_start_would_find_and_i
 }
 
 #[test]
-fn a_switch_that_cannot_be_read_says_so_until_it_is_turned() {
+fn an_unreadable_switch_is_reported_until_it_is_set() {
     let site = Site::new();
     fs::create_dir_all(site.path()).unwrap();
     fs::write(site.path().join("enforcement"), "offf").unwrap();

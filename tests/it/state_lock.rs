@@ -117,7 +117,7 @@ fn a_site_keeps_the_lock() {
 }
 
 #[test]
-fn another_process_is_refused_with_the_number_of_the_one_that_has_it_and_not_once_that_is_gone() {
+fn another_process_is_refused_with_the_holders_number_until_the_holder_ends() {
     let refused = |is_killed: bool| {
         let (_folder, path) = folder();
         let other = Other::open(&path);
@@ -149,7 +149,7 @@ fn another_process_is_refused_with_the_number_of_the_one_that_has_it_and_not_onc
 }
 
 #[test]
-fn a_holder_that_left_no_number_is_another_process() {
+fn a_lock_without_a_number_belongs_to_another_process() {
     let refused = |text: &str| {
         let (_folder, path) = folder();
         let _state = StateDir::open(&path).unwrap();
@@ -163,7 +163,7 @@ fn a_holder_that_left_no_number_is_another_process() {
 }
 
 #[test]
-fn a_site_is_replaced_within_a_process_and_finds_what_waits_to_be_written() {
+fn a_site_replaced_within_a_process_finds_pending_writes() {
     let (_folder, path) = folder();
     let state = StateDir::open(&path).unwrap();
     let open = |text: &str| LiveRobots::text(text).state(&state, "shop").open().unwrap();
@@ -187,7 +187,7 @@ fn a_site_is_replaced_within_a_process_and_finds_what_waits_to_be_written() {
 }
 
 #[test]
-fn a_file_that_is_watched_does_not_keep_the_lock_once_its_site_is_dropped() {
+fn a_watched_file_does_not_keep_the_lock_after_its_site_is_dropped() {
     let (folder, path) = folder();
     let robots = folder.path().join("robots.txt");
     for round in 0..20 {
@@ -205,7 +205,7 @@ fn a_file_that_is_watched_does_not_keep_the_lock_once_its_site_is_dropped() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_gives_no_lock_is_used_all_the_same_and_says_so() {
+fn a_folder_without_lock_support_is_used_and_reported() {
     let (_folder, path) = folder();
     fs::create_dir(&path).unwrap();
     // Nothing is locked through a link, because its target may belong to someone else.

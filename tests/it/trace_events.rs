@@ -35,7 +35,7 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
 /// A mode that is not set is reported at the start. The event of a pending version names the call
 /// that accepts it.
 #[test]
-fn a_reload_names_the_mode_and_a_version_that_waits_the_call_that_accepts_it() {
+fn a_reload_names_the_mode_and_a_pending_version_names_its_accepting_call() {
     let events = events_with_fields(|| {
         let live = LiveRobots::text("User-agent: *\nDisallow: /cart\n").gate(Gate::new()).open().unwrap();
         live.publish_blocking("User-agent: *\nDisallow: /\n").unwrap_err();
@@ -58,7 +58,7 @@ fn a_reload_names_the_mode_and_a_version_that_waits_the_call_that_accepts_it() {
 /// Lines that crawlers misread cause a warning at the start, with their numbers. So does an
 /// override for an unknown crawler, at the start and in a later policy.
 #[test]
-fn errors_of_a_file_and_names_of_no_crawler_are_warnings() {
+fn errors_in_a_file_and_unknown_crawlers_cause_warnings() {
     let misspelled = || Policy::builder().with_override(Override::agent("Googelbot", Mode::Off).unwrap());
     let policy = misspelled().build();
     let file = "User-agent: *\nDisalow: /a\nDisallow: private/\nDisallow /x\n";
@@ -116,7 +116,7 @@ fn an_override_that_has_ended_is_a_warning() {
 /// The policy of a folder applies to all of its files: there is one warning about an override if it
 /// has no effect on any of them.
 #[test]
-fn an_override_that_some_file_of_a_folder_has_a_rule_or_a_group_for_is_no_warning() {
+fn an_override_that_applies_to_some_file_of_a_folder_causes_no_warning() {
     let folder = tempfile::tempdir().unwrap();
     for (name, group) in [("a.test", "*\nDisallow: /drafts"), ("b.test", "Gogglebot\nDisallow: /private")] {
         std::fs::write(folder.path().join(format!("{name}.txt")), format!("User-agent: {group}\n")).unwrap();
@@ -160,7 +160,7 @@ fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
 
 /// Both immediately change the responses to crawlers.
 #[test]
-fn another_mode_and_a_turn_of_the_kill_switch_are_events() {
+fn mode_changes_and_kill_switch_changes_are_events() {
     let switch = KillSwitch::default();
     let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").kill_switch(&switch).open().unwrap();
     let events = events(|| {
@@ -183,7 +183,7 @@ fn another_mode_and_a_turn_of_the_kill_switch_are_events() {
 
 /// A crawler could otherwise bypass the rules by sending another host.
 #[test]
-fn the_first_host_of_no_site_is_warned_of() {
+fn the_first_host_without_a_site_causes_a_warning() {
     let (live, _) = drafts();
     let mut hosts = HostMap::new();
     hosts.insert("shop.example", live.clone()).unwrap();
@@ -208,7 +208,7 @@ fn the_first_host_of_no_site_is_warned_of() {
 
 /// Without an address all clients share one bucket.
 #[test]
-fn requests_without_an_address_that_a_delay_is_for_are_warned_of_once() {
+fn rate_limited_requests_without_an_address_cause_one_warning() {
     let address = |layer: RobotsLayer| layer.address_from(|_| Some([192, 0, 2, 1].into()));
     let as_it_is = |layer: RobotsLayer| layer;
     for (layer, shared) in [(address as fn(RobotsLayer) -> RobotsLayer, 0), (as_it_is, 2)] {
@@ -224,7 +224,7 @@ fn requests_without_an_address_that_a_delay_is_for_are_warned_of_once() {
 
 /// A policy against impostors with a layer that checks no claims.
 #[test]
-fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
+fn unchecked_claims_cause_one_warning_if_impostors_are_refused() {
     for (impostors, warned) in [(Impostors::Observe, 0), (Impostors::Refuse, 2)] {
         let policy = Policy::builder().mode(Mode::Refuse).impostors(impostors).build();
         let live = LiveRobots::text("User-agent: *\nDisallow: /b\n").policy(policy).open().unwrap();
@@ -255,7 +255,7 @@ fn claims_that_nothing_checks_are_warned_of_once_where_impostors_are_refused() {
 /// A policy against impostors with a layer that checks claims but finds no addresses.
 #[cfg(feature = "verify")]
 #[test]
-fn claims_that_are_checked_without_an_address_are_warned_of_once() {
+fn claims_checked_without_an_address_cause_one_warning() {
     use tower_robots::agent::Registry;
     use tower_robots::layer::SenderCheck;
     use tower_robots::source::evidence::Verifier;
@@ -284,7 +284,7 @@ fn claims_that_are_checked_without_an_address_are_warned_of_once() {
 }
 
 #[test]
-fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own() {
+fn disallowed_and_rate_limited_requests_have_their_own_messages() {
     let file = "User-agent: GPTBot\nCrawl-delay: 60\nDisallow: /cart\n";
     let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
     let layer = RobotsLayer::new(LiveRobots::text(file).policy(policy).open().unwrap());
@@ -309,7 +309,7 @@ fn a_disallowed_request_and_one_that_comes_too_soon_have_messages_of_their_own()
 }
 
 #[test]
-fn a_directory_reports_its_hosts_and_what_it_passes_over() {
+fn a_directory_reports_its_hosts_and_skipped_files() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("shop.example.txt"), "User-agent: *\nDisallow: /cart\n").unwrap();
     std::fs::write(folder.path().join("no host.txt"), "User-agent: *\n").unwrap();
@@ -370,7 +370,7 @@ fn an_event_names_host_path_and_rule() {
 
 #[cfg(feature = "axum08")]
 #[test]
-fn the_first_target_without_its_prefix_is_warned_of() {
+fn the_first_stripped_target_causes_a_warning() {
     let (live, layer) = drafts();
     let events = events(|| {
         for _ in 0..2 {
@@ -386,7 +386,7 @@ fn the_first_target_without_its_prefix_is_warned_of() {
 
 #[cfg(feature = "axum08")]
 #[test]
-fn the_first_request_that_is_judged_in_a_nested_router_alone_is_warned_of() {
+fn the_first_request_judged_only_in_a_nested_router_causes_a_warning() {
     let (live, _) = drafts();
     let pages = axum::Router::new().route("/x", axum::routing::get(async || "a page"));
     let app: axum::Router = axum::Router::new().nest("/a", pages.layer(RobotsLayer::for_axum08(&live)));

@@ -245,7 +245,7 @@ fn a_folder_that_is_not_synced_is_found() {
 }
 
 #[test]
-fn a_rename_before_its_octets_are_synced_is_found() {
+fn a_rename_before_its_bytes_are_synced_is_found() {
     let Some(operations) = recorded() else { return };
     let mut operations = operations.to_vec();
     for at in 1..operations.len() {

@@ -86,7 +86,7 @@ fn success_is_parsed() {
 }
 
 #[test]
-fn the_request_says_who_asks_and_for_what() {
+fn the_request_names_its_sender_and_its_target() {
     let server = Server::saying(robots("# a"));
     fetch(&server.url("/robots.txt?v=1#top"));
     let head = server.last_head().to_lowercase();
@@ -158,7 +158,7 @@ fn client_errors_allow_and_server_errors_disallow() {
 }
 
 #[test]
-fn what_has_not_changed_is_not_sent_again() {
+fn an_unchanged_file_is_not_sent_again() {
     let server = Server::start(|head, stream| {
         let is_known = head.to_lowercase().contains("if-none-match: \"1\"");
         let answer = if is_known {
@@ -180,7 +180,7 @@ fn what_has_not_changed_is_not_sent_again() {
 }
 
 #[test]
-fn no_name_and_no_connection_are_failures() {
+fn an_unknown_name_and_a_failed_connection_are_failures() {
     let answer = fetch(&format!("http://{}/robots.txt", nowhere()));
     assert_eq!(reading(answer.clone()), "disallow");
     assert_eq!(kind(answer), FetchErrorKind::Connect);
@@ -189,7 +189,7 @@ fn no_name_and_no_connection_are_failures() {
 }
 
 #[test]
-fn an_answer_that_ends_too_soon_is_broken() {
+fn a_truncated_response_is_an_error() {
     for octets in [
         "",
         "HTTP/1.1 200 OK\r\n",
@@ -202,7 +202,7 @@ fn an_answer_that_ends_too_soon_is_broken() {
 }
 
 #[test]
-fn an_answer_that_is_none_is_a_failure() {
+fn an_invalid_response_is_a_failure() {
     for octets in [
         &b"\x00\xff\x00\xff"[..],
         b"<html>\r\n\r\n",
@@ -259,7 +259,7 @@ fn drip(start: &'static str, again: &'static str, pause: Duration) -> Server {
 }
 
 #[test]
-fn whatever_takes_too_long_is_a_timeout() {
+fn anything_that_takes_too_long_is_a_timeout() {
     let tick = Duration::from_millis(20);
     // As many interim responses as are allowed: with more, a delayed fetch would end for that
     // reason.
@@ -289,7 +289,7 @@ fn redirects_share_the_time_of_one_fetch() {
 }
 
 #[test]
-fn nothing_without_end_is_read_to_its_end() {
+fn endless_responses_are_not_read_forever() {
     let flood = "#".repeat(1 << 16);
     let endless: &'static str = Box::leak(flood.into_boxed_str());
     let now = Duration::ZERO;
@@ -324,7 +324,7 @@ fn sixteen_interim_answers_are_read_and_no_more() {
 }
 
 #[test]
-fn a_server_that_floods_keeps_no_other_from_being_heard() {
+fn a_flooding_server_does_not_block_others() {
     let flood = drip("", "HTTP/1.1 102 Processing\r\n\r\n", Duration::ZERO);
     let fetcher = patient().start().unwrap();
     let flooded: Vec<_> = (0..2).map(|_| fetcher.fetch(&flood.url("/").parse().unwrap(), None)).collect();
@@ -335,7 +335,7 @@ fn a_server_that_floods_keeps_no_other_from_being_heard() {
 }
 
 #[test]
-fn a_fetch_outlives_its_fetcher_in_no_way() {
+fn a_fetch_ends_with_its_fetcher() {
     let server = drip("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", "#", Duration::from_millis(5));
     let fetcher = patient().start().unwrap();
     let fetching = fetcher.fetch(&server.url("/").parse().unwrap(), None);

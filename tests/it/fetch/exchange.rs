@@ -26,7 +26,7 @@ fn a_redirect_is_an_answer_and_is_not_followed() {
 }
 
 #[test]
-fn the_fields_of_a_request_are_its_users() {
+fn the_caller_sets_the_fields_of_a_request() {
     let server = Server::saying(robots("# packed or not"));
     let fetcher = Fetcher::new().unwrap();
     let mut request = get(&server.url("/robots.txt"));
@@ -42,7 +42,7 @@ fn the_fields_of_a_request_are_its_users() {
 }
 
 #[test]
-fn a_body_is_read_as_far_as_is_wanted() {
+fn a_body_is_read_as_far_as_requested() {
     let server = Server::saying(robots("0123456789"));
     let fetcher = Fetcher::new().unwrap();
     for (most, body, is_cut) in [(4, "0123", true), (9, "012345678", true), (10, "0123456789", false)] {
@@ -52,7 +52,7 @@ fn a_body_is_read_as_far_as_is_wanted() {
 }
 
 #[test]
-fn the_address_says_whether_there_was_a_connection() {
+fn the_address_shows_whether_there_was_a_connection() {
     let fetcher = Fetcher::new().unwrap();
     let broken = Server::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n# be");
     let error = exchange(&fetcher, get(&broken.url("/robots.txt"))).unwrap_err();
@@ -62,7 +62,7 @@ fn the_address_says_whether_there_was_a_connection() {
 }
 
 #[test]
-fn another_place_may_stand_for_a_host() {
+fn a_host_can_be_mapped_to_another_address() {
     let server = Server::saying(robots("# the new server"));
     let port = server.address.port();
     let fetcher = Fetcher::builder()
@@ -78,7 +78,7 @@ fn another_place_may_stand_for_a_host() {
 }
 
 #[test]
-fn a_body_comes_in_parts_as_far_as_is_wanted_and_says_where_it_breaks_off() {
+fn a_body_is_streamed_as_far_as_requested_and_reports_truncation() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let fetcher = Fetcher::new().unwrap();
     let read = |request: FetchRequest| {

@@ -43,7 +43,7 @@ fn a_trusted_certificate_is_good() {
 }
 
 #[test]
-fn a_certificate_of_another_authority_or_for_another_name_is_not() {
+fn a_certificate_of_another_authority_or_name_is_rejected() {
     let (authority, other) = (Authority::new(), Authority::new());
     let server = secured(&authority, "localhost", robots("# safe"));
     let url = format!("https://localhost:{}/robots.txt", server.address.port());
@@ -62,7 +62,7 @@ fn a_certificate_of_another_authority_or_for_another_name_is_not() {
 }
 
 #[test]
-fn a_server_that_does_not_speak_tls_is_not_fallen_back_to() {
+fn there_is_no_fallback_to_plain_http() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/robots.txt", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -95,7 +95,7 @@ fn a_redirect_from_http_to_https_is_followed() {
 }
 
 #[test]
-fn an_upstream_is_trusted_by_its_own_name_and_asked_for_the_sites() {
+fn an_upstream_is_verified_by_its_own_name_and_asked_for_the_sites() {
     let authority = Authority::new();
     let server = secured(&authority, "127.0.0.1", robots("# safe"));
     let fetcher = trusting(&authority).start().unwrap();
@@ -129,7 +129,7 @@ fn an_upstream_may_be_trusted_by_another_name() {
 }
 
 #[test]
-fn what_is_no_certificate_cannot_be_trusted() {
+fn an_invalid_certificate_cannot_be_trusted() {
     assert!(Fetcher::builder().trust(b"").is_err());
     assert!(Fetcher::builder().trust(b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n").is_err());
 }

@@ -46,7 +46,7 @@ fn refused(live: &LiveRobots) -> bool {
 }
 
 #[test]
-fn a_cold_start_with_the_origin_down_is_503_then_the_origins_octets() {
+fn a_cold_start_with_the_origin_down_is_503_then_the_origins_bytes() {
     let server = Server::saying(response("500 I", "", ""));
     let live = open(LiveRobots::url(&server.url("/robots.txt")).unwrap());
     for _ in 0..2 {

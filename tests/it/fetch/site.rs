@@ -48,7 +48,7 @@ fn good() -> (Server, LiveRobots) {
 }
 
 #[test]
-fn what_is_fetched_is_live_and_so_is_the_next_version() {
+fn a_fetched_file_is_live_and_so_is_the_next_version() {
     let (server, live) = good();
     assert_eq!(live.status().last_reload.cause, Cause::Start);
     server.now_says(robots("# next"));
@@ -179,7 +179,7 @@ fn a_missing_file_is_held_and_reported() {
 }
 
 #[test]
-fn a_file_that_was_held_long_enough_is_gone_and_may_come_back() {
+fn a_removal_is_accepted_after_its_hold_time_and_the_file_may_return() {
     let (server, live) = {
         let server = Server::saying(robots("# good"));
         let live = url(&server).schedule(Schedule { hold: Duration::from_millis(300), ..often() }).open().unwrap();
@@ -235,7 +235,7 @@ fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
 }
 
 #[test]
-fn a_version_that_may_be_older_than_what_was_live_is_reported_until_the_origin_answers() {
+fn a_possibly_outdated_version_is_reported_until_the_origin_answers() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::saying(robots("# kept"));
     let state = StateDir::open(folder.path()).unwrap();
@@ -253,7 +253,7 @@ fn a_version_that_may_be_older_than_what_was_live_is_reported_until_the_origin_a
 }
 
 #[test]
-fn what_is_fetched_passes_the_gate_and_can_be_taken_back() {
+fn a_fetched_version_passes_the_gate_and_can_be_rolled_back() {
     let served = Arc::new(Mutex::new(("1", "User-agent: *\nDisallow: /a\n")));
     let server = tagged(&served);
     let gate = Gate::new();
@@ -294,7 +294,7 @@ fn tagged(served: &Arc<Mutex<(&'static str, &'static str)>>) -> Server {
 }
 
 #[test]
-fn what_has_not_changed_is_not_sent_again_but_what_was_refused_is() {
+fn unchanged_files_are_not_sent_again_but_refused_ones_are() {
     let served = Arc::new(Mutex::new(("1", "# one")));
     let server = tagged(&served);
     let live = url(&server).open().unwrap();
@@ -400,7 +400,7 @@ fn redirects_of_an_upstream_stay_on_the_site() {
 }
 
 #[test]
-fn of_several_upstreams_another_is_asked_when_one_is_down_or_in_problem() {
+fn another_upstream_is_asked_if_one_is_down_or_fails() {
     let (down, sick, well) =
         (nowhere().to_string(), Server::saying(response("500 I", "", "")), Server::saying(robots("# well")));
     let upstreams = [down, sick.address.to_string(), well.address.to_string()];
@@ -409,7 +409,7 @@ fn of_several_upstreams_another_is_asked_when_one_is_down_or_in_problem() {
 }
 
 #[test]
-fn what_cannot_be_fetched_is_refused_at_once() {
+fn a_url_that_cannot_be_fetched_is_refused_immediately() {
     for (url, why) in [
         ("ftp://example.com/robots.txt", "ftp is not spoken here"),
         ("example.com/robots.txt", "has no scheme"),
@@ -462,7 +462,7 @@ fn one_fetcher_serves_many_sites_a_few_at_a_time() {
 }
 
 #[test]
-fn a_site_that_is_dropped_is_fetched_no_more() {
+fn a_dropped_site_is_no_longer_fetched() {
     let (server, other) = (Server::saying(robots("# good")), Server::saying(robots("# good")));
     let fetcher = Fetcher::new().unwrap();
     let live = url(&server).schedule(often()).fetcher(&fetcher).open().unwrap();

@@ -73,7 +73,7 @@ use in_both_orders;
 
 /// Layers that create responses need a body made from nothing, whatever the service's body is.
 #[tokio::test]
-async fn a_layer_that_answers_by_itself_stands_above_in_a_stack_without_axum() {
+async fn a_layer_that_responds_itself_works_outside_ours_without_axum() {
     async fn page(_: Request<Full<Bytes>>) -> Result<Response<Full<Bytes>>, Infallible> {
         Ok(Response::new(Full::from("a page")))
     }

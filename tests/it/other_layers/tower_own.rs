@@ -38,7 +38,7 @@ fn same_request(request: Request<Body>) -> Request<Body> {
 /// sheds load, keeps a crawler from waiting for its file. Everything runs in this process, so
 /// paused time advances only when all tasks wait.
 #[tokio::test(start_paused = true)]
-async fn a_limit_inside_holds_robots_txt_up_only_within_one_stack() {
+async fn an_inner_limit_delays_robots_txt_only_within_one_stack() {
     let limit = || GlobalConcurrencyLimitLayer::new(1);
     let shed = || ServiceBuilder::new().layer(HandleErrorLayer::new(handle)).layer(super::robots()).load_shed();
     let apart = |app: Router| app.layer(limit()).layer(super::robots());
