@@ -68,7 +68,7 @@ fn probes_and_status_say_what_is_served() {
 }
 
 #[test]
-fn a_reload_is_waited_for_and_says_what_came_of_it() {
+fn reload_waits_and_reports_the_outcome() {
     let (folder, running) = config().start();
     let outcome = |target: &str| json(&running.ask_admin(&format!("POST {target}")))["sites"][0].clone();
     assert_eq!(outcome("/reload")["outcome"], "unchanged");
@@ -97,7 +97,7 @@ fn a_reload_is_waited_for_and_says_what_came_of_it() {
 }
 
 #[test]
-fn only_a_program_of_the_operators_gets_in() {
+fn only_the_operators_programs_get_access() {
     let (_folder, running) = config().start();
     let admin = running.admin();
     let own = format!("Host: {admin}\r\n");
@@ -124,7 +124,7 @@ fn only_a_program_of_the_operators_gets_in() {
 }
 
 #[test]
-fn a_site_in_front_of_the_admin_does_not_open_it() {
+fn a_site_in_front_of_the_admin_interface_does_not_expose_it() {
     let (_inner_folder, inner) = config().start();
     let (_outer_folder, outer) = Config::new().upstream("a", inner.admin()).robots(ROBOTS).start();
     let fields = [("Host", "localhost"), ("Robotsd-Admin", "1")];
@@ -185,7 +185,7 @@ fn the_kill_switch_works_while_idle_connections_come_without_end() {
 }
 
 #[test]
-fn a_site_without_robots_txt_is_named_and_takes_nothing_from_others() {
+fn a_site_without_robots_txt_is_named_and_does_not_affect_others() {
     let (folder, running) = Config::new().upstream("a", Origin::start()).admin().start();
     running.ask_admin("GET /readyz").comes_with(200, "ready\nsite \"a\" has no robots.txt: nothing is enforced\n");
     assert_eq!(running.ask_admin("GET /readyz?require=sites").status, 503);
@@ -230,7 +230,7 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
 }
 
 #[test]
-fn a_command_says_where_no_server_can_be_reached() {
+fn a_command_names_the_address_that_it_cannot_reach() {
     let (folder, _running) = config().tables("enabled = false").start();
     let error = folder.with_config(&["status"]).failed(2);
     assert_has(error, &["no robotsd that runs with this config is found", "its admin interface with --admin PLACE"]);
@@ -260,7 +260,7 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
 /// HTTP/1.0 needs no `Host`, and a relay that speaks it drops the field. A web page must not gain
 /// access this way.
 #[test]
-fn a_page_changes_nothing_whatever_form_its_request_has() {
+fn a_web_page_changes_nothing_whatever_its_request() {
     let (_folder, running) = config().start();
     let admin = running.admin();
     let sent = |request: String| exchange(admin, request);
@@ -294,7 +294,7 @@ fn a_page_changes_nothing_whatever_form_its_request_has() {
 }
 
 #[test]
-fn a_listener_for_reading_answers_questions_and_changes_nothing() {
+fn a_read_only_listener_answers_queries_and_changes_nothing() {
     let config = config().tables("[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"read\"");
     let (_folder, running) = config.start();
     let listening = running.wait_for_message("admin-listening", " (for reading)");
@@ -316,7 +316,7 @@ fn a_listener_for_reading_answers_questions_and_changes_nothing() {
 }
 
 #[test]
-fn tokens_are_asked_for_as_soon_as_the_config_has_one() {
+fn tokens_are_required_once_the_config_has_one() {
     let further = free();
     let listener = format!("[[admin.listener]]\naddress = \"{further}\"\n");
     let of = |more: &str| config().tables(format!("{listener}{more}")).to_string();

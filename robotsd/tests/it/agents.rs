@@ -35,7 +35,7 @@ fn crawlers_are_listed_and_searched() {
 }
 
 #[test]
-fn index_finds_what_is_not_refused_by_default_and_no_name() {
+fn index_matches_engines_not_refused_by_default_and_no_names() {
     let found = rows(&["index"]);
     assert!(found.len() > 20 && found.iter().all(|row| row["index"] == true));
     let found = rows(&["category:ai-training", "operator:openai"]);
@@ -60,7 +60,7 @@ fn rows_say_when_they_were_checked_and_the_list_how_many_were() {
 }
 
 #[test]
-fn a_word_that_fits_nothing_is_answered_with_the_one_that_was_meant() {
+fn an_unknown_word_gets_a_suggestion() {
     for (words, want) in [
         (&["googel"][..], "no crawler in the registry matches \"googel\": did you mean \"Google\"?\n"),
         (&["GTPBot"], "did you mean \"GPTBot\"?\n"),
@@ -75,7 +75,7 @@ fn a_word_that_fits_nothing_is_answered_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_slip_in_the_name_of_a_claim_is_said() {
+fn a_misspelled_claim_is_reported() {
     for (name, want) in [("Googelbot", "did you mean \"Googlebot\"?\n"), ("FooBot", "nothing verifies it\n")] {
         let claim = ["agents", "--verify", "192.0.2.1", "--user-agent", name, "--offline"];
         assert_has(run(robotsd().args(claim)).ends_with(3).error, &[want]);
@@ -109,7 +109,7 @@ fn headers_are_identified_from_arguments_and_from_standard_input() {
 }
 
 #[test]
-fn a_name_that_is_no_header_is_said_to_be_one_to_other_commands() {
+fn a_name_that_is_not_a_header_is_pointed_out_for_other_commands() {
     let noted = |name: &str| run(robotsd().args(["agents", "--identify", name])).ends_with(0).error;
     for (name, want) in [
         ("Stripe", "it means the crawler Stripe\n"),
@@ -128,7 +128,7 @@ fn a_name_that_is_no_header_is_said_to_be_one_to_other_commands() {
 }
 
 #[test]
-fn nothing_of_a_registry_of_ones_own_commands_the_terminal() {
+fn a_custom_registry_cannot_control_the_terminal() {
     let row = "[[crawler]]\nname = \"House\\u001bBot\"\noperator = \"\\u001b]0;x\\u0007\\nAcme\"\ncategory = \"seo\"\nsource = \"a\\u001b[2J\"\n";
     let config = Config::new().files_of("a").tables("[agents]\nregistry_extra = \"crawlers.toml\"");
     let folder = config.file("crawlers.toml", row).file("f", "User-agent: *\nDisallow:\n").folder();
@@ -145,7 +145,7 @@ fn nothing_of_a_registry_of_ones_own_commands_the_terminal() {
 }
 
 #[test]
-fn a_registry_of_ones_own_is_read_at_start_and_on_a_hangup() {
+fn a_custom_registry_is_read_at_start_and_on_sighup() {
     let row = "[[crawler]]\nname = \"HouseBot\"\ncategory = \"monitoring\"\n";
     let config = Config::refusing().files_of("a").tables("[agents]\nregistry_extra = \"crawlers.toml\"");
     let config = config.robots("User-agent: *\nDisallow: /private/\n");

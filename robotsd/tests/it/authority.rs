@@ -225,7 +225,7 @@ fn client_config(authority: &Authority, has_certificate: bool) -> ClientConfig {
 }
 
 #[test]
-fn every_path_and_client_and_site_and_way_is_as_the_table_says() {
+fn every_path_client_site_and_way_matches_the_table() {
     let scene = Scene::start();
     // No path is without a row: the server lists its paths.
     let known = scene.ask(Way::Token, 0, "GET /no-such-path", "").json()["error"].as_str().unwrap().to_owned();
@@ -282,7 +282,7 @@ fn every_path_and_client_and_site_and_way_is_as_the_table_says() {
 }
 
 #[test]
-fn whoever_is_not_known_gets_nothing_but_probes() {
+fn unknown_clients_only_get_probes() {
     let scene = Scene::start();
     let admin = scene.running.admin();
     let asked = |address: SocketAddr, fields: &str| {
@@ -335,7 +335,7 @@ fn whoever_is_not_known_gets_nothing_but_probes() {
 }
 
 #[test]
-fn a_config_that_is_read_again_takes_up_its_tokens_and_forgets_others() {
+fn a_reloaded_config_uses_only_its_own_tokens() {
     let scene = Scene::start();
     let operator = 2;
     let asked = || scene.ask(Way::Token, operator, "POST /reload?site=shop", "").status;
@@ -465,7 +465,7 @@ fn the_audit_says_who_did_what_and_who_was_refused() {
 }
 
 #[test]
-fn commands_come_over_tls_with_a_token_and_the_authorities_they_know() {
+fn commands_use_tls_with_a_token_and_known_authorities() {
     let scene = Scene::start();
     let place = format!("https://localhost:{}", scene.tls.port());
     let command = |token: &str, ca: &str| {
@@ -507,7 +507,7 @@ fn a_restricted_client_sees_its_sites_in_the_status() {
 
 /// Otherwise the client would always see no problems once its site is renamed.
 #[test]
-fn a_client_whose_sites_are_none_is_told_so_and_not_that_all_is_well() {
+fn a_client_without_existing_sites_is_told_so() {
     let scene = Scene::start();
     let place = scene.running.admin().to_string();
     let command = |client: usize, arguments: &[&str]| {
@@ -532,7 +532,7 @@ fn a_client_whose_sites_are_none_is_told_so_and_not_that_all_is_well() {
 
 /// Users of the socket are identified by the kernel. Only root can act as several users.
 #[test]
-fn users_of_the_socket_are_known_by_their_number() {
+fn users_of_the_socket_are_identified_by_uid() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -580,48 +580,45 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn a_full_disk_holds_nothing_up_but_what_has_to_be_written_down() {
-    crate::small_disk::SmallDisk::with(
-        "authority::a_full_disk_holds_nothing_up_but_what_has_to_be_written_down",
-        |disk| {
-            let audit = disk.path().join("audit.jsonl");
-            let config = Config::refusing().keys("state_dir = \"state\"").admin().tables(format!("audit = {audit:?}"));
-            let (folder, running) = config.files_of("shop").robots(ROBOTS).start();
-            // Without the file, because an existing one has room until the end of its page.
-            disk.fill();
-            running.command(&["enforce", "off"]).succeeded();
-            assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off");
-            running.wait_for_message("admin", "the audit cannot be written");
-            for change in [
-                &["enforce", "on"][..],
-                &["enforce", "on", "--site", "shop"],
-                &["rollback", "shop"],
-                &["accept", "shop", "0123456789abcdef"],
-            ] {
-                let error = running.command(change).failed(2);
-                assert_has(
-                    &error,
-                    &[
-                        "robotsd answered 507",
-                        "the audit cannot be written: No space left on device",
-                        "nothing was changed",
-                    ],
-                );
-            }
-            assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off still");
-            let problems = || unfolded(&running.command(&["status", "--problems"]).out);
-            assert_has(problems(), &["problem: ", "; accept, rollback and `enforce on` are refused until it can be"]);
-            running.command(&["reload"]).succeeded();
-            running.command(&["enforce", "off", "--site", "shop"]).succeeded();
-            disk.free();
-            running.command(&["enforce", "on"]).succeeded();
-            wait_until("the outcome in the audit", || {
-                let lines = folder.with_config(&["audit", "--json"]).ends_with(0).json_lines();
-                lines.last().is_some_and(|line| line["result"] == "done")
-            });
-            assert_lacks(problems(), &["the audit cannot be written"]);
-        },
-    );
+fn a_full_disk_only_blocks_changes_that_must_be_audited() {
+    crate::small_disk::SmallDisk::with("authority::a_full_disk_only_blocks_changes_that_must_be_audited", |disk| {
+        let audit = disk.path().join("audit.jsonl");
+        let config = Config::refusing().keys("state_dir = \"state\"").admin().tables(format!("audit = {audit:?}"));
+        let (folder, running) = config.files_of("shop").robots(ROBOTS).start();
+        // Without the file, because an existing one has room until the end of its page.
+        disk.fill();
+        running.command(&["enforce", "off"]).succeeded();
+        assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off");
+        running.wait_for_message("admin", "the audit cannot be written");
+        for change in [
+            &["enforce", "on"][..],
+            &["enforce", "on", "--site", "shop"],
+            &["rollback", "shop"],
+            &["accept", "shop", "0123456789abcdef"],
+        ] {
+            let error = running.command(change).failed(2);
+            assert_has(
+                &error,
+                &[
+                    "robotsd answered 507",
+                    "the audit cannot be written: No space left on device",
+                    "nothing was changed",
+                ],
+            );
+        }
+        assert_eq!(running.get("/private/x", GPTBOT).status, 404, "it is off still");
+        let problems = || unfolded(&running.command(&["status", "--problems"]).out);
+        assert_has(problems(), &["problem: ", "; accept, rollback and `enforce on` are refused until it can be"]);
+        running.command(&["reload"]).succeeded();
+        running.command(&["enforce", "off", "--site", "shop"]).succeeded();
+        disk.free();
+        running.command(&["enforce", "on"]).succeeded();
+        wait_until("the outcome in the audit", || {
+            let lines = folder.with_config(&["audit", "--json"]).ends_with(0).json_lines();
+            lines.last().is_some_and(|line| line["result"] == "done")
+        });
+        assert_lacks(problems(), &["the audit cannot be written"]);
+    });
 }
 
 /// The change of the mode turns enforcement off like a switch. `audit` rejects the name of a site
@@ -659,7 +656,7 @@ fn a_mode_that_a_config_changes_is_in_the_audit() {
 }
 
 #[test]
-fn what_is_decided_while_nothing_runs_is_in_the_audit_too() {
+fn decisions_while_nothing_runs_are_in_the_audit_too() {
     let folder =
         Config::refusing().keys("state_dir = \"state\"").admin_socket().files_of("shop").robots(ROBOTS).folder();
     let mut running = folder.start();

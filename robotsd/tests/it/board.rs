@@ -94,7 +94,7 @@ fn crawlers_are_counted_and_outlive_a_kill() {
 }
 
 #[test]
-fn the_board_begins_with_what_waits_for_an_operator() {
+fn the_board_begins_with_pending_actions() {
     let folder = site_folder();
     let running = folder.start();
     assert_has(output(&folder, &[]), &["is serving, 1 site\n\nfrom "]);
@@ -236,7 +236,7 @@ fn said(crawlers: &[Value]) -> Vec<String> {
 
 /// The verdicts are derived from the files, so they are the same in any process that reads them.
 #[test]
-fn words_are_the_same_after_a_restart_and_a_kill() {
+fn verdicts_are_the_same_after_a_restart_and_a_kill() {
     let folder = site_folder();
     write_words(folder.path());
     let words = || said(&crawlers(&folder));
@@ -261,7 +261,7 @@ fn words_are_the_same_after_a_restart_and_a_kill() {
 /// The crawler reads on one replica and requests disallowed pages on another. Neither replica alone
 /// accuses it, but both together do, whatever happens to the processes.
 #[test]
-fn a_read_on_one_replica_and_requests_on_another_have_the_same_words_after_a_kill() {
+fn a_read_and_requests_on_two_replicas_have_the_same_verdict_after_a_kill() {
     let replicas = [site_folder(), site_folder()];
     let rows = [row("Split", 5, json!({ "allowed": 1, "reads": read("2", 5) })), row("Split", 2, went_in(2))];
     for (folder, row) in replicas.iter().zip(rows) {

@@ -48,7 +48,7 @@ fn hinders_nobody(browser: &Browser, axe: &str, url: &str, page: &str) {
 }
 
 #[test]
-fn nothing_in_a_report_hinders_anybody() {
+fn a_report_is_accessible() {
     let Some(axe) = axe() else { return };
     let Some(browser) = Browser::start("") else { return };
     let folder = folder(&[]);
@@ -63,7 +63,7 @@ fn nothing_in_a_report_hinders_anybody() {
 }
 
 #[test]
-fn nothing_on_the_board_hinders_anybody_and_no_other_page_reads_it() {
+fn the_board_is_accessible_and_no_other_page_can_read_it() {
     let Some(axe) = axe() else { return };
     let Some(browser) = Browser::start("MAP rebound.test 127.0.0.1") else { return };
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);

@@ -135,7 +135,7 @@ fn said(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_week_of_real_requests_has_exactly_these_words_whatever_happens_to_the_processes() {
+fn a_week_of_real_requests_has_exactly_these_verdicts() {
     let Some(library) = faketime() else { return skip("libfaketime") };
     let names = PlayedDns::start();
     for (name, address) in CRAWLERS {
@@ -270,7 +270,7 @@ fn committed(folder: &Folder, text: &str, seconds: u64) {
 }
 
 #[test]
-fn a_live_board_and_the_log_of_the_same_week_say_the_same() {
+fn a_live_board_and_the_log_of_the_same_week_agree() {
     let Some(library) = faketime() else { return skip("libfaketime") };
     if std::process::Command::new("git").arg("--version").output().is_err() {
         return skip("git");

@@ -63,7 +63,7 @@ fn is_known(running: &Running, address: SocketAddr) {
 }
 
 #[test]
-fn a_verified_crawler_has_the_right_word_while_it_is_served() {
+fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
     let names = PlayedDns::start();
     let folder = site(&names, "sees_all = true");
     let running = folder.start();
@@ -110,7 +110,7 @@ fn a_verified_crawler_has_the_right_word_while_it_is_served() {
 
 /// Another site answered for the host in the meantime, and a read there is not known here.
 #[test]
-fn a_host_that_comes_back_accuses_nobody() {
+fn a_host_that_returns_to_a_site_accuses_no_crawler() {
     let names = PlayedDns::start();
     let folder = site(&names, "sees_all = true");
     let config = folder.read("robotsd.toml");

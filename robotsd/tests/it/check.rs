@@ -27,7 +27,7 @@ fn site() -> Folder {
 
 /// Also if it only reports: the exit status is then 0 unless a file is missing.
 #[test]
-fn the_exit_status_tells_good_from_bad() {
+fn the_exit_status_distinguishes_good_from_bad() {
     let site = site();
     let good = "good.txt|warn.txt|--deny notes good.txt|--exit-zero bad.txt|--format sarif bad.txt|\
                 --exit-zero --deny notes bad.txt|--deny notes --exit-zero --format sarif bad.txt";
@@ -111,7 +111,7 @@ fn without_a_file_the_usual_one_is_checked() {
 }
 
 #[test]
-fn what_cannot_be_read_does_not_stop_the_rest() {
+fn an_unreadable_file_does_not_stop_the_rest() {
     let output = checked(site().path(), &["missing.txt", "empty", "bad.txt"]).ends_with(2);
     assert!(output.out.ends_with("1 file checked: 1 error\n"), "{}", output.out);
     assert!(output.error.starts_with("robotsd: missing.txt: "), "{output:?}");
@@ -169,7 +169,7 @@ fn findings_are_grouped_by_code_and_notes_are_counted() {
 }
 
 #[test]
-fn several_files_are_lines_and_a_table() {
+fn several_files_are_shown_as_lines_and_a_table() {
     let site = noisy();
     let shown = checked(site.path(), &["clean.txt", "bad.txt", "noisy.txt"]).out;
     assert_lacks(&shown, &["-->"]);
@@ -236,7 +236,7 @@ fn a_code_is_explained() {
 }
 
 #[test]
-fn a_code_with_a_slip_in_it_is_answered_with_the_one_that_was_meant() {
+fn a_misspelled_code_gets_a_suggestion() {
     let output = checked(Path::new("."), &["--explain", "missingcolon"]);
     assert_eq!(output.error, "robotsd: no lint has the code \"missingcolon\": did you mean \"missing-colon\"?\n");
 }

@@ -47,7 +47,7 @@ fn unsafe_fixes_print_their_effect() {
 /// A pattern of the fixed file is the intended one. If the file does not show which one that is,
 /// the help names both, and nothing is fixed.
 #[test]
-fn a_fix_writes_the_path_that_is_meant() {
+fn a_fix_writes_the_intended_path() {
     let folder = folder(&[("robots.txt", "")]);
     for (value, want) in [
         (".pdf$", "/*.pdf$"),
@@ -75,7 +75,7 @@ fn a_fix_writes_the_path_that_is_meant() {
 }
 
 #[test]
-fn a_difference_changes_nothing_and_ends_with_1() {
+fn diff_changes_nothing_and_exits_with_1() {
     let folder = folder(&[("robots.txt", BAD), ("good.txt", "User-agent: *\nDisallow: /p\n")]);
     let Ended { out, error, .. } = run(&folder, &["--diff", "robots.txt", "good.txt"], "").ends_with(1);
     let want = "--- robots.txt\n+++ robots.txt\n@@ -1,4 +1,3 @@\n-\u{feff}User-agent: *\r\n-Dissallow: /p # why\r\n\
@@ -95,7 +95,7 @@ fn standard_input_is_corrected_to_standard_output() {
 }
 
 #[test]
-fn what_cannot_be_fixed_is_refused() {
+fn inputs_that_cannot_be_fixed_are_refused() {
     let folder = folder(&[("robots.txt", BAD)]);
     for (arguments, want) in [
         (&["--fix", "https://example.com"][..], "--fix corrects files, not what a site serves"),
@@ -135,7 +135,7 @@ fn every_format_says_what_can_be_fixed() {
 }
 
 #[test]
-fn settings_stand_above_the_file() {
+fn settings_are_found_in_parent_folders() {
     let folder = folder(&[
         ("robots-check.toml", "ignore = [\"path-without-slash\"]\ndeny = \"warnings\"\n"),
         ("public/robots.txt", "User-agent: *\nDissallow: /p\nDisallow: b\n"),
@@ -169,7 +169,7 @@ fn mistakes_of_the_settings_have_a_place() {
 }
 
 #[test]
-fn what_is_not_meant_to_be_corrected_stays_as_it_is() {
+fn excluded_findings_are_not_corrected() {
     let folder = folder(&[("site/robots.txt", BAD), ("site/en/robots.txt", BAD), ("other.txt", BAD)]);
     let path = |name: &str| folder.at(name);
     let is_left = |name: &str| fs::read_to_string(path(name)).expect("a file") == BAD;
@@ -192,7 +192,7 @@ fn what_is_not_meant_to_be_corrected_stays_as_it_is() {
 }
 
 #[test]
-fn options_that_cannot_hold_together_are_refused_or_hold() {
+fn conflicting_options_are_refused_and_others_apply() {
     let folder = folder(&[("a/robots.txt", BAD), ("b/robots.txt", BAD), ("robots-check.toml", "ignore = [\"x\"]\n")]);
     let error = run(&folder, &["."], "").failed(2);
     assert_eq!(error.matches("no lint has the code \"x\"").count(), 1, "{error}");
@@ -209,7 +209,7 @@ fn options_that_cannot_hold_together_are_refused_or_hold() {
 }
 
 #[test]
-fn what_may_have_lost_its_rules_is_an_error_that_no_fix_silences() {
+fn a_possible_loss_of_rules_is_an_error_that_no_fix_hides() {
     let good = "User-agent: *\nDisallow: /private/\nAllow: /private/open\n\nUser-agent: GPTBot\nDisallow: /\n";
     let joined = ["\\n", "\\r\\n", " ", "<br>", "\u{2028}", "\u{85}", "", "&#10;"].map(|end| good.replace('\n', end));
     let half = "User-agent: *\nDisallow: /one\\nDisallow: /two\n".to_owned();

@@ -17,7 +17,7 @@ const JUMPS: [i64; 9] =
     [DAY, 10 * DAY, -10 * DAY, 300 * DAY, -1095 * DAY, 700 * DAY, -40 * 365 * DAY, -60 * 365 * DAY, 0];
 
 #[test]
-fn a_clock_that_jumps_turns_nothing_on_ends_nothing_and_prolongs_no_grace() {
+fn a_clock_jump_turns_nothing_on_and_prolongs_no_grace_period() {
     let Some(library) = faketime() else { return skip("libfaketime") };
     let config = Config::refusing().keys("state_dir = \"state\"\ngrace = \"48h\"").admin_socket();
     let site = "root = \"pages\"\nrobots.path = \"robots.txt\"\nmodes = { \"agent:bingbot\" = { mode = \"off\", until = 2199-12-31 } }";

@@ -56,7 +56,7 @@ fn the_schema_of_the_config_is_printed_for_editors() {
 }
 
 #[test]
-fn a_value_that_is_probably_not_meant_is_a_warning() {
+fn a_value_that_is_probably_unintended_is_a_warning() {
     let listener = |more: &str| CONFIG.replace("127.0.0.1:0\"", more);
     let user = |sites: &str| format!("{CONFIG}[[admin.user]]\nuid = 1000\nrole = \"operate\"\nsites = [{sites}]\n");
     let token = |sites: &str| {
@@ -108,7 +108,7 @@ fn a_value_that_is_probably_not_meant_is_a_warning() {
 }
 
 #[test]
-fn an_admin_socket_that_cannot_be_made_is_an_error() {
+fn an_admin_socket_that_cannot_be_created_is_an_error() {
     let long = "a".repeat(120);
     for (socket, want) in [
         ("none/admin.sock", "/none/admin.sock cannot be created: there is no folder /none"),
@@ -129,7 +129,7 @@ fn an_admin_socket_that_cannot_be_made_is_an_error() {
 
 /// After a site has moved, this is often the old host.
 #[test]
-fn a_sitemap_that_is_on_no_host_of_the_site_is_a_warning() {
+fn a_sitemap_on_another_host_than_the_sites_is_a_warning() {
     let config = format!("{CONFIG}hosts = [\"shop.test\", \"*.shop.test\"]\n");
     for (address, shown) in [
         ("http://shop.test/s.xml", None),
@@ -174,7 +174,7 @@ fn a_file_in_place_of_the_state_directory_is_an_error() {
 
 /// The error is also reported for root, who can create folders despite permissions.
 #[test]
-fn a_state_directory_that_nobody_can_make_is_an_error() {
+fn a_state_directory_that_cannot_be_created_is_an_error() {
     let files = folder(&[("robots.txt", "# open\n")]);
     std::os::unix::fs::symlink("nowhere", files.at("leads-nowhere")).unwrap();
     std::os::unix::fs::symlink("circle", files.at("circle")).unwrap();
@@ -204,7 +204,7 @@ fn a_state_directory_that_nobody_can_make_is_an_error() {
 
 /// The file is created when needed, including its folder.
 #[test]
-fn a_file_of_the_audit_that_cannot_be_written_is_a_warning() {
+fn an_unwritable_audit_file_is_a_warning() {
     for (audit, why) in [
         ("/proc/nope/audit.jsonl", "/proc is on a kernel file system"),
         ("robots.txt/audit.jsonl", "this user cannot create a file in "),
@@ -221,7 +221,7 @@ fn a_file_of_the_audit_that_cannot_be_written_is_a_warning() {
 }
 
 #[test]
-fn a_kill_switch_that_a_restart_forgets_is_a_note_where_a_site_refuses() {
+fn a_kill_switch_lost_at_a_restart_is_a_note_if_a_site_refuses() {
     let note = "note: a site refuses, and there is no state_dir: a restart forgets the kill switch";
     let rate = "[site.rate]\nmode = \"refuse\"\n";
     let exception = "[site.modes]\n\"agent:GPTBot\" = \"refuse\"\n";
@@ -244,7 +244,7 @@ fn a_kill_switch_that_a_restart_forgets_is_a_note_where_a_site_refuses() {
 }
 
 #[test]
-fn a_switch_of_a_site_that_the_config_does_not_have_is_a_warning() {
+fn a_switch_of_an_unknown_site_is_a_warning() {
     let config = format!("state_dir = \"state\"\n{CONFIG}");
     let off = "off\n";
     let files = [
@@ -267,7 +267,7 @@ fn a_switch_of_a_site_that_the_config_does_not_have_is_a_warning() {
 /// Every part that can be checked is checked despite the faulty parts: stopping at one stage would
 /// hide the errors of the next.
 #[test]
-fn every_fault_is_found_in_one_round() {
+fn all_errors_are_found_in_one_run() {
     let config = "graec = \"24h\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
         [[listener.certificate]]\nchain = \"none.pem\"\nkey = \"none.key\"\n\
         [[site]]\nname = \"a\"\nhosts = [\"a.test\"]\nroot = \".\"\nrobots.pathh = \"a.txt\"\nrobots.max_aeg = \"soon\"\n\
@@ -330,7 +330,7 @@ fn every_fault_is_found_in_one_round() {
 
 /// The rest of the file may mean something else than intended.
 #[test]
-fn an_error_of_the_syntax_is_reported_alone() {
+fn a_syntax_error_is_reported_alone() {
     let limits = "[limits]\nfields = 0\n";
     let cases =
         ["mode \"refuse\"", "mode = refuse", "name = [\"a\"", "[gate", "[[listener]", "[[site", "[site.rate", "["];
@@ -354,7 +354,7 @@ fn an_error_of_the_syntax_is_reported_alone() {
 
 /// Along with errors, only the warnings that they do not make uncertain are reported.
 #[test]
-fn warnings_are_said_in_the_round_of_the_faults() {
+fn warnings_are_reported_together_with_errors() {
     let hash = "0".repeat(64);
     let token = format!(
         "[[admin.token]]\nname = \"t\"\nhash = \"sha256:{hash}\"\nrole = \"operate\"\nsites = [\"a\", \"gone\"]\n\
@@ -382,7 +382,7 @@ fn warnings_are_said_in_the_round_of_the_faults() {
 
 /// A version that was never live is not described as live.
 #[test]
-fn a_baseline_that_stands_for_a_file_is_called_one() {
+fn a_baseline_served_instead_of_a_file_is_called_a_baseline() {
     for state in ["", "state_dir = \"state\"\n"] {
         let config = format!("{state}{CONFIG}").replace("root = \".\"", "root = \".\"\nrobots.baseline = \"base.txt\"");
         let files =

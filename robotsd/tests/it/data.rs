@@ -21,7 +21,7 @@ fn is_in_a_file(folder: &Path, what: &str) -> bool {
 }
 
 #[test]
-fn no_whole_address_and_no_value_of_a_query_is_on_the_disk() {
+fn no_full_address_and_no_query_value_is_stored_on_disk() {
     const CONFIG: &str = "mode = \"refuse\"\nworkers = 2\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
                           trusted_proxies = [\"127.0.0.0/8\"]\n[admin]\nsocket = \"admin.sock\"\n\
                           [[site]]\nname = \"a\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n\

@@ -39,7 +39,7 @@ fn a_question_is_answered_with_200_or_with_the_refusal_of_the_layer() {
 }
 
 #[test]
-fn a_search_engine_that_no_override_is_for_is_tagged_with_the_reason() {
+fn a_search_engine_without_an_override_is_tagged_with_the_reason() {
     let (_folder, running) = Config::deciding().site("shop", "robots.path = \"robots.txt\"").robots(ROBOTS).start();
     let answer = nginx(&running, "/drafts/x", GOOGLEBOT);
     let tag = "disallow;agent=\"Googlebot\";rule=\"/drafts/\";line=5;reason=search-engine";
@@ -48,7 +48,7 @@ fn a_search_engine_that_no_override_is_for_is_tagged_with_the_reason() {
 }
 
 #[test]
-fn the_client_is_who_the_proxy_says_and_no_one_where_it_does_not() {
+fn the_client_is_the_one_that_the_proxy_names_or_unknown() {
     let (_folder, running) = start("", "[exempt]\ncidrs = [\"192.0.2.0/24\", \"127.0.0.0/8\"]\n");
     let ask = |address: &[(&str, &str)]| {
         let original = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
@@ -63,7 +63,7 @@ fn the_client_is_who_the_proxy_says_and_no_one_where_it_does_not() {
 }
 
 #[test]
-fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd_one_is_judged() {
+fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
     for (listener, status, done) in [("", 200, "passed without a decision"), ("on_error = \"refuse\"", 403, "refused")]
     {
         let began = Instant::now();
@@ -127,7 +127,7 @@ fn a_question_that_lacks_something_is_passed_or_refused_as_configured_and_an_odd
 }
 
 #[test]
-fn a_question_without_an_agent_is_decided_as_such_and_warned_about_once() {
+fn a_query_without_an_agent_is_decided_and_causes_one_warning() {
     let (_folder, running) = start("", "");
     for _ in 0..3 {
         assert_eq!(running.request("GET", "/-/auth/envoy/drafts/x", &[]).status, 200);
@@ -140,7 +140,7 @@ fn a_question_without_an_agent_is_decided_as_such_and_warned_about_once() {
 }
 
 #[test]
-fn the_original_method_decides_and_no_answer_lies_about_its_length() {
+fn the_original_method_decides_and_lengths_are_correct() {
     let (_folder, running) = start("", "");
     let ask = |method: &str, original: &str, agent: &str| {
         let fields = [("X-Forwarded-Uri", "/private/x"), ("X-Forwarded-Method", original), ("User-Agent", agent)];
@@ -176,7 +176,7 @@ fn a_call_of_grpc_is_refused_in_fields_and_never_with_200() {
 }
 
 #[test]
-fn a_call_that_comes_too_soon_gets_a_status_that_no_client_tries_again() {
+fn a_rate_limited_call_gets_a_status_that_clients_do_not_retry() {
     let robots = "robots.text = \"User-agent: CCBot\\nCrawl-delay: 3000\"";
     let site = format!("rate = {{ mode = \"refuse\", burst = 1 }}\n{robots}");
     let (_folder, running) = Config::deciding().site("calls", site).start();
@@ -196,7 +196,7 @@ fn a_call_that_comes_too_soon_gets_a_status_that_no_client_tries_again() {
 }
 
 #[test]
-fn the_refusal_can_be_asked_for_again_and_is_never_an_approval() {
+fn the_refusal_can_be_fetched_again_and_is_never_an_approval() {
     let (_folder, running) = start("", "");
     let ask = |uri: &str, accept: &str| {
         let fields =
@@ -337,7 +337,7 @@ fn the_combined_log_says_which_site_a_request_was_for() {
 }
 
 #[test]
-fn a_log_of_events_is_no_log_of_requests() {
+fn the_event_log_is_rejected_as_a_request_log() {
     let (folder, running) = start("", "[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"");
     assert_eq!(nginx(&running, "/drafts/x", GPTBOT).status, 403);
     let mut refused = running.wait_for_event("refused", |_| true);
@@ -358,7 +358,7 @@ fn a_log_of_events_is_no_log_of_requests() {
 /// The gate holds a version only as long as robotsd responds, because the proxy reads the file
 /// itself.
 #[test]
-fn of_a_version_that_waits_the_status_says_where_it_is_shown_meanwhile() {
+fn the_status_says_where_a_pending_version_is_already_served() {
     let (folder, running) =
         Config::deciding().site("shop", "robots.path = \"robots.txt\"").admin().robots(ROBOTS).start();
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
@@ -376,7 +376,7 @@ fn of_a_version_that_waits_the_status_says_where_it_is_shown_meanwhile() {
 /// After two rollbacks, or once the file was damaged, the pending version is not the content of the
 /// file.
 #[test]
-fn a_file_that_holds_another_version_than_the_one_that_waits_is_said_to() {
+fn a_file_with_another_version_than_the_pending_one_is_reported() {
     let (folder, running) =
         Config::deciding().site("shop", "robots.path = \"robots.txt\"").admin().robots(ROBOTS).start();
     let file = folder.at("robots.txt").display().to_string();

@@ -101,7 +101,7 @@ fn ask(address: SocketAddr, questions: &[Vec<u8>]) -> Vec<u16> {
 const PRESETS: [&str; 7] = ["nginx", "haproxy", "varnish", "ingress-nginx", "caddy", "traefik", "envoy"];
 
 #[test]
-fn no_host_that_a_client_writes_is_a_way_past_a_rule() {
+fn no_host_from_a_client_bypasses_a_rule() {
     let hosts = hosts();
     assert!(hosts.len() >= 2000, "{}", hosts.len());
     let (mut held, mut passed) = (0, 0);
@@ -145,7 +145,7 @@ fn no_host_that_a_client_writes_is_a_way_past_a_rule() {
 }
 
 #[test]
-fn no_url_that_a_client_writes_is_a_way_past_a_rule() {
+fn no_url_from_a_client_bypasses_a_rule() {
     let targets = targets();
     assert!(targets.len() >= 2000, "{}", targets.len());
     for (on_error, pattern) in [("pass", "[\"h.test\"]"), ("refuse", "[]")] {

@@ -25,7 +25,7 @@ fn one_file_is_compared_with_that_of_the_folder() {
 
 /// As when `git show` for another file fails.
 #[test]
-fn an_empty_old_from_standard_input_is_said() {
+fn an_empty_old_file_from_standard_input_is_reported() {
     let folder = folder(&[("new.txt", NEW)]);
     let diff =
         |old: &str| run_with(robotsd().current_dir(folder.path()).args(["diff", "-", "new.txt"]), old.as_bytes());
@@ -59,7 +59,7 @@ fn the_effect_is_listed_by_crawler() {
 }
 
 #[test]
-fn who_keeps_its_access_by_the_group_of_another_is_said() {
+fn a_crawler_that_keeps_its_access_through_another_group_is_reported() {
     let folder = folder(&[
         ("open", "User-agent: *\nDisallow:\n"),
         ("shut", "User-agent: *\nDisallow: /\n\nUser-agent: Googlebot\nDisallow:\n\nUser-agent: bingbot\nDisallow:\n"),
@@ -83,7 +83,7 @@ fn crawlers_of_the_registry() -> usize {
 }
 
 #[test]
-fn what_is_forbidden_fails() {
+fn a_forbidden_change_fails() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
     for (guard, code) in [
         ("Googlebot:/products/", 1),
@@ -102,7 +102,7 @@ fn what_is_forbidden_fails() {
 }
 
 #[test]
-fn a_site_that_closes_is_not_one_path() {
+fn blocking_the_whole_site_is_not_reported_as_one_path() {
     for (old, new, row, last) in [
         (
             "Disallow:",
@@ -137,7 +137,7 @@ fn a_site_that_closes_is_not_one_path() {
 }
 
 #[test]
-fn a_line_that_crawlers_do_not_read_as_it_looks_is_said() {
+fn a_line_that_crawlers_read_differently_is_reported() {
     let old = "User-agent: *\nDisallow: /ok\nold words\n";
     for (line, want) in [
         (
@@ -175,7 +175,7 @@ fn a_line_that_crawlers_do_not_read_as_it_looks_is_said() {
 }
 
 #[test]
-fn sitemap_lines_that_come_or_go_are_said() {
+fn added_and_removed_sitemap_lines_are_reported() {
     let named = |sitemaps: &str| format!("{OLD}\n{sitemaps}");
     let [old, moved] = ["http://www.shop.test/a.xml", "https://shop.test/a.xml"];
     let (was, is) = (named(&format!("Sitemap: {old}\n")), named(&format!("sitemap: {moved}\nSitemap: {moved}?b\n")));
@@ -244,7 +244,7 @@ fn log_line(target: &str, agent: &str) -> String {
 }
 
 #[test]
-fn what_search_engines_lose_is_measured_by_sitemaps_lists_and_logs() {
+fn losses_of_search_engines_are_measured_by_sitemaps_lists_and_logs() {
     let pages =
         (0..120).map(|number| format!("/news/{number}")).chain((0..879).map(|number| format!("/shop/{number}")));
     let googlebot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
@@ -289,7 +289,7 @@ fn what_search_engines_lose_is_measured_by_sitemaps_lists_and_logs() {
 
 /// A page that is misread as another one would never be reported as lost.
 #[test]
-fn a_sitemap_that_is_not_well_formed_or_not_in_utf8_is_refused_in_words() {
+fn a_malformed_or_non_utf8_sitemap_is_refused_with_a_clear_message() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", "User-agent: *\nDisallow: /caf%C3%A9\nDisallow: /%D1%88\n")]);
     let document = |declaration: &str, page: &[u8]| {
         let loc = [b"<urlset><url><loc>https://shop.example/", page, b"</loc></url></urlset>"].concat();
@@ -314,7 +314,7 @@ fn a_sitemap_that_is_not_well_formed_or_not_in_utf8_is_refused_in_words() {
 }
 
 #[test]
-fn a_list_that_cannot_be_read_fails_and_is_named() {
+fn an_unreadable_list_fails_and_is_named() {
     let folder = folder(&[
         ("old.txt", OLD),
         ("new.txt", LISTED),
@@ -342,7 +342,7 @@ fn a_list_that_cannot_be_read_fails_and_is_named() {
 }
 
 #[test]
-fn a_loss_beyond_the_share_that_is_permitted_fails() {
+fn a_loss_above_the_permitted_share_fails() {
     let pages: String = (0..199).map(|number| format!("/p/{number}\n")).collect();
     let log = |path: &str| {
         let agent = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
@@ -384,7 +384,7 @@ fn a_loss_beyond_the_share_that_is_permitted_fails() {
 }
 
 #[test]
-fn the_comment_on_a_change_is_bounded_and_holds_nothing_of_the_file_as_markup() {
+fn the_comment_on_a_change_is_bounded_and_contains_no_markup_of_the_file() {
     let rules: String =
         (0..1000).map(|number| format!("Disallow: /{number}/<img src=x>|@team`{}\n", "x".repeat(200))).collect();
     let new = format!("User-agent: *\n{rules}Disallow: /news/\n");

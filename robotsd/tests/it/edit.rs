@@ -13,7 +13,7 @@ fn edit(folder: &Folder, arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_category_is_kept_out_and_the_second_run_says_so() {
+fn a_category_is_blocked_and_the_second_run_reports_that() {
     let folder = folder(&[("robots.txt", SHOP)]);
     let shown = edit(&folder, &["--disallow", "category:ai-training", "--diff"]).ends_with(1);
     assert_eq!(folder.read("robots.txt"), SHOP);
@@ -46,7 +46,7 @@ fn a_category_is_kept_out_and_the_second_run_says_so() {
 }
 
 #[test]
-fn who_supplies_a_category_is_named_unless_the_file_shuts_it_out() {
+fn suppliers_of_a_category_are_named_unless_the_file_blocks_them() {
     let left = "not selected, although others use their data for ai-training: \"CCBot\"\n";
     for (rule, is_named) in [("/", false), ("/x", true)] {
         let folder = folder(&[("robots.txt", &format!("User-agent: CCBot\nDisallow: {rule}\n"))]);
@@ -60,7 +60,7 @@ fn who_supplies_a_category_is_named_unless_the_file_shuts_it_out() {
 
 /// The owner's own group is one of the groups that block a category, and is changed with them.
 #[test]
-fn who_was_shut_out_already_is_said_before_letting_in_opens_it_too() {
+fn already_blocked_crawlers_are_named_before_allowing_opens_the_site_to_them() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /\n")]);
     let out = edit(&folder, &["--disallow", "category:ai-training"]).succeeded();
     assert_has(&out, &["\nalready blocked: \"GPTBot\"\n"]);
@@ -78,7 +78,7 @@ fn who_was_shut_out_already_is_said_before_letting_in_opens_it_too() {
 }
 
 #[test]
-fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
+fn selectors_are_written_as_in_a_config_and_a_misspelled_one_edits_nothing() {
     let large = format!("User-agent: *\nDisallow: /x\n{}", "# a line that says nothing\n".repeat(20_000));
     let folder = folder(&[
         ("robots.txt", "User-agent: *\nDisallow:\n"),
@@ -119,7 +119,7 @@ fn whom_is_meant_is_written_as_in_a_config_and_a_slip_edits_nothing() {
 }
 
 #[test]
-fn a_group_of_a_delay_alone_is_ended_in_its_place_and_the_line_says_why() {
+fn a_group_with_only_a_delay_is_closed_in_place_and_the_line_says_why() {
     let file = "User-agent: bingbot\nCrawl-delay: 5\n\nSitemap: https://a.example/s.xml\n";
     let folder = folder(&[("robots.txt", file)]);
     let shown = edit(&folder, &["--disallow", "GPTBot", "--diff"]).ends_with(1).out;
@@ -131,7 +131,7 @@ fn a_group_of_a_delay_alone_is_ended_in_its_place_and_the_line_says_why() {
 }
 
 #[test]
-fn who_obeyed_the_group_of_another_keeps_its_rules_and_is_named() {
+fn a_crawler_that_obeyed_another_group_keeps_its_rules_and_is_named() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let out = edit(&folder, &["--disallow", "Googlebot"]).succeeded();
     assert_has(&out, &["named, to keep their previous rules: \"Applebot\", \"Google-InspectionTool\", "]);

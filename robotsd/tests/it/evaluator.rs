@@ -173,7 +173,7 @@ const TWO: &str = "[[site]]\nname = \"shop\"\nhosts = [\"shop.test\"]\nroot = \"
                    [site.robots]\nsource = \"directory\"\npath = \"hosts\"\n";
 
 #[test]
-fn a_site_is_named_where_a_config_has_several() {
+fn a_site_must_be_named_if_a_config_has_several() {
     let folder = site_folder(TWO);
     folder.write("hosts/a.pages.test.txt", "User-agent: *\nDisallow: /a/\n");
     folder.write("hosts/b.pages.test.txt", "User-agent: *\nDisallow: /b/\n");

@@ -7,7 +7,7 @@ const FILE: &str = "robots = \"robots.txt\"\n\n[[allow]]\nagents = [\"Googlebot\
                     [[disallow]]\nagents = [\"GPTBot\"]\npaths = [\"/drafts/\", \"/open/\"]\n";
 
 #[test]
-fn what_is_not_met_is_reported_with_its_line() {
+fn unmet_expectations_are_reported_with_their_lines() {
     let folder =
         folder(&[("robots.txt", ROBOTS), ("robots.test.toml", FILE), ("good.txt", "User-agent: *\nAllow: /\n")]);
     let output = folder.run(["test", "robots.test.toml"]);
@@ -22,7 +22,7 @@ fn what_is_not_met_is_reported_with_its_line() {
 }
 
 #[test]
-fn the_exit_status_tells_met_from_not_met_from_broken() {
+fn the_exit_status_distinguishes_met_unmet_and_broken() {
     let met = "[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("met.toml", met), ("bad.toml", "[[allow]]\n")]);
     for (arguments, code) in [
@@ -37,7 +37,7 @@ fn the_exit_status_tells_met_from_not_met_from_broken() {
 }
 
 #[test]
-fn without_a_file_the_usual_ones_are_held_against_each_other() {
+fn without_arguments_the_usual_files_are_compared() {
     let met = "[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("robots.test.toml", met), ("empty/x", "")]);
     assert_eq!(folder.run(["test"]).succeeded(), "1 expected, all met\n");
@@ -46,7 +46,7 @@ fn without_a_file_the_usual_ones_are_held_against_each_other() {
 }
 
 #[test]
-fn expectations_of_others_name_nothing_outside_of_the_folder() {
+fn expectations_cannot_name_files_outside_the_folder() {
     let met = |robots: &str| format!("robots = \"{robots}\"\n[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n");
     let folder = folder(&[("secret", "password = hunter2"), ("site/robots.txt", ROBOTS)]);
     let site = folder.at("site");
@@ -69,7 +69,7 @@ fn expectations_of_others_name_nothing_outside_of_the_folder() {
 }
 
 #[test]
-fn a_name_that_no_crawler_has_is_said_with_its_place() {
+fn an_unknown_crawler_is_reported_with_its_position() {
     let file = "[[disallow]]\nagents = [\"GPTBot\", \"Googelbot\"]\npaths = [\"/drafts/\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
     let Ended { code, out, error } = folder.run(["test", "e.toml", "--robots", "robots.txt"]);
@@ -81,7 +81,7 @@ fn a_name_that_no_crawler_has_is_said_with_its_place() {
 }
 
 #[test]
-fn a_name_that_is_no_slip_and_a_pattern_are_said_and_evaluated() {
+fn unknown_names_and_patterns_are_reported_and_evaluated() {
     let file = "[[disallow]]\nagents = [\"HouseBot\"]\npaths = [\"/drafts/*\"]\n[[disallow]]\nagents = \
                 [\"AdsBot-Google\"]\npaths = [\"/drafts/\"]\n";
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
@@ -109,7 +109,7 @@ fn a_mistake_in_the_file_is_shown_with_its_line_and_what_would_be_right() {
 /// A word that is taken for a header without a crawler meets every expectation, whatever the file
 /// contains.
 #[test]
-fn a_word_that_is_no_crawler_is_said() {
+fn a_word_that_is_not_a_crawler_is_reported() {
     let file =
         |agent: &str| format!("robots = \"robots.txt\"\n[[allow]]\nagents = [\"{agent}\"]\npaths = [\"/drafts/\"]\n");
     for (agent, is_said) in

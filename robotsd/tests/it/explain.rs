@@ -160,7 +160,7 @@ fn a_name_is_looked_up_as_a_name() {
 }
 
 #[test]
-fn a_name_that_no_crawler_has_is_said_with_what_was_meant_and_what_is_assumed() {
+fn an_unknown_crawler_is_reported_with_a_suggestion_and_the_assumption() {
     let folder = folder(&[("f", "User-agent: HouseBot\nDisallow: /x\n\nUser-agent: *\nDisallow: /a\n")]);
     let assumed = "as a crawler that obeys the group of this name, or else the one for \"*\"";
     for (option, name, want) in [
@@ -197,7 +197,7 @@ fn a_name_that_no_crawler_has_is_said_with_what_was_meant_and_what_is_assumed() 
 }
 
 #[test]
-fn what_is_missing_is_said_with_every_way_to_name_it() {
+fn a_missing_argument_is_reported_with_every_way_to_name_it() {
     let folder = folder(&[("f", DRAFTS)]);
     let usual = "name a file, a URL such as https://example.com, or a site with --config FILE";
     for (arguments, want) in [
@@ -218,7 +218,7 @@ fn what_is_missing_is_said_with_every_way_to_name_it() {
 }
 
 #[test]
-fn what_becomes_of_requests_that_come_too_soon_is_said() {
+fn the_handling_of_rate_limited_requests_is_explained() {
     let robots = "User-agent: *\nCrawl-delay: 5\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /x\n";
     let says = |rate: &str, agent: &str| {
         let site = format!("robots.path = \"robots.txt\"\n[site.rate]\nmode = \"{rate}\"");
@@ -302,7 +302,7 @@ fn every_rule_that_matches_is_shown_with_the_one_that_decides() {
 }
 
 #[test]
-fn an_explanation_in_json_holds_the_same() {
+fn an_explanation_in_json_contains_the_same() {
     let folder = folder(&[("f", SHOP)]);
     let said: Value =
         serde_json::from_str(&explain(&folder, &["--json", "--user-agent", GPTBOT, "/open/x/1"]).0).unwrap();
@@ -356,7 +356,7 @@ f --token foobot --method POST /a
 ";
 
 #[test]
-fn the_answer_is_a_sentence_first() {
+fn the_answer_begins_with_a_sentence() {
     let file = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /drafts/\nAllow: /drafts/open\n\n\
                 User-agent: *\nDisallow: /a\nDisallow: /.well-known/\n";
     let folder = folder(&[("f", file), ("named", "User-agent: GPTBot\nDisallow:\n")]);
@@ -426,7 +426,7 @@ const READING: [&[&str]; 8] = [
 ];
 
 #[test]
-fn every_command_says_what_crawlers_do_not_read_of_a_file() {
+fn every_command_reports_the_unread_part_of_a_file() {
     let filler = format!("# {}\n", "filler, ".repeat(100));
     let long = format!("User-agent: *\nDisallow: /a\n{}Disallow: /late\n", filler.repeat(700));
     let folder = folder_for_every_command();
@@ -461,7 +461,7 @@ fn standard_input_is_not_read_twice() {
 }
 
 #[test]
-fn every_command_says_that_a_file_is_no_text() {
+fn every_command_reports_that_a_file_is_not_text() {
     let wide = |text: &str| text.bytes().flat_map(|octet| [octet, 0]).collect::<Vec<u8>>();
     let marked = [b"\xFF\xFE".to_vec(), wide(DRAFTS)].concat();
     let gzip = b"\x1F\x8B\x08\0\0\0\0\0\0\x03\xD3\xE2\xE2\x02\0\xF3".to_vec();
@@ -527,7 +527,7 @@ fn urls_are_read_from_standard_input() {
 }
 
 #[test]
-fn the_host_of_a_url_is_held_against_the_site() {
+fn the_host_of_a_url_is_compared_with_the_site() {
     let folder = Config::new().files_of("shop").tables("hosts = [\"shop.test\"]").robots(DRAFTS).folder();
     let other = "other.test, as the URL says; the site \"shop\" serves \"shop.test\", so another robots.txt";
     for (url, want) in [
@@ -566,7 +566,7 @@ fn the_policy_of_a_config_decides_and_its_override_is_named() {
 
 /// As the server decides at that moment: while a rule is new, and while enforcement is off.
 #[test]
-fn the_policy_that_is_explained_is_in_its_grace_and_off_as_that_of_the_server() {
+fn the_explained_policy_has_the_servers_grace_period_and_switch() {
     const OLD: &str = "User-agent: *\nDisallow: /cart/\n";
     let config = Config::refusing().keys("state_dir = \"state\"\ngrace = \"24h\"").files_of("shop").admin().robots(OLD);
     let (folder, mut running) = config.start();
@@ -614,7 +614,7 @@ fn the_policy_that_is_explained_is_in_its_grace_and_off_as_that_of_the_server() 
 }
 
 #[test]
-fn a_version_that_waits_is_not_taken_for_the_live_one_and_kept_ones_can_be_named() {
+fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
     const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
     let config = Config::refusing().keys("state_dir = \"state\"").files_of("shop").admin().robots(OPEN);
     let (folder, mut running) = config.start();

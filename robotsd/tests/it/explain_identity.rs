@@ -124,7 +124,7 @@ fn a_request_that_only_its_signature_names_is_judged_as_that_crawlers() {
 
 /// A signature of one operator does not prove a claim to be another operator's crawler.
 #[test]
-fn a_valid_signature_verifies_no_other_operators_crawler() {
+fn a_valid_signature_does_not_verify_another_operators_crawler() {
     let cases: Value = serde_json::from_str(CASES).unwrap();
     let case = cases["vectors"].as_array().unwrap().iter().find(|case| case["id"] == "ok-label-g").unwrap();
     let question = |user_agent: &str, address: &str| {
@@ -227,7 +227,7 @@ fn names_verify_and_refute() {
 }
 
 #[test]
-fn evidence_that_cannot_be_read_is_an_error_of_its_question() {
+fn unreadable_evidence_is_an_error_of_its_query() {
     for (evidence, message) in [
         (json!({ "ranges": { GOOGLE: ["66.249.64.1/27"] } }), "bits after the length must be zero"),
         (json!({ "directories": { "http://a.example": null } }), "over https only"),
@@ -242,7 +242,7 @@ fn evidence_that_cannot_be_read_is_an_error_of_its_question() {
 }
 
 #[test]
-fn the_config_says_what_becomes_of_impostors() {
+fn the_config_decides_how_impostors_are_handled() {
     let actions = |identity: &str| -> Vec<Value> {
         let tables = "[agents]\nignore = [\"GPTBot\"]\n[exempt]\ncidrs = [\"8.8.4.0/24\"]";
         let config = Config::refusing().site("a", "root = \".\"\nrobots.path = \"robots.txt\"").tables(tables);

@@ -233,7 +233,7 @@ async fn a_question_is_answered_as_every_other() {
 }
 
 #[tokio::test]
-async fn octets_count_as_they_came_and_spellings_do_not() {
+async fn raw_bytes_count_and_spellings_do_not() {
     let (_folder, running) = start("", "");
     let channel = channel(running.address).await;
     for path in
@@ -264,7 +264,7 @@ async fn octets_count_as_they_came_and_spellings_do_not() {
 }
 
 #[tokio::test]
-async fn what_asks_about_nothing_is_passed_or_refused_as_configured() {
+async fn a_query_without_a_request_follows_on_error() {
     for (listener, want) in [("", "allowed"), ("on_error = \"refuse\"", "403")] {
         let (_folder, running) = start(listener, "");
         let channel = channel(running.address).await;
@@ -331,7 +331,7 @@ fn framed(flag: u8, message: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_no_question_gets_a_status() {
+async fn an_invalid_query_gets_a_grpc_status() {
     let (_folder, running) = start("on_error = \"refuse\"", "");
     let address = running.address;
     let message = Asked::by(b"/drafts/x", GPTBOT).message();
@@ -362,7 +362,7 @@ async fn what_is_no_question_gets_a_status() {
 }
 
 #[tokio::test]
-async fn a_question_that_does_not_come_is_given_up() {
+async fn a_query_that_does_not_arrive_times_out() {
     let (_folder, running) = start("", "");
     let mut client = connected(running.address).await;
     let mut question = |timeout: Option<&str>| {

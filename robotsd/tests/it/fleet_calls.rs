@@ -124,7 +124,7 @@ fn a_replica_that_refuses_or_has_another_token_is_no_confirmation() {
 }
 
 #[test]
-fn a_version_is_accepted_and_rolled_back_everywhere_or_it_is_said_where_not() {
+fn accept_and_rollback_reach_every_replica_or_name_the_others() {
     let (first, second) = (replica("full"), replica("full"));
     let operator = operator(&[first.1.admin(), second.1.admin()]);
     let everyone_out = "User-agent: *\nDisallow: /\n";
@@ -156,7 +156,7 @@ fn a_version_is_accepted_and_rolled_back_everywhere_or_it_is_said_where_not() {
 }
 
 #[test]
-fn versions_that_differ_are_a_fault_though_each_replica_is_well() {
+fn different_versions_are_a_problem_even_if_each_replica_is_healthy() {
     let (first, second) = (replica("full"), replica("full"));
     let operator = operator(&[first.1.admin(), second.1.admin()]);
     fleet(&operator, &["status"]).succeeded();
@@ -170,7 +170,7 @@ fn versions_that_differ_are_a_fault_though_each_replica_is_well() {
 
 /// Without a shared store, a decision must be made on every replica.
 #[test]
-fn the_next_steps_are_for_every_replica_where_the_config_names_them() {
+fn the_next_steps_cover_every_replica_that_the_config_names() {
     let (folder, running) = replica_with("full", "[fleet]\nreplicas = [\"127.0.0.1:9145\"]\n");
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     let hash = wait_for("the version that waits", || {
@@ -195,7 +195,7 @@ fn the_next_steps_are_for_every_replica_where_the_config_names_them() {
 }
 
 #[test]
-fn without_replicas_it_is_said_what_is_missing() {
+fn without_replicas_the_missing_setting_is_named() {
     let folder = folder(&[("robotsd.toml", "mode = \"tag\"\n")]);
     assert_has(fleet(&folder, &["status"]).failed(2), &["[fleet] names no replicas"]);
     folder.configure("[fleet]\nreplicas = [\"127.0.0.1:1\", \"http://web\"]\n");
@@ -272,7 +272,7 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
 }
 
 #[test]
-fn what_a_replica_of_another_version_answers_is_named_and_not_counted() {
+fn a_response_of_another_robotsd_version_is_named_and_not_counted() {
     let one = replica("read");
     crawl(&one.1, 1);
     let earlier = Origin::showing(404, "{\"error\": \"there is nothing here\"}");

@@ -53,7 +53,7 @@ fn repository(more: &str) -> Folder {
 }
 
 #[test]
-fn a_config_of_another_does_not_choose_what_replay_runs() {
+fn a_foreign_git_config_does_not_choose_what_replay_runs() {
     if Command::new("git").arg("--version").output().is_err() {
         return skip("git");
     }

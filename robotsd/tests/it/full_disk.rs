@@ -100,8 +100,8 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
 }
 
 #[test]
-fn what_waits_is_written_when_robotsd_is_stopped() {
-    SmallDisk::with("full_disk::what_waits_is_written_when_robotsd_is_stopped", |disk| {
+fn pending_writes_are_done_when_robotsd_stops() {
+    SmallDisk::with("full_disk::pending_writes_are_done_when_robotsd_stops", |disk| {
         let state = disk.path().join("state");
         let site = shop(&state);
         let own = state.join("sites/shop");
@@ -153,8 +153,8 @@ fn the_switches_hold_on_a_full_disk_and_after_a_kill() {
 }
 
 #[test]
-fn lines_that_the_log_of_requests_loses_are_a_problem_as_long_as_it_cannot_be_written() {
-    let name = "full_disk::lines_that_the_log_of_requests_loses_are_a_problem_as_long_as_it_cannot_be_written";
+fn lost_access_log_lines_are_a_problem_until_it_is_writable() {
+    let name = "full_disk::lost_access_log_lines_are_a_problem_until_it_is_writable";
     SmallDisk::with(name, |disk| {
         let path = disk.path().join("access.log");
         let config = Config::new().admin().files_of("shop").robots(FIRST).log_requests();

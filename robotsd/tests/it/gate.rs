@@ -17,7 +17,7 @@ fn gated(running: &Running) -> String {
 }
 
 #[test]
-fn a_first_version_that_shuts_everyone_out_is_not_invented_into_a_disallow() {
+fn a_held_first_version_does_not_disallow_anything() {
     let (_folder, running) = config("").robots(SHUT).start();
     assert_has(gated(&running), &["everyone is blocked"]);
     let answer = running.get("/robots.txt", GPTBOT);
@@ -34,7 +34,7 @@ fn rollout(running: &Running) -> (u16, String) {
 /// The process answers 503 for /robots.txt, which crawlers take for "disallow everything"; old
 /// replicas should answer in the meantime.
 #[test]
-fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
+fn a_replica_with_a_held_first_version_is_not_ready_and_names_the_fix() {
     let (folder, running) = config("").admin().robots(SHUT).start();
     let said = gated(&running);
     let file = folder.at("robots.txt").display().to_string();
@@ -64,7 +64,7 @@ fn a_replica_whose_first_version_waits_is_not_ready_and_says_what_mends_it() {
 
 /// The key is for a fleet: the next replica without state has it, too.
 #[test]
-fn the_key_that_a_replica_names_brings_the_version_live_on_each() {
+fn the_named_key_makes_the_version_live_on_every_replica() {
     let base = config("").admin().robots(SHUT);
     let (folder, running) = base.start();
     let said = gated(&running);
@@ -82,7 +82,7 @@ fn the_key_that_a_replica_names_brings_the_version_live_on_each() {
 /// A roll-out is complete once a process serves: a bad file of a new site must not take all
 /// replicas out of rotation.
 #[test]
-fn a_site_that_a_running_process_gets_takes_no_replica_out() {
+fn a_site_added_to_a_running_process_takes_no_replica_out() {
     let (folder, running) = config("").admin().robots(OPEN).file("new.txt", SHUT).start();
     assert_eq!(rollout(&running), (200, "ready\n".to_owned()));
     let new = "hosts = [\"new.test\"]\nroot = \".\"\nrobots.path = \"new.txt\"";
@@ -97,7 +97,7 @@ fn a_site_that_a_running_process_gets_takes_no_replica_out() {
 }
 
 #[test]
-fn a_host_that_moves_into_a_new_site_keeps_its_file_until_the_new_one_is_accepted() {
+fn a_host_moved_to_a_new_site_keeps_its_file_until_the_new_one_is_accepted() {
     let (folder, running) = config("hosts = [\"a.test\", \"b.test\"]").robots(OPEN).file("b.txt", SHUT).start();
     let new = "hosts = [\"b.test\"]\nroot = \".\"\nrobots.path = \"b.txt\"";
     folder.configure(config("hosts = [\"a.test\"]").site("b", new));
@@ -109,7 +109,7 @@ fn a_host_that_moves_into_a_new_site_keeps_its_file_until_the_new_one_is_accepte
 }
 
 #[test]
-fn a_site_that_is_renamed_between_two_processes_keeps_its_file_and_its_switch() {
+fn a_site_renamed_between_two_processes_keeps_its_file_and_switch() {
     let named = |name: &str| {
         let config = Config::refusing().keys("state_dir = \"state\"").site(name, "root = \".\"\nhosts = [\"a.test\"]");
         config.admin().file("drafts/x.html", "hello")
@@ -218,7 +218,7 @@ fn a_file_that_ends_within_a_field_never_goes_live_and_one_that_is_the_live_one_
 }
 
 #[test]
-fn what_must_be_allowed_and_what_is_expected_is_asked_of_every_version() {
+fn required_access_and_expectations_apply_to_every_version() {
     let gate = "[site.robots]\nexpectations = \"expected.toml\"\n\
                 [gate]\nmust_allow = [{ agents = [\"Googlebot\"], paths = [\"/shop/\"] }]\n";
     let expected = "[[allow]]\nagents = [\"bingbot\"]\npaths = [\"/blog/\"]\n";
@@ -258,7 +258,7 @@ fn new_rules_only_observe_while_they_are_new() {
 
 /// With `refuse_findings`, as shipped.
 #[test]
-fn a_file_with_an_error_waits_and_a_first_one_is_said_to_leave_the_site_without() {
+fn a_file_with_an_error_is_held_and_a_first_one_leaves_the_site_without() {
     let (bad, good) = ("User-agent: *\nDisallow: drafts/\n", "User-agent: *\nDisallow: /drafts/\n");
     let (folder, running) = config("[gate]\nrefuse_findings = \"error\"").admin_socket().robots(bad).start();
     assert_has(

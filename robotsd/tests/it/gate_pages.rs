@@ -72,7 +72,7 @@ fn waits(running: &Running) -> String {
 }
 
 #[test]
-fn the_accident_waits_by_sitemaps_of_the_upstream_and_accept_says_what_to_commit() {
+fn the_accident_is_held_through_sitemaps_and_accept_says_what_to_commit() {
     let index = "<sitemapindex><sitemap><loc>https://shop.test/news.xml.gz</loc></sitemap>\
                  <sitemap><loc>https://shop.test/large.xml</loc></sitemap>\
                  <sitemap><loc>https://elsewhere.test/none.xml</loc></sitemap></sitemapindex>";
@@ -115,7 +115,7 @@ fn the_accident_waits_by_sitemaps_of_the_upstream_and_accept_says_what_to_commit
 }
 
 #[test]
-fn sitemaps_that_cannot_be_read_refuse_nothing_and_those_that_were_read_still_count() {
+fn unreadable_sitemaps_hold_nothing_and_known_ones_still_count() {
     let pages = urlset((0..30).map(|number| format!("https://shop.test/news/{number}")));
     let upstream = Origin::of([("/sitemap.xml", pages)]);
     let folder = site(&before(&upstream), "");
@@ -140,7 +140,7 @@ fn sitemaps_that_cannot_be_read_refuse_nothing_and_those_that_were_read_still_co
 }
 
 #[test]
-fn broken_sitemaps_are_named_and_nothing_waits_for_them() {
+fn broken_sitemaps_are_named_and_delay_nothing() {
     let broken = b"<html>down for maintenance</html>".to_vec();
     let elsewhere = urlset(["https://elsewhere.test/".to_owned()].into_iter());
     let upstream = Origin::of([("/sitemap.xml", broken), ("/own.xml", elsewhere)]);
@@ -168,7 +168,7 @@ fn a_site_without_a_sitemap_has_no_problem_whatever_its_upstream_answers() {
 }
 
 #[test]
-fn a_list_counts_and_a_baseline_that_follows_lets_a_version_go_live() {
+fn a_list_counts_and_an_updated_baseline_lets_a_version_go_live() {
     let folder =
         site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nurls = \"urls.txt\"\nsitemaps = false\n");
     folder.write("urls.txt", "# what matters\n/\n/news/\nhttps://shop.test/2026/a\nhttps://other.test/2026/b\n");
@@ -189,7 +189,7 @@ fn a_list_counts_and_a_baseline_that_follows_lets_a_version_go_live() {
 }
 
 #[test]
-fn a_list_that_has_lost_most_of_its_pages_is_said_until_it_has_them_again_or_is_taken_as_it_is() {
+fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
     let sitemap = |count: usize| urlset((0..count).map(|number| format!("https://shop.test/news/{number}")));
     let urls = |count: usize| (0..count).map(|number| format!("/guide/{number}\n")).collect::<String>();
     let folder = site("root = \".\"", "[gate]\nurls = \"urls.txt\"\n");
@@ -238,7 +238,7 @@ fn a_list_that_has_lost_most_of_its_pages_is_said_until_it_has_them_again_or_is_
 }
 
 #[test]
-fn what_verified_search_engines_request_most_counts() {
+fn pages_that_verified_search_engines_request_most_count() {
     let names = PlayedDns::start();
     names.confirmed("8.8.4.1", "crawl-1.bot.example");
     let more = format!(
@@ -273,7 +273,7 @@ fn what_verified_search_engines_request_most_counts() {
 }
 
 #[test]
-fn a_first_start_serves_the_baseline_while_another_version_waits() {
+fn a_first_start_serves_the_baseline_while_another_version_is_held() {
     let folder = site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nsitemaps = false\n");
     folder.write("robots.accepted.txt", OPEN);
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
@@ -287,7 +287,7 @@ fn a_first_start_serves_the_baseline_while_another_version_waits() {
 }
 
 #[test]
-fn what_is_to_be_committed_is_what_is_served_where_a_list_is_appended() {
+fn the_file_to_commit_is_the_served_one_if_a_list_is_appended() {
     let folder = site(
         "root = \".\"",
         "baseline = \"robots.accepted.txt\"\n[[site.robots.append]]\npath = \"ai.txt\"\n[gate]\nsitemaps = false\n",

@@ -63,7 +63,7 @@ fn config(port: u16) -> Config {
 }
 
 #[test]
-fn grpcio_gets_through_robotsd_what_it_gets_without() {
+fn grpcio_gets_the_same_results_through_robotsd() {
     let Some(python) = python() else { return };
     let (alone, server) = (GrpcServer::start(python), GrpcServer::start(self::python().unwrap()));
     let (_folder, proxy) = config(server.port).start();
@@ -271,7 +271,7 @@ async fn a_refused_call_ends_with_its_head_whatever_comes_before() {
 }
 
 #[test]
-fn what_only_has_the_type_of_a_call_is_refused_as_a_page_is() {
+fn a_request_with_only_the_grpc_content_type_is_refused_like_a_page() {
     let (_folder, proxy) = refusing().start();
     for method in ["GET", "POST"] {
         let fields = [("User-Agent", "GPTBot/1.2"), ("Content-Type", "application/grpc")];

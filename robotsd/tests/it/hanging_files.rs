@@ -93,7 +93,7 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
 /// Opening a FIFO would wait for a writer. Each request would occupy a thread until no file could
 /// be served any more.
 #[test]
-fn what_is_no_regular_file_of_a_root_is_not_there() {
+fn only_regular_files_of_a_root_are_served() {
     const CLIENTS: usize = 8;
     let folder = well().folder();
     let path = |name: &str| folder.at(name);
@@ -133,7 +133,7 @@ fn what_is_no_regular_file_of_a_root_is_not_there() {
 
 /// The client chooses the length of a path, and a loop of links cannot lead to a file.
 #[test]
-fn a_path_at_which_no_file_can_be_is_not_there() {
+fn a_path_that_cannot_name_a_file_is_not_found() {
     let folder = well().folder();
     std::os::unix::fs::symlink("loop", folder.at("loop")).unwrap();
     let running = folder.start();
@@ -207,7 +207,7 @@ fn a_fifo_that_a_config_names_is_an_error_and_nothing_waits_for_it() {
 }
 
 #[test]
-fn a_log_of_requests_that_nobody_reads_is_an_error_of_the_start() {
+fn an_access_log_pipe_without_a_reader_is_an_error_at_the_start() {
     let folder = well().tables("[log]\naccess = \"json\"\naccess_path = \"fifo\"").folder();
     fifo(&folder.at("fifo"));
     let served = folder.configured(["serve", "--config"]);
@@ -275,7 +275,7 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
 /// Old files are listed, removed and merged after everything else. If one hangs, no request waits
 /// for it.
 #[test]
-fn an_old_file_of_the_board_that_hangs_holds_up_nobody() {
+fn a_hanging_old_board_file_delays_no_request() {
     let (folder, board) = board();
     let past = SystemTime::now() - Duration::from_secs(100 * 24 * 3600);
     let old = board.join(file_of(past));

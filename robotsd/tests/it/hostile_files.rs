@@ -277,7 +277,7 @@ fn a_fifo_that_a_command_names_is_refused_at_once() {
 /// A pipe is read if it is named on the command line, but not if it is found in a folder or instead
 /// of a settings file.
 #[test]
-fn only_regular_files_are_read_that_were_not_named() {
+fn unnamed_files_are_only_read_if_they_are_regular() {
     let folder = folder(&[("site/robots.txt", "User-agent: *\nDisallow: /x\n"), ("other/robots.txt", "")]);
     let fifo = |name: &str| {
         let path = folder.at(name);
@@ -299,7 +299,7 @@ fn only_regular_files_are_read_that_were_not_named() {
 
 /// Twenty sitemaps that send a byte now and then, each for as long as a request may take.
 #[test]
-fn sitemaps_that_drip_take_no_longer_than_all_requests_may() {
+fn dripping_sitemaps_do_not_exceed_the_total_timeout() {
     let origin = Origin::answering(|asked| {
         if asked.target != "/robots.txt" {
             return Reply::Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n<".to_vec());
@@ -323,7 +323,7 @@ fn sitemaps_that_drip_take_no_longer_than_all_requests_may() {
 /// A terminal gets only printable characters, whatever their source; a pipe gets the bytes that
 /// `patch` needs.
 #[test]
-fn nothing_of_a_file_commands_a_terminal() {
+fn no_file_content_can_control_a_terminal() {
     let hostile = "User-agent: *\nDissallow: /a\u{1b}[8m\u{1b}]0;x\u{7}\u{202e}\u{3164}\n";
     let folder = folder(&[("robots.txt", hostile)]);
     let robotsd = env!("CARGO_BIN_EXE_robotsd");

@@ -198,7 +198,7 @@ fn a_list_whose_server_does_not_confirm_it_is_counted() {
 }
 
 #[test]
-fn that_nothing_can_refute_a_claim_needs_a_hand_where_impostors_are_refused() {
+fn irrefutable_claims_need_attention_if_impostors_are_refused() {
     let names = PlayedDns::start();
     let crawlers = crawlers() + "ranges = [\"https://127.0.0.1:1/list.json\"]\n";
     let config = |mode: &str, identity: &str| {
@@ -244,7 +244,7 @@ fn a_resolver_that_has_never_answered_is_no_evidence() {
 }
 
 #[test]
-fn the_first_request_waits_for_names_where_that_is_set() {
+fn the_first_request_waits_for_names_if_configured() {
     let names = PlayedDns::start();
     for host in 1..=20 {
         names.confirmed(&format!("8.8.4.{host}"), &format!("crawl-{host}.bot.example"));
@@ -277,7 +277,7 @@ fn the_first_request_waits_for_names_where_that_is_set() {
 }
 
 #[test]
-fn behind_a_proxy_that_is_not_trusted_no_request_is_refuted_and_the_status_says_so() {
+fn behind_an_untrusted_proxy_no_request_is_refuted_and_the_status_says_so() {
     let names = PlayedDns::start();
     // All requests come from the proxy's address, which has its own host name.
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", "");

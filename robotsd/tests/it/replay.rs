@@ -502,7 +502,7 @@ fn the_rules_hold_from_a_day_or_a_moment() {
 }
 
 #[test]
-fn what_cannot_be_decided_fails() {
+fn an_undecidable_replay_fails() {
     for (log, arguments, code) in [
         ("junk\n", &[][..], 2),
         ("", &[], 0),
@@ -527,7 +527,7 @@ fn what_cannot_be_decided_fails() {
 /// The prediction for refusing covers only rules, so a config with rate limits must not suggest
 /// that they were counted.
 #[test]
-fn a_report_says_that_requests_sooner_than_a_delay_are_not_counted() {
+fn a_report_says_that_rate_limited_requests_are_not_counted() {
     let log = line("192.0.2.2", 4, "/page", "-", GPTBOT).repeat(60);
     let delayed = "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n";
     let note = "requests that exceed a Crawl-delay are not counted here: a server with mode = \"observe\" in \
@@ -543,7 +543,7 @@ fn a_report_says_that_requests_sooner_than_a_delay_are_not_counted() {
 }
 
 #[test]
-fn what_a_log_lacks_is_said() {
+fn fields_missing_in_a_log_are_reported() {
     let say = |log: &str, form: &str| {
         // If no request names an agent, there is no result.
         let is_nameless = !log.contains(GPTBOT);
@@ -576,8 +576,9 @@ fn what_a_log_lacks_is_said() {
 }
 
 #[test]
-fn what_is_disallowed_of_requests_without_a_name_is_shown() {
-    let config = shop().tables("[agents]\nwildcard_empty = \"hold\"");
+fn disallowed_requests_without_a_name_are_shown() {
+    let config = shop().tables("[agents]
+wildcard_empty = \"hold\"");
     let log = line("192.0.2.1", 4, "/cart", "-", "-").repeat(3);
     let text = Replay::configured(&config, "User-agent: *\nDisallow: /cart\n", &log).run("text", &[]).succeeded();
     assert_has(text, &["\nof them 3 are disallowed, because the policy applies the rules for \"*\" to them\n"]);
@@ -751,7 +752,7 @@ fn since(report: &Value) -> Vec<&str> {
 
 /// A wrong clock, and settings that change git's output, do not change the history.
 #[test]
-fn the_order_of_commits_counts_whatever_their_dates_and_the_settings_of_the_user_are() {
+fn the_order_of_commits_counts_whatever_their_dates_and_user_settings() {
     if !has_git() {
         return super::programs::skip("git");
     }
@@ -828,7 +829,7 @@ fn the_newest_versions_of_a_long_history_count_and_the_report_says_so() {
 }
 
 #[test]
-fn what_is_no_history_is_refused_with_what_is_expected() {
+fn an_invalid_history_is_refused_with_the_expected_form() {
     let page = "<!DOCTYPE html><html><body>User-agent: *</body></html>";
     let files = [("old/one.txt", ROBOTS), ("pages/2026-10-01.html", page), ("robots-2026-10-01.txt", NEW)];
     let folder = folder(&[&files[..], &[("log", &log())]].concat());
@@ -872,7 +873,7 @@ fn a_report_with_a_history_begins_with_the_judgements() {
 }
 
 #[test]
-fn questions_of_a_proxy_are_no_requests() {
+fn queries_of_a_proxy_are_not_requests() {
     let questions = ["/-/auth/nginx", "/-/refusal/nginx", "/-/site/shop/auth/envoy/a"];
     let questions: String = questions.iter().map(|target| line("192.0.2.1", 1, target, "-", GPTBOT)).collect();
     let mine = line("192.0.2.1", 1, "/-/health", "-", GPTBOT) + &line("192.0.2.1", 1, "/-/auth/", "-", GPTBOT);

@@ -186,7 +186,7 @@ fn impostors_have_a_section_in_text_and_page() {
 }
 
 #[test]
-fn a_headline_says_whose_requests_are_not_verified_and_leaves_them_for_last() {
+fn a_headline_names_unverified_requests_and_puts_them_last() {
     let site = Site::new();
     let mut log = vec![line("1.2.3.4", NOON, "/cart", MYBOT), line("203.0.114.9", NOON, "/cart", GOOGLEBOT)];
     log.extend((0..4).map(|_| line("66.249.66.1", NOON, "/", GOOGLEBOT)));
@@ -271,7 +271,7 @@ fn a_list_says_nothing_about_requests_long_before_or_after_it() {
 }
 
 #[test]
-fn an_older_copy_verifies_what_the_list_lost_since() {
+fn an_older_copy_verifies_ranges_that_the_list_lost_since() {
     let site = Site::with_lists();
     // Google's embedded list has this range, but the saved one does not.
     let lost = "192.178.4.5";
@@ -291,7 +291,7 @@ fn an_older_copy_verifies_what_the_list_lost_since() {
 }
 
 #[test]
-fn the_operators_own_copy_verifies_and_its_resolvers_are_asked() {
+fn the_configured_copy_verifies_and_the_configured_resolvers_are_used() {
     let site = Site::new();
     let dns = PlayedDns::start();
     dns.confirmed("5.255.231.1", "5-255-231-1.spider.yandex.com");
@@ -318,7 +318,7 @@ fn the_operators_own_copy_verifies_and_its_resolvers_are_asked() {
 }
 
 #[test]
-fn a_saved_list_that_cannot_be_read_is_said_and_the_next_copy_counts() {
+fn an_unreadable_saved_list_is_reported_and_the_next_copy_counts() {
     let site = Site::with_lists();
     site.save(GOOGLE_LIST, NOON, &["<html>"]);
     let log = [line("66.249.66.1", NOON, "/", GOOGLEBOT), line("9.9.9.9", NOON, "/", GPTBOT)];
@@ -371,7 +371,7 @@ fn one_address_for_the_crawlers_of_several_operators_is_a_proxy() {
 }
 
 #[test]
-fn a_change_that_shuts_impostors_out_does_not_fail() {
+fn a_change_that_blocks_impostors_does_not_fail() {
     let site = Site::with_lists();
     let impostor = line("9.9.9.9", NOON, "/new", GOOGLEBOT);
     let (report, _, code) = site.report(std::slice::from_ref(&impostor), &["--against", "new.txt"]);
@@ -445,7 +445,7 @@ fn names_are_looked_up_on_request() {
 }
 
 #[test]
-fn looking_names_up_takes_files_and_resolvers() {
+fn name_lookups_require_files_and_resolvers() {
     let site = Site::new();
     site.write("log", "");
     let say = |arguments: &[&str]| site.with_config(&[&["replay"], arguments].concat());

@@ -29,7 +29,7 @@ fn browsers_pass_crawlers_are_refused_and_search_engines_tagged() {
 }
 
 #[test]
-fn the_verdict_field_cannot_be_forged_or_named_away() {
+fn the_verdict_field_cannot_be_forged_or_removed() {
     let origin = Origin::start();
     let (_folder, running) = proxy(&origin, "");
     for name in ["Robots-Verdict", "rOBOTS-verdict", "Robots_Verdict"] {
@@ -59,7 +59,7 @@ fn every_spelling_of_a_path_is_judged_and_the_original_forwarded() {
 }
 
 #[test]
-fn octets_that_are_no_text_are_judged_logged_and_forwarded_as_one_form() {
+fn non_utf8_bytes_are_judged_logged_and_forwarded_in_one_form() {
     let origin = Origin::start();
     let (folder, running) =
         proxy(&origin, "[log]\nquery = \"keep\"\naccess = \"json\"\naccess_path = \"access.log\"\n");
@@ -152,7 +152,7 @@ fn a_refusal_is_one_line_of_the_log_with_every_field() {
 }
 
 #[test]
-fn an_upstream_that_is_down_is_a_502_and_robots_txt_is_served_all_the_same() {
+fn an_upstream_that_is_down_is_a_502_and_robots_txt_is_still_served() {
     let origin = Origin::down();
     let (_folder, running) = proxy(&origin, "");
     assert_eq!(running.get("/", FIREFOX).status, 502);

@@ -124,7 +124,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
 }
 
 #[test]
-fn what_is_made_to_burst_is_noted_with_its_url_and_the_limit_and_is_never_held() {
+fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
     const SIZE: &str = ": it is larger than 50 MiB";
     let mib = |begin: &str, octet: u8| {
         let mut octets = begin.as_bytes().to_vec();

@@ -202,7 +202,7 @@ fn with_a_port_that_is_taken(config: &Config) -> (TcpListener, SocketAddr, Folde
 
 /// As immediately after a `kill -9`, while the system cleans up the process.
 #[test]
-fn a_process_that_ends_is_waited_for_on_the_admin_socket_and_one_that_goes_on_is_named() {
+fn a_start_waits_for_an_ending_process_and_names_a_running_one() {
     let folder = open().admin_socket().folder();
     let answering = UnixListener::bind(folder.at("admin.sock")).unwrap();
     let error = folder.configured(["serve", "--config"]).failed(2);

@@ -34,7 +34,7 @@ fn config(upstreams: &[String], more: &str) -> Config {
 /// A store is configured, but its sites do not limit crawlers: the status reports this in the words
 /// of `config check`.
 #[test]
-fn a_store_that_no_request_asks_is_said() {
+fn a_store_that_no_request_uses_is_reported() {
     let unasked = "no site limits crawlers, so the store is never asked";
     for (rate, is_unasked) in [("", true), ("[site.rate]\nmode = \"observe\"", false)] {
         let config = Config::new().keys("rate.store = \"redis://127.0.0.1:1\"").admin_socket();
@@ -48,7 +48,7 @@ fn a_store_that_no_request_asks_is_said() {
 }
 
 #[test]
-fn how_a_gate_gets_pages_to_watch_is_said_once() {
+fn the_way_to_give_a_gate_pages_is_shown_once() {
     let modes = "[site.modes]\n\"pattern:/none\" = \"observe\"";
     let site =
         |host: &str| format!("hosts = [\"{host}\"]\nroot = \".\"\nrobots.text = \"User-agent: *\\nDisallow: /x\"");
@@ -63,7 +63,7 @@ fn how_a_gate_gets_pages_to_watch_is_said_once() {
 /// An override applies to one rule exactly as written. In a folder of files each file has its own
 /// rules.
 #[test]
-fn an_override_for_a_rule_that_the_file_does_not_have_is_said() {
+fn an_override_without_its_rule_is_reported() {
     let idle = "the override for pattern \"/private\" has no effect, because no Disallow line has this pattern";
     for (pattern, is_idle) in [("/private", true), ("/private/", false)] {
         let modes = format!("[site.modes]\n\"pattern:{pattern}\" = \"observe\"");
@@ -140,7 +140,7 @@ fn requests_are_counted_by_outcome_and_connections_as_they_are() {
 }
 
 #[test]
-fn an_upstream_that_is_out_says_since_when_and_why() {
+fn an_unavailable_upstream_is_shown_with_time_and_cause() {
     let origin = Origin::start();
     let gone = free();
     let upstreams = [format!("http://{gone}"), format!("http://{origin}")];
@@ -220,7 +220,7 @@ fn forty() -> (Folder, Running) {
 }
 
 #[test]
-fn of_many_sites_those_that_need_a_hand_come_first_and_each_other_is_a_line() {
+fn sites_that_need_attention_come_first_and_each_other_is_one_line() {
     let (folder, _running) = forty();
     let shown = folder.with_config(&["status"]).ends_with(1).out;
     let lines: Vec<&str> = shown.lines().collect();
@@ -257,7 +257,7 @@ fn of_many_sites_those_that_need_a_hand_come_first_and_each_other_is_a_line() {
 
 /// No version is pending, but every edit is lost.
 #[test]
-fn a_source_that_cannot_be_used_is_said_with_its_time_and_ends_the_status_with_1() {
+fn an_unusable_source_is_reported_with_its_time_and_exit_status_1() {
     let config = Config::new().admin_socket().site("a", "hosts = [\"localhost\", \"a.test\"]\nroot = \".\"");
     let (folder, running) = config.robots(ROBOTS).start();
     let status = |code| folder.with_config(&["status", "--site", "localhost"]).ends_with(code).out;
@@ -282,7 +282,7 @@ fn a_source_that_cannot_be_used_is_said_with_its_time_and_ends_the_status_with_1
 }
 
 #[test]
-fn where_all_is_well_the_sites_are_a_line_each() {
+fn healthy_sites_are_one_line_each() {
     let site = "root = \".\"\nrobots.text = \"# open\"";
     let config = Config::new().admin_socket().site("a", format!("hosts = [\"a.test\"]\n{site}")).site("b", site);
     let (folder, _running) = config.start();
@@ -306,7 +306,7 @@ fn an_override_that_has_ended_says_what_to_do() {
 
 /// Detected without a pending write, for root as well, who can write despite permissions.
 #[test]
-fn a_state_directory_that_cannot_be_written_is_said_before_it_matters() {
+fn an_unwritable_state_directory_is_reported_before_it_matters() {
     let config = Config::new().keys("state_dir = \"state\"").admin().files_of("shop").robots(ROBOTS);
     let (folder, running) = config.start();
     let metric = || {

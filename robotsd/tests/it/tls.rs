@@ -205,7 +205,7 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
 
 /// As `openssl req -x509` creates it by default.
 #[test]
-fn the_certificate_of_an_authority_is_warned_about_and_said_in_words() {
+fn a_ca_certificate_causes_a_clear_warning() {
     let certificate = "chain = \"a.pem\"\nkey = \"a.key\"";
     let admin = format!(
         "[admin]\nhosts = [\"localhost\"]\n[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"full\"\n\
@@ -239,7 +239,7 @@ fn the_certificate_of_an_authority_is_warned_about_and_said_in_words() {
 /// It neither rejects the config nor prevents a start: clients reject the certificate either way,
 /// and otherwise nothing would be served.
 #[test]
-fn a_certificate_that_clients_refuse_for_its_dates_is_said_by_the_check_and_the_status() {
+fn an_expired_certificate_is_reported_by_the_check_and_the_status() {
     let past = (date_time_ymd(2020, 1, 1), date_time_ymd(2020, 4, 1));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let in_days = |days: u64| date_time_ymd(1970, 1, 1) + now + Duration::from_secs(days * 24 * 3600 + 3600);
@@ -277,7 +277,7 @@ fn a_certificate_that_clients_refuse_for_its_dates_is_said_by_the_check_and_the_
 
 /// A browser cannot reach such a host. A certificate that may be right is not reported.
 #[test]
-fn hosts_that_no_certificate_is_for_are_said_by_the_check_and_the_status_and_none_in_doubt() {
+fn hosts_without_a_certificate_are_reported_and_doubtful_ones_are_not() {
     let certificate = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"";
     let plain = format!("{certificate}\n[[listener]]\naddress = \"127.0.0.1:0\"");
     let behind = format!("trusted_proxies = [\"10.0.0.0/8\"]\n{certificate}");

@@ -40,7 +40,7 @@ fn contains(octets: &[u8], part: &[u8]) -> bool {
 }
 
 #[test]
-fn trace_context_passes_octet_for_octet_on_every_path() {
+fn trace_context_passes_byte_for_byte_on_every_path() {
     let (_folder, running) = start(&Origin::start());
     for (path, request) in [
         ("the fast path", request("GET /a HTTP/1.1\r\nHost: h\r\n", b"")),

@@ -40,7 +40,7 @@ fn commands_print_what_the_documents_show() {
 /// A promise names its tests as `path::name`: a test with this name, in a file whose path contains
 /// the word.
 #[test]
-fn every_promise_names_tests_that_are_there() {
+fn every_promise_names_existing_tests() {
     let page = include_str!("../../src/docs/promises.md");
     let is_promise = |row: &&str| row.starts_with("| ") && !row.starts_with("| |") && !row.contains("| held by |");
     let rows: Vec<_> = page.lines().filter(is_promise).collect();

@@ -19,7 +19,7 @@ fn seen(answer: &Answer, name: &str) -> Vec<String> {
 const TRUSTING: &str = "trusted_proxies = [\"127.0.0.0/8\", \"10.0.0.0/8\", \"2001:db8:1::/48\"]";
 
 #[test]
-fn a_trusted_proxy_says_who_asks_and_how() {
+fn a_trusted_proxy_names_client_scheme_and_host() {
     let origin = Origin::start();
     let (_folder, running) = proxy(&origin, TRUSTING);
     let answer = running.request(

@@ -58,7 +58,7 @@ fn a_unix_socket_is_beside_the_config() {
 }
 
 #[test]
-fn an_https_upstream_is_who_it_has_to_be() {
+fn an_https_upstream_must_prove_its_identity() {
     let (origin, ca) = secure_origin("app.internal", "over TLS");
     let address = origin.address;
     let start = |name: &str| {

@@ -79,7 +79,7 @@ fn a_worker_that_panics_ends_the_process_with_the_reason() {
 }
 
 #[test]
-fn a_stopped_process_that_goes_on_accuses_no_thread() {
+fn a_stopped_and_continued_process_reports_no_thread() {
     let (_folder, running) = start(Stdio::inherit());
     // For longer than three beats, and then for one.
     running.freeze();

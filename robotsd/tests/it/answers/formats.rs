@@ -52,7 +52,7 @@ fn another_file_in_place_of_a_robots_txt_is_one_finding() {
 }
 
 #[test]
-fn an_error_of_a_server_is_explained_once_and_shuts_all_out() {
+fn a_server_error_is_explained_once_and_blocks_everyone() {
     let site = Origin::answering(|_| response("500 Internal Server Error", &[], ""));
     let shown = |arguments: &[&str]| run(check(&[URL], &[rule(site.address, "", 8080)]).args(arguments)).out;
     let text = shown(&[]);
@@ -104,7 +104,7 @@ fn sarif_has_the_rule_of_every_result() {
 }
 
 #[test]
-fn what_a_server_sends_is_no_command_to_a_terminal() {
+fn a_servers_response_cannot_control_a_terminal() {
     let site = Origin::answering(|_| {
         let fields = ["Content-Type: text/\u{9b}31mplain; charset=\u{1b}[2J", "Cache-Control: \u{7f}\u{202e}"];
         let fields = fields.map(|field| field.replace(['\u{1b}', '\u{7f}'], ""));

@@ -69,7 +69,7 @@ fn other_rules_at_another_name_are_found() {
 }
 
 #[test]
-fn a_name_that_does_not_exist_is_none_of_the_site() {
+fn a_nonexistent_name_does_not_belong_to_the_site() {
     let here = rule(Origin::answering(rules).address, "", 80);
     let nowhere = "www.example.com::no..name:".to_owned();
     let checked = Checked::of(&mut check(&["http://example.com"], &[nowhere, here, down("", 443)]));

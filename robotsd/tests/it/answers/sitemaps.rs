@@ -87,7 +87,7 @@ fn a_sitemap_elsewhere_is_found_without_fetching_it() {
 }
 
 #[test]
-fn what_is_wrong_with_a_sitemap_is_found() {
+fn problems_of_a_sitemap_are_found() {
     let of_another = "sitemap-scope 2 of 2 URLs belong to a site other than ";
     let staging = format!("{of_another}{URL}, such as http://staging.example.com/0");
     for (url, want) in [
@@ -109,7 +109,7 @@ fn what_is_wrong_with_a_sitemap_is_found() {
 }
 
 #[test]
-fn no_file_has_a_site_flooded() {
+fn no_file_causes_a_flood_of_requests() {
     let many: String = (0..600).map(|number| format!("Sitemap: http://example.com:8080/{number}.xml\n")).collect();
     let (findings, shown) = found(many.leak(), &["--sitemap"]);
     assert_eq!(shown.len(), 50);

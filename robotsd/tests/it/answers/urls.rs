@@ -50,7 +50,7 @@ fn every_command_that_takes_a_robots_txt_takes_its_url() {
 }
 
 #[test]
-fn an_answer_that_is_no_robots_txt_is_one_clear_message() {
+fn a_response_that_is_not_a_robots_txt_is_one_clear_message() {
     let site = site();
     let disallowed = "crawlers take the whole site as disallowed (RFC 9309, section 2.3.1.4)\n";
     let allowed = "crawlers take everything as allowed (RFC 9309, section 2.3.1.3)\n";
@@ -89,7 +89,7 @@ fn options_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn the_name_of_a_site_is_no_file_and_the_message_says_so() {
+fn a_site_name_is_not_a_file_and_the_message_says_so() {
     for words in [&["check", "example.com"][..], &["explain", "--robots", "example.com", "--user-agent", "GPTBot", "/"]]
     {
         let error = run(robotsd().args(words)).failed(2);

@@ -14,7 +14,7 @@ fn every() -> usize {
 }
 
 #[test]
-fn no_host_or_url_is_a_way_past_a_rule_through_real_servers() {
+fn no_host_or_url_bypasses_a_rule_through_real_servers() {
     let named = r"h.test:? h.test:# h.test:80?x h.test:80@x h.test:@ h.test:80\ h.test:,x h.test:99999 [h.test]"
         .split_whitespace();
     let hosts: Vec<_> = decision_hosts::hosts().into_iter().step_by(every()).chain(named.map(str::to_owned)).collect();

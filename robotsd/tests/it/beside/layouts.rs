@@ -262,7 +262,7 @@ fn a_crawler_is_refused_in_every_location_and_gets_no_source() {
 /// A location that does not name its continuation must not use that of another location, which
 /// would serve the files.
 #[test]
-fn a_location_that_does_not_say_where_it_goes_on_answers_nothing() {
+fn a_location_without_its_continuation_serves_nothing() {
     let without_next = |text: String| {
         let lines = text.lines().map(|line| match line.split_once("set $robotsd_next ") {
             Some((start, rest)) if !rest.starts_with("@site;") => {
@@ -294,7 +294,7 @@ fn a_location_that_does_not_say_where_it_goes_on_answers_nothing() {
 
 /// Nor is robotsd silently skipped.
 #[test]
-fn a_server_that_lacks_its_line_answers_nothing() {
+fn a_server_without_its_line_serves_nothing() {
     let without_server = |text: String| text.replace("include nginx/robotsd-server.conf;", "");
     let Some(layouts) = Layouts::set(without_server) else { return };
     for (site, target) in each(ASKED) {

@@ -107,7 +107,7 @@ fn the_request_id_of_a_refusal_is_in_the_log() {
 }
 
 #[test]
-fn the_config_for_standing_beside_others_observes_first_and_passes_its_check() {
+fn the_config_for_use_with_other_proxies_observes_first_and_passes_its_check() {
     let config = std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap();
     let config = config.replace("/var/lib/robotsd", "state");
     let config = config.replace("127.0.0.1:9180", "127.0.0.1:0").replace("127.0.0.1:9145", "127.0.0.1:0");

@@ -38,7 +38,7 @@ fn refused(stage: &Stage, host: &str, target: &str, fields: &str) {
 }
 
 #[test]
-fn a_login_and_pages_for_errors_of_the_site_stay_its_own() {
+fn the_sites_login_and_error_pages_are_kept() {
     let Some(stage) = stage() else { return };
     let [alice, mallory] = ["alice", "mallory"].map(|name| format!("Cookie: session={name}\r\n"));
     // Both are asked, and robotsd first.
@@ -64,7 +64,7 @@ fn a_login_and_pages_for_errors_of_the_site_stay_its_own() {
 }
 
 #[test]
-fn what_a_server_has_for_all_its_locations_does_not_reach_a_question() {
+fn server_wide_settings_do_not_affect_a_query() {
     let Some(stage) = stage() else { return };
     let host = "closed.test";
     refused(&stage, host, "/drafts/x", "");
@@ -83,7 +83,7 @@ fn what_a_server_has_for_all_its_locations_does_not_reach_a_question() {
 }
 
 #[test]
-fn a_rewrite_and_an_error_page_of_the_server_are_no_yes() {
+fn a_rewrite_or_an_error_page_of_the_server_is_not_an_approval() {
     let Some(stage) = stage() else { return };
     let host = "rewritten.test";
     refused(&stage, host, "/drafts/x", "");
@@ -99,7 +99,7 @@ fn a_rewrite_and_an_error_page_of_the_server_are_no_yes() {
 }
 
 #[test]
-fn what_is_cached_is_asked_about_and_no_refusal_is_cached() {
+fn cached_pages_are_checked_and_refusals_are_not_cached() {
     let Some(stage) = stage() else { return };
     let cached = |agent: &str| {
         let answer = get(&stage, "cached.test", "/drafts/x", agent, "");
@@ -154,7 +154,7 @@ fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
 
 /// Two of them in one location would conflict, and nginx reports this before it starts.
 #[test]
-fn a_location_that_has_its_own_login_is_no_place_for_ours() {
+fn a_location_with_its_own_login_cannot_have_ours() {
     let Ok(nginx) = find("nginx") else { return };
     let text = |name: &str| std::fs::read_to_string(project(&format!("config/beside/nginx/{name}.conf"))).unwrap();
     let [http, location, in_place] = ["robotsd-http", "robotsd-location", "robotsd-in-place"].map(text);

@@ -4,7 +4,7 @@ use super::*;
 
 /// A reader would otherwise wait until the store's timeout.
 #[test]
-fn readers_get_what_was_read_last_while_the_store_hangs() {
+fn readers_get_the_last_reading_while_the_store_hangs() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.synced();

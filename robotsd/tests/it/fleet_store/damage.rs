@@ -35,7 +35,7 @@ impl Fleet {
 }
 
 #[test]
-fn no_damaged_field_keeps_off_from_any_replica_and_a_repair_keeps_every_mark() {
+fn off_reaches_every_replica_despite_damaged_fields_and_a_repair_keeps_switches() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         let damaged = [
@@ -72,7 +72,7 @@ fn no_damaged_field_keeps_off_from_any_replica_and_a_repair_keeps_every_mark() {
 }
 
 #[test]
-fn an_accept_that_is_damaged_comes_back_and_so_does_who_wrote_a_mark() {
+fn a_damaged_accept_is_restored_and_so_is_the_author_of_a_switch() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         let hash = fleet.accept("User-agent: *\nDisallow: /\n");
@@ -95,7 +95,7 @@ fn an_accept_that_is_damaged_comes_back_and_so_does_who_wrote_a_mark() {
 }
 
 #[test]
-fn a_key_of_another_type_is_no_document_and_is_written_anew() {
+fn a_key_of_another_type_is_not_a_document_and_is_rewritten() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.switch("off");
@@ -111,7 +111,7 @@ fn a_key_of_another_type_is_no_document_and_is_written_anew() {
 
 /// A heartbeat is a field, too.
 #[test]
-fn a_heartbeat_that_cannot_be_read_hides_no_other_replica() {
+fn an_unreadable_heartbeat_hides_no_other_replica() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.synced_are(3);

@@ -69,7 +69,7 @@ fn shut_out(replicas: &[Replica]) {
 }
 
 #[test]
-fn one_replica_tells_what_all_of_them_see_also_over_restarts() {
+fn one_replica_notifies_for_all_also_across_restarts() {
     a_store(async |_, store| {
         let receiver = Origin::showing(204, "");
         let mut fleet = telling(&store, &receiver);
@@ -112,7 +112,7 @@ fn one_replica_tells_what_all_of_them_see_also_over_restarts() {
 }
 
 #[test]
-fn a_replica_that_dies_is_told_of_once_each_time() {
+fn a_dead_replica_is_reported_once_each_time() {
     a_store(async |_, store| {
         let receiver = Origin::showing(204, "");
         let mut fleet = telling(&store, &receiver);
@@ -140,7 +140,7 @@ fn a_replica_that_dies_is_told_of_once_each_time() {
 }
 
 #[test]
-fn each_tells_with_the_same_id_while_the_store_is_out_and_misses_nobody_when_it_is_back() {
+fn each_replica_notifies_with_the_same_id_while_the_store_is_down() {
     a_store(async |_, store| {
         let receiver = Origin::showing(204, "");
         let fleet = telling(&store, &receiver);
@@ -161,7 +161,7 @@ fn each_tells_with_the_same_id_while_the_store_is_out_and_misses_nobody_when_it_
 }
 
 #[test]
-fn another_tells_where_the_one_whose_turn_it_was_dies_before_it_has_told() {
+fn another_replica_notifies_if_the_elected_one_dies_first() {
     a_store(async |_, store| {
         let receiver = Origin::showing(503, "");
         let mut fleet = telling(&store, &receiver);

@@ -134,7 +134,7 @@ fn the_config_in_the_manifest_starts_and_its_annotations_ask_for_it() {
 }
 
 #[test]
-fn the_gateways_ask_a_service_and_a_preset_that_are_there() {
+fn the_gateways_use_an_existing_service_and_preset() {
     let pods = manifest("config/beside/kubernetes.yaml");
     let (_folder, running) = deciding(&pods);
     for name in ["config/beside/gateway-api.yaml", "config/beside/envoy-gateway.yaml"] {

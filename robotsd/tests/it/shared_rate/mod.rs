@@ -116,7 +116,7 @@ fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
 /// A site that only observes does not wait for the store, but its requests are counted for all
 /// replicas.
 #[test]
-fn what_is_noted_is_counted_and_waits_for_nothing() {
+fn recorded_requests_are_counted_without_waiting() {
     each_store(async |name, store| {
         let [one, other] = [(); 2].map(|()| replica(patient(&store)));
         used(&one);
@@ -233,7 +233,7 @@ fn a_store_that_nobody_asks_is_probed() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_not_there_at_first_is_used_once_it_is() {
+async fn a_store_that_starts_later_is_used_once_it_is_available() {
     let Some(mut store) = any_store() else { return };
     store.kill();
     let rate = replica(settings(&store.url()));
@@ -272,7 +272,7 @@ fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_denies_nothing() {
+async fn an_invalid_response_denies_nothing() {
     // The first requests of a connection are about its name; later responses are not results of the
     // script either.
     let answers: [(&[u8], bool); 8] = [
@@ -352,7 +352,7 @@ fn lives_until_it_is_full(store: &StoreServer, name: &str) {
 }
 
 #[test]
-fn a_time_that_no_bucket_has_denies_nobody() {
+fn an_impossible_bucket_time_denies_nobody() {
     each_store(async |name, store| {
         // Written now, and further ahead than any bucket can be.
         spent(&store, name, slow(), 20).await;
@@ -392,7 +392,7 @@ fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
 
 /// A local bucket makes a client wait for at most one interval.
 #[test]
-fn whatever_the_store_holds_nobody_waits_for_longer_than_an_interval() {
+fn nobody_waits_longer_than_an_interval_whatever_the_store_contains() {
     each_store(async |name, store| {
         for seconds in [0, 1, 150] {
             spent(&store, name, slow(), 20).await;
@@ -469,7 +469,7 @@ fn a_cluster_is_asked() {
 }
 
 #[test]
-fn one_server_that_is_taken_for_a_cluster_is_said_to_be_none() {
+fn a_single_server_configured_as_a_cluster_is_reported() {
     each_store(async |name, store| {
         let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, ..settings(&store.url()) });
         lost_because(&rate, name, "it is not a node of a cluster: leave out cluster = true").await;
@@ -478,7 +478,7 @@ fn one_server_that_is_taken_for_a_cluster_is_said_to_be_none() {
 
 /// Debian's server supports TLS.
 #[tokio::test]
-async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
+async fn a_store_with_tls_is_used_if_its_certificate_is_trusted() {
     let Some((_, program)) = programs().into_iter().find(|(name, _)| *name == "Redis") else { return };
     let authority = Authority::new();
     let (certificate, key) = authority.sign(&certificate_for(&["localhost", "127.0.0.1"]));

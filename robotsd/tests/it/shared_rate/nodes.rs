@@ -30,7 +30,7 @@ async fn out(rate: &SharedRate) {
 }
 
 #[test]
-fn the_next_address_of_a_name_is_used_where_the_first_is_dead_or_dies() {
+fn the_next_address_of_a_name_is_used_if_the_first_is_dead_or_dies() {
     each_program(async |name, program| {
         let port = free_ports(1)[0];
         let addresses: Vec<SocketAddr> =

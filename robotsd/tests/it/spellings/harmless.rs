@@ -14,7 +14,7 @@ fn forwarded(answer: &Answer) -> Option<&str> {
 }
 
 #[test]
-fn harmless_targets_are_never_refused_and_go_on_as_they_were_sent() {
+fn harmless_targets_are_never_refused_and_are_forwarded_unchanged() {
     let origin = Origin::start();
     let cases = super::lines("harmless.jsonl");
     // One of the cases blocks everyone, which the gate would hold.
@@ -62,7 +62,7 @@ fn harmless_targets_are_never_refused_and_go_on_as_they_were_sent() {
 }
 
 #[test]
-fn methods_of_the_registry_that_only_a_group_by_name_holds_for_go_through() {
+fn registered_methods_pass_unless_a_group_names_the_crawler() {
     let origin = Origin::start();
     let (_folder, running) = super::proxy(&[("echo".to_owned(), origin.address.to_string())]);
     let path = b"/private/x";

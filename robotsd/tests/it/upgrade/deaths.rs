@@ -19,7 +19,7 @@ pub(super) fn sent(address: SocketAddr) -> TcpStream {
 }
 
 #[test]
-fn once_the_new_process_serves_the_one_before_only_drains_however_that_ends() {
+fn once_the_new_process_serves_the_previous_one_only_drains() {
     for by in ["TERM", "KILL"] {
         let upgraded = Upgraded::start(LONG_DRAIN);
         let (before, address) = (upgraded.process(), upgraded.running.address);

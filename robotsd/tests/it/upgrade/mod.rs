@@ -274,7 +274,7 @@ fn disallowed(upgraded: &Upgraded) -> u64 {
 }
 
 #[test]
-fn the_switch_the_history_and_the_board_are_those_of_before() {
+fn switch_history_and_board_survive_an_upgrade() {
     let upgraded = Upgraded::start("");
     for _ in 0..7 {
         assert_eq!(upgraded.get("/private/x"), 403);
@@ -365,7 +365,7 @@ fn a_new_process_that_says_nothing_is_ended() {
 }
 
 #[test]
-fn what_was_given_up_is_taken_back_where_the_new_process_cannot_serve_after_all() {
+fn released_resources_are_taken_back_if_the_new_process_cannot_serve() {
     let upgraded = Upgraded::start("");
     // An address of the admin interface, which a starting process opens.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -385,7 +385,7 @@ fn what_was_given_up_is_taken_back_where_the_new_process_cannot_serve_after_all(
 }
 
 #[test]
-fn a_process_that_ends_while_another_prepares_writes_what_went_live_meanwhile() {
+fn a_process_that_ends_during_an_upgrade_saves_what_went_live() {
     let mut upgraded = Upgraded::start("[limits]\nupgrade = \"10m\"");
     upgraded.replace_program_by_one_that_never_serves();
     upgraded.running.signal("USR2");
@@ -415,7 +415,7 @@ fn one_upgrade_at_a_time() {
 }
 
 #[test]
-fn whichever_process_is_left_serves() {
+fn the_remaining_process_serves() {
     let mut upgraded = Upgraded::start("");
     upgraded.running.signal("USR2");
     let process = wait_for("the new process", || upgraded.started().first().copied());

@@ -113,7 +113,7 @@ fn a_death_under_saturation_cuts_nobody_off_who_waits() {
 }
 
 #[test]
-fn of_upgrades_that_are_asked_for_at_once_one_is_made() {
+fn only_one_of_several_concurrent_upgrades_is_done() {
     let upgraded = Upgraded::start("");
     let before = upgraded.process();
     let asked: Vec<_> = std::thread::scope(|scope| {
