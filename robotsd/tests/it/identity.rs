@@ -304,7 +304,7 @@ fn behind_an_untrusted_proxy_no_request_is_refuted_and_the_status_says_so() {
 }
 
 #[test]
-fn another_config_keeps_what_is_known() {
+fn another_config_keeps_known_evidence() {
     let names = PlayedDns::start();
     names.confirmed(REAL, "crawl-1.bot.example");
     let folder = site(&names, "wait = \"250ms\"", TRUSTING);
@@ -335,7 +335,7 @@ fn another_config_keeps_what_is_known() {
 }
 
 #[test]
-fn a_claim_is_checked_by_hand_step_by_step() {
+fn a_claim_can_be_checked_manually_step_by_step() {
     let names = PlayedDns::start();
     names.confirmed(REAL, "crawl-1.bot.example").names(IMPOSTOR, ptr(&["host.other.example"]));
     let folder = site(&names, "", TRUSTING);
@@ -367,7 +367,7 @@ fn a_claim_is_checked_by_hand_step_by_step() {
 }
 
 #[test]
-fn explain_says_what_becomes_of_a_request_from_an_address() {
+fn explain_shows_how_a_request_from_an_address_is_handled() {
     let config = Config::refusing().site("shop", "root = \".\"\nrobots.path = \"robots.txt\"");
     let config = config.tables("[exempt]\ncidrs = [\"8.8.4.0/24\"]").robots("User-agent: GPTBot\nDisallow: /drafts/\n");
     let folder = config.folder();

@@ -46,7 +46,7 @@ fn reload(running: &Running, code: i32) -> String {
 }
 
 #[test]
-fn files_come_change_and_go_without_a_restart() {
+fn files_are_added_changed_and_removed_without_a_restart() {
     let (folder, running) = serving(&[
         ("robotsd.toml", HEAD),
         ("sites.d/a.toml", &file("a")),
@@ -153,7 +153,7 @@ fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
 }
 
 #[test]
-fn a_name_and_a_host_belong_to_who_had_them() {
+fn a_name_and_a_host_belong_to_their_first_owner() {
     let own = format!("{HEAD}{}", site("main", "main.example"));
     let (folder, running) = serving(&[("robotsd.toml", &own), ("sites.d/m.toml", &file("m"))]);
     wait_until("the copies", || folder.at("state/include.json").is_file());
@@ -240,7 +240,7 @@ fn a_host_belongs_to_its_file_with_every_port_and_in_every_spelling() {
 }
 
 #[test]
-fn a_name_that_stands_for_other_sites_or_looks_like_another_is_refused_in_every_file() {
+fn an_ambiguous_site_name_is_refused_in_every_file() {
     let (folder, running) = serving(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a"))]);
     for (name, why) in [
         ("*", "stand for every site"),
@@ -417,7 +417,7 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
 
 /// One file is broken, one claims another's host, and one leads out of its folder.
 #[test]
-fn files_of_many_sites_are_reloaded_whatever_three_of_them_hold() {
+fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
     let files = if is_long() { 40 } else { 10 };
     let host = |number: usize, site: usize| format!("s{site}.f{number}.example");
     let text = |number: usize, mark: &str| {
@@ -463,7 +463,7 @@ fn files_of_many_sites_are_reloaded_whatever_three_of_them_hold() {
 }
 
 #[test]
-fn the_switch_at_rest_knows_included_sites() {
+fn without_a_server_the_switch_knows_included_sites() {
     let folder = folder(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a"))]);
     folder.run(["enforce", "off", "--site", "a", "--config", "robotsd.toml"]).succeeded();
     let said = folder.run(["enforce", "off", "--site", "b", "--config", "robotsd.toml"]).failed(2);
@@ -471,7 +471,7 @@ fn the_switch_at_rest_knows_included_sites() {
 }
 
 #[test]
-fn a_pattern_that_fits_no_file_is_a_warning_and_one_that_is_none_an_error() {
+fn an_unmatched_pattern_is_a_warning_and_an_invalid_one_an_error() {
     let folder = folder(&[("robotsd.toml", &format!("{HEAD}{}", file("own")))]);
     fs::create_dir(folder.at("sites.d")).unwrap();
     let said = folder.configured(["config", "check"]).ends_with(0).error;

@@ -73,7 +73,7 @@ fn a_restart_on_a_passed_socket_refuses_no_connection() {
 }
 
 #[test]
-fn passed_sockets_and_listeners_are_matched_or_said_not_to_be() {
+fn passed_sockets_are_matched_with_listeners_or_reported() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     // By name, whatever address the config has.
@@ -124,7 +124,7 @@ pub(super) fn supervisor(path: &Path) -> impl Fn() -> String {
 }
 
 #[test]
-fn a_supervisor_hears_how_it_goes() {
+fn a_supervisor_is_notified_of_the_state() {
     let folder = config().folder();
     let path = folder.at("notify");
     let hears = supervisor(&path);
@@ -149,7 +149,7 @@ fn a_supervisor_hears_how_it_goes() {
 }
 
 #[test]
-fn while_requests_are_finished_it_is_alive_and_not_ready() {
+fn a_draining_process_is_alive_and_not_ready() {
     // An upstream that responds to its request when the test allows it.
     let (go, goes) = mpsc::channel();
     let goes = Mutex::new(goes);
@@ -230,7 +230,7 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
 }
 
 #[test]
-fn too_few_descriptors_are_said_at_start() {
+fn too_few_descriptors_are_reported_at_start() {
     let folder = config().folder();
     let error = run(&mut after("ulimit -n 70", &folder.at("robotsd.toml"))).failed(2);
     assert!(error.starts_with("robotsd: the limit of open files is 70, and "), "{error}");

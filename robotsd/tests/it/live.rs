@@ -91,7 +91,7 @@ fn a_hangup_reads_the_file_again() {
 }
 
 #[test]
-fn a_termination_finishes_what_is_under_way_and_ends() {
+fn a_termination_finishes_requests_in_progress_and_ends() {
     let limits = "[limits]\ngreeting = \"5m\"\nheader_read = \"5m\"\ndrain = \"5m\"";
     let (_folder, mut running) = config().tables(limits).start();
     // A partially sent request.

@@ -86,7 +86,7 @@ fn a_program_without_the_token_reads_and_changes_nothing() {
 }
 
 #[test]
-fn a_listener_that_the_config_opens_to_everyone_takes_no_token() {
+fn a_listener_open_to_everyone_needs_no_token() {
     let (_folder, running) =
         config().tables("[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"full\"").start();
     let open = |line: &Value| message(line).starts_with("http://") && !message(line).contains("token");
@@ -262,7 +262,7 @@ fn without_a_state_directory_the_token_is_in_the_runtime_folder() {
 }
 
 #[test]
-fn a_config_check_says_which_ways_are_open_for_changes() {
+fn config_check_shows_which_listeners_accept_changes() {
     let tables = "socket = \"admin.sock\"\n[[admin.listener]]\naddress = \"127.0.0.1:9146\"\naccess = \"read\"\n\
                   [[admin.listener]]\naddress = \"127.0.0.1:9147\"\naccess = \"full\"";
     let folder = config().tables(tables).folder();

@@ -66,7 +66,7 @@ fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
 }
 
 #[test]
-fn a_runtime_folder_that_others_can_write_to_is_not_used_and_does_not_keep_a_site_from_being_served() {
+fn a_runtime_folder_writable_by_others_is_not_used_and_sites_are_still_served() {
     let runtime = folder(&[]);
     fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]);
@@ -81,7 +81,7 @@ fn a_runtime_folder_that_others_can_write_to_is_not_used_and_does_not_keep_a_sit
 
 /// The shipped config sets no address in `[admin]`.
 #[test]
-fn a_fault_of_the_config_keeps_no_command_from_the_default_socket() {
+fn commands_use_the_default_socket_even_if_the_config_is_broken() {
     let (runtime, folder) = (folder(&[]), folder(&[("robots.txt", OPEN)]));
     let config = format!("{CONFIG}[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"read\"\n");
     folder.write("robotsd.toml", &config);
@@ -181,7 +181,7 @@ fn the_admin_interface_is_named_by_option_by_the_config_or_by_the_environment() 
 }
 
 #[test]
-fn a_config_is_named_by_option_by_place_or_by_the_environment() {
+fn a_config_is_found_by_option_location_or_environment() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]);
     let path = folder.at("robotsd.toml");
     for command in [
@@ -213,7 +213,7 @@ fn a_config_is_named_by_option_by_place_or_by_the_environment() {
 }
 
 #[test]
-fn accept_without_a_hash_shows_what_waits_and_accepts_nothing() {
+fn accept_without_a_hash_shows_the_pending_version_only() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]);
     let running = folder.start();
     let accept = |site: &str, code: i32| {
@@ -229,7 +229,7 @@ fn accept_without_a_hash_shows_what_waits_and_accepts_nothing() {
 }
 
 #[test]
-fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
+fn unintended_settings_cause_a_warning_with_their_line() {
     let config = format!(
         "{CONFIG}[site.modes]\n\"agent:GTPBot\" = {{ mode = \"tag\", until = 2020-01-01 }}\n\
          [agents]\nignore = [\"Gogglebot\", \"Googlebot\", \"HouseBot\"]\n"
@@ -256,7 +256,7 @@ fn what_a_config_does_not_mean_is_a_warning_with_its_line() {
 }
 
 #[test]
-fn evidence_that_can_refute_nothing_is_a_warning() {
+fn ineffective_evidence_is_a_warning() {
     let google = Registry::builtin().crawler("Googlebot").unwrap().ranges[0].clone();
     let list = |url: &str| format!("[[identity.list]]\nurl = \"{url}\"\npath = \"list.json\"\n");
     let lists = list(&google) + &list(&google.replace(".json", ".jsno")) + &list("https://lists.example/a.json");
@@ -279,7 +279,7 @@ fn evidence_that_can_refute_nothing_is_a_warning() {
 }
 
 #[test]
-fn a_store_of_rates_that_is_never_asked_is_a_warning() {
+fn an_unused_store_of_rates_is_a_warning() {
     let store = "[rate]\nstore = \"redis://127.0.0.1:1\"\n";
     let limited = "[site.rate]\nmode = \"refuse\"\n";
     let exception = "[site.modes]\n\"agent:GPTBot\" = { rate = \"observe\" }\n";
@@ -312,7 +312,7 @@ fn a_robots_txt_that_is_missing_or_a_folder_is_shown_where_the_config_names_it()
 }
 
 #[test]
-fn every_value_of_a_list_and_every_file_has_its_fault_at_its_own_line() {
+fn every_error_in_a_list_or_file_is_reported_at_its_own_line() {
     let checked = |files: &[(&str, &str)], want: &[&str]| {
         let folder = folder(files);
         let output = folder.configured(["config", "check"]);

@@ -230,7 +230,7 @@ fn with_little() -> BTreeSet<String> {
 
 /// If the length of a file is known, its end is not requested.
 #[test]
-fn a_file_that_was_sent_is_said_to_be_whole() {
+fn a_complete_file_is_logged_as_complete() {
     let config = Config::new().site("shop", "root = \"pages\"\nrobots.text = \"# nothing\"").log_requests();
     let config = config.file("pages/small.html", "a page\n").file("pages/large.html", "x".repeat(300_000));
     let (_folder, running) = config.start();
@@ -249,7 +249,7 @@ fn a_file_that_was_sent_is_said_to_be_whole() {
 }
 
 #[test]
-fn a_log_of_requests_that_was_moved_away_is_opened_anew_by_a_reload() {
+fn a_rotated_access_log_is_reopened_by_a_reload() {
     let log = "[log]\naccess = \"combined\"\naccess_path = \"access.log\"";
     let config = Config::new().admin_socket().files_of("a").robots(ROBOTS).tables(log);
     let (folder, running) = config.file("page.html", "a page").start();

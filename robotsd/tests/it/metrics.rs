@@ -72,7 +72,7 @@ fn play(running: &Running) {
 }
 
 #[test]
-fn what_was_done_is_counted_by_words_that_no_client_chooses() {
+fn metrics_have_no_labels_that_a_client_chooses() {
     let origin = Origin::start();
     let (_folder, running) = start(&origin);
     play(&running);
@@ -253,7 +253,7 @@ fn both_formats_are_read_by_strict_parsers() {
 }
 
 #[test]
-fn a_scrape_is_packed_where_its_client_asks_for_that() {
+fn a_scrape_is_compressed_if_its_client_requests_it() {
     let origin = Origin::start();
     let (_folder, running) = start(&origin);
     let admin = running.admin();

@@ -7,7 +7,7 @@ const ROBOTS: &str = "User-agent: GPTBot\\nUser-agent: Googlebot\\nCrawl-delay: 
 const BARE: &str = "bare.test";
 
 #[test]
-fn a_line_of_the_log_says_by_which_override_and_for_which_host() {
+fn a_log_line_names_the_override_and_the_host() {
     let modes = "hosts = [\"a.test\", \"b.test\"]\n[site.modes]\nindex = \"refuse\"\n\"agent:CCBot\" = \"tag\"";
     let config = Config::refusing().files_of("shop").tables(modes).robots("User-agent: *\nDisallow: /x\n");
     let (_folder, running) = config.start();
@@ -157,7 +157,7 @@ fn compare(ask: impl Fn(&str, &str, &str) -> Answer) -> (usize, usize) {
 }
 
 #[test]
-fn a_site_that_observes_answers_as_no_layer_would() {
+fn an_observing_site_leaves_responses_unchanged() {
     let origin = Origin::start();
     let (_folder, running) = start("", &origin);
     let ask =
@@ -188,7 +188,7 @@ fn a_site_that_observes_answers_as_no_layer_would() {
 }
 
 #[test]
-fn a_site_that_observes_lets_every_question_of_another_proxy_pass() {
+fn an_observing_site_approves_every_query_of_another_proxy() {
     let (_folder, running) = start("kind = \"decision\"", &Origin::down());
     let ask = |host: &str, path: &str, agent: &str| {
         let asked = [("X-Forwarded-Uri", path), ("X-Forwarded-Method", "GET"), ("X-Forwarded-Host", host)];
@@ -235,7 +235,7 @@ fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
 }
 
 #[test]
-fn config_check_says_what_a_mode_leaves_of_a_setting() {
+fn config_check_reports_settings_that_a_mode_overrides() {
     let say = |mode: &str, more: &str| {
         let site = format!("root = \".\"\nrobots.text = \"{ROBOTS}\"\n{more}");
         let folder = Config::new().keys(format!("mode = \"{mode}\"\ngrace = \"24h\"")).site("shop", site).folder();

@@ -107,7 +107,7 @@ fn every_alert_has_a_paragraph_of_the_runbook() {
 }
 
 #[test]
-fn two_normal_days_fire_nothing_and_each_fault_its_own_alert() {
+fn two_normal_days_raise_no_alert_and_each_problem_its_own() {
     if debian("promtool", "prometheus").is_none() {
         return;
     }

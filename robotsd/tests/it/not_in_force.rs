@@ -337,7 +337,7 @@ fn lists_and_names_that_refute_nobody() {
 }
 
 #[test]
-fn a_store_of_rates_that_does_not_answer() {
+fn an_unresponsive_store_of_rates() {
     let Some(store) = any_store() else { return };
     let way = Forwarder::start(store.address());
     way.cut();
@@ -348,7 +348,7 @@ fn a_store_of_rates_that_does_not_answer() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_used() {
+fn an_unusable_certificate() {
     let row = row("certificate");
     let certificate = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"";
     let folder = config().listener(certificate).files_of("shop").robots("# open\n").folder();
@@ -372,7 +372,7 @@ fn a_certificate_that_cannot_be_used() {
 }
 
 #[test]
-fn a_part_that_is_not_appended() {
+fn a_list_that_is_not_appended() {
     let site = "root = \"root\"\nrobots.path = \"robots.txt\"\n[[site.robots.append]]\npath = \"ai.txt\"";
     let config = config().site("shop", site).robots("User-agent: *\nDisallow: /drafts/\n").file("root/page", "");
     let scene = Scene::start(&config);
@@ -432,7 +432,7 @@ fn a_registry_that_cannot_be_fetched() {
 }
 
 #[test]
-fn a_fleet_whose_store_is_away() {
+fn a_fleet_with_an_unreachable_store() {
     let Some(store) = any_store() else { return };
     let way = Forwarder::start(store.address());
     way.cut();

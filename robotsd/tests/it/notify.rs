@@ -60,7 +60,7 @@ fn delivered(receiver: &Origin, running: &Running, requests: usize, by_this_proc
 }
 
 #[test]
-fn each_event_is_told_once_and_signed() {
+fn each_event_is_reported_once_and_signed() {
     let receiver = Origin::showing(204, "");
     let (folder, mut running) = signed(&receiver).start();
     folder.replace("robots.txt", EVERYONE_OUT);
@@ -163,7 +163,7 @@ fn verified(requests: &[String]) {
 }
 
 #[test]
-fn a_receiver_that_was_away_is_told_once() {
+fn a_receiver_that_was_down_is_notified_once() {
     let receiver = Origin::showing(503, "");
     let (folder, mut running) = signed(&receiver).start();
     folder.replace("robots.txt", EVERYONE_OUT);
@@ -210,7 +210,7 @@ fn a_receiver_that_was_away_is_told_once() {
 }
 
 #[test]
-fn what_is_delivered_and_given_up_is_counted_also_once_its_event_is_over() {
+fn deliveries_and_failures_are_counted_even_after_their_event_is_over() {
     let receiver = Origin::showing(404, "");
     let (folder, running) = config(&receiver, "[[admin.listener]]\naddress = \"127.0.0.1:0\"").start();
     let counts = |delivered: u64, given_up: u64| {
@@ -244,7 +244,7 @@ fn glob(folder: &Folder, name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_template_words_it_and_an_event_that_is_not_wanted_is_not_told() {
+fn a_template_sets_the_text_and_unwanted_events_are_not_sent() {
     let receiver = Origin::showing(200, "");
     let folder = config(&receiver, "body = '{\"text\": \"{{message}} `{{next}}`\"}'").folder();
     folder.write("robotsd.toml", folder.read("robotsd.toml").replace(ALL, "\"waits\""));
@@ -263,7 +263,7 @@ fn a_template_words_it_and_an_event_that_is_not_wanted_is_not_told() {
 }
 
 #[test]
-fn what_a_message_quotes_is_no_markup_of_slack() {
+fn quoted_text_is_not_slack_markup() {
     let receiver = Origin::showing(200, "");
     let slack = "body = '{\"text\": \"{{message}} `{{next}}`\"}'";
     let folder = config(&receiver, slack).folder();
@@ -283,7 +283,7 @@ fn what_a_message_quotes_is_no_markup_of_slack() {
 }
 
 #[test]
-fn a_secret_that_is_none_is_found_by_the_check_and_never_shown() {
+fn an_invalid_secret_is_found_by_the_check_and_never_shown() {
     let receiver = Origin::showing(200, "");
     let check = |secret: Option<&str>| {
         let folder = signed(&receiver).folder();

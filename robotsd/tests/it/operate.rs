@@ -148,7 +148,7 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
 }
 
 #[test]
-fn a_switch_is_of_one_site_or_of_all_and_says_what_the_other_does() {
+fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     let said = operated.out(&["enforce", "off", "--site", "the blog"]);
@@ -179,7 +179,7 @@ fn a_switch_is_of_one_site_or_of_all_and_says_what_the_other_does() {
 }
 
 #[test]
-fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
+fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
     let folder = config().folder();
     let config = folder.read("robotsd.toml").replace("state_dir = \"state\"\n", "");
     folder.configure(&config);
@@ -237,7 +237,7 @@ fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
 }
 
 #[test]
-fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
+fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
     let folder = config().folder();
     Operated::start(&folder).end();
     folder.replace("robots.txt", SHUT);
@@ -321,7 +321,7 @@ fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
 }
 
 #[test]
-fn a_rollback_says_what_becomes_of_another_version_that_waits() {
+fn a_rollback_says_what_happens_to_another_pending_version() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     let more = format!("{OPEN}Disallow: /more/\n");
@@ -340,7 +340,7 @@ fn a_rollback_says_what_becomes_of_another_version_that_waits() {
 }
 
 #[test]
-fn of_two_rollbacks_the_second_says_that_neither_version_comes_back() {
+fn the_second_of_two_rollbacks_says_that_neither_version_returns() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     let more: Vec<String> = (0..2).map(|at| format!("{OPEN}Disallow: /more{at}/\n")).collect();
@@ -358,7 +358,7 @@ fn of_two_rollbacks_the_second_says_that_neither_version_comes_back() {
 }
 
 #[test]
-fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
+fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
     let more = "enforcement.mode = \"observe\"\n\
         modes = { \"agent:GPTBot\" = { mode = \"refuse\", until = 2099-01-31 },\n\
         \"pattern:/drafts/\" = { mode = \"observe\", until = 2020-01-31 } }\n";
@@ -401,7 +401,7 @@ fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_with_what_could_be() {
+fn an_impossible_command_suggests_a_possible_one() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     let live = operated.site(0)["hash"].as_str().unwrap().to_owned();
@@ -503,7 +503,7 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
 }
 
 #[test]
-fn the_effect_of_a_rollback_is_shown_before_and_nothing_is_changed_by_that() {
+fn a_rollback_preview_changes_nothing() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     let shown = || operated.command(&["rollback", "shop", "--diff"]);
@@ -534,7 +534,7 @@ fn the_effect_of_a_rollback_is_shown_before_and_nothing_is_changed_by_that() {
 }
 
 #[test]
-fn a_rollback_names_each_crawler_that_it_lets_in_or_shuts_out_before() {
+fn a_rollback_first_names_the_crawlers_that_it_allows_or_blocks() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     let shut = "User-agent: ClaudeBot\nUser-agent: CCBot\nUser-agent: Amazonbot\nDisallow: /\n\n";
@@ -628,7 +628,7 @@ fn the_check_says_which_version_has_a_finding() {
 }
 
 #[test]
-fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_and_the_status() {
+fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
     let folder = config().folder();
     assert_has(checked(&folder).1, &["can be served; "]);
     assert!(!folder.at("state").exists(), "a check writes nothing");
@@ -679,7 +679,7 @@ fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_
 }
 
 #[test]
-fn entries_of_a_time_that_is_yet_to_come_are_named_by_the_log_and_the_status() {
+fn entries_dated_in_the_future_are_in_the_log_and_the_status() {
     let folder = config().folder();
     Operated::start(&folder).end();
     let path = folder.at("state/sites/shop/history.jsonl");
@@ -701,7 +701,7 @@ fn entries_of_a_time_that_is_yet_to_come_are_named_by_the_log_and_the_status() {
 }
 
 #[test]
-fn the_check_finds_switches_that_are_off_and_a_version_that_waits_beside_the_one_that_is_live() {
+fn the_check_reports_off_switches_and_a_pending_version() {
     let folder = config().folder();
     let operated = Operated::start(&folder);
     operated.out(&["enforce", "off"]);

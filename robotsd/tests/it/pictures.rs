@@ -49,7 +49,7 @@ fn without_numbers(page: &str) -> String {
 }
 
 #[test]
-fn the_picture_of_a_report_is_of_the_report_as_it_is() {
+fn the_picture_of_a_report_is_up_to_date() {
     let folder = folder(&[]);
     let report = folder.at("report.html");
     let arguments = ["replay", "examples/access.log", "--robots", "examples/site/robots.txt", "--format", "html", "-o"];
@@ -114,7 +114,7 @@ fn day() -> Vec<DayLine> {
 }
 
 #[test]
-fn the_picture_of_the_board_is_of_the_board_as_it_is() {
+fn the_picture_of_the_board_is_up_to_date() {
     // If an hour begins between the lines and the page, they cover different hours, so the page is
     // generated again.
     let of_one_hour = || {

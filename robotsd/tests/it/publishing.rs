@@ -26,7 +26,7 @@ fn site_status(folder: &Folder) -> Value {
 }
 
 #[test]
-fn rules_of_a_list_for_every_crawler_are_said_to_be_left_out() {
+fn omitted_rules_of_a_list_for_every_crawler_are_reported() {
     let list = format!("{LIST}\nUser-agent: *\nDisallow: /shared/\n");
     let (folder, running) = config("[[site.robots.append]]\npath = \"ai.txt\"").file("ai.txt", &list).start();
     let said = "its rules for every crawler (User-agent: *) are left out";
@@ -118,7 +118,7 @@ fn a_list_at_a_url_outlives_its_server() {
 }
 
 #[test]
-fn a_reload_fetches_lists_again_and_says_of_each_how_it_stands() {
+fn a_reload_fetches_lists_again_and_reports_their_state() {
     let server = Origin::showing(503, "");
     let url = format!("http://{}/ai.txt", server.address);
     let lists = format!("[[site.robots.append]]\npath = \"ai.txt\"\n[[site.robots.append]]\nurl = \"{url}\"");
@@ -194,7 +194,7 @@ fn a_version_is_announced_once_and_its_secret_is_never_shown() {
 }
 
 #[test]
-fn another_config_announces_what_it_serves_and_one_that_is_dropped_nothing() {
+fn a_new_config_announces_its_versions_and_a_dropped_one_nothing() {
     let server = Origin::showing(200, "");
     let config = |hosts: &str, robots: &str| {
         let body = "body = \"{{urls}} {{version}}\"\ntimeout = \"60s\"";
@@ -256,7 +256,7 @@ fn a_secret_that_others_can_read_is_a_warning() {
 }
 
 #[test]
-fn an_announcement_that_fails_is_in_the_status_and_holds_up_no_end() {
+fn a_failed_announcement_is_in_the_status_and_does_not_delay_the_end() {
     let server = Origin::showing(0, "");
     let hook = format!("url = \"http://{}\"\nmethod = \"PURGE\"\ntimeout = \"1s\"", server.address);
     let (folder, mut running) = config(&format!("[[site.robots.on_publish]]\n{hook}")).start();
@@ -274,7 +274,7 @@ fn an_announcement_that_fails_is_in_the_status_and_holds_up_no_end() {
 }
 
 #[test]
-fn every_source_has_its_parts_and_another_config_has_others() {
+fn every_source_has_its_lists_and_another_config_has_others() {
     let [server, first, second] = [OWN, "", ""].map(|text| Origin::showing(200, text));
     let config = |part: &str, hook: &Origin| {
         let hook = format!(
@@ -446,7 +446,7 @@ impl Hanging {
 }
 
 #[test]
-fn hooks_that_hang_hold_up_neither_another_file_nor_notice_of_a_switch() {
+fn hanging_hooks_delay_neither_other_files_nor_switch_notices() {
     let (receiver, cache) = (Origin::showing(204, ""), Origin::showing(204, ""));
     let hanging = Hanging::new(96);
     let notify = format!("[[notify]]\non = [\"enforcement\"]\nurl = \"http://{receiver}/\"\ntimeout = \"60s\"");

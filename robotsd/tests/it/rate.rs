@@ -17,7 +17,7 @@ fn statuses(count: usize, ask: impl Fn() -> Answer) -> Vec<u16> {
 }
 
 #[test]
-fn the_proxy_answers_429_to_a_crawler_that_comes_too_soon() {
+fn the_proxy_answers_429_to_a_crawler_that_exceeds_its_delay() {
     let (folder, running) = start("", "[site.rate]\nmode = \"refuse\"\nburst = 2\n");
     let ask = || running.get("/a.html", GPTBOT);
     assert_eq!(statuses(4, ask), [200, 200, 429, 429]);

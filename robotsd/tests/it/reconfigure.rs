@@ -183,7 +183,7 @@ fn a_source_that_cannot_be_used_leaves_the_one_before_until_it_can() {
 }
 
 #[test]
-fn the_registry_and_what_is_expected_are_followed() {
+fn the_registry_and_the_expectations_are_followed() {
     let expected = |path: &str| format!("[[allow]]\nagents = [\"Googlebot\"]\npaths = [\"{path}\"]\n");
     let config =
         config().tables("robots.expectations = \"expected.toml\"\n[agents]\nregistry_extra = \"crawlers.toml\"");
@@ -218,7 +218,7 @@ fn the_registry_and_what_is_expected_are_followed() {
 }
 
 #[test]
-fn what_cannot_change_is_said_and_limits_hold_for_new_connections() {
+fn unchangeable_settings_are_reported_and_limits_apply_to_new_connections() {
     let (folder, running) = config().start();
     let mut before = Kept::open(running.address, "a.test");
     assert_eq!(before.get("/page.html", FIREFOX).0, 200);
@@ -235,7 +235,7 @@ fn what_cannot_change_is_said_and_limits_hold_for_new_connections() {
 }
 
 #[test]
-fn the_status_names_what_waits_for_the_next_start_until_it_is_as_it_was() {
+fn the_status_names_settings_that_need_a_restart() {
     let (folder, running) = config().start();
     let text = config().to_string();
     let next_start = || folder.with_config(&["status", "--json"]).json()["config"]["next_start"].take();
@@ -286,7 +286,7 @@ fn commands_find_the_admin_interface_where_it_is_whatever_place_the_config_names
 }
 
 #[test]
-fn a_reload_says_how_long_is_only_observed_and_another_grace_is_no_start() {
+fn a_reload_names_the_grace_period_and_changing_it_does_not_restart_it() {
     let config = |grace: &str| config().keys(format!("grace = \"{grace}\""));
     let (folder, running) = config("1h").robots("User-agent: *\nDisallow: /a\n").start();
     running.wait_for_event("published", |line| line["reason"] == "start");

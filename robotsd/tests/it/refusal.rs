@@ -81,7 +81,7 @@ fn an_edit_of_the_template_goes_live_and_a_broken_one_does_not() {
 }
 
 #[test]
-fn what_is_wrong_with_a_refusal_is_said_with_its_place() {
+fn errors_in_a_refusal_template_are_reported_with_their_position() {
     let large = format!("<p>{}", "x".repeat(64 * 1024));
     let html = "file = \"refused.html\"";
     for (refusal, page, place, message) in [

@@ -82,7 +82,7 @@ fn a_published_registry_is_in_force_and_outlives_the_process() {
 }
 
 #[test]
-fn a_large_change_waits_for_the_config_to_accept_it() {
+fn a_large_registry_change_is_held_until_the_config_accepts_it() {
     let published = Published::new(&format!("{HOUSE}{WITHOUT_GOOGLE}"));
     let running = published.start();
     let line = running.event("registry-gated");
@@ -107,7 +107,7 @@ fn a_large_change_waits_for_the_config_to_accept_it() {
 }
 
 #[test]
-fn a_reload_fetches_the_registry_and_says_what_came_of_it() {
+fn a_reload_fetches_the_registry_and_reports_the_outcome() {
     let published = Published::new("[[crawler]]\nname = \"OtherBot\"\ncategory = \"seo\"\n");
     let running = published.start();
     running.wait_for_event("registry", |line| message(line) == format!("{}: is in force", published.url));
@@ -127,7 +127,7 @@ fn a_reload_fetches_the_registry_and_says_what_came_of_it() {
 }
 
 #[test]
-fn a_registry_with_a_fault_is_refused_with_its_place() {
+fn an_invalid_registry_is_refused_with_the_position_of_the_error() {
     let published = Published::new("[[crawler]]\nname = \"HouseBot\"\ncategory = \"seo\"\nstar = \"maybe\"\n");
     let running = published.start();
     let line = running.event("registry-rejected");

@@ -117,7 +117,7 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
 }
 
 #[test]
-fn a_config_is_tried_again_once_what_is_in_its_way_is_gone() {
+fn a_config_is_retried_once_its_obstacle_is_gone() {
     let good = format!("mode = \"refuse\"\n{ADMIN}{LISTENER}{SITE}");
     let (folder, running) = serving(&[("robotsd.toml", &good), ("robots.txt", ROBOTS)]);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -121,7 +121,7 @@ fn long_log() -> String {
 }
 
 #[test]
-fn paths_that_vary_are_one_pattern_and_add_up() {
+fn varying_paths_are_grouped_as_one_pattern_and_add_up() {
     let log = long_log();
     assert!(log.len() > 5 << 20, "several chunks");
     let replay = Replay::of(log);
@@ -148,7 +148,7 @@ fn two_files_are_compared() {
 }
 
 #[test]
-fn a_change_that_shuts_a_search_engine_out_fails_and_comes_first() {
+fn a_change_that_blocks_a_search_engine_fails_and_comes_first() {
     let busy: String = (0..9).map(|_| line("192.0.2.2", 5, "/drafts/x", "-", "CCBot/2.0")).collect();
     let log = log() + &busy;
     let against = ["--against", "new.txt"];
@@ -174,7 +174,7 @@ fn a_change_that_shuts_a_search_engine_out_fails_and_comes_first() {
 }
 
 #[test]
-fn the_text_says_what_there_is_not() {
+fn the_text_names_missing_parts() {
     let person = line("192.0.2.3", 6, "/cart", "-", FIREFOX);
     let want = "1 request, 2026-11-01 06:00 UTC\nthe logs contain no requests by crawlers\n\nrequests that are not of crawlers: 1 \
                 by browsers\n";
@@ -208,7 +208,7 @@ fn packed_logs_and_standard_input_are_read() {
 }
 
 #[test]
-fn the_page_needs_nothing_else_and_holds_no_markup_of_strangers() {
+fn the_page_is_self_contained_and_contains_no_foreign_markup() {
     let agent = "EvilBot<img src=x onerror=y>/1.0 (+https://e.example/)";
     let hostile = line("192.0.2.4", 7, "/cart/<script>alert(1)</script>", "-", agent);
     let replay = Replay::of(log() + &hostile + "<b>bad</b>\n");
@@ -223,7 +223,7 @@ fn the_page_needs_nothing_else_and_holds_no_markup_of_strangers() {
 
 /// A page of many crawlers, each of which expands to its rules.
 #[test]
-fn every_crawler_of_the_page_opens_to_its_rules_and_every_cell_has_a_head() {
+fn every_crawler_of_the_page_expands_to_its_rules_and_every_cell_has_a_header() {
     let request = |at: u8| {
         line("192.0.2.2", at % 24, &format!("/cart?a={at}"), "-", &format!("Bot{at}x/1.0 (+https://b.example/)"))
     };
@@ -253,7 +253,7 @@ fn columns_of_the_chart_are_parts_of_a_day_or_days() {
 
 /// The mode `refuse` exempts search engines that people use.
 #[test]
-fn a_report_begins_with_who_meets_the_file_and_what_refusing_would_do() {
+fn a_report_begins_with_the_crawlers_and_the_effect_of_refusing() {
     let replay = Replay::of(log());
     let said =
         ["\nwith mode = \"refuse\", 1 of these would be refused; 1 would be only tagged, as for search engines that \
@@ -276,7 +276,7 @@ fn a_report_begins_with_who_meets_the_file_and_what_refusing_would_do() {
 }
 
 #[test]
-fn a_packed_log_of_a_cdn_is_recognised_and_an_empty_one_is_said_to_be_empty() {
+fn a_packed_cdn_log_is_recognised_and_an_empty_one_is_reported() {
     let mut log =
         "#Version: 1.0\n#Fields: date time c-ip cs-method cs(Host) cs-uri-stem sc-status cs(User-Agent) cs-uri-query\n"
             .to_owned();
@@ -378,7 +378,7 @@ fn logs_that_collectors_wrap_are_read() {
 
 /// A line that is not understood is never attributed to a client.
 #[test]
-fn lines_that_are_not_understood_are_unread_and_the_error_names_the_keys() {
+fn unknown_lines_count_as_unreadable_and_the_error_names_the_keys() {
     let escaped = serde_json::to_string(line("192.0.2.1", 3, "/drafts/", "-", GPTBOT).trim_end()).unwrap();
     let pretty =
         format!("{{\n    \"__CURSOR\" : \"s=1\",\n    \"MESSAGE\" : {escaped},\n    \"PRIORITY\" : \"6\"\n}}\n");
@@ -436,7 +436,7 @@ fn the_keys_of_json_lines_can_be_named() {
 }
 
 #[test]
-fn times_of_other_forms_are_read_in_combined_logs() {
+fn other_time_formats_are_read_in_combined_logs() {
     let at = |time: &str| line("192.0.2.1", 4, "/drafts/x", "-", GPTBOT).replace("01/Nov/2026:04:00:00 +0000", time);
     for time in
         ["2026-11-01T06:00:00+02:00", "2026-11-01 06:00:00.786 +0200", "1793505600.123", "01/Nov/2026:06:00:00.5 +0200"]
@@ -929,7 +929,7 @@ fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
 }
 
 #[test]
-fn pages_that_were_crawled_are_weighed_against_visitors() {
+fn crawled_pages_are_compared_with_visitors() {
     let log = [
         line("192.0.2.2", 1, "/a", "-", GPTBOT),
         line("192.0.2.2", 1, "/b", "-", GPTBOT),
