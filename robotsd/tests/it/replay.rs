@@ -577,8 +577,10 @@ fn fields_missing_in_a_log_are_reported() {
 
 #[test]
 fn disallowed_requests_without_a_name_are_shown() {
-    let config = shop().tables("[agents]
-wildcard_empty = \"hold\"");
+    let config = shop().tables(
+        "[agents]
+wildcard_empty = \"hold\"",
+    );
     let log = line("192.0.2.1", 4, "/cart", "-", "-").repeat(3);
     let text = Replay::configured(&config, "User-agent: *\nDisallow: /cart\n", &log).run("text", &[]).succeeded();
     assert_has(text, &["\nof them 3 are disallowed, because the policy applies the rules for \"*\" to them\n"]);
