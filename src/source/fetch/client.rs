@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::outcome::is_redirect;
 use super::resolver::{self, Peer, Resolver};
 use super::wire::{self, Excess, Stream};
 use super::{FetchError, FetchErrorKind, FetchOutcome, FetchUrl, Validators};
@@ -142,7 +143,7 @@ impl Client {
         let mut led_from = None;
         for _ in 0..=HOPS {
             let response = self.request_once(target, &url, &mut led_from).await?;
-            if !resolver::is_redirect(response.status()) {
+            if !is_redirect(response.status()) {
                 return read(response, url);
             }
             let location = response.headers().get(LOCATION).filter(|_| mode != FetchMode::Direct);

@@ -11,7 +11,6 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use robots_core::keyword_enum;
 
 use super::freshness::{Freshness, seconds};
-use super::resolver;
 use super::url::FetchUrl;
 
 /// Outcome of a request for a robots.txt, after redirects. [`CrawlerCache`](super::CrawlerCache)
@@ -77,7 +76,7 @@ impl FetchOutcome {
             Self::Found { bytes: body.into(), status, freshness, validators, content_type }
         } else if status == StatusCode::NOT_MODIFIED {
             Self::NotModified(freshness)
-        } else if resolver::is_redirect(status) {
+        } else if is_redirect(status) {
             let cause = format!("the answer is {status}, so the file is at the URL in Location");
             Self::Failed(FetchError::with_cause(FetchErrorKind::Redirect, cause))
         } else if status.is_redirection() {
@@ -89,6 +88,11 @@ impl FetchOutcome {
             Self::Status { status, freshness, retry_after: retry_after(headers, now) }
         }
     }
+}
+
+/// Reports whether redirects with this status are followed (RFC 9309, section 2.3.1.2).
+pub(super) const fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
 impl Validators {

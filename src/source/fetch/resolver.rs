@@ -8,7 +8,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::{fmt, io};
 
-use http::StatusCode;
 use robots_core::internals::AddressClass;
 
 use super::url::fault;
@@ -117,11 +116,6 @@ impl fmt::Display for Peer {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
-}
-
-/// Reports whether redirects with this status are followed (RFC 9309, section 2.3.1.2).
-pub(super) const fn is_redirect(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
 /// Returns the URL to request after a redirect, for a site with this `url`. If the site is
