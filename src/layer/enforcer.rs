@@ -74,7 +74,7 @@ pub(super) enum Counting {
     Before,
 }
 
-/// Whether a crawler's request that simply passes has a [`Record`].
+/// Whether a crawler's request that simply passes has a [`Record`](super::record::Record).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CrawlerRecords {
     /// Only for observers.

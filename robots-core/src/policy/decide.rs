@@ -60,9 +60,9 @@ impl Policy {
     ///    people use ([`Agent::is_index_engine`]), with [`Reason::SearchEngine`]: a page that
     ///    answers them with 403 leaves the index.
     /// 5. An impostor does not get what is granted to the name of a crawler: exemptions of agents,
-    ///    milder overrides, the tag of search engines ([`IdentityNeeded`](super::IdentityNeeded)).
+    ///    milder overrides, the tag of search engines ([`IdentityNeeded`]).
     ///    The policy may tag or refuse an impostor whatever the rules say
-    ///    ([`Impostors`](super::Impostors)), within the limits of the mode, with
+    ///    ([`Impostors`]), within the limits of the mode, with
     ///    [`Reason::Impostor`], unless its address, its path or a cookie is exempt.
     /// 6. If there are several agents, the strictest outcome counts, and the strictest [`RateLimit`] of
     ///    all.

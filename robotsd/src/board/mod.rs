@@ -6,7 +6,7 @@
 //! add up [`row`]s. [`judgement`] decides what the requests of a crawler show, given the times that
 //! [`watch`] does not cover. [`summary`] builds the [`report`] from that. [`requested_paths`] are
 //! kept for the gate. [`visitors`] are people that services referred to the site;
-//! [`given_back`](mod@given_back) compares them with the pages that crawlers fetched. The board
+//! [`referrals`](mod@referrals) compares them with the pages that crawlers fetched. The board
 //! decides about no request, and no request waits for it.
 
 mod row;

@@ -4,7 +4,7 @@
 //! applies the document; both are pure. `handle` is the interface for other modules, and `upkeep`
 //! contains operations on the document as a whole. `reader` is the thread that reads the document,
 //! and `keeper` the thread that writes it and sends heartbeats. `link` is the connection of each of
-//! their tasks, and `asks` contains the requests to them. `standing` names the state of each
+//! their tasks, and `asks` contains the requests to them. `replica_status` names the state of each
 //! replica, and `turns` decides which replica notifies people.
 //!
 //! No request waits for the store or checks whether there is a fleet: an off switch operates a kill
