@@ -66,7 +66,7 @@ pub mod internals {
     pub use crate::layer::record::text;
     #[cfg(feature = "layer")]
     pub use crate::layer::service::{AnyBody, BodyKind, ResponseFuture, SameBody};
-    #[cfg(feature = "verify")]
+    #[cfg(all(feature = "layer", feature = "verify"))]
     pub use crate::layer::verify::{Verify, VerifyFuture};
     pub use crate::live::agent_cache::AgentLookups;
     pub use crate::live::compile_cache::CompileCache;
