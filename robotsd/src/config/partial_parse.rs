@@ -6,13 +6,13 @@ use toml::de::DeTable;
 use super::reader::syntax_fault;
 use super::{Fault, Keys, Reader, Table};
 
-/// Reads the top-level entries of a part. Returns the part, and the problems of the file's syntax
-/// and of the part's values. After a syntax error, the rest of the file is read as the parser
-/// recovers it.
+/// Reads a part of a config file: the top-level keys that `D` declares. Returns the part, the first
+/// syntax error of the file and the problems of the part's values. After a syntax error, the rest
+/// of the file is read as far as the parser can recover.
 ///
 /// # Errors
 ///
-/// If the part has no usable value, for example because a table lacks a required key.
+/// If the part cannot be read at all, for example because a table lacks a required key.
 pub(super) fn read<D: Table>(text: &str) -> Result<(D, Vec<Fault>), Fault> {
     let is_own = |name: &str| D::KEYS.iter().any(|key| key.name == name);
     let (mut document, errors) = DeTable::parse_recoverable(text);
